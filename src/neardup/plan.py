@@ -1,0 +1,226 @@
+"""The plan: which bands and rows keep the promise, and what they promise at every similarity.
+
+P(s) = 1 - (1 - s^r)^b is the chance that two documents of similarity s share one of b bands of r rows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+from neardup.config import NUM_PERM_CHOICES, Config
+from neardup.errors import ConfigError
+
+# The share of true pairs at the threshold that the signature filter may drop; counted in the promised recall.
+FILTER_LOSS: Final = 1e-4
+_AREA_STEPS: Final = 2000
+
+
+def s_curve(similarity: float, bands: int, rows: int) -> float:
+    """Return the chance that two documents of this similarity share a bucket.
+
+    >>> round(s_curve(0.8, bands=20, rows=5), 5)
+    0.99964
+    """
+    return -math.expm1(bands * math.log1p(-(similarity**rows))) if similarity < 1 else 1.0
+
+
+def curve_threshold(bands: int, rows: int) -> float:
+    """Return (1/b)^(1/r), about where the S-curve is steepest.
+
+    >>> round(curve_threshold(bands=20, rows=5), 3)
+    0.549
+    """
+    return float((1 / bands) ** (1 / rows))
+
+
+def false_positive_area(threshold: float, bands: int, rows: int) -> float:
+    """Return the area under the S-curve left of the threshold: buckets shared by documents that are no pair."""
+    return _integral(lambda similarity: s_curve(similarity, bands, rows), 0.0, threshold)
+
+
+def false_negative_area(threshold: float, bands: int, rows: int) -> float:
+    """Return the area above the S-curve right of the threshold: pairs that share no bucket."""
+    return _integral(lambda similarity: 1 - s_curve(similarity, bands, rows), threshold, 1.0)
+
+
+def _integral(function: Callable[[float], float], low: float, high: float) -> float:
+    """Simpson's rule; the curve is smooth, so 2,000 steps leave an error below 1e-9."""
+    step = (high - low) / _AREA_STEPS
+    inner = math.fsum((4 if at % 2 else 2) * function(low + at * step) for at in range(1, _AREA_STEPS))
+    return (function(low) + inner + function(high)) * step / 3
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """Bands, rows and method of a run, and what they promise."""
+
+    threshold: float
+    recall: float
+    num_perm: int
+    bands: int
+    rows: int
+    method: str
+    min_agreement: int
+
+    def chance(self, similarity: float) -> float:
+        """Return the chance that two documents of this similarity share a bucket: the pure S-curve."""
+        if not 0 <= similarity <= 1:
+            raise ConfigError(f"`similarity` must be a number in [0, 1], got {similarity!r}")
+        return s_curve(similarity, self.bands, self.rows)
+
+    @property
+    def recall_at_threshold(self) -> float:
+        """The chance that a pair exactly at the threshold is found: the S-curve less what the filter may drop."""
+        return self.chance(self.threshold) - (FILTER_LOSS if self.min_agreement and self.threshold < 1 else 0.0)
+
+    @property
+    def keeps_recall(self) -> bool:
+        """Whether the promise reaches the recall that was asked for."""
+        return self.recall_at_threshold >= self.recall
+
+    @property
+    def curve_threshold(self) -> float:
+        """(1/b)^(1/r), about where the S-curve is steepest."""
+        return curve_threshold(self.bands, self.rows)
+
+    @property
+    def false_positive_area(self) -> float:
+        """Area under the S-curve left of the threshold."""
+        return false_positive_area(self.threshold, self.bands, self.rows)
+
+    @property
+    def false_negative_area(self) -> float:
+        """Area above the S-curve right of the threshold."""
+        return false_negative_area(self.threshold, self.bands, self.rows)
+
+    def judgement(self) -> str:
+        """Say in one line what this choice finds.
+
+        >>> plan_for(Config(bands=9, rows=13)).judgement()
+        '9 bands x 13 rows finds 40 % of pairs at 0.8; asked for 99 %'
+        """
+        found = f"{self.bands} bands x {self.rows} rows finds {_percent(self.recall_at_threshold)} of pairs"
+        asked = "" if self.keeps_recall else f"; asked for {self.recall * 100:g} %"
+        return f"{found} at {self.threshold:g}{asked}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the plan as report.json shows it."""
+        return dataclasses.asdict(self) | {"recall_at_threshold": self.recall_at_threshold}
+
+    def __str__(self) -> str:
+        lines = [self.judgement(), f"S-curve threshold (1/b)^(1/r) = {self.curve_threshold:.3f}", "similarity  chance"]
+        lines += [f"{tenth / 20:10.2f}  {self.chance(tenth / 20):.6f}" for tenth in range(4, 21)]
+        return "\n".join(lines)
+
+
+def _percent(ratio: float) -> str:
+    """Enough digits to tell 99.99 % from 100 %."""
+    digits = 0 if ratio < 0.9 else min(6, 1 - math.floor(math.log10(max(1 - ratio, 1e-8) * 100)))
+    return f"{ratio * 100:.{digits}f} %"
+
+
+def plan_for(config: Config) -> Plan:
+    """Derive the plan from the settings alone.
+
+    >>> plan = plan_for(Config(threshold=0.8, recall=0.99))
+    >>> plan.bands, plan.rows
+    (16, 6)
+    """
+    bands, rows = _bands_and_rows(config)
+    return Plan(
+        threshold=config.threshold,
+        recall=config.recall,
+        num_perm=config.num_perm,
+        bands=bands,
+        rows=rows,
+        method="lsh",
+        min_agreement=least_agreement(config.num_perm, config.threshold) if config.signature_filter else 0,
+    )
+
+
+def _bands_and_rows(config: Config) -> tuple[int, int]:
+    if config.bands is not None and config.rows is not None:
+        return config.bands, config.rows
+    if config.threshold == 1 and config.bands is None and config.rows is None:
+        return 1, config.num_perm
+    target = _target(config)
+    if config.bands is not None:
+        fitting = [
+            rows
+            for rows in range(1, config.num_perm // config.bands + 1)
+            if s_curve(config.threshold, config.bands, rows) >= target
+        ]
+        if fitting:
+            return config.bands, fitting[-1]
+    else:
+        for rows in [config.rows] if config.rows is not None else range(config.num_perm, 0, -1):
+            bands = _bands_for(config.threshold, target, rows)
+            if bands * rows <= config.num_perm:
+                return bands, rows
+    raise _no_plan(config, target)
+
+
+def _target(config: Config) -> float:
+    """The chance to share a bucket that leaves the asked recall after the signature filter took its part."""
+    loss = FILTER_LOSS if config.signature_filter and config.threshold < 1 else 0.0
+    if config.recall + loss >= 1:
+        raise ConfigError(
+            f"`recall` {config.recall} leaves no room for the signature filter, which may drop {FILTER_LOSS:g}",
+            hint=f"ask for less than {1 - FILTER_LOSS:g}, or pass signature_filter=False",
+        )
+    return config.recall + loss
+
+
+def _bands_for(threshold: float, target: float, rows: int) -> int:
+    """The fewest bands of `rows` rows that share a bucket with chance >= target at the threshold."""
+    if threshold == 1:
+        return 1
+    miss = math.log1p(-(threshold**rows))
+    bands = max(1, math.ceil(math.log1p(-target) / miss)) if miss else NUM_PERM_CHOICES[-1] + 1
+    while s_curve(threshold, bands, rows) < target and bands <= NUM_PERM_CHOICES[-1]:
+        bands += 1
+    return bands
+
+
+def _no_plan(config: Config, target: float) -> ConfigError:
+    asked = f"threshold {config.threshold:g} with recall {config.recall:g}"
+    if config.bands is not None:
+        best = s_curve(config.threshold, config.bands, 1)
+        return ConfigError(
+            f"{config.bands} bands cannot keep {asked}: even with 1 row they find {best:.1%}",
+            hint="leave `bands` out, or give `rows` too to accept what they find",
+        )
+    rows = config.rows or 1
+    needed = _bands_for(config.threshold, target, rows) * rows
+    fitting = [choice for choice in NUM_PERM_CHOICES if choice >= needed]
+    given = f" with {config.rows} rows" if config.rows is not None else ""
+    return ConfigError(
+        f"no bands and rows{given} within num_perm {config.num_perm} keep {asked}",
+        hint=f"use num_perm={fitting[0]}"
+        if fitting
+        else "lower the recall, raise the threshold, or take fewer rows: even num_perm 1024 is too little",
+    )
+
+
+def least_agreement(num_perm: int, threshold: float) -> int:
+    """Return the fewest equal slots that two signatures of a pair at the threshold have, but for FILTER_LOSS of them.
+
+    Smallest c with P(Bin(num_perm, threshold) <= c) >= FILTER_LOSS.
+
+    >>> least_agreement(128, 0.8)
+    84
+    """
+    if threshold == 1:
+        return num_perm
+    below = 0.0
+    for agreeing in range(num_perm + 1):
+        log_weight = math.lgamma(num_perm + 1) - math.lgamma(agreeing + 1) - math.lgamma(num_perm - agreeing + 1)
+        below += math.exp(
+            log_weight + agreeing * math.log(threshold) + (num_perm - agreeing) * math.log1p(-threshold)
+        )
+        if below >= FILTER_LOSS:
+            return agreeing
+    return num_perm
