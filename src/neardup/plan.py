@@ -118,7 +118,7 @@ class Plan:
 
 def _percent(ratio: float) -> str:
     """Enough digits to tell 99.99 % from 100 %."""
-    digits = 0 if ratio < 0.9 else min(6, 1 - math.floor(math.log10(max(1 - ratio, 1e-8) * 100)))
+    digits = 0 if ratio < 0.9 or ratio == 1 else min(6, 1 - math.floor(math.log10(max(1 - ratio, 1e-8) * 100)))
     return f"{ratio * 100:.{digits}f} %"
 
 

@@ -1,0 +1,475 @@
+"""Text to shingle hashes: UTF-8 bytes in, finalised 64-bit hashes of word or character n-grams out.
+
+Words take two passes over a document that stays in cache. The first writes the folded text and a bitmap with one bit per
+byte, set inside words: 64 ASCII bytes at a time, or one code point at a time through the Unicode table. The second jumps
+from word to word along the bitmap. A character that is a token of its own gets separators around it in the folded text,
+so the second pass knows nothing of scripts.
+"""
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, overload
+
+FOLD_MASK = np.uint32(0x1FFFFF)
+KIND_MASK = np.uint32(3 << 21)
+WORD = np.uint32(1 << 21)
+SINGLE = np.uint32(2 << 21)
+DIGIT = np.uint32(1 << 23)
+NFC_ATTENTION = np.uint32(1 << 24)
+NFC_NO = np.uint32(1 << 25)
+COMPOSES = np.uint32(1 << 26)
+SPACE = np.uint32(1 << 27)
+NFC_MAYBE = np.uint32(1 << 28)
+REPLACEMENT = np.uint32(0xFFFD)
+
+WORD_SALT = np.uint64(0xA0761D6478BD642F)
+WORD_MULTIPLIER = np.uint64(0xE7037ED1A0B428DB)
+ROLL = np.uint64(0x9E3779B185EBCA87)
+FINAL_MULTIPLIER = np.uint64(0xD6E8FEB86659FD93)
+ALL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+ZERO = np.uint64(0)
+ONE = np.uint64(1)
+FIRST_BYTES = np.array([(1 << (8 * count)) - 1 for count in range(9)], dtype=np.uint64)
+# The table's kinds are read by block and by byte: 64 bytes are one bitmap word.
+_BLOCK = 64
+_BYTE, _WORD64, _DOUBLE = ir.IntType(8), ir.IntType(64), ir.IntType(128)
+
+
+def _pointer(context, builder, array_type, array, index, target):
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [index]), target.as_pointer())
+
+
+def load64(array, index):
+    """Read eight bytes from any address."""
+    return np.uint64(int.from_bytes(bytes(array[index : index + 8]), "little"))
+
+
+@intrinsic
+def _load64(typing_context, array, index):
+    def codegen(context, builder, signature, args):
+        return builder.load(_pointer(context, builder, signature.args[0], args[0], args[1], _WORD64), align=1)
+
+    return types.uint64(array, types.int64), codegen
+
+
+@overload(load64)
+def _overload_load64(array, index):
+    return lambda array, index: _load64(array, index)
+
+
+def trailing_zeros(value):
+    """Count the zero bits below the lowest set bit; 64 for zero."""
+    value = int(value)
+    return np.uint64((value & -value).bit_length() - 1 if value else 64)
+
+
+@intrinsic
+def _trailing_zeros(typing_context, value):
+    def codegen(context, builder, signature, args):
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.uint64(types.uint64), codegen
+
+
+@overload(trailing_zeros)
+def _overload_trailing_zeros(value):
+    return lambda value: _trailing_zeros(value)
+
+
+def fold_multiply(left, right):
+    """Return the low half of the 128-bit product xor its high half."""
+    product = int(left) * int(right)
+    return np.uint64((product ^ (product >> 64)) & 0xFFFF_FFFF_FFFF_FFFF)
+
+
+@intrinsic
+def _fold_multiply(typing_context, left, right):
+    def codegen(context, builder, signature, args):
+        product = builder.mul(builder.zext(args[0], _DOUBLE), builder.zext(args[1], _DOUBLE))
+        high = builder.trunc(builder.lshr(product, ir.Constant(_DOUBLE, 64)), _WORD64)
+        return builder.xor(builder.trunc(product, _WORD64), high)
+
+    return types.uint64(types.uint64, types.uint64), codegen
+
+
+@overload(fold_multiply)
+def _overload_fold_multiply(left, right):
+    return lambda left, right: _fold_multiply(left, right)
+
+
+def fold_ascii_block(source, at, target, to):
+    """Write 64 bytes in lower case; return two bitmaps: bytes inside words, bytes above ASCII."""
+    words, above = 0, 0
+    for position in range(_BLOCK):
+        byte = int(source[at + position])
+        lower = byte | 32 if 65 <= byte <= 90 else byte
+        target[to + position] = lower
+        words |= (97 <= lower <= 122 or 48 <= lower <= 57) << position
+        above |= (byte >= 128) << position
+    return np.uint64(words), np.uint64(above)
+
+
+@intrinsic
+def _fold_ascii_block(typing_context, source, at, target, to):
+    def codegen(context, builder, signature, args):
+        vector = ir.VectorType(_BYTE, _BLOCK)
+
+        def constant(byte):
+            return ir.Constant(vector, [byte] * _BLOCK)
+
+        def within(values, first, count):
+            return builder.icmp_unsigned("<", builder.sub(values, constant(first)), constant(count))
+
+        raw = builder.load(_pointer(context, builder, signature.args[0], args[0], args[1], vector), align=1)
+        lower = builder.select(within(raw, 65, 26), builder.or_(raw, constant(32)), raw)
+        builder.store(lower, _pointer(context, builder, signature.args[2], args[2], args[3], vector), align=1)
+        words = builder.or_(within(lower, 97, 26), within(lower, 48, 10))
+        above = builder.icmp_signed("<", raw, constant(0))
+        return context.make_tuple(
+            builder,
+            signature.return_type,
+            [builder.bitcast(words, _WORD64), builder.bitcast(above, _WORD64)],
+        )
+
+    return types.UniTuple(types.uint64, 2)(source, types.int64, target, types.int64), codegen
+
+
+@overload(fold_ascii_block)
+def _overload_fold_ascii_block(source, at, target, to):
+    return lambda source, at, target, to: _fold_ascii_block(source, at, target, to)
+
+
+@numba.njit(cache=True, nogil=True)
+def _decode(source, at, end):
+    """Return (code point, bytes read); a byte that starts no valid sequence before `end` is U+FFFD, read alone."""
+    first = np.uint32(source[at])
+    if first < np.uint32(0x80):
+        return first, 1
+    if first >= np.uint32(0xE0):
+        if first < np.uint32(0xF0):
+            if at + 3 <= end:
+                second, third = np.uint32(source[at + 1]), np.uint32(source[at + 2])
+                point = (
+                    ((first & np.uint32(15)) << np.uint32(12))
+                    | ((second & np.uint32(63)) << np.uint32(6))
+                    | (third & np.uint32(63))
+                )
+                if (
+                    (second & np.uint32(0xC0)) == np.uint32(0x80)
+                    and (third & np.uint32(0xC0)) == np.uint32(0x80)
+                    and point >= np.uint32(0x800)
+                    and (point & np.uint32(0xF800)) != np.uint32(0xD800)
+                ):
+                    return np.uint32(point), 3
+        elif at + 4 <= end and first < np.uint32(0xF5):
+            second, third = np.uint32(source[at + 1]), np.uint32(source[at + 2])
+            fourth = np.uint32(source[at + 3])
+            point = (
+                ((first & np.uint32(7)) << np.uint32(18))
+                | ((second & np.uint32(63)) << np.uint32(12))
+                | ((third & np.uint32(63)) << np.uint32(6))
+                | (fourth & np.uint32(63))
+            )
+            if (
+                (second & np.uint32(0xC0)) == np.uint32(0x80)
+                and (third & np.uint32(0xC0)) == np.uint32(0x80)
+                and (fourth & np.uint32(0xC0)) == np.uint32(0x80)
+                and np.uint32(0x10000) <= point < np.uint32(0x110000)
+            ):
+                return np.uint32(point), 4
+    elif first >= np.uint32(0xC2) and at + 2 <= end:
+        second = np.uint32(source[at + 1])
+        if (second & np.uint32(0xC0)) == np.uint32(0x80):
+            return np.uint32(((first & np.uint32(31)) << np.uint32(6)) | (second & np.uint32(63))), 2
+    return REPLACEMENT, 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _encode(point, target, to):
+    """Write a code point as UTF-8; return how many bytes it took."""
+    if point < np.uint32(0x80):
+        target[to] = np.uint8(point)
+        return 1
+    if point < np.uint32(0x800):
+        target[to] = np.uint8(np.uint32(0xC0) | (point >> np.uint32(6)))
+        target[to + 1] = np.uint8(np.uint32(0x80) | (point & np.uint32(63)))
+        return 2
+    if point < np.uint32(0x10000):
+        target[to] = np.uint8(np.uint32(0xE0) | (point >> np.uint32(12)))
+        target[to + 1] = np.uint8(np.uint32(0x80) | ((point >> np.uint32(6)) & np.uint32(63)))
+        target[to + 2] = np.uint8(np.uint32(0x80) | (point & np.uint32(63)))
+        return 3
+    target[to] = np.uint8(np.uint32(0xF0) | (point >> np.uint32(18)))
+    target[to + 1] = np.uint8(np.uint32(0x80) | ((point >> np.uint32(12)) & np.uint32(63)))
+    target[to + 2] = np.uint8(np.uint32(0x80) | ((point >> np.uint32(6)) & np.uint32(63)))
+    target[to + 3] = np.uint8(np.uint32(0x80) | (point & np.uint32(63)))
+    return 4
+
+
+@numba.njit(cache=True, nogil=True)
+def _put_bits(mask, to, bits, count):
+    """Append `count` bits at bit `to`; bits of mask[to >> 6] from `to` on are zero, later entries are not yet set."""
+    shift = np.uint64(to & 63)
+    mask[to >> 6] |= bits << shift
+    if (to & 63) + count >= _BLOCK:
+        mask[(to >> 6) + 1] = (bits >> ONE) >> (np.uint64(63) - shift)
+
+
+@numba.njit(cache=True, nogil=True)
+def _breaks_nfc(entry, starter, combining, last_combining):
+    """Whether the text up to this character may not be in normal form C; exact but for rare false alarms."""
+    if entry & NFC_NO:
+        return True
+    if combining != 0 and combining < last_combining:
+        return True
+    return bool(entry & NFC_MAYBE) and bool(starter & COMPOSES)
+
+
+@numba.njit(cache=True, nogil=True)
+def _fold_document(source, start, end, table, fold_numbers, edge, folded, mask):
+    """Write the folded text and its word bitmap; return (bytes written, whether the text is in normal form C)."""
+    index, entries, combining_index, combining_classes = table
+    at, to, is_normal, in_word = start, 0, True, False
+    mask[0] = ZERO
+    while at < end:
+        if at + _BLOCK <= source.size:
+            words, above = fold_ascii_block(source, at, folded, to)
+        else:  # the last bytes of the buffer: never read past them
+            edge[: source.size - at] = source[at:]
+            words, above = fold_ascii_block(edge, 0, folded, to)
+        count = min(end - at, _BLOCK)
+        if above:
+            count = min(count, np.int64(trailing_zeros(above)))
+        if count:
+            if count < _BLOCK:
+                words &= (ONE << np.uint64(count)) - ONE
+            _put_bits(mask, to, words, count)
+            in_word = (words >> np.uint64(count - 1)) != ZERO
+            at += count
+            to += count
+        if at >= end or source[at] < 0x80:
+            continue
+        starter, last_combining = np.uint32(0), np.uint8(0)
+        if at > start:
+            starter = entries[(np.int64(index[0]) << 8) + np.int64(source[at - 1])]
+        while at < end and source[at] >= 0x80:
+            point, width = _decode(source, at, end)
+            at += width
+            page, low = np.int64(point >> np.uint32(8)), np.int64(point & np.uint32(255))
+            entry = entries[(np.int64(index[page]) << 8) + low]
+            if entry & NFC_ATTENTION:
+                combining = combining_classes[(np.int64(combining_index[page]) << 8) + low]
+                if _breaks_nfc(entry, starter, combining, last_combining):
+                    is_normal = False
+                if combining == 0:
+                    starter = entry
+                last_combining = combining
+            else:
+                starter, last_combining = entry, np.uint8(0)
+            kind = entry & KIND_MASK
+            if kind == 0:
+                folded[to] = 32
+                _put_bits(mask, to, ZERO, 1)
+                to += 1
+                in_word = False
+                continue
+            point = (point + entry) & FOLD_MASK
+            if fold_numbers and entry & DIGIT:
+                point = np.uint32(48)
+            if kind == SINGLE:
+                if in_word:
+                    _put_bits(mask, to, ZERO, 1)
+                    to += 1
+                width = _encode(point, folded, to)
+                _put_bits(mask, to, (ONE << np.uint64(width)) - ONE, width + 1)
+                to += width + 1
+                in_word = False
+            else:
+                width = _encode(point, folded, to)
+                _put_bits(mask, to, (ONE << np.uint64(width)) - ONE, width)
+                to += width
+                in_word = True
+    return to, is_normal
+
+
+@numba.njit(cache=True, nogil=True)
+def _is_number(folded, start, end):
+    for at in range(start, end):
+        if not 48 <= folded[at] <= 57:
+            return False
+    return True
+
+
+@numba.njit(cache=True, nogil=True)
+def _hash_word(folded, start, width):
+    if width <= 16:  # two masked loads, no branch on the width
+        head = load64(folded, start) & FIRST_BYTES[min(width, 8)]
+        tail = load64(folded, start + 8) & FIRST_BYTES[max(width - 8, 0)]
+        return fold_multiply(head ^ WORD_SALT, tail ^ WORD_MULTIPLIER ^ (np.uint64(width) << np.uint64(56)))
+    word = WORD_SALT ^ np.uint64(width)
+    for at in range(start, start + width - 7, 8):
+        word = fold_multiply(word ^ load64(folded, at), WORD_MULTIPLIER)
+    return fold_multiply(word ^ load64(folded, start + width - 8), WORD_SALT)
+
+
+@numba.njit(cache=True, nogil=True)
+def _finalise(rolling, salt):
+    """Mix every bit into every other; never zero, which marks free places in hash tables."""
+    mixed = fold_multiply(rolling ^ salt, FINAL_MULTIPLIER)
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * ROLL
+    mixed ^= mixed >> np.uint64(29)
+    return mixed if mixed != ZERO else ONE
+
+
+@numba.njit(cache=True, nogil=True)
+def _oldest_power(size):
+    power = ONE
+    for _ in range(size):
+        power *= ROLL
+    return power
+
+
+@numba.njit(cache=True, nogil=True)
+def _shingle_words(folded, length, mask, size, oldest_power, salt, fold_numbers, ring, shingles, to):
+    """Follow the bitmap from word to word; return where the shingles of this document end."""
+    num_blocks = (length + 63) >> 6
+    num_words = ring_at = block = 0
+    rolling = ZERO
+    bits = mask[0] if num_blocks else ZERO
+    while True:
+        while bits == ZERO:
+            block += 1
+            if block >= num_blocks:
+                break
+            bits = mask[block]
+        if block >= num_blocks:
+            break
+        first = trailing_zeros(bits)
+        word_start = block * _BLOCK + np.int64(first)
+        gap = ~bits & (ALL << first)
+        if gap:
+            last = trailing_zeros(gap)
+            word_end = block * _BLOCK + np.int64(last)
+            bits &= ALL << last
+        else:  # the word runs into the next block
+            later = block + 1
+            while later < num_blocks and mask[later] == ALL:
+                later += 1
+            if later < num_blocks:
+                last = trailing_zeros(~mask[later])
+                word_end = later * _BLOCK + np.int64(last)
+                bits = mask[later] & (ALL << last)
+                block = later
+            else:
+                word_end = length
+                bits = ZERO
+                block = num_blocks - 1
+        word = _hash_word(folded, word_start, word_end - word_start)
+        if fold_numbers and _is_number(folded, word_start, word_end):
+            folded[word_start] = 48
+            word = _hash_word(folded, word_start, 1)
+        oldest = ring[ring_at] if num_words >= size else ZERO
+        rolling = rolling * ROLL + (word - oldest * oldest_power)
+        ring[ring_at] = word
+        ring_at = ring_at + 1 if ring_at + 1 < size else 0
+        num_words += 1
+        if num_words >= size:
+            shingles[to] = _finalise(rolling, salt)
+            to += 1
+    if 0 < num_words < size:
+        shingles[to] = _finalise(rolling, salt)
+        to += 1
+    return to
+
+
+@numba.njit(cache=True, nogil=True)
+def shingle_words(source, offsets, table, size, salt, fold_numbers, shingles, ends, is_normal):
+    """Write the hashes of every run of `size` words, all documents end to end, repetitions included.
+
+    source        uint8 [num_bytes]     UTF-8 texts; nothing outside source[offsets[0]:offsets[-1]] is used
+    offsets       int64 [num_docs + 1]  document d is source[offsets[d]:offsets[d + 1]]
+    table         (index, entries, combining_index, combining) of kernels/unicode.py
+    size          int64                 words in a shingle; a document with fewer, but some, is one shingle
+    salt          uint64                from the seed
+    fold_numbers  bool                  every word of digits alone is the same word
+    shingles      uint64[...]           written; room for half a shingle per byte, and one more per document
+    ends          int64 [num_docs + 1]  written; document d owns shingles[ends[d]:ends[d + 1]]
+    is_normal     bool  [num_docs]      written; False where the text may not be in normal form C
+    """
+    longest = 0
+    for doc in range(offsets.size - 1):
+        longest = max(longest, offsets[doc + 1] - offsets[doc])
+    # One byte in becomes at most two (a letter whose folded form is longer, then a separator).
+    folded = np.empty(2 * longest + 3 * _BLOCK, np.uint8)
+    mask = np.empty((longest >> 5) + 4, np.uint64)
+    edge = np.zeros(_BLOCK, np.uint8)
+    ring = np.zeros(size, np.uint64)
+    oldest_power = _oldest_power(size)
+    ends[0] = 0
+    for doc in range(offsets.size - 1):
+        length, normal = _fold_document(
+            source, offsets[doc], offsets[doc + 1], table, fold_numbers, edge, folded, mask
+        )
+        is_normal[doc] = normal
+        ends[doc + 1] = _shingle_words(
+            folded, length, mask, size, oldest_power, salt, fold_numbers, ring, shingles, ends[doc]
+        )
+
+
+@numba.njit(cache=True, nogil=True)
+def shingle_characters(source, offsets, table, size, salt, fold_numbers, shingles, ends, is_normal):
+    """Write the hashes of every window of `size` code points; arguments as for `shingle_words`.
+
+    A run of white space is one space; with `fold_numbers` a run of digits is one "0". `shingles` needs room for one
+    shingle per byte, and one more per document.
+    """
+    index, entries, combining_index, combining_classes = table
+    ring = np.zeros(size, np.uint64)
+    oldest_power = _oldest_power(size)
+    to = ends[0] = 0
+    for doc in range(offsets.size - 1):
+        at, end = offsets[doc], offsets[doc + 1]
+        num_points = ring_at = 0
+        rolling = ZERO
+        starter, last_combining, normal = np.uint32(0), np.uint8(0), True
+        last_run = np.uint32(0)
+        while at < end:
+            point, width = _decode(source, at, end)
+            at += width
+            page, low = np.int64(point >> np.uint32(8)), np.int64(point & np.uint32(255))
+            entry = entries[(np.int64(index[page]) << 8) + low]
+            if entry & NFC_ATTENTION:
+                combining = combining_classes[(np.int64(combining_index[page]) << 8) + low]
+                if _breaks_nfc(entry, starter, combining, last_combining):
+                    normal = False
+                if combining == 0:
+                    starter = entry
+                last_combining = combining
+            else:
+                starter, last_combining = entry, np.uint8(0)
+            point = (point + entry) & FOLD_MASK
+            run = np.uint32(0)
+            if entry & SPACE:
+                run, point = SPACE, np.uint32(32)
+            elif fold_numbers and entry & DIGIT:
+                run, point = DIGIT, np.uint32(48)
+            if run and run == last_run:
+                continue
+            last_run = run
+            unit = fold_multiply(np.uint64(point) ^ WORD_SALT, WORD_MULTIPLIER)
+            oldest = ring[ring_at] if num_points >= size else ZERO
+            rolling = rolling * ROLL + (unit - oldest * oldest_power)
+            ring[ring_at] = unit
+            ring_at = ring_at + 1 if ring_at + 1 < size else 0
+            num_points += 1
+            if num_points >= size:
+                shingles[to] = _finalise(rolling, salt)
+                to += 1
+        if 0 < num_points < size:
+            shingles[to] = _finalise(rolling, salt)
+            to += 1
+        ends[doc + 1] = to
+        is_normal[doc] = normal

@@ -1,0 +1,127 @@
+"""The Unicode table of the text kernels: word classes, simple case folding and what the NFC quick check needs.
+
+The table ships with the package, built by `tools/build_unicode_table.py`, and knows the characters of Unicode 14,
+the version of the oldest supported interpreter. NFC of these never changes in later versions, so no signature
+depends on the interpreter. Every other code point stands for U+FFFD and separates words.
+
+    entry    = entries[index[c >> BLOCK_SHIFT] * BLOCK_SIZE + (c & (BLOCK_SIZE - 1))]
+    folded   = (c + entry) & FOLD_MASK
+    kind     = (entry >> KIND_SHIFT) & KIND_MASK
+    combining class: the same two steps through combining_index and combining
+
+A text is NFC for certain when no character is NFC_NO, the combining classes between two starters (class 0) do not
+fall, and no NFC_MAYBE character has a last starter that COMPOSES. Only NFC_ATTENTION characters need a look.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import unicodedata
+from functools import cache
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+UNICODE_VERSION: Final = "14.0"
+
+BLOCK_SHIFT: Final = 8
+BLOCK_SIZE: Final = 256
+REPLACEMENT: Final = 0xFFFD
+
+FOLD_MASK: Final = 0x1FFFFF
+KIND_SHIFT: Final = 21
+KIND_MASK: Final = 3
+
+SEPARATOR: Final = 0
+WORD: Final = 1
+# A token of its own: the scripts written without spaces.
+SINGLE: Final = 2
+
+DIGIT: Final = 1 << 23
+# Combining class other than 0, or NFC_NO, or NFC_MAYBE.
+NFC_ATTENTION: Final = 1 << 24
+NFC_NO: Final = 1 << 25
+# A following NFC_MAYBE character can change this one: it starts a composition, or is one itself. The second half
+# matters: U+00E9 starts none, but U+00E9 U+0323 becomes U+1EB9 U+0301.
+COMPOSES: Final = 1 << 26
+SPACE: Final = 1 << 27
+# Without this bit every Hindi U+0928 U+094D would fail the quick check: U+094D has a class, but never composes.
+NFC_MAYBE: Final = 1 << 28
+# Unassigned in Unicode 14, a surrogate or a noncharacter: folds to REPLACEMENT.
+UNKNOWN: Final = 1 << 29
+
+
+class UnicodeTable(NamedTuple):
+    """The table in two stages; equal blocks are stored once.
+
+    index            uint16[4352]              block of `entries` for code point >> 8
+    entries          uint32[num_blocks * 256]  see the module's constants
+    combining_index  uint16[4352]              block of `combining` for code point >> 8
+    combining        uint8 [num_blocks * 256]  canonical combining class
+    """
+
+    # It hides tuple.index(), which nobody needs here.
+    index: npt.NDArray[np.uint16]  # type: ignore[assignment]
+    entries: npt.NDArray[np.uint32]
+    combining_index: npt.NDArray[np.uint16]
+    combining: npt.NDArray[np.uint8]
+
+
+@cache
+def load_table() -> UnicodeTable:
+    """Return the one table of this process; its arrays are read-only."""
+    resource = importlib.resources.files("neardup.kernels").joinpath("unicode14.npz")
+    with resource.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+        index, entries = _fold_unknown(stored["index"], stored["entries"])
+        table = UnicodeTable(
+            np.ascontiguousarray(index, dtype=np.uint16),
+            np.ascontiguousarray(entries, dtype=np.uint32),
+            np.ascontiguousarray(stored["combining_index"], dtype=np.uint16),
+            np.ascontiguousarray(stored["combining"], dtype=np.uint8),
+        )
+    for array in table:
+        array.flags.writeable = False
+    return table
+
+
+def _fold_unknown(
+    index: npt.NDArray[np.uint16], entries: npt.NDArray[np.uint32]
+) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint32]]:
+    """Write the distance to REPLACEMENT into the UNKNOWN entries.
+
+    The file leaves it out: the distance differs for each code point, so that no two blocks with an unknown one are
+    equal. 150 blocks and 6 kB would be 3,360 blocks and 1.2 MB.
+    """
+    blocks = entries.reshape(-1, BLOCK_SIZE)
+    has_unknown = ((blocks & UNKNOWN) != 0).any(axis=1)
+    pages = np.flatnonzero(has_unknown[index])
+    own_blocks = blocks[index[pages]]
+    code_points = pages[:, None] * BLOCK_SIZE + np.arange(BLOCK_SIZE)
+    distance = ((REPLACEMENT - code_points) & FOLD_MASK).astype(np.uint32)
+    own_blocks |= np.where((own_blocks & UNKNOWN) != 0, distance, np.uint32(0))
+
+    num_shared = int(np.count_nonzero(~has_unknown))
+    new_index = (np.cumsum(~has_unknown) - 1)[index]
+    new_index[pages] = num_shared + np.arange(len(pages))
+    return new_index.astype(np.uint16), np.concatenate([blocks[~has_unknown], own_blocks]).ravel()
+
+
+def normalise(text: str) -> str:
+    r"""Return the NFC of `text` with U+FFFD for every code point that Unicode 14 does not know.
+
+    >>> normalise("e\u0301") == "\u00e9"
+    True
+    >>> normalise("a\ud800\uffffb") == "a\ufffd\ufffdb"
+    True
+    """
+    if text.isascii():
+        return text
+    table = load_table()
+    code_points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    blocks = table.index[code_points >> BLOCK_SHIFT].astype(np.uint32)
+    entries = table.entries[blocks * BLOCK_SIZE + (code_points & (BLOCK_SIZE - 1))]
+    is_unknown = (entries & UNKNOWN) != 0
+    if is_unknown.any():
+        text = np.where(is_unknown, REPLACEMENT, code_points).astype("<u4").tobytes().decode("utf-32-le")
+    return unicodedata.normalize("NFC", text)

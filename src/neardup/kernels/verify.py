@@ -1,0 +1,342 @@
+"""Verification: the documents of a component, in keep order, against those before them that share a bucket.
+
+Each bucket is a list of documents already passed. A document walks the lists of its buckets; whom it meets is compared by
+size, then by signature, then exactly. Where too many comparisons fail, the component also keeps lists by prefix shingle:
+two sets of similarity >= t share one of their rarest n - ceil(t n) + 1 shingles, so walking those lists, and asking
+afterwards for a shared bucket, meets the same pairs. Each document walks whichever lists are shorter.
+"""
+
+import numba
+import numpy as np
+
+LEADERS, PAIRS, CLOSURE = 0, 1, 2
+NOBODY = -1
+# A component starts its prefix lists after this many failed comparisons, and this many more per document passed.
+FAILED_BASE, FAILED_PER_DOC = 2000, 64
+MAX_COUNT_BITS = 26
+KEY_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+
+@numba.njit(cache=True, nogil=True)
+def least_overlap(size_a, size_b, threshold):
+    """The least intersection with intersection / union >= threshold in doubles."""
+    total = size_a + size_b
+    overlap = np.int64(np.ceil(threshold / (1.0 + threshold) * total))
+    while overlap > 0 and (overlap - 1) / (total - overlap + 1) >= threshold:
+        overlap -= 1
+    while overlap / (total - overlap) < threshold:
+        overlap += 1
+    return overlap
+
+
+@numba.njit(cache=True, nogil=True)
+def _prefix_size(size, threshold):
+    """How many of its rarest shingles a set must show so that every partner shares one."""
+    overlap = np.int64(np.ceil(threshold * size))
+    while overlap > 1 and (overlap - 1) / size >= threshold:
+        overlap -= 1
+    while overlap / size < threshold:
+        overlap += 1
+    return size - overlap + 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _overlap(shingles, at_a, end_a, at_b, end_b, needed):
+    """Size of the intersection of two sorted runs, or -1 as soon as it cannot reach `needed`."""
+    spare_a, spare_b = end_a - at_a - needed, end_b - at_b - needed
+    if spare_a < 0 or spare_b < 0:
+        return -1
+    overlap = 0
+    while at_a < end_a and at_b < end_b:
+        if shingles[at_a] == shingles[at_b]:
+            overlap += 1
+            at_a += 1
+            at_b += 1
+        elif shingles[at_a] < shingles[at_b]:
+            at_a += 1
+            spare_a -= 1
+            if spare_a < 0:
+                return -1
+        else:
+            at_b += 1
+            spare_b -= 1
+            if spare_b < 0:
+                return -1
+    return overlap if overlap >= needed else -1
+
+
+@numba.njit(cache=True, nogil=True)
+def similarities(shingles, ends, left, right, values):
+    """Write the exact Jaccard similarity of pairs of documents.
+
+    shingles     uint64[num_shingles]  sorted and distinct in each document
+    ends         int64 [num_docs + 1]
+    left, right  int64 [num_pairs]     documents
+    values       float64[num_pairs]    written; 0 where both sets are empty
+    """
+    for at in range(left.size):
+        start_a, end_a = ends[left[at]], ends[left[at] + 1]
+        start_b, end_b = ends[right[at]], ends[right[at] + 1]
+        overlap = _overlap(shingles, start_a, end_a, start_b, end_b, 0)
+        union = end_a - start_a + end_b - start_b - overlap
+        values[at] = overlap / union if union else 0.0
+
+
+@numba.njit(cache=True, nogil=True)
+def _compare(sets, signatures, doc, other, threshold, min_agreement, bar):
+    """Return the similarity of a found pair of at least `bar`, else -1."""
+    shingles, ends = sets
+    size_a, size_b = ends[doc + 1] - ends[doc], ends[other + 1] - ends[other]
+    if min(size_a, size_b) / max(size_a, size_b) < threshold:
+        return -1.0
+    agreement = 0
+    for slot in range(signatures.shape[1]):
+        agreement += signatures[doc, slot] == signatures[other, slot]
+    if agreement < min_agreement:
+        return -1.0
+    needed = least_overlap(size_a, size_b, max(threshold, bar))
+    overlap = _overlap(shingles, ends[doc], ends[doc + 1], ends[other], ends[other + 1], needed)
+    return overlap / (size_a + size_b - overlap) if overlap >= 0 else -1.0
+
+
+@numba.njit(cache=True, nogil=True)
+def _shares_bucket(keys, doc, other):
+    for band in range(keys.shape[1]):
+        if keys[doc, band] == keys[other, band]:
+            return True
+    return False
+
+
+@numba.njit(cache=True, nogil=True)
+def _find_root(parents, node):
+    while parents[node] != node:
+        parents[node] = parents[parents[node]]
+        node = parents[node]
+    return node
+
+
+@numba.njit(cache=True, nogil=True)
+def _number_buckets(keys):
+    """Give every (document, band) the number of its bucket; buckets are numbered from 0."""
+    num_docs, num_bands = keys.shape
+    bits = 1
+    while (1 << bits) < 2 * keys.size:
+        bits += 1
+    shift, last = np.uint64(64 - bits), (1 << bits) - 1
+    owner = np.full(1 << bits, -1, np.int64)
+    buckets = np.empty((num_docs, num_bands), np.int64)
+    num_buckets = 0
+    for doc in range(num_docs):
+        for band in range(num_bands):
+            key = keys[doc, band]
+            place = np.int64((key * KEY_MULTIPLIER) >> shift)
+            while owner[place] >= 0 and keys[owner[place] // num_bands, owner[place] % num_bands] != key:
+                place = (place + 1) & last
+            if owner[place] < 0:
+                owner[place] = doc * num_bands + band
+                buckets[doc, band] = num_buckets
+                num_buckets += 1
+            else:
+                buckets[doc, band] = buckets[owner[place] // num_bands, owner[place] % num_bands]
+    return buckets, num_buckets
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_shingles(shingles, start, end):
+    """Count the shingles of a component in a saturating table; it only sets an order, so collisions do no harm."""
+    bits = 10
+    while (1 << bits) < end - start and bits < MAX_COUNT_BITS:
+        bits += 1
+    shift = np.uint64(64 - bits)
+    counts = np.zeros(1 << bits, np.uint8)
+    for at in range(start, end):
+        place = np.int64(shingles[at] >> shift)
+        counts[place] += counts[place] < 255
+    return counts, shift
+
+
+@numba.njit(cache=True, nogil=True)
+def _prefix(sets, doc, threshold, counts, shift):
+    """The rarest shingles of a document as (count, hash) in one number; the order is the same in every document."""
+    shingles, ends = sets
+    ranked = np.empty(ends[doc + 1] - ends[doc], np.uint64)
+    for at in range(ranked.size):
+        shingle = shingles[ends[doc] + at]
+        count = np.uint64(counts[np.int64(shingle >> shift)])
+        ranked[at] = (count << np.uint64(56)) | (shingle >> np.uint64(8))
+    ranked.sort()
+    return ranked[: _prefix_size(ranked.size, threshold)]
+
+
+@numba.njit(cache=True, nogil=True)
+def _posting(owner, last, ranked):
+    place = np.int64(ranked * KEY_MULTIPLIER >> np.uint64(11)) & last
+    while owner[place] != 0 and owner[place] != ranked:
+        place = (place + 1) & last
+    return place
+
+
+@numba.njit(cache=True, nogil=True)
+def _append(lists, head, entry, doc, parents):
+    """Put a document at the head of a list; `skips` leads past the run of documents already joined with it."""
+    heads, nexts, skips, docs, lengths = lists
+    follower = heads[head]
+    heads[head] = entry
+    nexts[entry] = follower
+    docs[entry] = doc
+    lengths[head] += 1
+    joined = follower >= 0 and _find_root(parents, docs[follower]) == _find_root(parents, doc)
+    skips[entry] = skips[follower] if joined else follower
+
+
+@numba.njit(cache=True, nogil=True)
+def _new_lists(num_heads, num_entries):
+    return (
+        np.full(num_heads, -1, np.int64),
+        np.empty(num_entries, np.int64),
+        np.empty(num_entries, np.int64),
+        np.empty(num_entries, np.int64),
+        np.zeros(num_heads, np.int64),
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def _grow(column):
+    larger = np.empty(2 * column.size, column.dtype)
+    larger[: column.size] = column
+    return larger
+
+
+@numba.njit(cache=True, nogil=True)
+def match_components(
+    shingles,
+    ends,
+    signatures,
+    keys,
+    rows,
+    component_ends,
+    threshold,
+    min_agreement,
+    mode,
+    matches,
+    values,
+    parents,
+    compared,
+):
+    """Compare the documents of whole components.
+
+    shingles        uint64 [num_shingles]        sorted and distinct in each document
+    ends            int64  [num_docs + 1]        document d owns shingles[ends[d]:ends[d + 1]]; none is empty
+    signatures      uint32 [num_docs, num_perm]
+    keys            uint64 [num_docs, bands]     band keys
+    rows            int64  [num_docs]            breaks ties between equally similar kept documents
+    component_ends  int64  [num_components + 1]  component c is documents [component_ends[c], component_ends[c + 1]),
+                                                 best keep priority first
+    threshold       float64
+    min_agreement   int64                        the signature filter; 0 turns it off
+    mode            LEADERS: keep a list of kept documents only; PAIRS: also list every found pair;
+                    CLOSURE: join what is connected by found pairs, comparing no two documents already joined
+    matches         int64  [num_docs]            written; the most similar kept document, NOBODY for a kept one
+                                                 (not in CLOSURE)
+    values          float64[num_docs]            written; the similarity to it
+    parents         int64  [num_docs]            written in PAIRS and CLOSURE; first document of the closure
+
+    compared        int64  [num_docs]            written; comparisons of this document with earlier ones
+
+    Returns (left, right, similarity) of the found pairs, ordered by left, the later document of the two.
+    """
+    num_docs, num_bands = keys.shape
+    sets = (shingles, ends)
+    buckets, num_buckets = _number_buckets(keys)
+    bucket_lists = _new_lists(num_buckets, num_docs * num_bands)
+    seen = np.full(num_docs, -1, np.int64)
+    left, right = np.empty(64, np.int64), np.empty(64, np.int64)
+    found_values = np.empty(64, np.float64)
+    num_found = 0
+    for doc in range(num_docs):
+        parents[doc] = doc
+        compared[doc] = 0
+    for component in range(component_ends.size - 1):
+        first, stop = component_ends[component], component_ends[component + 1]
+        failed, has_postings = 0, False
+        counts, shift = np.empty(0, np.uint8), np.uint64(0)
+        owner, last, num_entries = np.empty(0, np.uint64), 0, 0
+        posting_lists = _new_lists(0, 0)
+        prefix = np.empty(0, np.uint64)
+        for doc in range(first, stop):
+            if not has_postings and failed > FAILED_BASE + FAILED_PER_DOC * (doc - first):
+                has_postings = True
+                counts, shift = _count_shingles(shingles, ends[first], ends[stop])
+                total = 0
+                for other in range(first, stop):
+                    total += _prefix_size(ends[other + 1] - ends[other], threshold)
+                last = 1
+                while last < 2 * total:
+                    last *= 2
+                owner = np.zeros(last, np.uint64)
+                posting_lists = _new_lists(last, total)
+                last -= 1
+                for other in range(first, doc):
+                    if mode != LEADERS or matches[other] == NOBODY:
+                        prefix = _prefix(sets, other, threshold, counts, shift)
+                        for ranked in prefix:
+                            place = _posting(owner, last, ranked)
+                            owner[place] = ranked
+                            _append(posting_lists, place, num_entries, other, parents)
+                            num_entries += 1
+            by_prefix = False
+            if has_postings:
+                prefix = _prefix(sets, doc, threshold, counts, shift)
+                bucket_work = posting_work = 0
+                for band in range(num_bands):
+                    bucket_work += bucket_lists[4][buckets[doc, band]]
+                for ranked in prefix:
+                    posting_work += posting_lists[4][_posting(owner, last, ranked)]
+                by_prefix = posting_work < bucket_work
+            best, bar = NOBODY, 0.0
+            heads, nexts, skips, docs, _ = posting_lists if by_prefix else bucket_lists
+            for walk in range(prefix.size if by_prefix else num_bands):
+                entry = heads[_posting(owner, last, prefix[walk]) if by_prefix else buckets[doc, walk]]
+                while entry >= 0:
+                    other = docs[entry]
+                    if mode == CLOSURE and _find_root(parents, other) == _find_root(parents, doc):
+                        entry = skips[entry]
+                        continue
+                    entry = nexts[entry]
+                    if seen[other] == doc:
+                        continue
+                    seen[other] = doc
+                    if by_prefix and not _shares_bucket(keys, doc, other):
+                        failed += 1
+                        continue
+                    compared[doc] += 1
+                    value = _compare(sets, signatures, doc, other, threshold, min_agreement, bar)
+                    if value < 0:
+                        failed += 1
+                        continue
+                    if mode != CLOSURE and matches[other] == NOBODY:
+                        if best == NOBODY or value > values[doc] or (value == values[doc] and rows[other] < rows[best]):
+                            best, values[doc] = other, value
+                            if mode == LEADERS:
+                                bar = value
+                    if mode != LEADERS:
+                        one, two = _find_root(parents, doc), _find_root(parents, other)
+                        parents[max(one, two)] = min(one, two)
+                    if mode == PAIRS:
+                        if num_found == left.size:
+                            left, right, found_values = _grow(left), _grow(right), _grow(found_values)
+                        left[num_found], right[num_found], found_values[num_found] = doc, other, value
+                        num_found += 1
+            matches[doc] = best
+            if mode != LEADERS or best == NOBODY:
+                for band in range(num_bands):
+                    _append(bucket_lists, buckets[doc, band], doc * num_bands + band, doc, parents)
+                if has_postings:
+                    for ranked in prefix:
+                        place = _posting(owner, last, ranked)
+                        owner[place] = ranked
+                        _append(posting_lists, place, num_entries, doc, parents)
+                        num_entries += 1
+    for doc in range(num_docs):
+        parents[doc] = _find_root(parents, doc)
+    return left[:num_found], right[:num_found], found_values[:num_found]

@@ -1,0 +1,181 @@
+"""Jaccard similarity of shingle sets: how a text becomes a set, a set a signature, and what a signature promises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.config import Config
+from neardup.kernels import bands, distinct, shingle, sketch
+from neardup.kernels.unicode import UNICODE_VERSION, load_table, normalise
+
+U8 = npt.NDArray[np.uint8]
+U32 = npt.NDArray[np.uint32]
+U64 = npt.NDArray[np.uint64]
+I64 = npt.NDArray[np.int64]
+
+SHINGLERS: Final = {"word": shingle.shingle_words, "char": shingle.shingle_characters}
+SKETCHES: Final = {"fast": sketch.fast_sketch, "minhash": sketch.minhash}
+# Changing what a signature contains is a new number here, and a new golden file in the tests.
+FORMATS: Final = {"fast": "fast-1", "minhash": "minhash-1"}
+# Bytes of text whose shingles (8 bytes every 6 or so) stay in a core's cache between two kernels.
+CACHE_BYTES: Final = 192 << 10
+# The shortest shingle takes this many bytes of text: a letter and a space, or a character.
+_BYTES_PER_SHINGLE: Final = {"word": 2, "char": 1}
+
+
+class Sets(NamedTuple):
+    """Sorted distinct shingles of many documents end to end; document d owns shingles[ends[d]:ends[d + 1]]."""
+
+    shingles: U64
+    ends: I64
+
+
+class Sketched(NamedTuple):
+    """What the first pass learns of each document."""
+
+    sizes: I64
+    digests: U64
+    keys: U64
+
+
+def signature_format(config: Config) -> str:
+    """Name the format of a signature: equal names mean comparable signatures."""
+    flags = "".join(f" {name}" for name in ("multiset", "fold_numbers", "html") if getattr(config, name))
+    return (
+        f"{FORMATS[config.sketch]} {config.unit}-{config.size} perm-{config.num_perm} seed-{config.seed} "
+        f"unicode-{UNICODE_VERSION}{flags}"
+    )
+
+
+def text_sets(texts: pa.Array, config: Config) -> Sets:
+    """Return the shingle set of every text."""
+    source, offsets = text_buffers(texts)
+    parts, ends = [], np.zeros(offsets.size, np.int64)
+    for start, stop in _cache_sized(offsets):
+        shingles, raw_ends = _shingle(source, offsets[start : stop + 1], config)
+        sets, set_ends = np.empty(shingles.size, np.uint64), np.empty(raw_ends.size, np.int64)
+        distinct.sort_sets(shingles, raw_ends, sets, set_ends)
+        parts.append(sets[: set_ends[-1]].copy())
+        ends[start + 1 : stop + 1] = ends[start] + set_ends[1:]
+    return Sets(np.concatenate(parts) if parts else np.empty(0, np.uint64), ends)
+
+
+def text_signatures(texts: pa.Array, config: Config) -> U32:
+    """Return the signature of every text."""
+    source, offsets = text_buffers(texts)
+    signatures = np.empty((offsets.size - 1, config.num_perm), np.uint32)
+    for start, stop in _cache_sized(offsets):
+        shingles, ends = _shingle(source, offsets[start : stop + 1], config)
+        _sketch(shingles, ends, config, signatures[start:stop])
+    return signatures
+
+
+def sketch_texts(texts: pa.Array, num_bands: int, num_rows: int, config: Config) -> Sketched:
+    """Return size and digest of the set, and the band keys, of every text, in one pass."""
+    source, offsets = text_buffers(texts)
+    num_docs = offsets.size - 1
+    sizes, digests = np.empty(num_docs, np.int64), np.empty((num_docs, 2), np.uint64)
+    keys = np.empty((num_docs, num_bands), np.uint64)
+    for start, stop in _cache_sized(offsets):
+        shingles, ends = _shingle(source, offsets[start : stop + 1], config)
+        signatures = np.empty((stop - start, config.num_perm), np.uint32)
+        _sketch(shingles, ends, config, signatures)
+        bands.band_keys(signatures, num_rows, keys[start:stop])
+        distinct.digest_sets(shingles, ends, digests[start:stop], sizes[start:stop])
+    return Sketched(sizes, digests, keys)
+
+
+def set_signatures(sets: Sets, config: Config) -> U32:
+    """Return the signature of every set: the same as that of the text it came from."""
+    signatures = np.empty((sets.ends.size - 1, config.num_perm), np.uint32)
+    _sketch(sets.shingles, sets.ends, config, signatures)
+    return signatures
+
+
+def signature_keys(signatures: U32, num_bands: int, num_rows: int) -> U64:
+    """Return the band keys of every signature."""
+    keys = np.empty((signatures.shape[0], num_bands), np.uint64)
+    bands.band_keys(signatures, num_rows, keys)
+    return keys
+
+
+def text_buffers(texts: pa.Array) -> tuple[U8, I64]:
+    """Return the bytes and offsets of a string array without nulls, as they lie in memory."""
+    _, offsets, data = texts.buffers()
+    width = np.int64 if pa.types.is_large_string(texts.type) else np.int32
+    view = np.frombuffer(offsets, width)[texts.offset : texts.offset + len(texts) + 1] if offsets else np.zeros(1)
+    source = np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8)
+    return source, view.astype(np.int64, copy=False)
+
+
+def _cache_sized(offsets: I64) -> Iterator[tuple[int, int]]:
+    """Cut documents into runs of about CACHE_BYTES, at least one document each."""
+    start, num_docs = 0, offsets.size - 1
+    while start < num_docs:
+        stop = int(np.searchsorted(offsets, offsets[start] + CACHE_BYTES, side="right")) - 1
+        stop = min(max(stop, start + 1), num_docs)
+        yield start, stop
+        start = stop
+
+
+def _shingle(source: U8, offsets: I64, config: Config) -> tuple[U64, I64]:
+    shingles, ends, is_normal = _run_shingler(source, offsets, config)
+    if not is_normal.all():
+        shingles, ends, _ = _run_shingler(*_normalised(source, offsets, is_normal), config)
+    if config.multiset:
+        distinct.number_repetitions(shingles, ends)
+    return shingles, ends
+
+
+def _run_shingler(source: U8, offsets: I64, config: Config) -> tuple[U64, I64, npt.NDArray[np.bool_]]:
+    num_docs = offsets.size - 1
+    room = int(offsets[-1] - offsets[0]) // _BYTES_PER_SHINGLE[config.unit] + num_docs + 1
+    shingles, ends, is_normal = np.empty(room, np.uint64), np.empty(num_docs + 1, np.int64), np.empty(num_docs, np.bool_)
+    SHINGLERS[config.unit](
+        source, offsets, tuple(load_table()), config.size, _salt(config.seed), config.fold_numbers, shingles, ends, is_normal
+    )
+    return shingles[: ends[-1]], ends, is_normal
+
+
+def _normalised(source: U8, offsets: I64, is_normal: npt.NDArray[np.bool_]) -> tuple[U8, I64]:
+    """Copy a run of documents with those that may not be in normal form C brought into it."""
+    texts = [
+        text if normal else normalise(text.decode("utf-8", "replace")).encode("utf-8", "replace")
+        for text, normal in (
+            (source[offsets[doc] : offsets[doc + 1]].tobytes(), is_normal[doc]) for doc in range(is_normal.size)
+        )
+    ]
+    ends = np.cumsum([0, *map(len, texts)], dtype=np.int64)
+    return np.frombuffer(b"".join(texts), np.uint8), ends
+
+
+def _sketch(shingles: U64, ends: I64, config: Config, signatures: U32) -> None:
+    multipliers, addends = _coefficients()
+    SKETCHES[config.sketch](
+        shingles, ends, multipliers[: config.num_perm], addends[: config.num_perm], signatures
+    )
+
+
+def _mix(value: int) -> int:
+    """Scramble 64 bits (the finaliser of SplitMix64)."""
+    value = (value + 0x9E3779B97F4A7C15) & 0xFFFF_FFFF_FFFF_FFFF
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFF_FFFF_FFFF_FFFF
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & 0xFFFF_FFFF_FFFF_FFFF
+    return value ^ (value >> 31)
+
+
+def _salt(seed: int) -> np.uint64:
+    return np.uint64(_mix(seed))
+
+
+@cache
+def _coefficients() -> tuple[U32, U32]:
+    """The lines of the fallback and of MinHash: constants of the format, the seed salts the shingles instead."""
+    drawn = np.array([_mix(_mix(slot)) for slot in range(1024)], np.uint64)
+    return (drawn >> np.uint64(32)).astype(np.uint32) | np.uint32(1), drawn.astype(np.uint32)

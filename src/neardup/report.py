@@ -1,0 +1,206 @@
+"""What a run answers, and the events it emits on the way."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.config import Config
+from neardup.errors import ConfigError, NotStoredError
+from neardup.plan import Plan
+
+try:
+    import resource
+except ImportError:  # pragma: no cover - Windows has no such module
+    resource = None  # type: ignore[assignment]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StageStarted:
+    """A stage began; `total` is the number of steps it will take, if known."""
+
+    stage: str
+    total: int | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StageAdvanced:
+    """A stage has done `done` of `total` steps."""
+
+    stage: str
+    done: int
+    total: int | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StageFinished:
+    """A stage ended after `seconds`."""
+
+    stage: str
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Warned:
+    """Something the user should know now rather than in the report."""
+
+    message: str
+
+
+Event = StageStarted | StageAdvanced | StageFinished | Warned
+Progress = Callable[[Event], None]
+
+
+def _ignore(event: Event) -> None:
+    """What happens to events nobody asked for."""
+
+
+class Watch:
+    """Times the stages of one run and passes events on."""
+
+    def __init__(self, progress: Progress | None = None) -> None:
+        self.seconds_by_stage: dict[str, float] = {}
+        self.warnings: list[str] = []
+        self._emit = progress or _ignore
+        self._began = time.perf_counter()
+
+    @contextlib.contextmanager
+    def stage(self, name: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+        """Time a stage; the yielded function takes the number of steps done since it was last called."""
+        done = 0
+
+        def advance(steps: int) -> None:
+            nonlocal done
+            done += steps
+            self._emit(StageAdvanced(name, done, total))
+
+        self._emit(StageStarted(name, total))
+        began = time.perf_counter()
+        yield advance
+        seconds = time.perf_counter() - began
+        self.seconds_by_stage[name] = self.seconds_by_stage.get(name, 0.0) + seconds
+        self._emit(StageFinished(name, seconds))
+
+    def warn(self, message: str) -> None:
+        """Keep a warning for the report and tell whoever listens."""
+        self.warnings.append(message)
+        self._emit(Warned(message))
+
+    @property
+    def seconds(self) -> float:
+        """Time since the run began."""
+        return time.perf_counter() - self._began
+
+
+def peak_memory_bytes() -> int | None:
+    """Return the most memory this process ever held, where the system tells."""
+    if resource is None:  # pragma: no cover - Windows
+        return None
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Report:
+    """The answer of a run; every table is in input order.
+
+    Attributes:
+        kept: the kept documents, as they came in.
+        removed: doc_id, kept_id, similarity.
+        clusters: doc_id, cluster_id; a cluster is named by its kept document.
+        rejected: file, row, reason of what could not be read.
+        config: the settings of the run.
+        plan: what was chosen, and what it promises.
+        documents: documents in the input; kept + removed + rejected.
+        exact_duplicates: documents whose shingle set another document has too.
+        pairs_verified: comparisons that were made to make the answer true.
+        seconds: the whole run.
+        bytes_read: bytes of text.
+        peak_memory_bytes: the most memory the process ever held.
+        stages: seconds by stage.
+        warnings: what the run wants to be known.
+    """
+
+    kept: pa.Table
+    removed: pa.Table
+    clusters: pa.Table
+    rejected: pa.Table
+    config: Config
+    plan: Plan
+    documents: int
+    exact_duplicates: int
+    pairs_verified: int
+    seconds: float
+    bytes_read: int
+    peak_memory_bytes: int | None
+    stages: dict[str, float]
+    warnings: tuple[str, ...]
+    columns: dict[str, str]
+    stored_pairs: pa.Table | None = dataclasses.field(repr=False)
+    select_again: Callable[[float], Report] = dataclasses.field(repr=False, compare=False)
+
+    @property
+    def pairs(self) -> pa.Table:
+        """Every found pair: doc_a, doc_b, similarity."""
+        if self.stored_pairs is None:
+            raise NotStoredError(
+                "this run did not store its pairs: removed documents were not compared with each other",
+                hint="pass pairs=True, or call neardup.find_pairs",
+            )
+        return self.stored_pairs
+
+    @property
+    def duplicate_ratio(self) -> float:
+        """The share of the documents that was removed."""
+        return self.removed.num_rows / self.documents if self.documents else 0.0
+
+    def at_threshold(self, threshold: float) -> Report:
+        """Select again among the stored pairs at a higher threshold, without a new run."""
+        threshold = Config(threshold=threshold).threshold
+        if threshold < self.config.threshold:
+            raise ConfigError(
+                f"`threshold` must be at least {self.config.threshold:g}, the threshold of this run, got {threshold:g}",
+                hint=f"run again with threshold={threshold:g}",
+            )
+        _ = self.pairs
+        return self.select_again(threshold)
+
+    def borderline(self, n: int = 10) -> pa.Table:
+        """Return the `n` least similar of the stored pairs: what a slightly higher threshold would give up."""
+        if not isinstance(n, int) or isinstance(n, bool) or n < 0:
+            raise ConfigError(f"`n` must be a whole number from 0, got {n!r}")
+        # A stable order: Arrow's sort is not, so ties end in the position.
+        pairs = self.pairs.append_column("position", pa.array(range(self.pairs.num_rows), pa.int64()))
+        order = pc.sort_indices(pairs, sort_keys=[("similarity", "ascending"), ("position", "ascending")])
+        return self.pairs.take(order[:n])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what report.json holds."""
+        return {
+            "config": self.config.as_dict(),
+            "plan": self.plan.as_dict(),
+            "documents": self.documents,
+            "kept": self.kept.num_rows,
+            "removed": self.removed.num_rows,
+            "rejected": self.rejected.num_rows,
+            "exact_duplicates": self.exact_duplicates,
+            "pairs_verified": self.pairs_verified,
+            "seconds": self.seconds,
+            "bytes_read": self.bytes_read,
+            "peak_memory_bytes": self.peak_memory_bytes,
+            "stages": self.stages,
+            "columns": self.columns,
+            "warnings": list(self.warnings),
+        }
+
+    def __str__(self) -> str:
+        rejected = f", {self.rejected.num_rows:,} rejected" if self.rejected.num_rows else ""
+        return (
+            f"{self.documents:,} documents: {self.kept.num_rows:,} kept, {self.removed.num_rows:,} removed "
+            f"({self.exact_duplicates:,} exact){rejected}; {self.plan.judgement()}; {self.seconds:.2f} s"
+        )

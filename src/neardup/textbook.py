@@ -1,0 +1,308 @@
+"""The method as a lecture teaches it, in plain Python on small sets: the reference for reading, not for speed.
+
+From shingles to Jaccard, from MinHash signatures to bands. A column is the set of rows that have a 1 in it; rows carry
+the caller's own numbers (most lectures count from 1, some books from 0), columns are named by their position from 0.
+`docs/lecture.md` walks through this file; the rest of the library does the same work on millions of texts.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any, TypeVar, overload
+
+from neardup.errors import ConfigError, DataError
+
+Item = TypeVar("Item", bound=Hashable)
+Row = TypeVar("Row", bound=Hashable)
+
+
+# A string is a sequence of strings as well; the first overload that fits is meant.
+@overload
+def shingle_set(tokens: str, size: int) -> set[str]: ...  # type: ignore[overload-overlap]
+@overload
+def shingle_set(tokens: Sequence[Item], size: int) -> set[tuple[Item, ...]]: ...
+def shingle_set(tokens: Sequence[Hashable] | str, size: int) -> set[Any]:
+    """Return every run of `size` consecutive tokens, once: substrings of a string, tuples of any other sequence.
+
+    Fewer tokens than `size` give no shingle. (The library makes one shingle of all of them, so that short texts count.)
+
+    >>> sorted(shingle_set("abcdabd", 2))
+    ['ab', 'bc', 'bd', 'cd', 'da']
+    >>> sorted(shingle_set("to be or not to be".split(), 2))
+    [('be', 'or'), ('not', 'to'), ('or', 'not'), ('to', 'be')]
+    """
+    return set(_windows(tokens, size))
+
+
+@overload
+def shingle_bag(tokens: str, size: int) -> Counter[str]: ...  # type: ignore[overload-overlap]
+@overload
+def shingle_bag(tokens: Sequence[Item], size: int) -> Counter[tuple[Item, ...]]: ...
+def shingle_bag(tokens: Sequence[Hashable] | str, size: int) -> Counter[Any]:
+    """Return every run of `size` consecutive tokens with the number of times it occurs.
+
+    >>> shingle_bag("abcdabd", 2)["ab"]
+    2
+    """
+    return Counter(_windows(tokens, size))
+
+
+def jaccard(a: AbstractSet[Item], b: AbstractSet[Item]) -> float:
+    """Return the size of the intersection over the size of the union; 0 for two empty sets, which share nothing.
+
+    >>> jaccard({1, 2, 3, 4}, {2, 3, 5, 7})
+    0.3333333333333333
+    """
+    for name, value in (("a", a), ("b", b)):
+        if not isinstance(value, AbstractSet):
+            raise DataError(
+                f"`{name}` must be a set, got {type(value).__name__} {value!r}",
+                hint="shingle_set(text, size) makes a set of a text; set(values) of anything else",
+            )
+    union = len(a | b)
+    return len(a & b) / union if union else 0.0
+
+
+def bag_jaccard(a: Mapping[Item, int], b: Mapping[Item, int]) -> float:
+    """Return the Jaccard similarity of two bags: the smaller counts over the larger counts, item by item.
+
+    Equal to `jaccard` of the sets that number their repetitions, {(a, 1), (a, 2), ...}; equal bags have similarity 1.
+
+    >>> bag_jaccard(Counter("aaab"), Counter("aabbc"))
+    0.5
+    """
+    _check_bags(a, b)
+    items = a.keys() | b.keys()
+    larger = sum(max(a.get(item, 0), b.get(item, 0)) for item in items)
+    return _overlap(a, b) / larger if larger else 0.0
+
+
+def bag_jaccard_of_sums(a: Mapping[Item, int], b: Mapping[Item, int]) -> float:
+    """Return the variant in which the union of two bags has the sum of both sizes, so equal bags have similarity 1/2.
+
+    >>> bag_jaccard_of_sums(Counter("aaab"), Counter("aabbc"))
+    0.3333333333333333
+    """
+    _check_bags(a, b)
+    both = sum(a.values()) + sum(b.values())
+    return _overlap(a, b) / both if both else 0.0
+
+
+def minhash_one_pass(
+    columns: Sequence[AbstractSet[int]],
+    hash_functions: Sequence[Callable[[int], int]],
+    rows: Iterable[int] | None = None,
+) -> list[list[int]]:
+    """Return the signature matrix, one list per hash function, one value per column: its least hash value.
+
+    >>> minhash_one_pass([{1, 3, 4}, {2, 3, 5}], [lambda x: x % 5, lambda x: (2 * x + 1) % 5])
+    [[1, 0], [2, 0]]
+
+    A hash function maps a row to an integer; where no two rows collide it is a permutation of the rows. `rows` are the
+    rows in the order in which they are read (None: those in use, sorted), which does not change the result. An empty
+    column has no least value and raises.
+    """
+    signatures: list[list[float]] = [[] for _ in hash_functions]
+    for _, state in one_pass_states(columns, hash_functions, rows):
+        signatures = state
+    return [[int(value) for value in slots] for slots in signatures]
+
+
+def one_pass_states(
+    columns: Sequence[AbstractSet[int]],
+    hash_functions: Sequence[Callable[[int], int]],
+    rows: Iterable[int] | None = None,
+) -> Iterator[tuple[int, list[list[float]]]]:
+    """Yield each row that the one pass reads and the signature matrix after it; infinity where no 1 was met yet.
+
+    >>> for row, signatures in one_pass_states([{1}, {2}], [lambda x: 5 - x]):
+    ...     print(row, signatures)
+    1 [[4, inf]]
+    2 [[4, 3]]
+    """
+    _check_columns(columns)
+    if not hash_functions:
+        raise ConfigError("`hash_functions` must hold at least one function, got none", hint="e.g. [lambda x: x % 5]")
+    in_use = set[int]().union(*columns)
+    order = sorted(in_use) if rows is None else list(rows)
+    _check_covered(columns, order, "`rows`")
+    return _read_rows(columns, hash_functions, order)
+
+
+def _read_rows(
+    columns: Sequence[AbstractSet[int]], hash_functions: Sequence[Callable[[int], int]], order: Sequence[int]
+) -> Iterator[tuple[int, list[list[float]]]]:
+    signatures = [[math.inf] * len(columns) for _ in hash_functions]
+    for row in order:
+        # Each hash function is computed once per row, not once per 1 in the row.
+        values = [hash_function(row) for hash_function in hash_functions]
+        for column, ones in enumerate(columns):
+            if row in ones:
+                for slots, value in zip(signatures, values, strict=True):
+                    slots[column] = min(slots[column], value)
+        yield row, [list(slots) for slots in signatures]
+
+
+@overload
+def permutation_signatures(
+    columns: Sequence[AbstractSet[Row]], permutations: Sequence[Mapping[Row, int]]
+) -> list[list[int]]: ...
+@overload
+def permutation_signatures(
+    columns: Sequence[AbstractSet[Row]], permutations: Sequence[Sequence[Row]]
+) -> list[list[Row]]: ...
+def permutation_signatures(
+    columns: Sequence[AbstractSet[Any]], permutations: Sequence[Sequence[Any] | Mapping[Any, int]]
+) -> list[list[Any]]:
+    """Return the signature matrix, one list per permutation, one value per column.
+
+    Books write a permutation down in two ways, and the slot of a column follows the way that is used:
+
+    * a sequence lists the rows in permuted order; the slot is the name of the first row in that order that has a 1;
+    * a mapping gives each row its position in permuted order; the slot is the least position of a row that has a 1.
+
+    Both choose the same row, so two columns agree in one exactly when they agree in the other.
+
+    >>> permutation_signatures([{1, 3, 4}, {2, 5}], [[3, 4, 5, 1, 2]])
+    [[3, 5]]
+    >>> permutation_signatures([{1, 3, 4}, {2, 5}], [{3: 1, 4: 2, 5: 3, 1: 4, 2: 5}])
+    [[1, 3]]
+    """
+    _check_columns(columns)
+    signatures = []
+    for number, permutation in enumerate(permutations):
+        _check_permutation(columns, permutation, number)
+        if isinstance(permutation, Mapping):
+            signatures.append([min(permutation[row] for row in ones) for ones in columns])
+        else:
+            signatures.append([next(row for row in permutation if row in ones) for ones in columns])
+    return signatures
+
+
+def signature_similarity(signatures: Sequence[Sequence[Hashable]]) -> dict[tuple[int, int], float]:
+    """Return the fraction of equal slots for each two columns of a signature matrix: the estimate of their Jaccard.
+
+    >>> signature_similarity([[1, 1, 2], [4, 4, 4]])
+    {(0, 1): 1.0, (0, 2): 0.5, (1, 2): 0.5}
+    """
+    columns = _columns_of(signatures)
+    return {
+        (left, right): sum(map(_equal, columns[left], columns[right])) / len(signatures)
+        for left, right in itertools.combinations(range(len(columns)), 2)
+    }
+
+
+def banded_candidates(signatures: Sequence[Sequence[Hashable]], bands: int) -> set[tuple[int, int]]:
+    """Cut a signature matrix into bands; return the columns, two by two, that are equal in all rows of some band.
+
+    The bucket of a column in a band is its slots there, not a hash of them: no two columns meet by accident.
+
+    >>> sorted(banded_candidates([[1, 1, 2], [4, 4, 4], [7, 8, 8], [9, 9, 9]], bands=2))
+    [(0, 1), (1, 2)]
+    """
+    columns = _columns_of(signatures)
+    rows = _rows_per_band(len(signatures), bands)
+    candidates: set[tuple[int, int]] = set()
+    for start in range(0, len(signatures), rows):
+        buckets: dict[tuple[Hashable, ...], list[int]] = {}
+        for column, slots in enumerate(columns):
+            buckets.setdefault(slots[start : start + rows], []).append(column)
+        for bucket in buckets.values():
+            candidates.update(itertools.combinations(bucket, 2))
+    return candidates
+
+
+def _windows(tokens: Sequence[Hashable] | str, size: int) -> list[Hashable]:
+    _check_count("size", size)
+    if not isinstance(tokens, Sequence):
+        raise DataError(
+            f"`tokens` must be a string or a sequence, got {type(tokens).__name__} {tokens!r}",
+            hint="a shingle is a run of consecutive tokens, so their order matters: pass a list or a tuple",
+        )
+    runs = (tokens[start : start + size] for start in range(len(tokens) - size + 1))
+    return list(runs) if isinstance(tokens, str) else [tuple(run) for run in runs]
+
+
+def _overlap(a: Mapping[Item, int], b: Mapping[Item, int]) -> int:
+    return sum(min(count, b.get(item, 0)) for item, count in a.items())
+
+
+def _equal(left: Hashable, right: Hashable) -> bool:
+    return left == right
+
+
+def _columns_of(signatures: Sequence[Sequence[Hashable]]) -> list[tuple[Hashable, ...]]:
+    """Turn a signature matrix into one tuple of slots per column."""
+    widths = [len(slots) for slots in signatures]
+    if not widths or len(set(widths)) > 1:
+        raise DataError(
+            f"`signatures` must be one list per hash function, all of one length, got lengths {widths}",
+            hint="minhash_one_pass and permutation_signatures return such a matrix",
+        )
+    return list(zip(*signatures, strict=True))
+
+
+def _rows_per_band(num_slots: int, bands: int) -> int:
+    _check_count("bands", bands)
+    if num_slots % bands:
+        fitting = [count for count in range(1, num_slots + 1) if num_slots % count == 0]
+        raise ConfigError(
+            f"`bands` must divide the {num_slots} rows of the signature matrix, got {bands}",
+            hint=f"use one of {', '.join(map(str, fitting))}",
+        )
+    return num_slots // bands
+
+
+def _check_count(name: str, value: Any) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ConfigError(f"`{name}` must be a whole number from 1, got {value!r}")
+
+
+def _check_bags(*bags: Any) -> None:
+    for bag in bags:
+        if not isinstance(bag, Mapping) or any(count < 0 for count in bag.values()):
+            raise DataError(
+                f"a bag must map items to counts from 0, got {bag!r}", hint="collections.Counter(items) counts them"
+            )
+
+
+def _check_columns(columns: Sequence[Any]) -> None:
+    for column, ones in enumerate(columns):
+        if not isinstance(ones, AbstractSet):
+            raise DataError(
+                f"column {column} must be the set of its rows, got {type(ones).__name__} {ones!r}",
+                hint="write {1, 3, 4} for a column with a 1 in the rows 1, 3 and 4",
+            )
+        if not ones:
+            raise DataError(
+                f"column {column} is empty: without a 1 it has no signature",
+                hint="leave it out; a set without elements is similar to nothing",
+            )
+
+
+def _check_covered(columns: Sequence[AbstractSet[Any]], order: Iterable[Any], place: str) -> None:
+    known = set(order)
+    for column, ones in enumerate(columns):
+        missing = [row for row in ones if row not in known]
+        if missing:
+            raise DataError(
+                f"column {column} has a 1 in row {missing[0]!r}, which {place} does not list",
+                hint="rows keep the numbers of the columns: do both count from 0, or both from 1?",
+            )
+
+
+def _check_permutation(
+    columns: Sequence[AbstractSet[Any]], permutation: Sequence[Any] | Mapping[Any, int], number: int
+) -> None:
+    places = list(permutation.values()) if isinstance(permutation, Mapping) else list(permutation)
+    repeated = [place for place, count in Counter(places).items() if count > 1]
+    if repeated:
+        raise DataError(
+            f"permutation {number} is none: {repeated[0]!r} occurs more than once in {permutation!r}",
+            hint="a hash function with collisions goes to minhash_one_pass",
+        )
+    _check_covered(columns, permutation, f"permutation {number}")

@@ -1,0 +1,198 @@
+"""The whole algorithm in plain Python sets, written from DESIGN.md alone: what every run must agree with.
+
+It imports nothing of neardup. Documents are rows of a list; a pair is (row_a, row_b) with row_a < row_b.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+Pairs = dict[tuple[int, int], float]
+Removed = dict[int, tuple[int, float]]
+
+# Unicode's White_Space; str.isspace() also takes U+001C to U+001F.
+WHITE_SPACE = frozenset(
+    map(chr, [*range(9, 14), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000])
+)
+# Scripts written without spaces, by the ranges that the tests use.
+ONE_TOKEN_A_CHARACTER = (
+    *((0x0E01, 0x0E3A), (0x0E40, 0x0E5B)),  # Thai
+    *((0x0E81, 0x0EDF),),  # Lao
+    *((0x1000, 0x109F), (0xA9E0, 0xA9FE), (0xAA60, 0xAA7F)),  # Myanmar
+    *((0x1780, 0x17F9),),  # Khmer
+    *((0x3041, 0x3096), (0x309D, 0x309F)),  # Hiragana
+    *((0x30A1, 0x30FA), (0x30FC, 0x30FF), (0x31F0, 0x31FF), (0xFF66, 0xFF6F), (0xFF71, 0xFF9D)),  # Katakana
+    *((0x3005, 0x3005), (0x3007, 0x3007), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAD9), (0x20000, 0x2A6DF)),
+)
+
+
+def fold_case(character: str) -> str:
+    """Simple case folding: one character for one character, or none at all (so `ß` and `İ` stay)."""
+    candidates = (character.casefold(), character.lower())
+    return next((folded for folded in candidates if len(folded) == 1), character)
+
+
+def normalize(text: str) -> str:
+    return "".join(map(fold_case, unicodedata.normalize("NFC", text)))
+
+
+def is_digit(character: str) -> bool:
+    return unicodedata.category(character) == "Nd"
+
+
+def is_word_character(character: str) -> bool:
+    category = unicodedata.category(character)
+    return category[0] in "LM" or category in ("Nd", "Nl")
+
+
+def words(text: str, *, fold_numbers: bool = False) -> list[str]:
+    tokens = [""]
+    for character in normalize(text):
+        if not is_word_character(character):
+            tokens.append("")
+        elif any(low <= ord(character) <= high for low, high in ONE_TOKEN_A_CHARACTER):
+            tokens += [character, ""]
+        else:
+            tokens[-1] += character
+    return ["0" if fold_numbers and all(map(is_digit, token)) else token for token in tokens if token]
+
+
+def characters(text: str, *, fold_numbers: bool = False) -> list[str]:
+    """The text with each run of white space as one space; a run at either end stays, as one space too."""
+    units: list[str] = []
+    for character in normalize(text):
+        unit = " " if character in WHITE_SPACE else "0" if fold_numbers and is_digit(character) else character
+        joins_a_run = unit == " " or (fold_numbers and unit == "0")
+        if not (joins_a_run and units and units[-1] == unit):
+            units.append(unit)
+    return units
+
+
+def shingles(
+    text: str, *, unit: str = "word", size: int = 5, multiset: bool = False, fold_numbers: bool = False
+) -> frozenset:
+    """The set of windows; one shingle of everything when the text is shorter; the empty set when it has no unit."""
+    units = {"word": words, "char": characters}[unit](text, fold_numbers=fold_numbers)
+    windows = [tuple(units[at : at + size]) for at in range(max(1, len(units) - size + 1))] if units else []
+    if not multiset:
+        return frozenset(windows)
+    return frozenset((window, windows[:at].count(window)) for at, window in enumerate(windows))
+
+
+def jaccard(a: frozenset, b: frozenset) -> float:
+    """A document without shingles is similar to nothing, not even to itself."""
+    return len(a & b) / len(a | b) if a and b else 0.0
+
+
+def true_pairs(sets: Sequence[frozenset], threshold: float, *, collapse_empty: bool = False) -> Pairs:
+    found = {}
+    for row_b, b in enumerate(sets):
+        for row_a, a in enumerate(sets[:row_b]):
+            similarity = 1.0 if collapse_empty and not a and not b else jaccard(a, b)
+            if similarity >= threshold:
+                found[row_a, row_b] = similarity
+    return dict(sorted(found.items()))
+
+
+def num_exact_duplicates(sets: Sequence[frozenset], *, collapse_empty: bool = False) -> int:
+    """Documents that are a copy of a better one: all of each class of equal sets but one."""
+    classes = Counter(members for members in sets if members or collapse_empty)
+    return sum(classes.values()) - len(classes)
+
+
+def keep_order(keep: str, texts: Sequence[str], scores: Sequence[float | None] | None = None) -> list[int]:
+    """Rows, the one that most deserves to stay first; ties by row, null and NaN last."""
+    rows = range(len(texts))
+    if keep == "first":
+        return list(rows)
+    if keep == "last":
+        return list(reversed(rows))
+    if keep == "longest":
+        return sorted(rows, key=lambda row: -len(texts[row].encode()))
+    unknown = [row for row in rows if scores[row] is None or math.isnan(scores[row])]
+    known = [row for row in rows if row not in unknown]
+    sign = {"max": -1, "min": 1}[keep.partition(":")[0]]
+    return sorted(known, key=lambda row: sign * scores[row]) + unknown
+
+
+def similarity_of(pairs: Pairs, row: int, other: int) -> float | None:
+    return pairs.get((min(row, other), max(row, other)))
+
+
+def leaders(order: Iterable[int], pairs: Pairs) -> Removed:
+    """Keep a document unless it is a pair with a kept one; then it points to the most similar kept one."""
+    kept: list[int] = []
+    removed: Removed = {}
+    for row in order:
+        matches = [(-similarity_of(pairs, row, other), other) for other in kept if similarity_of(pairs, row, other)]
+        if matches:
+            similarity, kept_row = min(matches)
+            removed[row] = (kept_row, -similarity)
+        else:
+            kept.append(row)
+    return dict(sorted(removed.items()))
+
+
+def components(order: Iterable[int], pairs: Pairs, sets: Sequence[frozenset]) -> Removed:
+    """Keep the best document of everything that pairs connect; the similarity to it may be below the threshold."""
+    component = list(range(len(sets)))
+    for a, b in pairs:
+        old, new = component[b], component[a]
+        component = [new if label == old else label for label in component]
+    best: dict[int, int] = {}
+    removed: Removed = {}
+    for row in order:
+        kept_row = best.setdefault(component[row], row)
+        if kept_row != row:
+            found = similarity_of(pairs, row, kept_row)
+            removed[row] = (kept_row, jaccard(sets[row], sets[kept_row]) if found is None else found)
+    return dict(sorted(removed.items()))
+
+
+def select(cluster: str, order: Iterable[int], pairs: Pairs, sets: Sequence[frozenset]) -> Removed:
+    return leaders(order, pairs) if cluster == "leader" else components(order, pairs, sets)
+
+
+def clusters(num_documents: int, removed: Removed) -> list[int]:
+    """The kept row that stands for each row."""
+    return [removed[row][0] if row in removed else row for row in range(num_documents)]
+
+
+WORDS = """
+the harbour bridge Will close FOR nine weekends from March says Port authority don't e-mail x² 😀 a1 _ 7 2024 3.14
+١٢ １９ Café naïve straße ΣΟΦΌΣ σοφός हिन्दी 한국어 Ⅷ 東京 カード ひらがな 人々 ไทย ລາວ ខ្មែរ မြန်မာ
+"""
+BLANKS = (" ", "  ", "\n", "\t", "\u00a0", "\u3000", ", ")
+
+
+def capitals(text: str) -> str:
+    return "".join(character.upper() if len(character.upper()) == 1 else character for character in text)
+
+
+def decomposed(text: str) -> str:
+    return unicodedata.normalize("NFD", text)
+
+
+def random_corpus(seed: int, num_documents: int) -> list[str]:
+    """Documents of few words with edited copies, copies of copies, exact copies in another dress, and empty ones."""
+    rng = random.Random(seed)
+    vocabulary = WORDS.split()
+    corpus: list[list[str]] = []
+    texts: list[str] = []
+    for _ in range(num_documents):
+        is_copy = corpus and rng.random() < 0.7
+        document = list(rng.choice([corpus[-1], *corpus[-20:]])) if is_copy else []
+        for _ in range(rng.choice([0, 1, 1, 2, 4]) if document else 0):
+            at = rng.randrange(len(document) + 1)
+            document[at : at + rng.randrange(2)] = rng.choices(vocabulary, k=rng.randrange(3))
+        if not is_copy:
+            document = rng.choices(vocabulary, k=rng.choice([0, 0, 1, 3, 5, 8, 12, 20, 30, 40]))
+        corpus.append(document)
+        blanks = rng.choice([" ", BLANKS])
+        text = "".join(word + rng.choice(blanks) for word in document) or rng.choice(["", "", " ", "\n", "...", "😀"])
+        texts.append(rng.choice([str, str, str.strip, str.lower, capitals, decomposed])(text))
+    return texts
