@@ -129,7 +129,7 @@ def find_composing(folder: Path, chars: Characters, is_nfc_no: Flags) -> Flags:
 
 
 def build_entries(folder: Path, chars: Characters) -> npt.NDArray[np.uint32]:
-    """Return one entry per code point; UNKNOWN ones get their distance to U+FFFD when the table is loaded."""
+    """Return one entry per code point."""
     normalization = folder / "DerivedNormalizationProps.txt"
     is_nfc_no = having(normalization, "NFC_QC", "N") & chars.is_known
     is_nfc_maybe = having(normalization, "NFC_QC", "M") & chars.is_known

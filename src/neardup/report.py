@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from neardup.config import Config
 from neardup.errors import ConfigError, NotStoredError
-from neardup.plan import Plan
+from neardup.planner import Plan
 
 try:
     import resource

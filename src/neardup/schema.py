@@ -63,3 +63,10 @@ def removed(id_type: pa.DataType) -> pa.Schema:
 def clusters(id_type: pa.DataType) -> pa.Schema:
     """Return the schema of clusters; a cluster is named by its kept document."""
     return pa.schema([("doc_id", id_type), ("cluster_id", id_type)])
+
+
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """Return the chunks of a column as one array; without a copy where there is one chunk."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

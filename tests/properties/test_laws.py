@@ -15,6 +15,7 @@ import neardup
 import oracles
 
 TABLES = ("pairs", "removed", "kept", "clusters", "rejected")
+CLUSTERS = ("leader", "components")
 FIXED_BANDS = {"num_perm": 128, "bands": 32, "rows": 4, "signature_filter": False}
 PLANS = pytest.mark.parametrize("plan", [{}, FIXED_BANDS, {"sketch": "minhash"}], ids=["default", "fixed", "minhash"])
 
@@ -59,12 +60,26 @@ def chunked(table, seed, text_type):
 
 @PLANS
 def test_result_does_not_depend_on_threads(plan):
-    for cluster in ("leader", "components"):
+    for cluster in CLUSTERS:
         runs = [
             tables_of(neardup.find_pairs(corpus(21), cluster=cluster, size=3, threads=threads, **plan))
             for threads in (1, 2, 3)
         ]
         assert runs[0] == runs[1] == runs[2]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("num_bytes", [1, 300, 5000])
+def test_result_does_not_depend_on_how_the_work_is_cut(num_bytes, threads, monkeypatch):
+    run_settings = {"threshold": 0.5, "size": 2, "keep": "longest"}
+    expected = [tables_of(neardup.find_pairs(corpus(20), cluster=cluster, **run_settings)) for cluster in CLUSTERS]
+    monkeypatch.setattr("neardup.engines.local.BATCH_BYTES", num_bytes)
+    monkeypatch.setattr("neardup.engines.local.BATCH_ROWS", 7)
+    monkeypatch.setattr("neardup.measures.jaccard.CACHE_BYTES", num_bytes // 2)
+    assert expected == [
+        tables_of(neardup.find_pairs(corpus(20), cluster=cluster, threads=threads, **run_settings))
+        for cluster in CLUSTERS
+    ]
 
 
 def test_same_run_twice_gives_the_same_bytes():
@@ -87,10 +102,8 @@ def test_a_slice_is_read_from_where_it_begins():
     table = table_of(corpus(24))
     part = table.slice(31, 50)
     copied = pa.Table.from_pylist(part.to_pylist(), schema=part.schema)
-    settings_of_run = {"threshold": 0.5, "size": 2}
-    assert tables_of(neardup.find_pairs(part, **settings_of_run)) == tables_of(
-        neardup.find_pairs(copied, **settings_of_run)
-    )
+    run_settings = {"threshold": 0.5, "size": 2}
+    assert tables_of(neardup.find_pairs(part, **run_settings)) == tables_of(neardup.find_pairs(copied, **run_settings))
 
 
 def test_list_dict_and_table_give_the_same_answer():
@@ -189,13 +202,15 @@ def test_pairs_shrink_as_the_threshold_grows(sketch, unit):
     assert found
 
 
-@pytest.mark.parametrize("cluster", ["leader", "components"])
+@pytest.mark.parametrize("collapse_empty", [False, True])
+@pytest.mark.parametrize("cluster", CLUSTERS)
 @pytest.mark.parametrize("keep", ["first", "last", "longest"])
-def test_asking_again_at_a_higher_threshold_selects_among_the_stored_pairs(keep, cluster):
+def test_asking_again_at_a_higher_threshold_selects_among_the_stored_pairs(keep, cluster, collapse_empty):
     texts = list(corpus(31).values())
     sets = [oracles.shingles(text, size=2) for text in texts]
     order = oracles.keep_order(keep, texts)
-    report = neardup.find_pairs(texts, threshold=0.4, size=2, keep=keep, cluster=cluster)
+    run_settings = {"threshold": 0.4, "size": 2, "keep": keep, "cluster": cluster, "collapse_empty": collapse_empty}
+    report = neardup.find_pairs(texts, **run_settings)
     stored = {(row["doc_a"], row["doc_b"]): row["similarity"] for row in report.pairs.to_pylist()}
     for threshold in (0.4, 0.5, 2 / 3, 0.8, 1.0):
         again = report.at_threshold(threshold)
@@ -265,7 +280,7 @@ def test_deduplicating_the_kept_documents_again_removes_nothing():
         assert kept_ids(again) == kept
 
 
-@pytest.mark.parametrize("cluster", ["leader", "components"])
+@pytest.mark.parametrize("cluster", CLUSTERS)
 def test_every_row_is_kept_removed_or_rejected(cluster):
     texts = [None if row % 7 == 3 else text for row, text in enumerate(corpus(36).values())]
     table = pa.table({"id": list(corpus(36)), "text": texts, "note": pa.array(range(len(texts)))})

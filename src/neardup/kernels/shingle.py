@@ -22,6 +22,7 @@ NFC_NO = np.uint32(1 << 25)
 COMPOSES = np.uint32(1 << 26)
 SPACE = np.uint32(1 << 27)
 NFC_MAYBE = np.uint32(1 << 28)
+UNKNOWN = np.uint32(1 << 29)
 REPLACEMENT = np.uint32(0xFFFD)
 
 WORD_SALT = np.uint64(0xA0761D6478BD642F)
@@ -238,7 +239,8 @@ def _fold_document(source, start, end, table, fold_numbers, edge, folded, mask):
         if at + _BLOCK <= source.size:
             words, above = fold_ascii_block(source, at, folded, to)
         else:  # the last bytes of the buffer: never read past them
-            edge[: source.size - at] = source[at:]
+            for position in range(source.size - at):
+                edge[position] = source[at + position]
             words, above = fold_ascii_block(edge, 0, folded, to)
         count = min(end - at, _BLOCK)
         if above:
@@ -450,7 +452,7 @@ def shingle_characters(source, offsets, table, size, salt, fold_numbers, shingle
                 last_combining = combining
             else:
                 starter, last_combining = entry, np.uint8(0)
-            point = (point + entry) & FOLD_MASK
+            point = REPLACEMENT if entry & UNKNOWN else (point + entry) & FOLD_MASK
             run = np.uint32(0)
             if entry & SPACE:
                 run, point = SPACE, np.uint32(32)

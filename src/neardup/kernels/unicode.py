@@ -5,7 +5,7 @@ the version of the oldest supported interpreter. NFC of these never changes in l
 depends on the interpreter. Every other code point stands for U+FFFD and separates words.
 
     entry    = entries[index[c >> BLOCK_SHIFT] * BLOCK_SIZE + (c & (BLOCK_SIZE - 1))]
-    folded   = (c + entry) & FOLD_MASK
+    folded   = (c + entry) & FOLD_MASK, or REPLACEMENT where the entry is UNKNOWN
     kind     = (entry >> KIND_SHIFT) & KIND_MASK
     combining class: the same two steps through combining_index and combining
 
@@ -48,7 +48,7 @@ COMPOSES: Final = 1 << 26
 SPACE: Final = 1 << 27
 # Without this bit every Hindi U+0928 U+094D would fail the quick check: U+094D has a class, but never composes.
 NFC_MAYBE: Final = 1 << 28
-# Unassigned in Unicode 14, a surrogate or a noncharacter: folds to REPLACEMENT.
+# Unassigned in Unicode 14, a surrogate or a noncharacter: stands for REPLACEMENT.
 UNKNOWN: Final = 1 << 29
 
 
@@ -73,38 +73,15 @@ def load_table() -> UnicodeTable:
     """Return the one table of this process; its arrays are read-only."""
     resource = importlib.resources.files("neardup.kernels").joinpath("unicode14.npz")
     with resource.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-        index, entries = _fold_unknown(stored["index"], stored["entries"])
         table = UnicodeTable(
-            np.ascontiguousarray(index, dtype=np.uint16),
-            np.ascontiguousarray(entries, dtype=np.uint32),
+            np.ascontiguousarray(stored["index"], dtype=np.uint16),
+            np.ascontiguousarray(stored["entries"], dtype=np.uint32),
             np.ascontiguousarray(stored["combining_index"], dtype=np.uint16),
             np.ascontiguousarray(stored["combining"], dtype=np.uint8),
         )
     for array in table:
         array.flags.writeable = False
     return table
-
-
-def _fold_unknown(
-    index: npt.NDArray[np.uint16], entries: npt.NDArray[np.uint32]
-) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint32]]:
-    """Write the distance to REPLACEMENT into the UNKNOWN entries.
-
-    The file leaves it out: the distance differs for each code point, so that no two blocks with an unknown one are
-    equal. 150 blocks and 6 kB would be 3,360 blocks and 1.2 MB.
-    """
-    blocks = entries.reshape(-1, BLOCK_SIZE)
-    has_unknown = ((blocks & UNKNOWN) != 0).any(axis=1)
-    pages = np.flatnonzero(has_unknown[index])
-    own_blocks = blocks[index[pages]]
-    code_points = pages[:, None] * BLOCK_SIZE + np.arange(BLOCK_SIZE)
-    distance = ((REPLACEMENT - code_points) & FOLD_MASK).astype(np.uint32)
-    own_blocks |= np.where((own_blocks & UNKNOWN) != 0, distance, np.uint32(0))
-
-    num_shared = int(np.count_nonzero(~has_unknown))
-    new_index = (np.cumsum(~has_unknown) - 1)[index]
-    new_index[pages] = num_shared + np.arange(len(pages))
-    return new_index.astype(np.uint16), np.concatenate([blocks[~has_unknown], own_blocks]).ravel()
 
 
 def normalise(text: str) -> str:

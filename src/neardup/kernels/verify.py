@@ -123,7 +123,9 @@ def _number_buckets(keys):
     while (1 << bits) < 2 * keys.size:
         bits += 1
     shift, last = np.uint64(64 - bits), (1 << bits) - 1
-    owner = np.full(1 << bits, -1, np.int64)
+    owner = np.empty(1 << bits, np.int64)
+    for place in range(owner.size):
+        owner[place] = NOBODY
     buckets = np.empty((num_docs, num_bands), np.int64)
     num_buckets = 0
     for doc in range(num_docs):
@@ -144,7 +146,7 @@ def _number_buckets(keys):
 @numba.njit(cache=True, nogil=True)
 def _count_shingles(shingles, start, end):
     """Count the shingles of a component in a saturating table; it only sets an order, so collisions do no harm."""
-    bits = 10
+    bits = 1
     while (1 << bits) < end - start and bits < MAX_COUNT_BITS:
         bits += 1
     shift = np.uint64(64 - bits)
@@ -157,54 +159,105 @@ def _count_shingles(shingles, start, end):
 
 @numba.njit(cache=True, nogil=True)
 def _prefix(sets, doc, threshold, counts, shift):
-    """The rarest shingles of a document as (count, hash) in one number; the order is the same in every document."""
+    """The rarest shingles of a document in (count, hash) order, which is the same in every document.
+
+    A count and the top of the hash share one number. The shingles are sorted, so counting places by count suffices.
+    """
     shingles, ends = sets
+    starts = np.zeros(257, np.int64)
+    for at in range(ends[doc], ends[doc + 1]):
+        starts[np.int64(counts[np.int64(shingles[at] >> shift)]) + 1] += 1
+    for count in range(256):
+        starts[count + 1] += starts[count]
     ranked = np.empty(ends[doc + 1] - ends[doc], np.uint64)
-    for at in range(ranked.size):
-        shingle = shingles[ends[doc] + at]
-        count = np.uint64(counts[np.int64(shingle >> shift)])
-        ranked[at] = (count << np.uint64(56)) | (shingle >> np.uint64(8))
-    ranked.sort()
+    for at in range(ends[doc], ends[doc + 1]):
+        count = np.int64(counts[np.int64(shingles[at] >> shift)])
+        ranked[starts[count]] = (np.uint64(count) << np.uint64(56)) | (shingles[at] >> np.uint64(8))
+        starts[count] += 1
     return ranked[: _prefix_size(ranked.size, threshold)]
 
 
 @numba.njit(cache=True, nogil=True)
-def _posting(owner, last, ranked):
-    place = np.int64(ranked * KEY_MULTIPLIER >> np.uint64(11)) & last
-    while owner[place] != 0 and owner[place] != ranked:
+def _place(owners, ranked):
+    """Return the list of a prefix shingle, or the free one where it belongs."""
+    last = owners.size - 1
+    place = np.int64((ranked * KEY_MULTIPLIER) >> np.uint64(11)) & last
+    while owners[place] != 0 and owners[place] != ranked:
         place = (place + 1) & last
     return place
 
 
 @numba.njit(cache=True, nogil=True)
-def _append(lists, head, entry, doc, parents):
+def _new_lists(num_lists, num_entries):
+    """Linked lists of documents: (heads, nexts, skips, docs, lengths)."""
+    heads = np.empty(num_lists, np.int64)
+    lengths = np.empty(num_lists, np.int64)
+    for number in range(num_lists):
+        heads[number], lengths[number] = NOBODY, 0
+    nexts, skips, docs = (
+        np.empty(num_entries, np.int64),
+        np.empty(num_entries, np.int64),
+        np.empty(num_entries, np.int64),
+    )
+    return heads, nexts, skips, docs, lengths
+
+
+@numba.njit(cache=True, nogil=True)
+def _append(lists, number, entry, doc, parents):
     """Put a document at the head of a list; `skips` leads past the run of documents already joined with it."""
     heads, nexts, skips, docs, lengths = lists
-    follower = heads[head]
-    heads[head] = entry
+    follower = heads[number]
+    heads[number] = entry
     nexts[entry] = follower
     docs[entry] = doc
-    lengths[head] += 1
+    lengths[number] += 1
     joined = follower >= 0 and _find_root(parents, docs[follower]) == _find_root(parents, doc)
     skips[entry] = skips[follower] if joined else follower
 
 
 @numba.njit(cache=True, nogil=True)
-def _new_lists(num_heads, num_entries):
-    return (
-        np.full(num_heads, -1, np.int64),
-        np.empty(num_entries, np.int64),
-        np.empty(num_entries, np.int64),
-        np.empty(num_entries, np.int64),
-        np.zeros(num_heads, np.int64),
-    )
+def _new_postings(sets, first, stop, threshold):
+    """Empty prefix lists with room for every document of a component: (counts, shift, owners, used, lists)."""
+    shingles, ends = sets
+    total = 0
+    for doc in range(first, stop):
+        total += _prefix_size(ends[doc + 1] - ends[doc], threshold)
+    num_lists = 2
+    while num_lists < 2 * total:
+        num_lists *= 2
+    counts, shift = _count_shingles(shingles, ends[first], ends[stop])
+    return counts, shift, np.zeros(num_lists, np.uint64), np.zeros(1, np.int64), _new_lists(num_lists, total)
 
 
 @numba.njit(cache=True, nogil=True)
-def _grow(column):
-    larger = np.empty(2 * column.size, column.dtype)
-    larger[: column.size] = column
-    return larger
+def _post(postings, prefix, doc, parents):
+    _, _, owners, used, lists = postings
+    for ranked in prefix:
+        place = _place(owners, ranked)
+        owners[place] = ranked
+        _append(lists, place, used[0], doc, parents)
+        used[0] += 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _is_shorter_by_prefix(postings, prefix, bucket_lengths, buckets):
+    _, _, owners, _, (_, _, _, _, lengths) = postings
+    by_bucket = by_prefix = 0
+    for bucket in buckets:
+        by_bucket += bucket_lengths[bucket]
+    for ranked in prefix:
+        by_prefix += lengths[_place(owners, ranked)]
+    return by_prefix < by_bucket
+
+
+@numba.njit(cache=True, nogil=True)
+def _grow(pairs):
+    left, right, values = pairs
+    more_left, more_right = np.empty(2 * left.size, np.int64), np.empty(2 * left.size, np.int64)
+    more_values = np.empty(2 * left.size, np.float64)
+    for at in range(left.size):
+        more_left[at], more_right[at], more_values[at] = left[at], right[at], values[at]
+    return more_left, more_right, more_values
 
 
 @numba.njit(cache=True, nogil=True)
@@ -249,54 +302,31 @@ def match_components(
     sets = (shingles, ends)
     buckets, num_buckets = _number_buckets(keys)
     bucket_lists = _new_lists(num_buckets, num_docs * num_bands)
-    seen = np.full(num_docs, -1, np.int64)
-    left, right = np.empty(64, np.int64), np.empty(64, np.int64)
-    found_values = np.empty(64, np.float64)
-    num_found = 0
+    pairs = (np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.float64))
+    num_pairs = 0
+    seen = np.empty(num_docs, np.int64)
     for doc in range(num_docs):
-        parents[doc] = doc
-        compared[doc] = 0
+        parents[doc], compared[doc], seen[doc] = doc, 0, NOBODY
     for component in range(component_ends.size - 1):
         first, stop = component_ends[component], component_ends[component + 1]
         failed, has_postings = 0, False
-        counts, shift = np.empty(0, np.uint8), np.uint64(0)
-        owner, last, num_entries = np.empty(0, np.uint64), 0, 0
-        posting_lists = _new_lists(0, 0)
+        postings = _new_postings(sets, first, first, threshold)
         prefix = np.empty(0, np.uint64)
         for doc in range(first, stop):
             if not has_postings and failed > FAILED_BASE + FAILED_PER_DOC * (doc - first):
                 has_postings = True
-                counts, shift = _count_shingles(shingles, ends[first], ends[stop])
-                total = 0
-                for other in range(first, stop):
-                    total += _prefix_size(ends[other + 1] - ends[other], threshold)
-                last = 1
-                while last < 2 * total:
-                    last *= 2
-                owner = np.zeros(last, np.uint64)
-                posting_lists = _new_lists(last, total)
-                last -= 1
+                postings = _new_postings(sets, first, stop, threshold)
                 for other in range(first, doc):
                     if mode != LEADERS or matches[other] == NOBODY:
-                        prefix = _prefix(sets, other, threshold, counts, shift)
-                        for ranked in prefix:
-                            place = _posting(owner, last, ranked)
-                            owner[place] = ranked
-                            _append(posting_lists, place, num_entries, other, parents)
-                            num_entries += 1
+                        _post(postings, _prefix(sets, other, threshold, postings[0], postings[1]), other, parents)
             by_prefix = False
             if has_postings:
-                prefix = _prefix(sets, doc, threshold, counts, shift)
-                bucket_work = posting_work = 0
-                for band in range(num_bands):
-                    bucket_work += bucket_lists[4][buckets[doc, band]]
-                for ranked in prefix:
-                    posting_work += posting_lists[4][_posting(owner, last, ranked)]
-                by_prefix = posting_work < bucket_work
+                prefix = _prefix(sets, doc, threshold, postings[0], postings[1])
+                by_prefix = _is_shorter_by_prefix(postings, prefix, bucket_lists[4], buckets[doc])
             best, bar = NOBODY, 0.0
-            heads, nexts, skips, docs, _ = posting_lists if by_prefix else bucket_lists
+            heads, nexts, skips, docs, _ = postings[4] if by_prefix else bucket_lists
             for walk in range(prefix.size if by_prefix else num_bands):
-                entry = heads[_posting(owner, last, prefix[walk]) if by_prefix else buckets[doc, walk]]
+                entry = heads[_place(postings[2], prefix[walk]) if by_prefix else buckets[doc, walk]]
                 while entry >= 0:
                     other = docs[entry]
                     if mode == CLOSURE and _find_root(parents, other) == _find_root(parents, doc):
@@ -306,37 +336,35 @@ def match_components(
                     if seen[other] == doc:
                         continue
                     seen[other] = doc
-                    if by_prefix and not _shares_bucket(keys, doc, other):
-                        failed += 1
-                        continue
-                    compared[doc] += 1
-                    value = _compare(sets, signatures, doc, other, threshold, min_agreement, bar)
+                    value = -1.0
+                    if not by_prefix or _shares_bucket(keys, doc, other):
+                        compared[doc] += 1
+                        value = _compare(sets, signatures, doc, other, threshold, min_agreement, bar)
                     if value < 0:
                         failed += 1
                         continue
-                    if mode != CLOSURE and matches[other] == NOBODY:
-                        if best == NOBODY or value > values[doc] or (value == values[doc] and rows[other] < rows[best]):
-                            best, values[doc] = other, value
-                            if mode == LEADERS:
-                                bar = value
+                    if (
+                        mode != CLOSURE
+                        and matches[other] == NOBODY
+                        and (best == NOBODY or value > values[doc] or (value == values[doc] and rows[other] < rows[best]))
+                    ):
+                        best, values[doc] = other, value
+                        if mode == LEADERS:  # from now on only a better one counts
+                            bar = value
                     if mode != LEADERS:
                         one, two = _find_root(parents, doc), _find_root(parents, other)
                         parents[max(one, two)] = min(one, two)
                     if mode == PAIRS:
-                        if num_found == left.size:
-                            left, right, found_values = _grow(left), _grow(right), _grow(found_values)
-                        left[num_found], right[num_found], found_values[num_found] = doc, other, value
-                        num_found += 1
+                        if num_pairs == pairs[0].size:
+                            pairs = _grow(pairs)
+                        pairs[0][num_pairs], pairs[1][num_pairs], pairs[2][num_pairs] = doc, other, value
+                        num_pairs += 1
             matches[doc] = best
             if mode != LEADERS or best == NOBODY:
                 for band in range(num_bands):
                     _append(bucket_lists, buckets[doc, band], doc * num_bands + band, doc, parents)
                 if has_postings:
-                    for ranked in prefix:
-                        place = _posting(owner, last, ranked)
-                        owner[place] = ranked
-                        _append(posting_lists, place, num_entries, doc, parents)
-                        num_entries += 1
+                    _post(postings, prefix, doc, parents)
     for doc in range(num_docs):
         parents[doc] = _find_root(parents, doc)
-    return left[:num_found], right[:num_found], found_values[:num_found]
+    return pairs[0][:num_pairs], pairs[1][:num_pairs], pairs[2][:num_pairs]

@@ -1,0 +1,1 @@
+"""What similarity means, one file a measure."""

@@ -106,12 +106,18 @@ def signature_keys(signatures: U32, num_bands: int, num_rows: int) -> U64:
 
 
 def text_buffers(texts: pa.Array) -> tuple[U8, I64]:
-    """Return the bytes and offsets of a string array without nulls, as they lie in memory."""
+    """Return the bytes, as they lie in memory, and the offsets of a string array without nulls."""
     _, offsets, data = texts.buffers()
     width = np.int64 if pa.types.is_large_string(texts.type) else np.int32
     view = np.frombuffer(offsets, width)[texts.offset : texts.offset + len(texts) + 1] if offsets else np.zeros(1)
-    source = np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8)
-    return source, view.astype(np.int64, copy=False)
+    return _readonly(data or b""), view.astype(np.int64)
+
+
+def _readonly(data: pa.Buffer | bytes) -> U8:
+    """Numba compiles a kernel again for a writable array; let there be one kind."""
+    view = np.frombuffer(data, np.uint8)
+    view.flags.writeable = False
+    return view
 
 
 def _cache_sized(offsets: I64) -> Iterator[tuple[int, int]]:
@@ -152,7 +158,7 @@ def _normalised(source: U8, offsets: I64, is_normal: npt.NDArray[np.bool_]) -> t
         )
     ]
     ends = np.cumsum([0, *map(len, texts)], dtype=np.int64)
-    return np.frombuffer(b"".join(texts), np.uint8), ends
+    return _readonly(b"".join(texts)), ends
 
 
 def _sketch(shingles: U64, ends: I64, config: Config, signatures: U32) -> None:

@@ -1,0 +1,50 @@
+"""Find near-duplicate documents at the speed of reading them, with a promise about what was found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from neardup.api import Comparison, compare, deduplicate, find_pairs, jaccard, plan, shingles, signatures
+    from neardup.config import Config
+    from neardup.errors import NearDupError
+    from neardup.planner import Plan
+    from neardup.report import Report
+
+__version__ = "0.1.0"
+__all__ = [
+    "Comparison",
+    "Config",
+    "NearDupError",
+    "Plan",
+    "Report",
+    "compare",
+    "deduplicate",
+    "find_pairs",
+    "jaccard",
+    "plan",
+    "shingles",
+    "signatures",
+]
+
+# Where each public name lives; loaded at first use, because Numba and Arrow take a second to import.
+_HOMES = {
+    "Config": "neardup.config",
+    "NearDupError": "neardup.errors",
+    "Plan": "neardup.planner",
+    "Report": "neardup.report",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'neardup' has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(_HOMES.get(name, "neardup.api")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,35 @@
+"""Leaders over a listed graph of pairs."""
+
+import numba
+import numpy as np
+
+NOBODY = -1
+
+
+@numba.njit(cache=True, nogil=True)
+def lead(order, starts, partners, similarities, matches, values):
+    """Take documents in keep order; each partner of a kept one is removed, and points to its most similar kept partner.
+
+    A copy of an earlier document (similarity 1) goes where that one went.
+
+    order         int64  [num_docs]      documents, best keep priority first
+    starts        int64  [num_docs + 1]  document d has partners[starts[d]:starts[d + 1]]
+    partners      int64  [2 * num_pairs] ascending in each document, so that ties go to the smallest
+    similarities  float64[2 * num_pairs]
+    matches       int64  [num_docs]      written; NOBODY for a kept document
+    values        float64[num_docs]      written; 1 for a kept document
+    """
+    is_done = np.zeros(order.size, np.bool_)
+    for doc in order:
+        is_done[doc] = True
+        matches[doc], values[doc] = NOBODY, 1.0
+        for at in range(starts[doc], starts[doc + 1]):
+            partner = partners[at]
+            if partner == doc or not is_done[partner]:
+                continue
+            if similarities[at] == 1.0:
+                matches[doc] = partner if matches[partner] == NOBODY else matches[partner]
+                values[doc] = values[partner]
+                break
+            if matches[partner] == NOBODY and (matches[doc] == NOBODY or similarities[at] > values[doc]):
+                matches[doc], values[doc] = partner, similarities[at]

@@ -1,0 +1,115 @@
+"""The stages in order, over any engine.
+
+    sketch -> collapse -> link -> components -> verify -> select
+
+Every table is keyed by `row`; only documents that share a bucket reach `verify`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup import schema
+from neardup.config import Config
+from neardup.engines.base import Engine
+from neardup.kernels import verify as verify_kernel
+from neardup.measures import jaccard
+from neardup.planner import Plan
+from neardup.report import Watch
+from neardup.stages.collapse import collapse
+from neardup.stages.link import link, take_band
+from neardup.stages.select import close_pairs, count_pairs, lead_pairs, list_pairs, select
+from neardup.stages.sketch import sketch
+from neardup.stages.verify import verify
+
+# A listing this long is worth a word before memory runs out: 24 bytes a pair, and as much again to sort it.
+MANY_PAIRS: Final = 10_000_000
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """What the stages say, by row."""
+
+    selection: pa.Table
+    row_pairs: pa.Table | None
+    exact_duplicates: int
+    pairs_verified: int
+
+
+def run(documents: pa.Table, plan: Plan, config: Config, engine: Engine, watch: Watch) -> Outcome:
+    """Find the near-duplicates among `documents` and select which stay."""
+    with watch.stage("sketch", documents.num_rows) as advance:
+        sketches = engine.map_batches(
+            engine.cut(documents), partial(sketch, plan=plan, config=config), schema.sketches(plan.bands), advance
+        )
+    with watch.stage("collapse"):
+        classes = collapse(sketches, config)
+        is_representative = pc.equal(classes.column("row"), classes.column("representative"))
+        has_shingles = pc.greater(sketches.column("num_shingles"), 0)
+        candidates = sketches.select(["row", "keys"]).filter(pc.and_(is_representative, has_shingles))
+    with watch.stage("link", plan.bands * candidates.num_rows) as advance:
+        band_batches = (take_band(candidates, number) for number in range(plan.bands))
+        links = engine.map_batches(band_batches, link, schema.LINKS, advance)
+    with watch.stage("components"):
+        components = engine.connected_components(links)
+    with watch.stage("verify", components.num_rows) as advance:
+        verified = engine.map_batches(
+            engine.cut_groups(documents, components),
+            partial(verify, plan=plan, config=config),
+            schema.VERIFIED,
+            advance,
+        )
+    with watch.stage("select"):
+        selection = select(classes, verified)
+        row_pairs = _list(classes, verified, watch) if config.pairs else None
+    return Outcome(
+        selection=selection,
+        row_pairs=row_pairs,
+        exact_duplicates=pc.sum(pc.invert(is_representative)).as_py() or 0,
+        pairs_verified=pc.sum(verified.column("compared")).as_py() or 0,
+    )
+
+
+def _list(classes: pa.Table, verified: pa.Table, watch: Watch) -> pa.Table:
+    num_pairs = count_pairs(classes, verified)
+    if num_pairs >= MANY_PAIRS:
+        watch.warn(
+            f"{num_pairs:,} pairs to list, about {num_pairs * 48 / 1e9:.1f} GB; "
+            "neardup.deduplicate without pairs=True compares each document with kept ones only"
+        )
+    return list_pairs(classes, verified)
+
+
+def select_again(documents: pa.Table, pairs: pa.Table, config: Config) -> pa.Table:
+    """Select over listed pairs, as a run at a higher threshold would over what it finds."""
+    rows, priority = documents.column("row").to_numpy(), documents.column("priority").to_numpy()
+    if config.cluster == "leader":
+        return lead_pairs(rows, priority, pairs)
+    kept_rows = close_pairs(rows, priority, pairs)
+    at, kept_at = np.arange(rows.size), np.searchsorted(rows, kept_rows)
+    values = np.ones(rows.size)
+    is_removed = at != kept_at
+    values[is_removed] = _similarities(documents, at[is_removed], kept_at[is_removed], config)
+    return pa.table([rows, kept_rows, values], schema=schema.SELECTION)
+
+
+def _similarities(
+    documents: pa.Table, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64], config: Config
+) -> npt.NDArray[np.float64]:
+    """Exact similarity of documents of one cluster, given by position; two without shingles were collapsed: 1."""
+    needed, ends = np.unique(np.r_[left, right], return_inverse=True)
+    texts = documents.column("text").take(pa.array(needed))
+    sets = jaccard.text_sets(schema.one_array(texts), config)
+    values = np.empty(left.size, np.float64)
+    left, right = ends[: left.size], ends[left.size :]
+    verify_kernel.similarities(sets.shingles, sets.ends, left, right, values)
+    is_empty = np.diff(sets.ends) == 0
+    values[is_empty[left] & is_empty[right]] = 1.0
+    return values
