@@ -218,9 +218,7 @@ def least_agreement(num_perm: int, threshold: float) -> int:
     below = 0.0
     for agreeing in range(num_perm + 1):
         log_weight = math.lgamma(num_perm + 1) - math.lgamma(agreeing + 1) - math.lgamma(num_perm - agreeing + 1)
-        below += math.exp(
-            log_weight + agreeing * math.log(threshold) + (num_perm - agreeing) * math.log1p(-threshold)
-        )
+        below += math.exp(log_weight + agreeing * math.log(threshold) + (num_perm - agreeing) * math.log1p(-threshold))
         if below >= FILTER_LOSS:
             return agreeing
     return num_perm

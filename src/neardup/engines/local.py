@@ -23,7 +23,9 @@ class LocalEngine:
     """Runs stages on the threads of this process."""
 
     def __init__(self, threads: int | None = None) -> None:
-        self.threads = threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.threads = (
+            threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        )
 
     def map_batches(
         self, batches: Iterable[pa.RecordBatch], step: BatchStep, schema: pa.Schema, advance: Advance

@@ -12,6 +12,8 @@ def html_to_text(pages: pa.Array) -> pa.Array:
     try:
         from resiliparse.extract.html2text import extract_plain_text
     except ImportError as error:
-        raise MissingExtraError("html=True needs the package resiliparse", hint="pip install 'neardup[html]'") from error
+        raise MissingExtraError(
+            "html=True needs the package resiliparse", hint="pip install 'neardup[html]'"
+        ) from error
     texts = [None if page is None else extract_plain_text(page) for page in pages.to_pylist()]
     return pa.array(texts, pa.large_string())

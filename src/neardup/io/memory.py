@@ -39,7 +39,9 @@ def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> So
     columns: dict[str, str] = {}
     if isinstance(source, Mapping) and not _is_from(source, "datasets"):
         if ids is not None:
-            raise DataError("`ids` must be left out for a dict: its keys are the ids", hint="pass list(source.values())")
+            raise DataError(
+                "`ids` must be left out for a dict: its keys are the ids", hint="pass list(source.values())"
+            )
         ids, source = list(source), list(source.values())
     values, original = _one_column(source), None
     if values is None:

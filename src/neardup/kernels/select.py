@@ -25,7 +25,7 @@ def lead(order, starts, partners, similarities, matches, values):
         matches[doc], values[doc] = NOBODY, 1.0
         for at in range(starts[doc], starts[doc + 1]):
             partner = partners[at]
-            if partner == doc or not is_done[partner]:
+            if not is_done[partner]:
                 continue
             if similarities[at] == 1.0:
                 matches[doc] = partner if matches[partner] == NOBODY else matches[partner]

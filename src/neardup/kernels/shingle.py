@@ -412,9 +412,7 @@ def shingle_words(source, offsets, table, size, salt, fold_numbers, shingles, en
     oldest_power = _oldest_power(size)
     ends[0] = 0
     for doc in range(offsets.size - 1):
-        length, normal = _fold_document(
-            source, offsets[doc], offsets[doc + 1], table, fold_numbers, edge, folded, mask
-        )
+        length, normal = _fold_document(source, offsets[doc], offsets[doc + 1], table, fold_numbers, edge, folded, mask)
         is_normal[doc] = normal
         ends[doc + 1] = _shingle_words(
             folded, length, mask, size, oldest_power, salt, fold_numbers, ring, shingles, ends[doc]

@@ -346,7 +346,9 @@ def match_components(
                     if (
                         mode != CLOSURE
                         and matches[other] == NOBODY
-                        and (best == NOBODY or value > values[doc] or (value == values[doc] and rows[other] < rows[best]))
+                        and (
+                            best == NOBODY or value > values[doc] or (value == values[doc] and rows[other] < rows[best])
+                        )
                     ):
                         best, values[doc] = other, value
                         if mode == LEADERS:  # from now on only a better one counts

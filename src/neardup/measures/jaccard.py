@@ -142,9 +142,21 @@ def _shingle(source: U8, offsets: I64, config: Config) -> tuple[U64, I64]:
 def _run_shingler(source: U8, offsets: I64, config: Config) -> tuple[U64, I64, npt.NDArray[np.bool_]]:
     num_docs = offsets.size - 1
     room = int(offsets[-1] - offsets[0]) // _BYTES_PER_SHINGLE[config.unit] + num_docs + 1
-    shingles, ends, is_normal = np.empty(room, np.uint64), np.empty(num_docs + 1, np.int64), np.empty(num_docs, np.bool_)
+    shingles, ends, is_normal = (
+        np.empty(room, np.uint64),
+        np.empty(num_docs + 1, np.int64),
+        np.empty(num_docs, np.bool_),
+    )
     SHINGLERS[config.unit](
-        source, offsets, tuple(load_table()), config.size, _salt(config.seed), config.fold_numbers, shingles, ends, is_normal
+        source,
+        offsets,
+        tuple(load_table()),
+        config.size,
+        _salt(config.seed),
+        config.fold_numbers,
+        shingles,
+        ends,
+        is_normal,
     )
     return shingles[: ends[-1]], ends, is_normal
 
@@ -163,9 +175,7 @@ def _normalised(source: U8, offsets: I64, is_normal: npt.NDArray[np.bool_]) -> t
 
 def _sketch(shingles: U64, ends: I64, config: Config, signatures: U32) -> None:
     multipliers, addends = _coefficients()
-    SKETCHES[config.sketch](
-        shingles, ends, multipliers[: config.num_perm], addends[: config.num_perm], signatures
-    )
+    SKETCHES[config.sketch](shingles, ends, multipliers[: config.num_perm], addends[: config.num_perm], signatures)
 
 
 def _mix(value: int) -> int:
