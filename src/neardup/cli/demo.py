@@ -23,7 +23,7 @@ from neardup.config import CHOICES, Config
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the removed documents and the report as JSON.")
 def demo(threshold: float, cluster: str, as_json: bool) -> None:
-    """Find the near-duplicates of a small built-in corpus, in seconds.
+    r"""Find the near-duplicates of a small built-in corpus, in seconds.
 
     \b
     Examples:

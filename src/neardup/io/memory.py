@@ -173,7 +173,8 @@ _NULL: Final = "text is null"
 def _nulls(chunk: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
     if not chunk.null_count:
         return np.zeros(len(chunk), np.bool_)
-    return chunk.is_null().to_numpy(zero_copy_only=False)
+    nulls: np.ndarray[Any, np.dtype[np.bool_]] = chunk.is_null().to_numpy(zero_copy_only=False)
+    return nulls
 
 
 def _decode(texts: pa.ChunkedArray) -> list[Any]:

@@ -1,8 +1,8 @@
 """Shingle hashes to sets: distinct, sorted, digested, or numbered by repetition.
 
-A hash table whose place is the hash scaled to the table, with linear probing, holds its keys almost in order: scanning it
-and one insertion sort give the sorted set in linear time. Shingle hashes are finalised and never zero, so zero marks a
-free place.
+A hash table whose place is the hash scaled to the table, with linear probing, holds its keys almost in order:
+scanning it and one insertion sort give the sorted set in linear time. Shingle hashes are finalised and never zero, so
+zero marks a free place.
 """
 
 import numba

@@ -1,9 +1,9 @@
 """Text to shingle hashes: UTF-8 bytes in, finalised 64-bit hashes of word or character n-grams out.
 
-Words take two passes over a document that stays in cache. The first writes the folded text and a bitmap with one bit per
-byte, set inside words: 64 ASCII bytes at a time, or one code point at a time through the Unicode table. The second jumps
-from word to word along the bitmap. A character that is a token of its own gets separators around it in the folded text,
-so the second pass knows nothing of scripts.
+Words take two passes over a document that stays in cache. The first writes the folded text and a bitmap with one bit
+per byte, set inside words: 64 ASCII bytes at a time, or one code point at a time through the Unicode table. The
+second jumps from word to word along the bitmap. A character that is a token of its own gets separators around it in
+the folded text, so the second pass knows nothing of scripts.
 """
 
 import numba

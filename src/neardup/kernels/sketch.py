@@ -1,8 +1,8 @@
 """Shingle hashes to signatures: k slots of 32 bits; two documents agree in a slot with chance equal to their Jaccard.
 
 `fast_sketch` is a member of the Fast Similarity Sketching family (Dahlgaard, Knudsen, Thorup 2017): one round throws
-every hash into one slot, and only the slots left empty take the minimum over all hashes. `minhash` is the classic family
-of k linear permutations. In both the slot-wise minimum of two signatures is the signature of the union.
+every hash into one slot, and only the slots left empty take the minimum over all hashes. `minhash` is the classic
+family of k linear permutations. In both the slot-wise minimum of two signatures is the signature of the union.
 """
 
 import numba

@@ -1,9 +1,10 @@
 """Verification: the documents of a component, in keep order, against those before them that share a bucket.
 
-Each bucket is a list of documents already passed. A document walks the lists of its buckets; whom it meets is compared by
-size, then by signature, then exactly. Where too many comparisons fail, the component also keeps lists by prefix shingle:
-two sets of similarity >= t share one of their rarest n - ceil(t n) + 1 shingles, so walking those lists, and asking
-afterwards for a shared bucket, meets the same pairs. Each document walks whichever lists are shorter.
+Each bucket is a list of documents already passed. A document walks the lists of its buckets; whom it meets is
+compared by size, then by signature, then exactly. Where too many comparisons fail, the component also keeps lists by
+prefix shingle: two sets of similarity >= t share one of their rarest n - ceil(t n) + 1 shingles, so walking those
+lists, and asking afterwards for a shared bucket, meets the same pairs. Each document walks whichever lists are
+shorter.
 """
 
 import numba
