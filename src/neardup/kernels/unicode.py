@@ -62,7 +62,7 @@ class UnicodeTable(NamedTuple):
     """
 
     # It hides tuple.index(), which nobody needs here.
-    index: npt.NDArray[np.uint16]  # type: ignore[assignment]
+    index: npt.NDArray[np.uint16]
     entries: npt.NDArray[np.uint32]
     combining_index: npt.NDArray[np.uint16]
     combining: npt.NDArray[np.uint8]
