@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# A folder with docs.parquet and the others; without it the benchmarks take text that every machine has.
+CORPORA ?=
 
 .PHONY: install demo test check bench clean
 
@@ -34,7 +36,8 @@ check: $(VENV)/dev  ## format, lint, types, import rules
 	$(BIN)/lint-imports
 
 bench: $(VENV)/bench  ## run every benchmark, write benchmarks/results/*.json
-	for benchmark in benchmarks/bench_*.py; do $(BIN)/python $$benchmark || exit 1; done
+	for benchmark in benchmarks/bench_*.py; do \
+		$(BIN)/python $$benchmark $(if $(CORPORA),--corpora $(CORPORA)) || exit 1; done
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -85,10 +85,10 @@ class Config:
 
     def __post_init__(self) -> None:
         _check_real("threshold", self.threshold, "in (0, 1]", 0 < _as_float(self.threshold) <= 1)
-        if self.recall == 1 and not isinstance(self.recall, bool):
+        if _as_float(self.recall) == 1:
             raise ConfigError(
                 "`recall` must be in (0, 1), got 1: banding finds a pair with a chance below 1",
-                hint="ask for 0.999 or 0.9999; neardup.plan(recall=0.9999) shows what it takes",
+                hint="ask for 0.999; neardup.plan(recall=0.999) shows what it takes",
             )
         _check_real("recall", self.recall, "in (0, 1)", 0 < _as_float(self.recall) < 1)
         for name, choices in CHOICES.items():
@@ -141,6 +141,7 @@ class Config:
     def fingerprint(self) -> str:
         """Return a digest of the settings that can change a result."""
         values = {name: value for name, value in self.as_dict().items() if name not in _NOT_IN_FINGERPRINT}
+        values |= {"threshold": float(self.threshold), "recall": float(self.recall)}
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
@@ -151,8 +152,12 @@ class Config:
 
 def _as_float(value: Any) -> float:
     """NaN, which fails every bound, for what is not a number."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if is_number else math.nan
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def _check_real(name: str, value: Any, bounds: str, is_within: bool) -> None:
@@ -174,7 +179,7 @@ def _check_int(name: str, value: Any, low: int, high: int) -> None:
 
 
 def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         near = difflib.get_close_matches(str(value), choices, n=1, cutoff=0.5)
         raise ConfigError(
             f"`{name}` must be one of {', '.join(map(repr, choices))}, got {value!r}",

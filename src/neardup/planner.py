@@ -178,8 +178,9 @@ def _bands_for(threshold: float, target: float, rows: int) -> int:
     """The fewest bands of `rows` rows that share a bucket with chance >= target at the threshold."""
     if threshold == 1:
         return 1
+    too_many = NUM_PERM_CHOICES[-1] + 1
     miss = math.log1p(-(threshold**rows))
-    bands = max(1, math.ceil(math.log1p(-target) / miss)) if miss else NUM_PERM_CHOICES[-1] + 1
+    bands = max(1, math.ceil(min(math.log1p(-target) / miss, too_many))) if miss else too_many
     while s_curve(threshold, bands, rows) < target and bands <= NUM_PERM_CHOICES[-1]:
         bands += 1
     return bands

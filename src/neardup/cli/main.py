@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 import neardup
-from neardup.errors import NearDupError
+from neardup.errors import ConfigError, NearDupError
 
 # Each command is one module with a click command of its name; it is imported when it is called or listed.
 COMMANDS: Final = ("demo",)
@@ -42,4 +42,4 @@ def main() -> None:
         commands()
     except NearDupError as error:
         click.echo(f"error: {error}", err=True)
-        sys.exit(1)
+        sys.exit(2 if isinstance(error, ConfigError) else 1)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+import reprlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence, ValuesView
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +18,10 @@ from neardup.io.html import html_to_text
 
 TEXT_COLUMNS: Final = ("text", "content", "body")
 ID_COLUMNS: Final = ("id", "url")
+# What Arrow raises for Python values that it cannot put in one column.
+_CONVERSION_ERRORS: Final = (pa.ArrowException, TypeError, ValueError, OverflowError)
+# Arrow can neither take nor sort the rows of a view; the plain type holds the same values.
+_PLAIN_TYPES: Final = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,11 +50,14 @@ def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> So
         ids, source = list(source), list(source.values())
     values, original = _one_column(source), None
     if values is None:
-        original = _as_table(source)
-        columns["text"] = _choose(original, config.text_column, "text_column", TEXT_COLUMNS) or _no_text(original)
-        values = original.column(columns["text"])
-        id_column = _choose(original, config.id_column, "id_column", ID_COLUMNS)
-        if ids is None and id_column is not None:
+        original, values = _as_table(source, config)
+        names = original.column_names
+        columns["text"] = _choose(names, config.text_column, "text_column", TEXT_COLUMNS) or _no_text(names)
+        values = original.column(columns["text"]) if values is None else values
+        if ids is not None and config.id_column is not None:
+            raise ConfigError("`ids` and `id_column` both name the documents", hint="leave one of them out")
+        id_column = _choose(names, config.id_column, "id_column", ID_COLUMNS) if ids is None else None
+        if id_column is not None:
             columns["id"], ids = id_column, original.column(id_column)
     texts, reasons = _usable(values, columns.get("text"))
     named = pa.array(np.arange(len(texts))) if ids is None else _as_ids(ids, len(texts))
@@ -71,7 +79,7 @@ def _is_from(source: Any, package: str) -> bool:
 
 def _one_column(source: Any) -> pa.ChunkedArray | list[Any] | None:
     """Return the values of a source that is one column of texts, None for what may be a table."""
-    if isinstance(source, (str, bytes)):
+    if isinstance(source, (str, bytes, bytearray)):
         raise DataError(
             f"`source` must be a collection of documents, got one {type(source).__name__}",
             hint="put it in a list: [text]; neardup.compare(a, b) compares two texts",
@@ -86,20 +94,73 @@ def _one_column(source: Any) -> pa.ChunkedArray | list[Any] | None:
         if source.ndim != 1:
             raise DataError(f"`source` must be a one-dimensional array of texts, got shape {source.shape}")
         return source.tolist()
-    if (_is_from(source, "pandas") or _is_from(source, "polars")) and not hasattr(source, "columns"):
-        return source.to_list()
-    if isinstance(source, (list, tuple, Iterator)):
+    # Asked of the class: a polars LazyFrame resolves its whole query to name its columns.
+    if not hasattr(type(source), "columns"):
+        if _is_from(source, "pandas") and hasattr(source, "isna"):
+            return _pandas_values(source)
+        if _is_from(source, "polars") and hasattr(source, "to_list"):
+            return source.to_list()
+    if isinstance(source, (Sequence, ValuesView, Iterator)) and not hasattr(source, "__arrow_c_stream__"):
         return list(source)
     return None
 
 
-def _as_table(source: Any) -> pa.Table:
+def _pandas_values(column: Any) -> list[Any]:
+    """The values of a pandas column; what pandas takes for missing (NaN, NaT, NA) is None."""
+    values, is_missing = column.tolist(), column.isna().tolist()
+    return [None if missing else value for value, missing in zip(values, is_missing, strict=True)]
+
+
+def _as_table(source: Any, config: Config) -> tuple[pa.Table, list[Any] | None]:
+    """Return the table, and its texts apart where a pandas column holds what no Arrow column can."""
+    if _is_from(source, "pandas") and hasattr(type(source), "columns"):
+        return _pandas_table(source, config)
+    table = _arrow_table(source)
+    for at, field in enumerate(table.schema):
+        table = table.set_column(at, field.name, _plain(table.column(at), field.name))
+    return table, None
+
+
+def _pandas_table(frame: Any, config: Config) -> tuple[pa.Table, list[Any] | None]:
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False), None
+    except _CONVERSION_ERRORS as error:
+        names = list(map(str, frame.columns))
+        name = _choose(names, config.text_column, "text_column", TEXT_COLUMNS) or _no_text(names)
+        texts = _pandas_values(frame.iloc[:, names.index(name)])
+        reasons = [None if text is None else _reason_against(text) for text in texts]
+        if not any(reasons) or len(set(names)) < len(names):
+            raise DataError(
+                f"the frame cannot become an Arrow table: {'; '.join(map(str, error.args))}",
+                hint="give every column one type and its own name, or pass fewer: frame[['id', 'text']]",
+            ) from error
+        usable = [None if reason else text for text, reason in zip(texts, reasons, strict=True)]
+        table, _ = _pandas_table(frame.assign(**{name: usable}), config)
+        return table, texts
+
+
+def _plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """Return a column whose rows can be taken."""
+    kind = column.type
+    if kind in _PLAIN_TYPES:
+        return column.cast(_PLAIN_TYPES[kind])
+    if pa.types.is_dictionary(kind) and kind.value_type in _PLAIN_TYPES:
+        values = _PLAIN_TYPES[kind.value_type]
+        chunks = [pa.DictionaryArray.from_arrays(part.indices, part.dictionary.cast(values)) for part in column.chunks]
+        return pa.chunked_array(chunks, pa.dictionary(kind.index_type, values))
+    try:
+        column.slice(0, 0).take(pa.array([], pa.int64()))
+    except pa.ArrowNotImplementedError as error:
+        raise DataError(f"Arrow cannot take rows of column {name!r}: {kind}", hint="cast it, or leave it out") from error
+    return column
+
+
+def _arrow_table(source: Any) -> pa.Table:
     if isinstance(source, pa.Table):
         return source
     if isinstance(source, pa.RecordBatch):
         return pa.Table.from_batches([source])
-    if _is_from(source, "pandas"):
-        return pa.Table.from_pandas(source, preserve_index=False)
+    hint = None
     if _is_from(source, "datasets"):
         if isinstance(source, Mapping):
             raise DataError(
@@ -108,29 +169,41 @@ def _as_table(source: Any) -> pa.Table:
             )
         if hasattr(source, "num_rows"):
             return source.with_format("arrow")[:]
+        hint = "pass the texts: (row['text'] for row in source)"
+    elif _is_from(source, "polars"):
+        if hasattr(source, "to_arrow"):
+            return source.to_arrow()
+        hint = "pass source.collect()" if hasattr(source, "collect") else None
     elif hasattr(source, "__arrow_c_stream__"):
-        return pa.table(source)
+        try:
+            return pa.table(source)
+        except pa.ArrowInvalid as error:
+            raise DataError(f"`source` gives an Arrow stream that is no table: {error}") from error
     raise DataError(
         "`source` must be a list of texts, a dict of id to text, or a table (Arrow, pandas, polars, datasets), "
-        f"got {type(source).__name__}"
+        f"got {type(source).__name__}",
+        hint=hint,
     )
 
 
-def _choose(table: pa.Table, asked: str | None, setting: str, usual: tuple[str, ...]) -> str | None:
+def _choose(names: list[str], asked: str | None, setting: str, usual: tuple[str, ...]) -> str | None:
     """Return the column that was asked for, or the first of the usual ones that is there."""
-    if asked is not None and asked not in table.column_names:
+    if asked is not None and asked not in names:
         raise ConfigError(
             f"`{setting}` names {asked!r}, which is no column of the source",
-            hint=f"the columns are {', '.join(table.column_names) or 'none'}",
+            hint=f"the columns are {', '.join(names) or 'none'}",
         )
-    return asked or next((name for name in usual if name in table.column_names), None)
+    chosen = asked if asked is not None else next((name for name in usual if name in names), None)
+    if chosen is not None and names.count(chosen) > 1:
+        raise DataError(f"the source has {names.count(chosen)} columns named {chosen!r}", hint="rename all but one")
+    return chosen
 
 
-def _no_text(table: pa.Table) -> str:
+def _no_text(names: list[str]) -> str:
     raise DataError(
         f"no column named {', '.join(TEXT_COLUMNS)} in the source",
-        hint=f"name the one with the text: text_column={next(iter(table.column_names), 'text')!r}"
-        f" (the columns are {', '.join(table.column_names) or 'none'})",
+        hint=f"name the one with the text: text_column={next(iter(names), 'text')!r}"
+        f" (the columns are {', '.join(names) or 'none'})",
     )
 
 
@@ -152,8 +225,9 @@ def _usable(values: pa.ChunkedArray | list[Any], column: str | None) -> tuple[pa
     """Return the texts, null where unusable, and the reason for each of those rows."""
     if isinstance(values, list):
         return _usable_values(values)
+    values = _plain(values, column or "text")
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind in (pa.string_view(), pa.null())):
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.null()):
         raise DataError(
             f"{f'column {column!r}' if column else '`source`'} must hold text, got {kind}",
             hint="choose another with text_column=" if column else "cast it to a string type first",
@@ -180,7 +254,12 @@ def _nulls(chunk: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
 def _decode(texts: pa.ChunkedArray) -> list[Any]:
     """The rows of a column that is not all valid UTF-8; a row that is not stays bytes."""
     decoded: list[Any] = []
-    for value in texts.cast(pa.large_binary()).to_pylist():
+    as_bytes = texts.cast(pa.large_binary())
+    try:
+        as_bytes.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise DataError(f"the text column is a broken Arrow array: {error}") from error
+    for value in as_bytes.to_pylist():
         try:
             decoded.append(None if value is None else value.decode())
         except UnicodeDecodeError as error:
@@ -205,7 +284,7 @@ def _reason_against(value: Any) -> str | None:
     if isinstance(value, UnicodeDecodeError):
         return f"text is not valid UTF-8: {value.reason} at byte {value.start}"
     if not isinstance(value, str):
-        return f"text is {type(value).__name__}, not str: {value!r:.60}"
+        return f"text is {type(value).__name__}, not str: {reprlib.repr(value)}"
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -226,10 +305,7 @@ def _rejected(reasons: dict[int, str], config: Config) -> pa.Table:
 
 def _as_ids(ids: Any, num_rows: int) -> pa.Array:
     """Return ids as int64 or string; duplicate, null and mixed ids raise."""
-    try:
-        named = schema.one_array(ids) if isinstance(ids, pa.ChunkedArray) else pa.array(ids)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
-        raise DataError(f"ids must be all strings or all whole numbers: {error}") from error
+    named = _id_array(ids)
     if len(named) != num_rows:
         raise DataError(
             f"`ids` must be as many as the documents, got {len(named)} ids for {num_rows} documents",
@@ -238,7 +314,10 @@ def _as_ids(ids: Any, num_rows: int) -> pa.Array:
     kind = named.type.value_type if pa.types.is_dictionary(named.type) else named.type
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
     if not (is_text or pa.types.is_integer(kind)) and len(named):
-        raise DataError(f"ids must be all strings or all whole numbers, got {kind}", hint="convert them with str()")
+        raise DataError(
+            f"ids must be all strings or all whole numbers, got {reprlib.repr(named[0].as_py())} ({kind})",
+            hint="convert them with str()",
+        )
     if named.null_count:
         row = int(np.flatnonzero(_nulls(named))[0])
         raise DataError(f"the id of row {row} is null", hint="give every document an id, or none")
@@ -249,7 +328,36 @@ def _as_ids(ids: Any, num_rows: int) -> pa.Array:
             f"ids must be unique, got {twice['values']!r} {twice['counts']} times",
             hint="name another column with id_column=, or leave ids out to name documents by position",
         )
-    return named.cast(pa.string() if is_text else pa.int64())
+    try:
+        named.validate(full=True)
+        return named.cast(pa.string() if is_text else pa.int64())
+    except pa.ArrowInvalid as error:
+        raise DataError(f"ids must be valid UTF-8 or fit in 64 bits with a sign: {error}") from error
+
+
+def _id_array(ids: Any) -> pa.Array:
+    if isinstance(ids, pa.ChunkedArray):
+        return schema.one_array(ids)
+    if isinstance(ids, (str, bytes, set, frozenset, Mapping)) or not isinstance(ids, (Iterable, pa.Array)):
+        raise DataError(f"`ids` must be a list of ids in the order of the documents, got {type(ids).__name__}")
+    ids = ids if isinstance(ids, pa.Array) or hasattr(ids, "dtype") else list(ids)
+    try:
+        return pa.array(ids)
+    except _CONVERSION_ERRORS as error:
+        raise DataError(
+            f"ids must be all strings or all whole numbers, {_odd_id(list(ids)) or f'got {error}'}",
+            hint="convert them with str()",
+        ) from error
+
+
+def _odd_id(ids: list[Any]) -> str | None:
+    """Name the first id that does not go with the first one."""
+    for row, value in enumerate(ids):
+        try:
+            pa.array([ids[0], value])
+        except _CONVERSION_ERRORS:
+            return f"got {reprlib.repr(ids[0])} in row 0 and {reprlib.repr(value)} in row {row}"
+    return None
 
 
 def _priority(original: pa.Table, texts: pa.ChunkedArray, config: Config) -> pa.Array:
@@ -263,7 +371,9 @@ def _priority(original: pa.Table, texts: pa.ChunkedArray, config: Config) -> pa.
     if order == "longest":
         scores, direction = pc.binary_length(texts), "descending"
     else:
-        scores = original.column(_choose(original, column, "keep", ()) or "")
+        scores = original.column(_choose(original.column_names, column, "keep", ()) or "")
+        if pa.types.is_dictionary(scores.type) and not scores.type.ordered:
+            scores = scores.cast(scores.type.value_type)
         direction = "descending" if order == "max" else "ascending"
     if pa.types.is_floating(scores.type):
         scores = pc.if_else(pc.is_nan(scores), pa.scalar(None, scores.type), scores)

@@ -3,3 +3,35 @@
 Numba's disk cache notices an edit only in the file of the kernel itself, so a helper shared between files would leave
 stale kernels behind.
 """
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+
+def _is_writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _provide_cache() -> None:
+    """Give Numba a private folder for this process where it would find none to cache in, and so refuse to work."""
+    usual = (
+        Path(__file__).parent / "__pycache__",
+        Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "numba",
+    )
+    if "NUMBA_CACHE_DIR" not in os.environ and not any(map(_is_writable, usual)):
+        folder = tempfile.mkdtemp(prefix="neardup-")
+        os.environ["NUMBA_CACHE_DIR"] = folder
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+
+
+_provide_cache()

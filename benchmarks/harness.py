@@ -1,0 +1,87 @@
+"""What the benchmarks share: corpora, timing, the machine, the table and the JSON file."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import sysconfig
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def arguments(description: str) -> argparse.Namespace:
+    """Every benchmark takes the same options."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--corpora", type=Path, help="folder with docs.parquet and others; else text of this machine")
+    parser.add_argument("--repeat", type=int, default=5, help="runs of each measurement; the best counts")
+    return parser.parse_args()
+
+
+def load_texts(corpora: Path | None, name: str) -> tuple[str, pa.ChunkedArray]:
+    """Return the texts of a corpus, or of the standard library of this Python where there is no corpus."""
+    if corpora is not None:
+        return name, pq.read_table(corpora / f"{name}.parquet", columns=["text"]).column("text")
+    return "standard library", standard_library()
+
+
+def standard_library() -> pa.ChunkedArray:
+    """The source files of the standard library: text that every machine has."""
+    files = sorted(Path(sysconfig.get_path("stdlib")).rglob("*.py"))
+    texts = [file.read_text("utf-8", "replace") for file in files if "site-packages" not in file.parts]
+    return pa.chunked_array([pa.array(texts, pa.large_string())])
+
+
+def best_seconds(work: Callable[[], Any], repeat: int) -> float:
+    """The fastest of several runs: what the machine can do when nothing else disturbs it."""
+    times = []
+    for _ in range(repeat):
+        began = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def machine(*packages: str) -> dict[str, Any]:
+    """Where and with what a result was measured."""
+    model = next(
+        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
+        platform.processor(),
+    )
+    return {
+        "cpu": model,
+        "cores": os.cpu_count(),
+        "load_average": os.getloadavg()[0],
+        "python": platform.python_version(),
+        "versions": {
+            name: importlib.metadata.version(name) for name in ("neardup", "numba", "numpy", "pyarrow", *packages)
+        },
+    }
+
+
+def publish(question: str, rows: list[dict[str, Any]], about: dict[str, Any]) -> None:
+    """Print a table and write it to results/QUESTION.json."""
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    cells = [columns, *[[_cell(row.get(column)) for column in columns] for row in rows]]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(columns))]
+    for row in cells:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    print(json.dumps(about))
+    RESULTS.mkdir(exist_ok=True)
+    answer = {"question": question, "machine": about, "rows": rows}
+    (RESULTS / f"{question}.json").write_text(json.dumps(answer, indent=2, ensure_ascii=False) + "\n")
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}" if value < 100 else f"{value:,.0f}"
+    return "" if value is None else str(value)
