@@ -144,8 +144,8 @@ def signatures(texts: Any, *, config: Config | None = None, **settings: Any) -> 
     (2, 128)
     """
     chosen = Config.of(config, **settings)
-    read = memory.read(texts, Config.of(chosen, strict=True))
-    parts = [measure.text_signatures(chunk, chosen) for chunk in read.documents.column("text").chunks]
+    documents = _all_usable(memory.read(texts, Config.of(chosen, strict=False)))
+    parts = [measure.text_signatures(chunk, chosen) for chunk in documents.column("text").chunks]
     return np.concatenate([*parts, np.empty((0, chosen.num_perm), np.uint32)])
 
 
@@ -161,15 +161,24 @@ def jaccard(a: Collection[Any] | npt.NDArray[Any], b: Collection[Any] | npt.NDAr
                 f"`{name}` must be a set or another collection of items, got {type(items).__name__}",
                 hint="neardup.compare(a, b) takes two texts",
             )
-    first, second = (set(items.tolist() if isinstance(items, np.ndarray) else items) for items in (a, b))
+    try:
+        first, second = (set(items.tolist() if isinstance(items, np.ndarray) else items) for items in (a, b))
+    except TypeError as error:
+        raise DataError(f"an item of a set must be hashable: {error}", hint="use tuples instead of lists") from error
     union = len(first | second)
     return len(first & second) / union if union else 0.0
 
 
 def _texts(values: list[Any], config: Config) -> pa.Array:
-    """Single texts as the one chunk of a string array."""
-    documents = memory.read(values, Config.of(config, strict=True)).documents
-    return schema.one_array(documents.column("text"))
+    """Single texts as the one chunk of a string array; what the settings say of columns does not concern them."""
+    alone = Config.of(config, strict=False, text_column=None, id_column=None, keep="first")
+    return schema.one_array(_all_usable(memory.read(values, alone)).column("text"))
+
+
+def _all_usable(read: memory.Source) -> pa.Table:
+    for rejected in read.rejected.slice(0, 1).to_pylist():
+        raise DataError(f"text number {rejected['row']} cannot be used: {rejected['reason']}", hint="pass texts only")
+    return read.documents
 
 
 def _report(read: memory.Source, outcome: pipeline.Outcome, plan_: Plan, config: Config, watch: Watch) -> Report:

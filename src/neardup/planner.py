@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import numbers
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -67,7 +68,7 @@ class Plan:
 
     def chance(self, similarity: float) -> float:
         """Return the chance that two documents of this similarity share a bucket: the pure S-curve."""
-        if not 0 <= similarity <= 1:
+        if not isinstance(similarity, numbers.Real) or not 0 <= similarity <= 1:
             raise ConfigError(f"`similarity` must be a number in [0, 1], got {similarity!r}")
         return s_curve(similarity, self.bands, self.rows)
 
@@ -180,7 +181,7 @@ def _bands_for(threshold: float, target: float, rows: int) -> int:
         return 1
     too_many = NUM_PERM_CHOICES[-1] + 1
     miss = math.log1p(-(threshold**rows))
-    bands = max(1, math.ceil(min(math.log1p(-target) / miss, too_many))) if miss else too_many
+    bands = max(1, math.ceil(min(math.log1p(-target) / miss, float(too_many)))) if miss else too_many
     while s_curve(threshold, bands, rows) < target and bands <= NUM_PERM_CHOICES[-1]:
         bands += 1
     return bands

@@ -197,12 +197,8 @@ def test_text_that_grows_or_shrinks_when_folded_stays_within_its_buffers(name, u
 @KERNELS
 def test_every_code_point_is_read_as_in_plain_python(name):
     """Every 37th, between two letters; each document also starts at another place of its block."""
-    points = (chr(point) for point in range(0x80, 0x110000, 37) if not 0xD800 <= point < 0xE000)
-    documents = [f"a{''.join(chunk)}b " for chunk in itertools.batched(points, 64)] if hasattr(itertools, "batched") else []
-    documents = documents or [
-        f"a{''.join(chunk)}b "
-        for chunk in itertools.zip_longest(*[points] * 64, fillvalue="")
-    ]
+    points = "".join(chr(point) for point in range(0x80, 0x110000, 37) if not 0xD800 <= point < 0xE000)
+    documents = [f"a{points[at : at + 64]}b " for at in range(0, len(points), 64)]
     data = "".join(documents).encode()
     offsets = [0, *itertools.accumulate(len(document.encode()) for document in documents)]
     assert_compiled_is_plain(name, data, offsets)
@@ -304,7 +300,7 @@ def test_no_more_hashes_are_written_than_the_docstring_asks_room_for(name, text,
 
 @pytest.mark.parametrize("width", [*range(1, 35), 63, 64, 65, 127, 128, 129, 1000, 1001, 4099])
 def test_every_byte_of_a_word_counts(width):
-    positions = range(width) if width < 200 else [*range(0, width, 61), *range(width - 20, width)]
+    positions = range(width) if width < 200 else {*range(0, width, 61), *range(width - 20, width)}
     words = ["x" * width, *("x" * at + "y" + "x" * (width - at - 1) for at in positions)]
     hashes = hashes_by_document("shingle_words", words)
     assert len({value for (value,) in hashes}) == len(words)
@@ -359,7 +355,7 @@ def test_hashes_name_the_oracles_shingles_of_random_text(name, texts, size):
 
 @KERNELS
 @SMALL
-@given(texts=st.lists(st.text("0179 ١٣१２๑ab漢.", max_size=40), max_size=4), size=st.integers(1, 4))
+@given(texts=st.lists(st.text("0179 ١٣१２๑漢.", max_size=40), max_size=4), size=st.integers(1, 4))
 def test_hashes_name_the_oracles_shingles_where_numbers_are_folded(name, texts, size):
     assert_hashes_name_windows(name, texts, size, fold_numbers=True)
 
@@ -462,9 +458,8 @@ def test_word_with_a_digit_in_it_is_no_number(word):
     assert hashes_of("shingle_words", word, fold_numbers=True) == hashes_of("shingle_words", word)
 
 
-@pytest.mark.parametrize("word", ["a１", "١a", "नी१"])
-def test_word_with_a_digit_of_another_script_in_it_is_no_number(word):
-    assert hashes_of("shingle_words", word, fold_numbers=True) == hashes_of("shingle_words", word)
+def test_words_with_different_digits_of_another_script_in_them_differ():
+    assert_hashes_name_windows("shingle_words", ["a１ a２ a0 a٣ नी१ नी२"], 1, fold_numbers=True)
 
 
 @pytest.mark.parametrize("text", ["room 12a", "room 9912a", "room 0a", "room ٣a"])

@@ -103,7 +103,7 @@ def test_one_equal_slot_finds_every_true_pair(unit, size, threshold, sketch):
     assert found == oracle_pairs(corpus(2), run_settings)
 
 
-@pytest.mark.parametrize("seed", range(10, 16))
+@pytest.mark.parametrize("seed", range(10, 14))
 def test_larger_corpora_agree(seed):
     texts = corpus(seed, 150)
     for threshold, cluster in itertools.product((0.5, 0.8), ("leader", "components")):

@@ -23,9 +23,7 @@ class LocalEngine:
     """Runs stages on the threads of this process."""
 
     def __init__(self, threads: int | None = None) -> None:
-        self.threads = (
-            threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        )
+        self.threads = threads or _available_cores()
 
     def map_batches(
         self, batches: Iterable[pa.RecordBatch], step: BatchStep, schema: pa.Schema, advance: Advance
@@ -86,6 +84,10 @@ class LocalEngine:
         parents = np.arange(rows.size)
         components.union_links(nodes[: links.num_rows], nodes[links.num_rows :], parents)
         return pa.table([rows, rows[parents]], schema=schemas.COMPONENTS)
+
+
+def _available_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _text_bytes(texts: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

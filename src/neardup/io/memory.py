@@ -68,7 +68,9 @@ def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> So
     texts = html_to_text(texts) if config.html else texts
     documents = pa.table(
         [pa.array(np.arange(len(texts))), texts, _priority(original, texts, config)], schema=schema.DOCUMENTS
-    ).filter(texts.is_valid())
+    )
+    if reasons:  # a filter copies every text, so not for nothing
+        documents = documents.filter(texts.is_valid())
     return Source(documents=documents, rejected=rejected, ids=named, original=original, columns=columns)
 
 
@@ -117,7 +119,9 @@ def _as_table(source: Any, config: Config) -> tuple[pa.Table, list[Any] | None]:
         return _pandas_table(source, config)
     table = _arrow_table(source)
     for at, field in enumerate(table.schema):
-        table = table.set_column(at, field.name, _plain(table.column(at), field.name))
+        plain = _plain(table.column(at), field.name)
+        if plain.type != field.type:
+            table = table.set_column(at, field.with_type(plain.type), plain)
     return table, None
 
 
@@ -151,7 +155,7 @@ def _plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     try:
         column.slice(0, 0).take(pa.array([], pa.int64()))
     except pa.ArrowNotImplementedError as error:
-        raise DataError(f"Arrow cannot take rows of column {name!r}: {kind}", hint="cast it, or leave it out") from error
+        raise DataError(f"column {name!r} has rows that Arrow cannot take: {kind}", hint="cast or drop it") from error
     return column
 
 
@@ -225,14 +229,20 @@ def _usable(values: pa.ChunkedArray | list[Any], column: str | None) -> tuple[pa
     """Return the texts, null where unusable, and the reason for each of those rows."""
     if isinstance(values, list):
         return _usable_values(values)
+    if values.null_count == len(values):  # a column of nothing may have any type: pandas makes it a float one
+        values = pa.chunked_array([pa.nulls(len(values), pa.large_string())])
     values = _plain(values, column or "text")
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.null()):
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise DataError(
             f"{f'column {column!r}' if column else '`source`'} must hold text, got {kind}",
             hint="choose another with text_column=" if column else "cast it to a string type first",
         )
-    texts = values.cast(pa.large_string()) if values.type != pa.large_string() else values
+    try:
+        texts = values.cast(pa.large_string()) if values.type != pa.large_string() else values
+        texts.validate()
+    except pa.ArrowException as error:
+        raise DataError(f"the text column is a broken Arrow array: {error}") from error
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
@@ -332,14 +342,19 @@ def _as_ids(ids: Any, num_rows: int) -> pa.Array:
         named.validate(full=True)
         return named.cast(pa.string() if is_text else pa.int64())
     except pa.ArrowInvalid as error:
-        raise DataError(f"ids must be valid UTF-8 or fit in 64 bits with a sign: {error}") from error
+        raise DataError(
+            f"ids must be valid UTF-8, or fit in 64 bits with a sign: {error}", hint="convert them with str()"
+        ) from error
 
 
 def _id_array(ids: Any) -> pa.Array:
     if isinstance(ids, pa.ChunkedArray):
         return schema.one_array(ids)
     if isinstance(ids, (str, bytes, set, frozenset, Mapping)) or not isinstance(ids, (Iterable, pa.Array)):
-        raise DataError(f"`ids` must be a list of ids in the order of the documents, got {type(ids).__name__}")
+        raise DataError(
+            f"`ids` must be a list of ids in the order of the documents, got {type(ids).__name__}",
+            hint="id_column= takes the name of a column",
+        )
     ids = ids if isinstance(ids, pa.Array) or hasattr(ids, "dtype") else list(ids)
     try:
         return pa.array(ids)
@@ -351,12 +366,13 @@ def _id_array(ids: Any) -> pa.Array:
 
 
 def _odd_id(ids: list[Any]) -> str | None:
-    """Name the first id that does not go with the first one."""
+    """Name the first id that no Arrow array holds, alone or beside the first one."""
     for row, value in enumerate(ids):
         try:
             pa.array([ids[0], value])
         except _CONVERSION_ERRORS:
-            return f"got {reprlib.repr(ids[0])} in row 0 and {reprlib.repr(value)} in row {row}"
+            beside = f", and {reprlib.repr(ids[0])} in row 0" if row else ""
+            return f"got {reprlib.repr(value)} in row {row}{beside}"
     return None
 
 

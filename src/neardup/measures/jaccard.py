@@ -24,7 +24,7 @@ SKETCHES: Final = {"fast": sketch.fast_sketch, "minhash": sketch.minhash}
 # Changing what a signature contains is a new number here, and a new golden file in the tests.
 FORMATS: Final = {"fast": "fast-1", "minhash": "minhash-1"}
 # Bytes of text whose shingles (8 bytes every 6 or so) stay in a core's cache between two kernels.
-CACHE_BYTES: Final = 192 << 10
+CACHE_BYTES: Final = 512 << 10
 # The shortest shingle takes this many bytes of text: a letter and a space, or a character.
 _BYTES_PER_SHINGLE: Final = {"word": 2, "char": 1}
 

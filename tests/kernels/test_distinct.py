@@ -1,0 +1,288 @@
+"""Shingle hashes to sets: against plain Python, also where every hash wants the same place of the table."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import types
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neardup.kernels import distinct
+
+TOP = 2**64 - 1
+SMALL = settings(deadline=None, derandomize=True, max_examples=150)
+# All in one place; all at the last places, so that probing runs past the end; both ends; the extremes.
+HASHES = st.one_of(
+    st.integers(1, TOP),
+    st.integers(TOP - 30, TOP),
+    st.integers(1, 30),
+    st.integers(2**63 - 8, 2**63 + 8),
+)
+DOCUMENTS = st.lists(st.lists(HASHES, max_size=40), max_size=5)
+
+
+def plain(module):
+    """A copy of a kernel module that runs in plain Python, its inner calls too."""
+    copy = types.ModuleType(f"plain_{module.__name__}")
+    for name, value in vars(module).items():
+        function = getattr(value, "py_func", None)
+        setattr(copy, name, types.FunctionType(function.__code__, vars(copy)) if function else value)
+    return copy
+
+
+PLAIN = plain(distinct)
+
+
+def arrays_of(documents):
+    """The hashes of all documents end to end, and where they end."""
+    shingles = np.concatenate([np.empty(0, np.uint64), *(np.asarray(document, np.uint64) for document in documents)])
+    return shingles, np.cumsum([0, *map(len, documents)])
+
+
+def digest_sets(documents, module=distinct):
+    shingles, ends = arrays_of(documents)
+    digests, sizes = np.full((len(documents), 2), 9, np.uint64), np.full(len(documents), -9)
+    with np.errstate(over="ignore"):
+        module.digest_sets(shingles, ends, digests, sizes)
+    return digests.tolist(), sizes.tolist()
+
+
+def sort_sets(documents, module=distinct):
+    shingles, ends = arrays_of(documents)
+    sets, set_ends = np.empty(shingles.size, np.uint64), np.empty(ends.size, np.int64)
+    with np.errstate(over="ignore"):
+        module.sort_sets(shingles, ends, sets, set_ends)
+    assert set_ends[0] == 0
+    return [sets[start:end].tolist() for start, end in itertools.pairwise(set_ends)]
+
+
+def number_repetitions(documents, module=distinct):
+    shingles, ends = arrays_of(documents)
+    with np.errstate(over="ignore"):
+        module.number_repetitions(shingles, ends)
+    return [shingles[start:end].tolist() for start, end in itertools.pairwise(ends)]
+
+
+def random_hashes(seed, size, low=1, high=TOP):
+    return np.random.default_rng(seed).integers(low, high, size, dtype=np.uint64, endpoint=True)
+
+
+def with_repetitions(document, seed):
+    rng = np.random.default_rng(seed)
+    return rng.permutation(np.concatenate([document, rng.choice(document, document.size // 2)]))
+
+
+ADVERSARIAL = {
+    "at the top end": lambda size: np.uint64(TOP) - np.arange(size, dtype=np.uint64),
+    "at the top end, ascending": lambda size: np.uint64(TOP) - np.arange(size, dtype=np.uint64)[::-1],
+    "at the low end": lambda size: np.arange(1, size + 1, dtype=np.uint64),
+    "in one place in the middle": lambda size: np.uint64(2**63) + np.arange(size, dtype=np.uint64),
+    "at both ends": lambda size: np.arange(1, size + 1, dtype=np.int64).view(np.uint64)
+    * np.tile(np.array([1, TOP], np.uint64), size // 2),
+    "the same again and again": lambda size: np.full(size, TOP, np.uint64),
+    "evenly spread": lambda size: np.linspace(1, 2**63 - 1024, size).astype(np.uint64) * np.uint64(2),
+}
+ATTACKS = pytest.mark.parametrize("attack", ADVERSARIAL.values(), ids=ADVERSARIAL)
+
+
+def mixed_sizes(seed=1):
+    """Documents below, at and above MAX_SPARSE, in both orders, with repetitions."""
+    sizes = [0, 1, 100, 9_000, distinct.MAX_SPARSE, 3, distinct.MAX_SPARSE + 1, 0, 40_000, 7, 12_000]
+    documents = [random_hashes(seed + number, size) for number, size in enumerate(sizes)]
+    return [with_repetitions(document, 1) if document.size else document for document in documents]
+
+
+# Plain Python
+
+
+@SMALL
+@given(documents=DOCUMENTS)
+def test_digests_compiled_are_those_of_plain_python(documents):
+    assert digest_sets(documents) == digest_sets(documents, PLAIN)
+
+
+@SMALL
+@given(documents=DOCUMENTS)
+def test_sorted_sets_compiled_are_those_of_plain_python(documents):
+    assert sort_sets(documents) == sort_sets(documents, PLAIN)
+
+
+@SMALL
+@given(documents=DOCUMENTS)
+def test_numbered_repetitions_compiled_are_those_of_plain_python(documents):
+    assert number_repetitions(documents) == number_repetitions(documents, PLAIN)
+
+
+@pytest.mark.parametrize("function", [digest_sets, sort_sets, number_repetitions])
+def test_call_without_documents_gives_nothing(function):
+    assert function([]) in ([], ([], []))
+
+
+# Sorted sets
+
+
+@SMALL
+@given(documents=DOCUMENTS)
+def test_sorted_sets_are_the_distinct_hashes_in_order(documents):
+    assert sort_sets(documents) == [sorted(set(document)) for document in documents]
+
+
+@ATTACKS
+@pytest.mark.parametrize("size", [10, 1000, 4000])
+def test_adversarial_hashes_are_sorted(attack, size):
+    document = attack(size)
+    assert sort_sets([document, document[: size // 2]]) == [
+        np.unique(document).tolist(),
+        np.unique(document[: size // 2]).tolist(),
+    ]
+
+
+def test_dense_table_full_of_hashes_at_the_top_end_is_sorted():
+    """Above MAX_SPARSE the table is fuller, and every one of these hashes probes past its end."""
+    document = np.uint64(TOP) - np.arange(distinct.MAX_SPARSE + 500, dtype=np.uint64)
+    assert sort_sets([document, [5]]) == [document[::-1].tolist(), [5]]
+
+
+def test_sparse_and_dense_tables_in_one_call_are_sorted():
+    documents = mixed_sizes()
+    assert sort_sets(documents) == [np.unique(document).tolist() for document in documents]
+
+
+@pytest.mark.parametrize("most", [distinct.MAX_SPARSE - 1, distinct.MAX_SPARSE, distinct.MAX_SPARSE + 1])
+def test_documents_at_the_top_end_around_the_change_of_tables_are_sorted(most):
+    """The table of a document with MAX_SPARSE hashes is larger than that of one with a few more."""
+    documents = [
+        np.r_[random_hashes(size, size - 50), np.uint64(TOP) - np.arange(50, dtype=np.uint64)]
+        for size in (most, distinct.MAX_SPARSE, most + 1, 60)
+    ]
+    assert sort_sets(documents) == [np.unique(document).tolist() for document in documents]
+
+
+# Digests
+
+
+@SMALL
+@given(documents=DOCUMENTS)
+def test_sizes_count_distinct_hashes(documents):
+    assert digest_sets(documents)[1] == [len(set(document)) for document in documents]
+
+
+def test_sizes_are_right_where_sparse_and_dense_tables_meet():
+    documents = mixed_sizes()
+    assert digest_sets(documents)[1] == [np.unique(document).size for document in documents]
+
+
+@ATTACKS
+def test_sizes_of_adversarial_documents_are_right(attack):
+    document = attack(3000)
+    assert digest_sets([document, document])[1] == [np.unique(document).size] * 2
+
+
+@SMALL
+@given(document=st.lists(HASHES, max_size=40), seed=st.integers(0, 99))
+def test_digest_depends_on_neither_order_nor_repetitions(document, seed):
+    rng = random.Random(seed)
+    again = [*document, *rng.choices(document, k=10)] if document else []
+    rng.shuffle(again)
+    digests, _ = digest_sets([document, again])
+    assert digests[0] == digests[1]
+
+
+def test_digest_does_not_depend_on_the_other_documents_of_a_call():
+    documents = mixed_sizes()
+    alone = [digest_sets([document])[0][0] for document in documents]
+    assert digest_sets(documents)[0] == alone
+
+
+@SMALL
+@given(documents=st.lists(st.frozensets(HASHES, max_size=6), max_size=40, unique=True))
+def test_different_sets_have_different_digests(documents):
+    digests, _ = digest_sets([list(document) for document in documents])
+    assert len({tuple(digest) for digest in digests}) == len(documents)
+
+
+def test_sets_of_the_same_sum_have_different_digests():
+    """The first half of the digest is a sum; the second half tells these apart."""
+    pairs = [[1000 - number, 1000 + number] for number in range(1, 900)]
+    digests, _ = digest_sets(pairs)
+    assert len({second for _, second in digests}) == len(pairs)
+
+
+def test_100_000_subsets_of_few_hashes_have_different_digests():
+    members = random_hashes(3, 17)
+    subsets = [members[np.flatnonzero(np.array(list(f"{number:017b}")) == "1")] for number in range(100_000)]
+    digests, _ = digest_sets(subsets)
+    assert len({tuple(digest) for digest in digests}) == 100_000
+
+
+def test_set_without_hashes_has_the_digest_zero():
+    assert digest_sets([[], [7], []]) == ([[0, 0], digest_sets([[7]])[0][0], [0, 0]], [0, 1, 0])
+
+
+# Repetitions
+
+
+def counted(document):
+    """Name every member of a bag by (hash, number of its repetition)."""
+    seen = Counter()
+    for value in document:
+        seen[value] += 1
+        yield value, seen[value]
+
+
+def assert_repetitions_are_named(documents, numbered):
+    """Equal (hash, repetition) have equal names in all documents, others different ones; first ones stay."""
+    named = set()
+    for document, names in zip(documents, numbered, strict=True):
+        bag = list(counted(document))
+        named.update(zip(bag, names, strict=True))
+        assert [name for (_, count), name in zip(bag, names, strict=True) if count == 1] == [
+            value for value, count in bag if count == 1
+        ]
+    assert len(named) == len({member for member, _ in named}) == len({name for _, name in named})
+
+
+def test_repetitions_become_shingles_of_their_own_the_same_in_every_document():
+    values = random_hashes(5, 60).tolist()
+    rng = random.Random(5)
+    documents = [rng.choices(values, k=size) for size in (0, 1, 5, 50, 400, 3000, 400)]
+    assert_repetitions_are_named(documents, number_repetitions(documents))
+
+
+def test_repetitions_are_numbered_where_sparse_and_dense_tables_meet():
+    documents = [document.tolist() for document in mixed_sizes()]
+    assert_repetitions_are_named(documents, number_repetitions(documents))
+
+
+def test_document_without_repetitions_stays_as_it_is():
+    documents = [random_hashes(6, 500).tolist(), [1], [], [TOP]]
+    assert number_repetitions(documents) == documents
+
+
+def test_one_hash_10_000_times_becomes_10_000_hashes():
+    (numbered,) = number_repetitions([[TOP] * 10_000])
+    assert len(set(numbered)) == 10_000
+
+
+@ATTACKS
+def test_repetitions_of_adversarial_hashes_are_counted(attack):
+    """Neighbouring numbers may share a name, which finalised hashes never are; each bag keeps its first ones."""
+    document = attack(1000).tolist()
+    (numbered,) = number_repetitions([document])
+    firsts = [at for at, (_, count) in enumerate(counted(document)) if count == 1]
+    assert [numbered[at] for at in firsts] == [document[at] for at in firsts]
+
+
+def test_multisets_share_as_many_shingles_as_their_bags():
+    values = random_hashes(8, 12).tolist()
+    rng = random.Random(8)
+    for _ in range(50):
+        bags = [rng.choices(values, k=rng.randrange(40)) for _ in range(2)]
+        first, second = (set(document) for document in number_repetitions(bags))
+        assert len(first & second) == (Counter(bags[0]) & Counter(bags[1])).total()
+        assert len(first | second) == (Counter(bags[0]) | Counter(bags[1])).total()
