@@ -212,17 +212,18 @@ def _report(read: memory.Source, outcome: pipeline.Outcome, plan_: Plan, config:
         stages=watch.seconds_by_stage,
         warnings=tuple(watch.warnings),
         columns=read.columns,
+        source=read.original,
         stored_pairs=pairs,
         select_again=select_again,
     )
 
 
-def _tables(read: memory.Source, selection: pa.Table) -> dict[str, pa.Table]:
+def _tables(read: memory.Source, selection: pa.Table) -> dict[str, Any]:
     kept = pc.equal(selection.column("row"), selection.column("kept_row"))
     removed = selection.filter(pc.invert(kept))
     ids, kept_ids = _ids(read, selection, "row"), _ids(read, selection, "kept_row")
     return {
-        "kept": read.original.take(selection.filter(kept).column("row")),
+        "kept_rows": schema.one_array(selection.filter(kept).column("row")),
         "removed": pa.table(
             [_ids(read, removed, "row"), _ids(read, removed, "kept_row"), removed.column("similarity")],
             schema=schema.removed(read.ids.type),

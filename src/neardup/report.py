@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -110,7 +111,6 @@ class Report:
     """The answer of a run; every table is in input order.
 
     Attributes:
-        kept: the kept documents, as they came in.
         removed: doc_id, kept_id, similarity.
         clusters: doc_id, cluster_id; a cluster is named by its kept document.
         rejected: file, row, reason of what could not be read.
@@ -126,7 +126,6 @@ class Report:
         warnings: what the run wants to be known.
     """
 
-    kept: pa.Table
     removed: pa.Table
     clusters: pa.Table
     rejected: pa.Table
@@ -141,8 +140,15 @@ class Report:
     stages: dict[str, float]
     warnings: tuple[str, ...]
     columns: dict[str, str]
+    source: pa.Table = dataclasses.field(repr=False)
+    kept_rows: pa.Array = dataclasses.field(repr=False)
     stored_pairs: pa.Table | None = dataclasses.field(repr=False)
     select_again: Callable[[float], Report] = dataclasses.field(repr=False, compare=False)
+
+    @functools.cached_property
+    def kept(self) -> pa.Table:
+        """The kept documents, as they came in; copied out of the source when first asked for."""
+        return self.source.take(self.kept_rows)
 
     @property
     def pairs(self) -> pa.Table:
@@ -185,7 +191,7 @@ class Report:
             "config": self.config.as_dict(),
             "plan": self.plan.as_dict(),
             "documents": self.documents,
-            "kept": self.kept.num_rows,
+            "kept": len(self.kept_rows),
             "removed": self.removed.num_rows,
             "rejected": self.rejected.num_rows,
             "exact_duplicates": self.exact_duplicates,
@@ -201,6 +207,6 @@ class Report:
     def __str__(self) -> str:
         rejected = f", {self.rejected.num_rows:,} rejected" if self.rejected.num_rows else ""
         return (
-            f"{self.documents:,} documents: {self.kept.num_rows:,} kept, {self.removed.num_rows:,} removed "
+            f"{self.documents:,} documents: {len(self.kept_rows):,} kept, {self.removed.num_rows:,} removed "
             f"({self.exact_duplicates:,} exact){rejected}; {self.plan.judgement()}; {self.seconds:.2f} s"
         )

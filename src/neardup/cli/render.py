@@ -101,7 +101,7 @@ def clusters(report: Report) -> None:
             table.add_row(f"{branch}{removal['doc_id']}", _bar(removal["similarity"], report.config.threshold))
         table.add_section()
     console.print(table)
-    for line in _summary(report, num_alone=report.kept.num_rows - len(removals)):
+    for line in _summary(report, num_alone=len(report.kept_rows) - len(removals)):
         console.print(f"  {line}", soft_wrap=True)
 
 
@@ -114,7 +114,7 @@ def _bar(similarity: float, threshold: float) -> Text:
 
 def _summary(report: Report, num_alone: int) -> Iterator[str]:
     yield (
-        f"{report.documents} documents: {report.kept.num_rows} kept ({num_alone} of them like no other), "
+        f"{report.documents} documents: {len(report.kept_rows)} kept ({num_alone} of them like no other), "
         f"{report.removed.num_rows} removed ({report.exact_duplicates} of them exact copies), "
         f"{report.rejected.num_rows} rejected."
     )

@@ -1,0 +1,393 @@
+"""Verification: bounds in IEEE doubles, exact similarities, and whole components in all three modes."""
+
+from __future__ import annotations
+
+import fractions
+import functools
+import itertools
+import math
+import types
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neardup.kernels import verify
+
+SMALL = settings(deadline=None, derandomize=True, max_examples=150)
+THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 1 / 3, 0.5, 0.55, 0.6, 2 / 3, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99, 1.0)
+MODES = {"leaders": verify.LEADERS, "pairs": verify.PAIRS, "closure": verify.CLOSURE}
+ALL_MODES = pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
+
+
+def plain(module):
+    """A copy of a kernel module that runs in plain Python, its inner calls too."""
+    copy = types.ModuleType(f"plain_{module.__name__}")
+    for name, value in vars(module).items():
+        function = getattr(value, "py_func", None)
+        setattr(copy, name, types.FunctionType(function.__code__, vars(copy)) if function else value)
+    return copy
+
+
+PLAIN = plain(verify)
+# Prefix lists from the first document, and after the first failed comparison.
+EAGER, EARLY = plain(verify), plain(verify)
+EAGER.FAILED_BASE, EAGER.FAILED_PER_DOC = -1, 0
+EARLY.FAILED_BASE, EARLY.FAILED_PER_DOC = 0, 0
+
+
+# The least overlap
+
+
+def least_overlap_by_trying(size_a, size_b, threshold):
+    total = size_a + size_b
+    return next(overlap for overlap in range(total) if overlap / (total - overlap) >= threshold)
+
+
+def test_sets_of_63_elements_together_need_28_in_common_at_four_fifths():
+    assert verify.least_overlap(31, 32, 0.8) == 28
+    assert math.ceil(0.8 / 1.8 * 63) == 29
+
+
+@pytest.mark.parametrize("threshold", THRESHOLDS)
+def test_least_overlap_is_the_least_integer_that_satisfies_the_comparison_in_doubles(threshold):
+    totals = range(1, 400)
+    expected = [least_overlap_by_trying(total // 2, total - total // 2, threshold) for total in totals]
+    assert [verify.least_overlap(total // 2, total - total // 2, threshold) for total in totals] == expected
+
+
+@SMALL
+@given(size_a=st.integers(1, 10**7), size_b=st.integers(1, 10**7), threshold=st.floats(1e-6, 1.0))
+def test_least_overlap_of_large_sets_satisfies_the_comparison_and_one_less_does_not(size_a, size_b, threshold):
+    total, overlap = size_a + size_b, int(verify.least_overlap(size_a, size_b, threshold))
+    assert overlap / (total - overlap) >= threshold
+    assert overlap == 0 or (overlap - 1) / (total - overlap + 1) < threshold
+
+
+@SMALL
+@given(size=st.integers(1, 300), overlap=st.integers(1, 300))
+def test_similarity_itself_as_the_threshold_needs_exactly_its_overlap(size, overlap):
+    """As when only a better match than the one at hand counts."""
+    overlap = min(size, overlap)
+    assert verify.least_overlap(size, size, overlap / (2 * size - overlap)) == overlap
+
+
+@SMALL
+@given(size_a=st.integers(1, 500), size_b=st.integers(1, 500), threshold=st.sampled_from(THRESHOLDS))
+def test_least_overlap_compiled_is_that_of_plain_python(size_a, size_b, threshold):
+    assert verify.least_overlap(size_a, size_b, threshold) == PLAIN.least_overlap(size_a, size_b, threshold)
+
+
+@pytest.mark.parametrize("threshold", THRESHOLDS)
+def test_prefix_is_the_shortest_that_every_partner_must_meet(threshold):
+    for size in range(1, 400):
+        least = next(overlap for overlap in range(1, size + 1) if overlap / size >= threshold)
+        assert verify._prefix_size(size, threshold) == size - least + 1
+
+
+# Similarities
+
+
+def arrays_of(sets):
+    """Sorted distinct hashes of all documents end to end, and where they end."""
+    shingles = np.array([value for members in sets for value in sorted(members)], np.uint64)
+    return shingles, np.cumsum([0, *map(len, sets)])
+
+
+def jaccard(a, b):
+    return len(a & b) / len(a | b) if a | b else 0.0
+
+
+HASH_SETS = st.frozensets(st.one_of(st.integers(1, 12), st.integers(2**64 - 8, 2**64 - 1)), max_size=16)
+
+
+@SMALL
+@given(sets=st.lists(HASH_SETS, min_size=1, max_size=6))
+def test_similarities_are_those_of_sets(sets):
+    shingles, ends = arrays_of(sets)
+    left, right = np.array(list(itertools.product(range(len(sets)), repeat=2))).T.copy()
+    values, plain_values = np.empty(left.size), np.empty(left.size)
+    verify.similarities(shingles, ends, left, right, values)
+    PLAIN.similarities(shingles, ends, left, right, plain_values)
+    expected = [jaccard(sets[a], sets[b]) for a, b in zip(left, right, strict=True)]
+    assert values.tolist() == plain_values.tolist() == expected
+
+
+def test_similarity_is_the_quotient_rounded_once():
+    shingles, ends = arrays_of([frozenset(range(1, 64)), frozenset(range(29, 100))])
+    values = np.empty(1)
+    verify.similarities(shingles, ends, np.array([0]), np.array([1]), values)
+    assert values[0] == float(fractions.Fraction(35, 99))
+
+
+# Components: the oracle
+
+
+def is_found(case, doc, other):
+    """Whether two documents share a bucket, agree in enough slots, and are similar enough."""
+    return (
+        (case["keys"][doc] == case["keys"][other]).any()
+        and (case["signatures"][doc] == case["signatures"][other]).sum() >= case["min_agreement"]
+        and jaccard(case["sets"][doc], case["sets"][other]) >= case["threshold"]
+    )
+
+
+def found_pairs(case):
+    """{(later, earlier): similarity} of every found pair."""
+    return {
+        (doc, other): jaccard(case["sets"][doc], case["sets"][other])
+        for first, stop in itertools.pairwise(case["component_ends"])
+        for doc, other in itertools.product(range(first, stop), repeat=2)
+        if other < doc and is_found(case, doc, other)
+    }
+
+
+def leaders_of(case, pairs):
+    """{removed: (kept, similarity)}: the most similar kept document before it, ties by row."""
+    removed = {}
+    for doc in range(len(case["sets"])):
+        candidates = [
+            (-pairs[doc, other], case["rows"][other], other)
+            for other in range(doc)
+            if (doc, other) in pairs and other not in removed
+        ]
+        if candidates:
+            value, _, other = min(candidates)
+            removed[doc] = (other, -value)
+    return removed
+
+
+def closure_of(case, pairs):
+    """The first document of everything that found pairs connect."""
+    labels = list(range(len(case["sets"])))
+    for one, two in pairs:
+        low, high = sorted((labels[one], labels[two]))
+        labels = [low if label == high else label for label in labels]
+    return labels
+
+
+def expected_of(case, mode):
+    pairs = found_pairs(case)
+    return {
+        "removed": leaders_of(case, pairs) if mode != verify.CLOSURE else {},
+        "closure": closure_of(case, pairs) if mode != verify.LEADERS else None,
+        "pairs": pairs if mode == verify.PAIRS else {},
+    }
+
+
+def run(case, mode, module=verify):
+    """Run the kernel; return what the oracle says, and the comparisons of each document."""
+    num_docs = len(case["sets"])
+    matches, parents, compared = (np.full(num_docs, -9, np.int64) for _ in range(3))
+    values = np.full(num_docs, np.nan)
+    with np.errstate(over="ignore"):
+        left, right, similarities = module.match_components(
+            *arrays_of(case["sets"]),
+            case["signatures"],
+            case["keys"],
+            case["rows"],
+            np.array(case["component_ends"], np.int64),
+            case["threshold"],
+            case["min_agreement"],
+            mode,
+            matches,
+            values,
+            parents,
+            compared,
+        )
+    pairs = dict(zip(zip(left.tolist(), right.tolist(), strict=True), similarities.tolist(), strict=True))
+    assert len(pairs) == left.size
+    assert (np.diff(left) >= 0).all()
+    answer = {
+        "removed": {
+            doc: (int(matches[doc]), float(values[doc])) for doc in np.flatnonzero(matches != verify.NOBODY).tolist()
+        },
+        "closure": parents.tolist() if mode != verify.LEADERS else None,
+        "pairs": pairs,
+    }
+    return answer, compared.tolist()
+
+
+def random_case(seed, component_sizes=(9, 1, 14, 6), *, threshold=0.5, num_bands=3, keys_per_band=3):
+    """Sets of few items with edited copies; keys and signatures drawn apart from them, so that every filter decides."""
+    rng = np.random.default_rng(seed)
+    sets, keys = [], []
+    for component, size in enumerate(component_sizes):
+        for _ in range(size):
+            fresh = set(rng.choice(30, rng.integers(1, 12), replace=False).tolist())
+            copied = set(sets[rng.integers(len(sets))]) if sets else set()
+            members = fresh if rng.random() < 0.3 or not copied else copied ^ set(rng.choice(30, 2).tolist())
+            sets.append(frozenset(members or {1}))
+            keys.append([component * 1000 + band * 100 + rng.integers(keys_per_band) for band in range(num_bands)])
+    hashes = rng.choice(2**63, 30, replace=False).astype(np.uint64) * np.uint64(2) + np.uint64(1)
+    return {
+        "sets": [frozenset(int(hashes[item % 30]) for item in members) for members in sets],
+        "signatures": (rng.random((len(sets), 16)) < 0.2).astype(np.uint32),
+        "keys": np.array(keys, np.uint64),
+        "rows": rng.permutation(len(sets)) * 3,
+        "component_ends": [0, *itertools.accumulate(component_sizes)],
+        "threshold": threshold,
+        "min_agreement": int(rng.choice([0, 10, 12])),
+    }
+
+
+@ALL_MODES
+@pytest.mark.parametrize("threshold", [0.1, 0.3, 0.5, 0.8, 1.0])
+def test_components_are_matched_as_by_the_oracle(mode, threshold):
+    for seed in range(60):
+        case = random_case(seed, threshold=threshold)
+        assert run(case, mode)[0] == expected_of(case, mode), f"seed {seed}"
+
+
+@ALL_MODES
+@pytest.mark.parametrize("threshold", [0.3, 0.8])
+def test_compiled_is_plain_python(mode, threshold):
+    """The number of comparisons too."""
+    for seed in range(100, 125):
+        case = random_case(seed, threshold=threshold)
+        assert run(case, mode) == run(case, mode, PLAIN), f"seed {seed}"
+
+
+@ALL_MODES
+@pytest.mark.parametrize("module", [EAGER, EARLY], ids=["from the start", "after one failure"])
+@pytest.mark.parametrize("threshold", [0.1, 0.3, 0.5, 0.8, 1.0])
+def test_prefix_lists_change_nothing(mode, module, threshold):
+    for seed in range(200, 215):
+        case = random_case(seed, (25, 1, 8), threshold=threshold, num_bands=2, keys_per_band=2)
+        assert run(case, mode, module)[0] == expected_of(case, mode), f"seed {seed}"
+
+
+def test_eager_prefix_lists_are_walked():
+    """Else the test above would prove nothing: documents that share no prefix shingle are never compared."""
+    case = random_case(200, (40,), threshold=0.8, num_bands=1, keys_per_band=1)
+    assert sum(run(case, verify.PAIRS, EAGER)[1]) < sum(run(case, verify.PAIRS, PLAIN)[1]) == 40 * 39 // 2
+
+
+# Ties, empty calls, filters
+
+
+def case_of(sets, *, threshold=0.5, rows=None, keys=None, signatures=None, min_agreement=0):
+    """One component; by default all documents in one bucket, and no signature filter."""
+    num_docs = len(sets)
+    return {
+        "sets": [frozenset(members) for members in sets],
+        "signatures": np.zeros((num_docs, 16), np.uint32) if signatures is None else signatures,
+        "keys": np.full((num_docs, 1), 77, np.uint64) if keys is None else np.array(keys, np.uint64),
+        "rows": np.arange(num_docs) if rows is None else np.array(rows),
+        "component_ends": [0, num_docs],
+        "threshold": threshold,
+        "min_agreement": min_agreement,
+    }
+
+
+@pytest.mark.parametrize("rows", [[0, 1, 2], [1, 0, 2], [5, 9, 7], [9, 5, 7]])
+@pytest.mark.parametrize("mode", [verify.LEADERS, verify.PAIRS])
+def test_tie_between_two_kept_documents_goes_to_the_smaller_row(rows, mode):
+    case = case_of([{1, 2, 3}, {3, 4, 5}, {1, 2, 3, 4, 5}], rows=rows)
+    assert run(case, mode)[0]["removed"] == {2: (0 if rows[0] < rows[1] else 1, 0.6)}
+
+
+@pytest.mark.parametrize("sets", [[{1, 2, 3, 4}, {4, 5, 6}, {1, 2, 3, 4, 5}], [{4, 5, 6}, {1, 2, 3, 4}, {1, 2, 3, 4, 5}]])
+def test_removed_document_points_to_the_most_similar_kept_one(sets):
+    removed = run(case_of(sets, threshold=0.3), verify.LEADERS)[0]["removed"]
+    assert removed == {2: (sets.index({1, 2, 3, 4}), 0.8)}
+
+
+@ALL_MODES
+def test_documents_in_different_buckets_are_not_compared(mode):
+    case = case_of([{1, 2}, {1, 2}, {1, 2}], keys=[[1, 11], [2, 12], [3, 11]])
+    answer, compared = run(case, mode)
+    assert answer == expected_of(case, mode)
+    assert compared == [0, 0, 1]
+
+
+@ALL_MODES
+def test_pair_that_shares_several_buckets_is_compared_once(mode):
+    case = case_of([{1, 2, 3}, {1, 2}], keys=[[1, 11, 21], [1, 11, 21]])
+    assert run(case, mode)[1] == [0, 1]
+
+
+@ALL_MODES
+@pytest.mark.parametrize(("min_agreement", "is_pair"), [(0, True), (11, True), (12, True), (13, False)])
+def test_pair_whose_signatures_agree_too_little_is_not_found(mode, min_agreement, is_pair):
+    signatures = np.zeros((2, 16), np.uint32)
+    signatures[1, :4] = 2**32 - 1
+    case = case_of([{1, 2}, {1, 2}], signatures=signatures, min_agreement=min_agreement)
+    answer, _ = run(case, mode)
+    assert answer == expected_of(case, mode)
+    assert bool(answer["removed"] or answer["pairs"] or answer["closure"] == [0, 0]) == is_pair
+
+
+@ALL_MODES
+def test_call_without_documents_finds_nothing(mode):
+    case = case_of([]) | {"component_ends": [0]}
+    assert run(case, mode) == ({"removed": {}, "closure": [] if mode != verify.LEADERS else None, "pairs": {}}, [])
+
+
+def test_more_pairs_than_the_first_room_for_them_are_listed():
+    case = case_of([{1, 2, 3, item} for item in range(4, 44)])
+    assert len(run(case, verify.PAIRS)[0]["pairs"]) == 40 * 39 // 2
+
+
+# Large components
+
+
+@functools.cache
+def hot_bucket(num_docs=400):
+    """One bucket of documents of 20 to 60 shingles, most alike in little, some edited copies of others."""
+    rng = np.random.default_rng(11)
+    hashes = rng.choice(2**62, 3000, replace=False) * 4 + 1
+    sets = []
+    for _ in range(num_docs):
+        members = set(rng.choice(hashes, rng.integers(20, 60), replace=False).tolist())
+        if sets and rng.random() < 0.3:
+            members = set(sets[rng.integers(len(sets))])
+            num_edits = int(rng.choice([0, 1, 2, 4, 8, 16]))
+            members -= set(rng.choice(sorted(members), num_edits, replace=False).tolist())
+            members |= set(rng.choice(hashes, num_edits // 2).tolist())
+        # A few shingles that nearly everyone has, as real boilerplate.
+        sets.append(frozenset(members | set(hashes[:5].tolist())))
+    keys = np.stack([np.full(num_docs, 5), 1000 + rng.integers(0, 40, num_docs)], axis=1)
+    return case_of(sets, rows=rng.permutation(num_docs), keys=keys)
+
+
+@functools.cache
+def hot_bucket_answer(threshold, mode):
+    return run(hot_bucket() | {"threshold": threshold}, mode)
+
+
+@ALL_MODES
+@pytest.mark.parametrize("threshold", [0.3, 0.5, 0.8, 1.0])
+def test_hot_bucket_is_matched_as_by_the_oracle(mode, threshold):
+    expected = expected_of(hot_bucket() | {"threshold": threshold}, mode)
+    assert hot_bucket_answer(threshold, mode)[0] == expected
+
+
+@ALL_MODES
+@pytest.mark.parametrize("threshold", [0.5, 0.8, 1.0])
+def test_hot_bucket_of_dissimilar_documents_is_not_compared_pair_by_pair(mode, threshold):
+    """The prefix lists of the compiled kernel came into use: 400 documents have 79,800 pairs."""
+    assert sum(hot_bucket_answer(threshold, mode)[1]) < 60_000
+
+
+@ALL_MODES
+def test_hot_bucket_after_another_component_is_matched_as_by_the_oracle(mode):
+    """What one component learned must not reach the next."""
+    first = hot_bucket() | {"threshold": 0.5}
+    num_docs = len(first["sets"])
+    case = first | {
+        "sets": first["sets"] * 2,
+        "signatures": np.tile(first["signatures"], (2, 1)),
+        "keys": np.concatenate([first["keys"], first["keys"] + np.uint64(10**6)]),
+        "rows": np.concatenate([first["rows"], first["rows"][::-1] + num_docs]),
+        "component_ends": [0, num_docs, 2 * num_docs],
+    }
+    assert run(case, mode)[0] == expected_of(case, mode)
+
+
+@pytest.mark.parametrize("mode", [verify.LEADERS, verify.CLOSURE], ids=["leaders", "closure"])
+def test_copies_of_one_document_cost_one_comparison_each(mode):
+    case = case_of([{*range(1, 21), 100 + number} for number in range(3000)], threshold=0.8)
+    case["keys"] = np.tile(np.arange(1, 9, dtype=np.uint64), (3000, 1))
+    assert sum(run(case, mode)[1]) == 2999
