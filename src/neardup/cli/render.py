@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any, Final
@@ -40,9 +41,14 @@ class _Bars:
         self._console = console
         self._began = time.perf_counter()
         self._bars = Progress(
-            TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=console, transient=True
+            TextColumn("{task.description:<24}"), BarColumn(), TimeElapsedColumn(), console=console, transient=True
         )
         self._tasks: dict[str, TaskID] = {}
+        # A timer, because the first stage may take long before it says anything: kernels compile once a machine.
+        self._timer = threading.Timer(PATIENCE_SECONDS, self._bars.start)
+        self._timer.daemon = True
+        if console.is_terminal:
+            self._timer.start()
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Warned):
@@ -56,14 +62,14 @@ class _Bars:
             self._bars.update(self._tasks[event.stage], completed=1, total=1)
             if not self._console.is_terminal and self._is_late:
                 click.echo(f"{_STAGE_WORDS.get(event.stage, event.stage)}: {event.seconds:.1f} s", err=True)
-        if self._console.is_terminal and self._is_late:
-            self._bars.start()
 
     @property
     def _is_late(self) -> bool:
         return time.perf_counter() - self._began >= PATIENCE_SECONDS
 
     def stop(self) -> None:
+        """Take the bars away."""
+        self._timer.cancel()
         self._bars.stop()
 
 
