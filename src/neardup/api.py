@@ -72,8 +72,7 @@ def deduplicate(
     plan_ = plan_for(chosen)
     with watch.stage("read"):
         read = memory.read(source, chosen, ids=ids)
-    if not plan_.keeps_recall:
-        watch.warn(plan_.judgement())
+    _judge(plan_, watch)
     outcome = pipeline.run(read.documents, plan_, chosen, LocalEngine(chosen.threads), watch)
     return _report(read, outcome, plan_, chosen, watch)
 
@@ -181,6 +180,11 @@ def _all_usable(read: memory.Source) -> pa.Table:
     return read.documents
 
 
+def _judge(plan_: Plan, watch: Watch) -> None:
+    if not plan_.keeps_recall:
+        watch.warn(plan_.judgement())
+
+
 def _report(read: memory.Source, outcome: pipeline.Outcome, plan_: Plan, config: Config, watch: Watch) -> Report:
     with watch.stage("write"):
         tables = _tables(read, outcome.selection)
@@ -196,7 +200,9 @@ def _report(read: memory.Source, outcome: pipeline.Outcome, plan_: Plan, config:
             selection=pipeline.select_again(read.documents, row_pairs, again),
             row_pairs=row_pairs,
         )
-        return _report(read, selected, dataclasses.replace(plan_, threshold=threshold), again, Watch())
+        judged, watch = dataclasses.replace(plan_, threshold=threshold), Watch()
+        _judge(judged, watch)
+        return _report(read, selected, judged, again, watch)
 
     return Report(
         **tables,
@@ -219,6 +225,7 @@ def _report(read: memory.Source, outcome: pipeline.Outcome, plan_: Plan, config:
 
 
 def _tables(read: memory.Source, selection: pa.Table) -> dict[str, Any]:
+    selection = selection.combine_chunks()  # chunks follow the batches, and would show in a file
     kept = pc.equal(selection.column("row"), selection.column("kept_row"))
     removed = selection.filter(pc.invert(kept))
     ids, kept_ids = _ids(read, selection, "row"), _ids(read, selection, "kept_row")

@@ -24,7 +24,6 @@ from neardup.io import memory
 
 FOX = "the quick brown fox jumps over the lazy dog"
 TEXTS = [FOX, "an entirely different sentence about the sea", FOX.upper(), "東京の灯台は、小さな本を読む人々です", ""]
-COPY_OF_FOX = {"kept_id": FOX, "similarity": 1.0}
 NOT_UTF8 = [b"good text", b"bad \xff\xfe text", b"\xc3\xa9 also good"]
 
 

@@ -82,8 +82,9 @@ ADVERSARIAL = {
     "at the top end, ascending": lambda size: np.uint64(TOP) - np.arange(size, dtype=np.uint64)[::-1],
     "at the low end": lambda size: np.arange(1, size + 1, dtype=np.uint64),
     "in one place in the middle": lambda size: np.uint64(2**63) + np.arange(size, dtype=np.uint64),
-    "at both ends": lambda size: np.arange(1, size + 1, dtype=np.int64).view(np.uint64)
-    * np.tile(np.array([1, TOP], np.uint64), size // 2),
+    "at both ends": lambda size: (
+        np.arange(1, size + 1, dtype=np.int64).view(np.uint64) * np.tile(np.array([1, TOP], np.uint64), size // 2)
+    ),
     "the same again and again": lambda size: np.full(size, TOP, np.uint64),
     "evenly spread": lambda size: np.linspace(1, 2**63 - 1024, size).astype(np.uint64) * np.uint64(2),
 }

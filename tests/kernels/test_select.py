@@ -16,7 +16,9 @@ SMALL = settings(deadline=None, derandomize=True, max_examples=200)
 def lead(order, pairs, kernel=select.lead):
     """Run the kernel on {(a, b): similarity}; return {removed: (kept, similarity)} and check the kept ones."""
     num_docs = len(order)
-    both_ways = sorted([(a, b, value) for (a, b), value in pairs.items()] + [(b, a, value) for (a, b), value in pairs.items()])
+    both_ways = sorted(
+        [(a, b, value) for (a, b), value in pairs.items()] + [(b, a, value) for (a, b), value in pairs.items()]
+    )
     starts = np.searchsorted([doc for doc, _, _ in both_ways], np.arange(num_docs + 1))
     partners = np.array([partner for _, partner, _ in both_ways], np.int64)
     similarities = np.array([value for _, _, value in both_ways], np.float64)

@@ -32,7 +32,8 @@ SMALL = settings(deadline=None, derandomize=True, max_examples=150)
 VOCABULARY = """
 the Harbour BRIDGE don't e-mail x² a1 _ 7 2024 3.14 ab1234567890123456789 internationalisierung
 Café naïve straße ÅNGSTRÖM Ⱥlias ſharp ﬁne Ǆ İstanbul ΣΟΦΌΣ σοφός Ἀθῆναι Москва ЁЛКА їжак
-العربية كِتَاب ١٢٣ हिन्दी क्षत्रिय १२ ไทย กำลัง ๑๒ ລາວ ខ្មែរ မြန်မာ 東京 カード ひらがな 人々 〇 中文分词 한국어 Ⅷ 😀 👩‍💻 𝒳 𠀀 １９
+العربية كِتَاب ١٢٣ हिन्दी क्षत्रिय १२ ไทย กำลัง ๑๒ ລາວ ខ្មែរ မြန်မာ
+東京 カード ひらがな 人々 〇 中文分词 한국어 Ⅷ 😀 👩‍💻 𝒳 𠀀 １９
 """.split()
 BLANKS = (" ", "  ", "\n", "\t", "\u00a0", "\u3000", ", ", ". ", "", " – ")
 # One of each way to be wrong: cut off, overlong, a surrogate, above U+10FFFF, alone, never valid.
@@ -216,9 +217,7 @@ def test_hashes_do_not_depend_on_where_in_the_buffer_a_document_lies(name, befor
     for offset in range(71):
         front = before.encode() * offset
         source = readonly(front + document + after.encode() * (offset % 67))
-        hashes, _, is_normal = run(
-            getattr(shingle, name), source, [len(front), len(front) + len(document)], size=2
-        )
+        hashes, _, is_normal = run(getattr(shingle, name), source, [len(front), len(front) + len(document)], size=2)
         assert (hashes, is_normal) == (alone[0], alone[2])
 
 
@@ -258,7 +257,7 @@ ctypes.string_at(address - 1, 2)
 
 
 def test_guard_page_kills_a_process_that_reads_past_the_end():
-    finished = subprocess.run([sys.executable, "-c", READ_PAST_THE_END], check=False)  # noqa: S603
+    finished = subprocess.run([sys.executable, "-c", READ_PAST_THE_END], check=False)
     assert finished.returncode == -signal.SIGSEGV
 
 
@@ -410,7 +409,9 @@ def test_order_of_words_counts():
 @KERNELS
 @SMALL
 @given(
-    text=st.one_of(st.text(max_size=30), st.text("aeé\u0301\u0323\u0327नी\u093cかが\u3099\u1100\u1161\u11a8", max_size=12))
+    text=st.one_of(
+        st.text(max_size=30), st.text("aeé\u0301\u0323\u0327नी\u093cかが\u3099\u1100\u1161\u11a8", max_size=12)
+    )
 )
 def test_text_that_is_not_in_normal_form_never_passes_as_normal(name, text):
     document = text.encode("utf-8", "replace").decode()
@@ -516,9 +517,7 @@ def shingles_at(paragraphs, offsets):
     """The raw hashes of single words, as an array."""
     source, offsets = readonly("".join(paragraphs).encode()), np.fromiter(offsets, np.int64)
     shingles, ends = np.empty(source.size // 2 + offsets.size, np.uint64), np.empty(offsets.size, np.int64)
-    shingle.shingle_words(
-        source, offsets, TABLE, 1, SALT, False, shingles, ends, np.empty(offsets.size - 1, np.bool_)
-    )
+    shingle.shingle_words(source, offsets, TABLE, 1, SALT, False, shingles, ends, np.empty(offsets.size - 1, np.bool_))
     return shingles[: ends[-1]]
 
 

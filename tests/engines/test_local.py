@@ -1,0 +1,225 @@
+"""The local engine: order, errors, and how it cuts documents and components into batches."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter, defaultdict, deque
+
+import pyarrow as pa
+import pytest
+
+from neardup import schema
+from neardup.engines import local
+from neardup.engines.local import LocalEngine
+
+ONE_COLUMN = pa.schema([("row", pa.int64())])
+
+
+def batches_of(*columns):
+    return [pa.record_batch({"row": pa.array(column, pa.int64())}) for column in columns]
+
+
+def documents_of(texts, priority=None, chunk_rows=None):
+    """A table of documents; its rows have gaps, as after rejected rows."""
+    rows = [3 * number + 1 for number in range(len(texts))]
+    columns = [rows, texts, priority or list(range(len(texts)))]
+    table = pa.table(
+        [pa.array(column, field.type) for column, field in zip(columns, schema.DOCUMENTS, strict=True)],
+        schema=schema.DOCUMENTS,
+    )
+    return pa.Table.from_batches(table.to_batches(max_chunksize=chunk_rows), schema.DOCUMENTS)
+
+
+def random_texts(seed, num_texts):
+    rng = random.Random(seed)
+    return ["é" * rng.choice([0, 0, 1, 3, 10, 100]) for _ in range(num_texts)]
+
+
+def ignore(steps):
+    del steps
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_results_stay_in_the_order_of_the_batches(threads):
+    def slow_first(batch):
+        time.sleep(0.02 if batch.column("row")[0].as_py() % 5 == 0 else 0)
+        return batch
+
+    done = []
+    table = LocalEngine(threads).map_batches(
+        batches_of(*([n, -n] for n in range(1, 41))), slow_first, ONE_COLUMN, done.append
+    )
+    assert table.column("row").to_pylist() == [value for n in range(1, 41) for value in (n, -n)]
+    assert done == [2] * 40
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_no_batches_give_an_empty_table_of_the_schema(threads):
+    table = LocalEngine(threads).map_batches([], lambda batch: batch, schema.LINKS, ignore)
+    assert table.schema == schema.LINKS
+    assert table.num_rows == 0
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("bad", [0, 7, 29])
+def test_an_error_in_a_step_comes_out_and_ends_the_work(threads, bad):
+    begun = []
+
+    def step(batch):
+        number = batch.column("row")[0].as_py()
+        begun.append(number)
+        if number == bad:
+            raise ZeroDivisionError("the step failed")
+        return batch
+
+    with pytest.raises(ZeroDivisionError, match="the step failed"):
+        LocalEngine(threads).map_batches(batches_of(*([n] for n in range(1000))), step, ONE_COLUMN, ignore)
+    assert bad in begun
+    assert len(begun) <= bad + 4 * threads + 2
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_an_error_in_the_batches_comes_out(threads):
+    def batches():
+        yield from batches_of([1], [2])
+        raise OSError("the source failed")
+
+    with pytest.raises(OSError, match="the source failed"):
+        LocalEngine(threads).map_batches(batches(), lambda batch: batch, ONE_COLUMN, ignore)
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_only_a_few_batches_are_taken_ahead_of_the_results(threads):
+    taken, finished = [], []
+
+    def batches():
+        for batch in batches_of(*([n] for n in range(200))):
+            taken.append(len(taken) - len(finished))
+            yield batch
+
+    LocalEngine(threads).map_batches(batches(), lambda batch: batch, ONE_COLUMN, finished.append)
+    assert len(taken) == len(finished) == 200
+    assert max(taken) <= 3 * threads
+
+
+def test_steps_run_on_that_many_threads():
+    names, all_here = set(), threading.Barrier(3, timeout=30)
+
+    def step(batch):
+        all_here.wait()
+        names.add(threading.get_ident())
+        return batch
+
+    LocalEngine(3).map_batches(batches_of([1], [2], [3]), step, ONE_COLUMN, ignore)
+    assert len(names) == 3
+
+
+def test_threads_are_those_asked_for_or_one_a_core(monkeypatch):
+    assert LocalEngine(7).threads == 7
+    assert LocalEngine().threads >= 1
+    # Where the system does not tell which cores may be used, as on macOS.
+    monkeypatch.delattr("os.sched_getaffinity", raising=False)
+    assert LocalEngine(7).threads == 7
+    assert LocalEngine().threads >= 1
+
+
+@pytest.mark.parametrize("batch_bytes", [0, 1, 7, 150, 4 << 20])
+@pytest.mark.parametrize("chunk_rows", [1, 3, None])
+def test_cut_gives_every_row_once_in_order(batch_bytes, chunk_rows, monkeypatch):
+    monkeypatch.setattr(local, "BATCH_BYTES", batch_bytes)
+    documents = documents_of(random_texts(1, 200), chunk_rows=chunk_rows)
+    batches = list(LocalEngine().cut(documents))
+    assert pa.Table.from_batches(batches, schema.DOCUMENTS).equals(documents)
+    assert all(batch.num_rows for batch in batches)
+    assert all(num_bytes(batch) <= batch_bytes or batch.num_rows == 1 for batch in batches)
+
+
+def num_bytes(batch):
+    return sum(len(text.encode()) for text in batch.column("text").to_pylist())
+
+
+def test_cut_keeps_batches_of_short_texts_to_a_number_of_rows(monkeypatch):
+    monkeypatch.setattr(local, "BATCH_ROWS", 10)
+    assert [batch.num_rows for batch in LocalEngine().cut(documents_of([""] * 25))] == [10, 10, 5]
+
+
+def test_cut_of_no_documents_is_nothing():
+    assert list(LocalEngine().cut(documents_of([]))) == []
+    nothing = pa.table([[], []], schema=schema.COMPONENTS)
+    assert list(LocalEngine().cut_groups(documents_of([]), nothing)) == []
+    assert list(LocalEngine().cut_groups(documents_of(["a", "b"]), nothing)) == []
+
+
+@pytest.mark.parametrize("batch_bytes", [0, 1, 150, 1000, 4 << 20])
+@pytest.mark.parametrize("chunk_rows", [1, 7, None])
+def test_cut_groups_gives_whole_components_best_priority_first(batch_bytes, chunk_rows, monkeypatch):
+    monkeypatch.setattr(local, "BATCH_BYTES", batch_bytes)
+    rng = random.Random(2)
+    texts = random_texts(2, 120)
+    documents = documents_of(texts, priority=rng.sample(range(120), k=120), chunk_rows=chunk_rows)
+    by_row = {row["row"]: row for row in documents.to_pylist()}
+    members = rng.sample(list(by_row), k=90)
+    components = {row: rng.choice(members[:15]) for row in members}
+    groups = pa.table([list(components), list(components.values())], schema=schema.COMPONENTS)
+    batches = list(LocalEngine().cut_groups(documents, groups))
+    taken = [row for batch in batches for row in batch.to_pylist()]
+    assert Counter(row["row"] for row in taken) == Counter(members)
+    assert all(row == by_row[row["row"]] | {"component": components[row["row"]]} for row in taken)
+    homes = defaultdict(set)
+    for number, batch in enumerate(batches):
+        labels = batch.column("component").to_pylist()
+        # The documents of a component stand together, best first.
+        assert len([1 for at, label in enumerate(labels) if at == 0 or label != labels[at - 1]]) == len(set(labels))
+        for label in labels:
+            homes[label].add(number)
+        places = [(row["component"], row["priority"]) for row in batch.to_pylist()]
+        assert places == sorted(places)
+        assert num_bytes(batch) <= batch_bytes or len(set(labels)) == 1
+    assert all(len(numbers) == 1 for numbers in homes.values())
+
+
+def connected_by_search(links):
+    """The smallest row that each linked row is connected with, by breadth-first search."""
+    neighbours = defaultdict(set)
+    for a, b in links:
+        neighbours[a].add(b)
+        neighbours[b].add(a)
+    smallest = {}
+    for start in sorted(neighbours):
+        waiting = deque([start] if start not in smallest else [])
+        while waiting:
+            row = waiting.popleft()
+            if row not in smallest:
+                smallest[row] = start
+                waiting.extend(neighbours[row])
+    return smallest
+
+
+def components_of(links):
+    table = pa.table([[a for a, _ in links], [b for _, b in links]], schema=schema.LINKS)
+    found = LocalEngine().connected_components(table)
+    assert found.schema == schema.COMPONENTS
+    assert found.column("row").to_pylist() == sorted(set(found.column("row").to_pylist()))
+    return dict(zip(found.column("row").to_pylist(), found.column("component").to_pylist(), strict=True))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_components_agree_with_a_breadth_first_search(seed):
+    rng = random.Random(seed)
+    rows = rng.sample(range(10**12), k=60)
+    links = [tuple(rng.sample(rows, k=2)) for _ in range(rng.choice([1, 5, 30, 45, 200]))]
+    assert components_of(links) == connected_by_search(links)
+    rng.shuffle(links)
+    assert components_of([(b, a) for a, b in links]) == connected_by_search(links)
+
+
+def test_components_of_no_links_are_none():
+    assert components_of([]) == {}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_long_chain_is_one_component(order):
+    chain = [(number, number + 1) for number in range(100_000)][::order]
+    assert set(components_of(chain).values()) == {0}

@@ -1,0 +1,271 @@
+"""How a text becomes a set, a set a signature: frozen in a golden file, and independent of how texts lie in memory.
+
+`golden_signatures.json` freezes what signatures contain. Changing it is a decision: raise the number in FORMATS of
+measures/jaccard.py, say so in the CHANGELOG, then write it again:
+
+    PYTHONPATH=src:tests/measures python -c "import test_jaccard; test_jaccard.regenerate()"
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import pathlib
+import unicodedata
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from neardup.config import Config
+from neardup.measures import jaccard
+
+GOLDEN = pathlib.Path(__file__).parent / "golden_signatures.json"
+TEXTS = {
+    "empty": "",
+    "no words": "... – 😀 !",
+    "one word": "Harbour",
+    "fewer words than a shingle": "the harbour bridge",
+    "exactly one shingle": "the harbour bridge will close",
+    "sentence": "The harbour bridge will close for nine weekends from March 7, says the Port Authority.",
+    "repetitions": "a rose is a rose is a rose is a rose",
+    "numbers": "On 12 March 2024 the price rose from 3.14 to 1,000 (or ١٢ or １９) in room b12.",
+    "accents": "Straße, Café, naïve, ÅNGSTRÖM; ΣΟΦΌΣ σοφός; Ёлка їжак",
+    "decomposed": unicodedata.normalize("NFD", "Café naïve ÅNGSTRÖM 한국어 が Ёлка"),
+    "scripts": "العربية हिन्दी क्षत्रिय ภาษาไทย ລາວ ខ្មែរ မြန်မာ 東京タワー ひらがな 中文分词 한국어 Ⅷ x²",
+    "long words": f"{'donaudampfschifffahrt' * 4} {'x' * 16} {'x' * 17} {'é' * 40} end of the long words",
+    "long": " ".join(f"line {number} of the long document, number {number * number}." for number in range(200)),
+}
+SETTINGS = [
+    *(
+        {"sketch": sketch, "unit": unit, "size": 5, "num_perm": num_perm}
+        for sketch in ("fast", "minhash")
+        for unit in ("word", "char")
+        for num_perm in (16, 128)
+    ),
+    {"unit": "word", "size": 2, "multiset": True},
+    {"unit": "char", "size": 3, "multiset": True},
+    {"unit": "word", "size": 3, "fold_numbers": True},
+    {"unit": "char", "size": 3, "fold_numbers": True},
+    {"sketch": "fast", "size": 1, "num_perm": 1024, "seed": 2**64 - 1},
+    {"sketch": "minhash", "size": 1, "num_perm": 1024, "seed": 0},
+]
+FROZEN = [(Config(**settings), name) for settings in SETTINGS for name in TEXTS]
+EVERY_FROZEN = pytest.mark.parametrize(
+    ("config", "name"), FROZEN, ids=[f"{jaccard.signature_format(config)}, {name}" for config, name in FROZEN]
+)
+
+
+def sha256(array):
+    return hashlib.sha256(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes()).hexdigest()
+
+
+def frozen_set(text, config):
+    shingles = jaccard.text_sets(pa.array([text]), config).shingles
+    return {
+        "num_shingles": shingles.size,
+        "first": [f"{value:016x}" for value in shingles[:4]],
+        "sha256": sha256(shingles),
+    }
+
+
+def frozen_signature(text, config):
+    (signature,) = jaccard.text_signatures(pa.array([text]), config)
+    return {"first": signature[:8].tolist(), "sha256": sha256(signature)}
+
+
+def regenerate():
+    frozen = {}
+    for config, name in FROZEN:
+        of_format = frozen.setdefault(jaccard.signature_format(config), {})
+        of_format[name] = {
+            "shingles": frozen_set(TEXTS[name], config),
+            "signature": frozen_signature(TEXTS[name], config),
+        }
+    lines = [
+        f"{json.dumps(name)}: {{\n"
+        + ",\n".join(f"  {json.dumps(text)}: {json.dumps(values)}" for text, values in of_format.items())
+        + "\n}"
+        for name, of_format in frozen.items()
+    ]
+    GOLDEN.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def golden():
+    return json.loads(GOLDEN.read_text(encoding="utf-8"))
+
+
+@EVERY_FROZEN
+def test_shingle_hashes_are_the_frozen_ones(golden, config, name):
+    assert frozen_set(TEXTS[name], config) == golden[jaccard.signature_format(config)][name]["shingles"]
+
+
+@EVERY_FROZEN
+def test_signature_is_the_frozen_one(golden, config, name):
+    assert frozen_signature(TEXTS[name], config) == golden[jaccard.signature_format(config)][name]["signature"]
+
+
+def test_golden_file_holds_nothing_else(golden):
+    assert {name: list(texts) for name, texts in golden.items()} == {
+        jaccard.signature_format(Config(**settings)): list(TEXTS) for settings in SETTINGS
+    }
+
+
+# The name of a format
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({}, "fast-1 word-5 perm-128 seed-1 unicode-14.0"),
+        ({"sketch": "minhash"}, "minhash-1 word-5 perm-128 seed-1 unicode-14.0"),
+        ({"unit": "char", "size": 9, "num_perm": 16}, "fast-1 char-9 perm-16 seed-1 unicode-14.0"),
+        ({"seed": 7, "multiset": True}, "fast-1 word-5 perm-128 seed-7 unicode-14.0 multiset"),
+        ({"fold_numbers": True, "html": True}, "fast-1 word-5 perm-128 seed-1 unicode-14.0 fold_numbers html"),
+    ],
+)
+def test_format_names_what_a_signature_depends_on(settings, name):
+    assert jaccard.signature_format(Config(**settings)) == name
+
+
+@pytest.mark.parametrize("settings", [{"threshold": 0.5}, {"recall": 0.9}, {"bands": 4, "rows": 4}, {"keep": "last"}])
+def test_format_does_not_depend_on_what_is_done_with_signatures(settings):
+    assert jaccard.signature_format(Config(**settings)) == jaccard.signature_format(Config())
+
+
+# How texts lie in memory
+
+MANY = [*TEXTS.values(), *(" ".join(map(str, range(first, first + 60))) for first in range(300))]
+VARIANTS = pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"unit": "char"},
+        {"sketch": "minhash", "size": 2},
+        {"multiset": True, "size": 2},
+        {"fold_numbers": True},
+        {"multiset": True, "unit": "char", "fold_numbers": True},
+    ],
+    ids=str,
+)
+
+
+def everything_of(texts, config):
+    """All that the module says of texts, as lists."""
+    sets = jaccard.text_sets(texts, config)
+    sketched = jaccard.sketch_texts(texts, 16, 6, config)
+    return {
+        "shingles": [sets.shingles[start:end].tolist() for start, end in itertools.pairwise(sets.ends)],
+        "signatures": jaccard.text_signatures(texts, config).tolist(),
+        "signatures of sets": jaccard.set_signatures(sets, config).tolist(),
+        "sizes": sketched.sizes.tolist(),
+        "digests": sketched.digests.tolist(),
+        "keys": sketched.keys.tolist(),
+    }
+
+
+@VARIANTS
+@pytest.mark.parametrize("cache_bytes", [1, 1000, 1 << 30])
+def test_nothing_depends_on_how_many_documents_are_taken_at_once(monkeypatch, settings, cache_bytes):
+    config = Config(**settings)
+    expected = everything_of(pa.array(MANY), config)
+    monkeypatch.setattr(jaccard, "CACHE_BYTES", cache_bytes)
+    assert everything_of(pa.array(MANY), config) == expected
+
+
+@VARIANTS
+def test_text_alone_gives_what_it_gives_among_others(settings):
+    config = Config(**settings)
+    among_others = everything_of(pa.array(MANY), config)
+    for row in range(0, len(MANY), 7):
+        alone = everything_of(pa.array([MANY[row]]), config)
+        assert {name: values[0] for name, values in alone.items()} == {
+            name: values[row] for name, values in among_others.items()
+        }
+
+
+@pytest.mark.parametrize("text_type", [pa.string(), pa.large_string()])
+@pytest.mark.parametrize(("start", "length"), [(0, 313), (1, 312), (5, 20), (12, 1), (40, 0), (313, 0)])
+def test_slice_of_an_array_gives_what_a_copy_gives(text_type, start, length):
+    sliced = pa.array(MANY, text_type).slice(start, length)
+    copied = pa.array(MANY[start : start + length], pa.string())
+    assert everything_of(sliced, Config()) == everything_of(copied, Config())
+
+
+@pytest.mark.parametrize("text_type", [pa.string(), pa.large_string()])
+def test_array_of_empty_texts_has_no_shingles(text_type):
+    everything = everything_of(pa.array(["", "", ""], text_type), Config(num_perm=128))
+    assert everything["shingles"] == [[], [], []]
+    assert everything["sizes"] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("text_type", [pa.string(), pa.large_string()])
+def test_array_without_texts_gives_nothing(text_type):
+    assert set(map(tuple, everything_of(pa.array([], text_type), Config()).values())) == {()}
+
+
+def test_buffers_are_not_copied():
+    texts = pa.array(MANY)
+    source, _ = jaccard.text_buffers(texts.slice(3, 5))
+    assert source.ctypes.data == texts.buffers()[2].address
+
+
+# What the parts say of each other
+
+
+@VARIANTS
+def test_signature_of_a_set_is_that_of_its_text(settings):
+    everything = everything_of(pa.array(MANY), Config(**settings))
+    assert everything["signatures of sets"] == everything["signatures"]
+
+
+@VARIANTS
+def test_one_pass_gives_the_sizes_and_keys_of_the_separate_steps(settings):
+    config = Config(**settings)
+    everything = everything_of(pa.array(MANY), config)
+    signatures = jaccard.text_signatures(pa.array(MANY), config)
+    assert everything["sizes"] == [len(shingles) for shingles in everything["shingles"]]
+    assert everything["keys"] == jaccard.signature_keys(signatures, 16, 6).tolist()
+
+
+@VARIANTS
+def test_digests_are_equal_where_and_only_where_sets_are(settings):
+    everything = everything_of(pa.array(MANY * 2), Config(**settings))
+    sets, digests = map(tuple, everything["shingles"]), map(tuple, everything["digests"])
+    named = set(zip(sets, digests, strict=True))
+    assert len(named) == len({members for members, _ in named}) == len({digest for _, digest in named})
+
+
+@VARIANTS
+@pytest.mark.parametrize("form", ["NFD", "NFC"])
+def test_text_in_another_normal_form_is_the_same_text(settings, form):
+    texts = [*TEXTS.values(), "e\u0323\u0301 é\u0323", "ạ\u0308", "각", "がぎ", "क़", "\u212b \u2126", "ṩ"]
+    again = [unicodedata.normalize(form, text) for text in texts]
+    config = Config(**settings)
+    assert everything_of(pa.array(again), config) == everything_of(pa.array(texts), config)
+
+
+def test_text_in_normal_form_beside_one_that_is_not_stays_the_same():
+    """A run of documents is hashed again as soon as one of them had to be normalised."""
+    texts = ["plain words here", "cafe\u0301 au lait", "東京 and more", ""]
+    expected = [jaccard.text_sets(pa.array([text]), Config(size=1)).shingles.tolist() for text in texts]
+    assert everything_of(pa.array(texts), Config(size=1))["shingles"] == expected
+
+
+def test_multiset_counts_repetitions():
+    sets = jaccard.text_sets(pa.array(["a a a b", "a b"]), Config(size=1, multiset=True))
+    first, second = sets.shingles[: sets.ends[1]], sets.shingles[sets.ends[1] :]
+    assert (first.size, second.size, np.intersect1d(first, second).size) == (4, 2, 2)
+
+
+def test_lines_have_odd_multipliers_and_no_two_are_equal():
+    multipliers, addends = jaccard._coefficients()
+    assert (multipliers % 2 == 1).all()
+    assert len(set(zip(multipliers.tolist(), addends.tolist(), strict=True))) == len(set(multipliers.tolist())) == 1024
+
+
+def test_signature_of_fewer_slots_of_minhash_is_the_start_of_one_of_more():
+    few, more = (jaccard.text_signatures(pa.array(MANY), Config(sketch="minhash", num_perm=k)) for k in (16, 1024))
+    assert np.array_equal(few, more[:, :16])

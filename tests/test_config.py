@@ -1,0 +1,254 @@
+"""Every setting has the documented default, is checked, and is in the fingerprint when it can change a result."""
+
+from __future__ import annotations
+
+import dataclasses
+import decimal
+import json
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import neardup
+from neardup.config import Config
+from neardup.errors import ConfigError, NearDupError
+
+# DESIGN.md section 9.
+DEFAULTS = {
+    "threshold": 0.8,
+    "recall": 0.99,
+    "unit": "word",
+    "size": 5,
+    "num_perm": 128,
+    "bands": None,
+    "rows": None,
+    "seed": 1,
+    "method": "auto",
+    "sketch": "fast",
+    "signature_filter": True,
+    "keep": "first",
+    "cluster": "leader",
+    "pairs": False,
+    "collapse_empty": False,
+    "multiset": False,
+    "fold_numbers": False,
+    "html": False,
+    "text_column": None,
+    "id_column": None,
+    "strict": False,
+    "threads": None,
+}
+OTHER_VALUES = {
+    "threshold": 0.7,
+    "recall": 0.9,
+    "unit": "char",
+    "size": 4,
+    "num_perm": 256,
+    "bands": 16,
+    "rows": 6,
+    "seed": 2,
+    "method": "lsh",
+    "sketch": "minhash",
+    "signature_filter": False,
+    "keep": "longest",
+    "cluster": "components",
+    "pairs": True,
+    "collapse_empty": True,
+    "multiset": True,
+    "fold_numbers": True,
+    "html": True,
+    "text_column": "page",
+    "id_column": "key",
+    "strict": True,
+    "threads": 2,
+}
+NEVER_CHANGE_A_RESULT = ("threads", "strict")
+NO_NUMBERS = ["0.8", None, True, [0.5], 1j, decimal.Decimal("0.5"), np.array([0.5, 0.6]), object]
+NO_WHOLE_NUMBERS = ["5", 5.0, True, [5], math.nan, np.array([5, 6])]
+NO_FLAGS = [1, 0, "yes", None, [True]]
+BAD_VALUES = {
+    "threshold": [0, -0.1, 1.0000001, 80, math.nan, math.inf, -math.inf, 10**400, *NO_NUMBERS],
+    "recall": [0, -1, 1, 99, math.nan, math.inf, -(10**400), *NO_NUMBERS],
+    "unit": ["words", "Word", "", None, 1, ["word"], np.array(["word", "char"])],
+    "size": [0, -1, 65, 10**30, None, *NO_WHOLE_NUMBERS],
+    "num_perm": [0, 8, 100, 127, 2048, -128, 10**30, None, *NO_WHOLE_NUMBERS],
+    "bands": [0, -1, 129, *NO_WHOLE_NUMBERS],
+    "rows": [0, -1, 129, *NO_WHOLE_NUMBERS],
+    "seed": [-1, 2**64, None, *NO_WHOLE_NUMBERS],
+    "method": ["exact", "LSH", None, 1],
+    "sketch": ["slow", "", None, b"fast"],
+    "signature_filter": NO_FLAGS,
+    "keep": ["max", "min", "max:", "min:", "first:x", "shortest", "", "FIRST", None, 1, ["first"], ":score"],
+    "cluster": ["leaders", "component", None, True],
+    "pairs": NO_FLAGS,
+    "collapse_empty": NO_FLAGS,
+    "multiset": NO_FLAGS,
+    "fold_numbers": NO_FLAGS,
+    "html": NO_FLAGS,
+    "text_column": [1, ["text"], b"text", True],
+    "id_column": [1, ["id"], b"id", True],
+    "strict": NO_FLAGS,
+    "threads": [0, -1, 1025, *NO_WHOLE_NUMBERS],
+}
+GOOD_VALUES = {
+    "threshold": [5e-324, 0.5, 1, 1.0, np.float64(0.8)],
+    "recall": [0.001, 0.9999999],
+    "size": [1, 64],
+    "num_perm": [16, 32, 64, 128, 256, 512, 1024],
+    "bands": [1, 128],
+    "rows": [1, 128],
+    "seed": [0, 2**64 - 1],
+    "keep": ["first", "last", "longest", "max:score", "min:a column: with a colon"],
+    "text_column": ["page", None],
+    "threads": [1, 1024, None],
+}
+
+
+def test_defaults_are_those_of_the_design():
+    assert Config().as_dict() == DEFAULTS
+
+
+@pytest.mark.parametrize("table", [OTHER_VALUES, BAD_VALUES])
+def test_no_setting_is_forgotten_here(table):
+    assert list(table) == list(DEFAULTS) == [field.name for field in dataclasses.fields(Config)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [(name, value) for name, values in BAD_VALUES.items() for value in values],
+    ids=lambda value: f"{value!r:.30}",
+)
+def test_bad_value_is_an_error_that_names_setting_and_value(name, value):
+    with pytest.raises(ConfigError) as raised:
+        Config(**{name: value})
+    assert isinstance(raised.value, NearDupError)
+    assert isinstance(raised.value, ValueError)
+    message = str(raised.value)
+    assert message.startswith(f"`{name}` must be ")
+    assert f"got {value!r}" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [(name, value) for name, values in GOOD_VALUES.items() for value in values],
+    ids=lambda value: f"{value!r:.30}",
+)
+def test_value_at_the_bounds_is_taken(name, value):
+    assert getattr(Config(**{name: value}), name) == value
+
+
+@pytest.mark.parametrize(
+    ("settings", "hint"),
+    [
+        ({"threshold": 80}, "use 0.8 for 80 %"),
+        ({"threshold": 99.5}, "use 0.995 for 99.5 %"),
+        ({"recall": 95}, "use 0.95 for 95 %"),
+        ({"recall": 1.0}, "ask for 0.999; neardup.plan(recall=0.999) shows what it takes"),
+        ({"num_perm": 100}, "the nearest are 64 and 128"),
+        ({"num_perm": 1000}, "the nearest are 512 and 1024"),
+        ({"bands": 20, "rows": 10}, "use at most 12 bands of 10 rows, or a larger num_perm"),
+        ({"keep": "max"}, "name the column: keep='max:score'"),
+        ({"keep": "min:"}, "name the column: keep='min:score'"),
+        ({"unit": "words"}, "did you mean 'word'?"),
+        ({"sketch": "min-hash"}, "did you mean 'minhash'?"),
+        ({"cluster": "leaders"}, "did you mean 'leader'?"),
+        ({"treshold": 0.8}, "did you mean `threshold`?"),
+        ({"num_perms": 64}, "did you mean `num_perm`?"),
+        ({"collapse_empties": True}, "did you mean `collapse_empty`?"),
+    ],
+)
+def test_mistake_with_an_obvious_remedy_has_a_hint(settings, hint):
+    with pytest.raises(ConfigError) as raised:
+        Config.of(**settings)
+    assert raised.value.hint == hint
+    assert str(raised.value).endswith(f"\n\nhint: {hint}")
+
+
+def test_what_the_hints_advise_works():
+    assert neardup.plan(recall=0.999).keeps_recall
+    assert Config(bands=12, rows=10).bands == 12
+
+
+def test_bands_times_rows_shows_the_arithmetic_that_failed():
+    with pytest.raises(ConfigError, match="got 20 x 10 = 200 > 128"):
+        Config(bands=20, rows=10)
+
+
+def test_an_unknown_setting_lists_the_known_ones():
+    with pytest.raises(ConfigError, match=r"unknown setting `zzz`[\s\S]*threshold, recall, unit, .*strict, threads"):
+        Config.of(zzz=1)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda **settings: neardup.deduplicate(["a"], **settings),
+        lambda **settings: neardup.find_pairs(["a"], **settings),
+        lambda **settings: neardup.compare("a", "b", **settings),
+        lambda **settings: neardup.shingles("a", **settings),
+        lambda **settings: neardup.signatures(["a"], **settings),
+        neardup.plan,
+    ],
+)
+def test_every_function_checks_its_settings(call):
+    with pytest.raises(ConfigError, match="did you mean `threshold`"):
+        call(treshold=0.8)
+    with pytest.raises(ConfigError, match="`threshold` must be a number in"):
+        call(threshold=80)
+    with pytest.raises(ConfigError, match=r"`config` must be a neardup.Config, got dict[\s\S]*hint: "):
+        call(config={"threshold": 0.8})
+
+
+def test_settings_by_name_win_over_those_of_a_config():
+    base = Config(threshold=0.7, size=3)
+    assert Config.of(base, threshold=0.9) == Config(threshold=0.9, size=3)
+    assert neardup.deduplicate(["a"], config=base, size=2).config == Config(threshold=0.7, size=2)
+
+
+def test_a_config_is_frozen_and_hashable():
+    config = Config()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.threshold = 0.9
+    assert {config: 1}[Config()] == 1
+    with pytest.raises(TypeError):
+        Config(0.9)
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_fingerprint_changes_with_what_can_change_a_result(name):
+    changed = Config(**{name: OTHER_VALUES[name]})
+    assert (changed.fingerprint() == Config().fingerprint()) == (name in NEVER_CHANGE_A_RESULT)
+
+
+def test_fingerprint_is_the_same_for_equal_numbers():
+    assert Config(threshold=1).fingerprint() == Config(threshold=1.0).fingerprint()
+    assert Config(threshold=np.float64(0.8)).fingerprint() == Config().fingerprint()
+
+
+def test_fingerprint_is_the_same_in_every_process():
+    program = "import neardup; print(neardup.Config(keep='max:score').fingerprint())"
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout.strip()
+        for seed in ("1", "2")
+    }
+    assert printed == {Config(keep="max:score").fingerprint()}
+
+
+def test_settings_can_be_stored_and_read_back():
+    config = Config(**OTHER_VALUES)
+    assert Config(**json.loads(json.dumps(config.as_dict()))) == config
+
+
+def test_column_of_keep_is_what_follows_the_colon():
+    assert Config(keep="max:a:b").keep_column == "a:b"
+    assert Config(keep="first").keep_column is None
