@@ -95,7 +95,7 @@ BAD_VALUES = {
     "threads": [0, -1, 1025, *NO_WHOLE_NUMBERS],
 }
 GOOD_VALUES = {
-    "threshold": [5e-324, 0.5, 1, 1.0, np.float64(0.8)],
+    "threshold": [5e-324, 0.5, 1, 1.0, np.float64(0.8), np.float32(0.5)],
     "recall": [0.001, 0.9999999],
     "size": [1, 64],
     "num_perm": [16, 32, 64, 128, 256, 512, 1024],

@@ -84,6 +84,10 @@ class Config:
     threads: int | None = None
 
     def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if getattr(value, "shape", None) == ():  # a NumPy number is as good as a number
+                object.__setattr__(self, field.name, value.item())
         _check_real("threshold", self.threshold, "in (0, 1]", 0 < _as_float(self.threshold) <= 1)
         if _as_float(self.recall) == 1:
             raise ConfigError(

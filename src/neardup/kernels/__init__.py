@@ -26,7 +26,8 @@ def _provide_cache() -> None:
     """Give Numba a private folder for this process where it would find none to cache in, and so refuse to work."""
     usual = (
         Path(__file__).parent / "__pycache__",
-        Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "numba",
+        # Unlike Path.expanduser, this one does not raise where there is no home at all.
+        Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "numba",  # noqa: PTH111
     )
     if "NUMBA_CACHE_DIR" not in os.environ and not any(map(_is_writable, usual)):
         folder = tempfile.mkdtemp(prefix="neardup-")
