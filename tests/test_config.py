@@ -97,7 +97,7 @@ BAD_VALUES = {
 GOOD_VALUES = {
     "threshold": [5e-324, 0.5, 1, 1.0, np.float64(0.8), np.float32(0.5)],
     "recall": [0.001, 0.9999999],
-    "size": [1, 64],
+    "size": [1, 64, np.int64(7)],
     "num_perm": [16, 32, 64, 128, 256, 512, 1024],
     "bands": [1, 128],
     "rows": [1, 128],

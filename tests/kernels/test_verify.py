@@ -252,6 +252,13 @@ def test_prefix_lists_change_nothing(mode, module, threshold):
         assert run(case, mode, module)[0] == expected_of(case, mode), f"seed {seed}"
 
 
+@ALL_MODES
+def test_prefix_lists_lose_nothing_where_two_hashes_differ_in_their_last_bits_alone(mode):
+    """A prefix list is named by the top 56 bits of a hash, so a document can stand in one list twice."""
+    case = case_of([{2**63, 2**63 + 1}, {2**63, 2**63 + 1, 7}], threshold=0.5)
+    assert run(case, mode, EAGER)[0] == expected_of(case, mode)
+
+
 def test_eager_prefix_lists_are_walked():
     """Else the test above would prove nothing: documents that share no prefix shingle are never compared."""
     case = random_case(200, (40,), threshold=0.8, num_bands=1, keys_per_band=1)

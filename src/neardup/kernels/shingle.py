@@ -232,7 +232,7 @@ def _breaks_nfc(entry, starter, combining, last_combining):
 
 
 @_inner
-def _fold_document(source, start, end, table, fold_numbers, edge, folded, mask):
+def _fold_document(source, start, end, table, edge, folded, mask):
     """Write the folded text and its word bitmap; return (bytes written, whether the text is in normal form C)."""
     index, entries, combining_index, combining_classes = table
     at, to, is_normal, in_word = start, 0, True, False
@@ -281,8 +281,6 @@ def _fold_document(source, start, end, table, fold_numbers, edge, folded, mask):
                 in_word = False
                 continue
             point = (point + entry) & FOLD_MASK
-            if fold_numbers and entry & DIGIT:
-                point = np.uint32(48)
             if kind == SINGLE:
                 if in_word:
                     _put_bits(mask, to, ZERO, 1)
@@ -300,10 +298,15 @@ def _fold_document(source, start, end, table, fold_numbers, edge, folded, mask):
 
 
 @_inner
-def _is_number(folded, start, end):
-    for at in range(start, end):
-        if not 48 <= folded[at] <= 57:
+def _is_number(folded, start, end, table):
+    index, entries, _, _ = table
+    at = start
+    while at < end:
+        point, width = _decode(folded, at, end)
+        entry = entries[(np.int64(index[np.int64(point >> np.uint32(8))]) << 8) + np.int64(point & np.uint32(255))]
+        if not entry & DIGIT:
             return False
+        at += width
     return True
 
 
@@ -337,7 +340,7 @@ def _oldest_power(size):
 
 
 @_inner
-def _shingle_words(folded, length, mask, size, oldest_power, salt, fold_numbers, ring, shingles, to):
+def _shingle_words(folded, length, mask, table, size, oldest_power, salt, fold_numbers, ring, shingles, to):
     """Follow the bitmap from word to word; return where the shingles of this document end."""
     num_blocks = (length + 63) >> 6
     num_words = ring_at = block = 0
@@ -372,7 +375,7 @@ def _shingle_words(folded, length, mask, size, oldest_power, salt, fold_numbers,
                 bits = ZERO
                 block = num_blocks - 1
         word = _hash_word(folded, word_start, word_end - word_start)
-        if fold_numbers and _is_number(folded, word_start, word_end):
+        if fold_numbers and _is_number(folded, word_start, word_end, table):
             folded[word_start] = 48
             word = _hash_word(folded, word_start, 1)
         oldest = ring[ring_at] if num_words >= size else ZERO
@@ -414,10 +417,10 @@ def shingle_words(source, offsets, table, size, salt, fold_numbers, shingles, en
     oldest_power = _oldest_power(size)
     ends[0] = 0
     for doc in range(offsets.size - 1):
-        length, normal = _fold_document(source, offsets[doc], offsets[doc + 1], table, fold_numbers, edge, folded, mask)
+        length, normal = _fold_document(source, offsets[doc], offsets[doc + 1], table, edge, folded, mask)
         is_normal[doc] = normal
         ends[doc + 1] = _shingle_words(
-            folded, length, mask, size, oldest_power, salt, fold_numbers, ring, shingles, ends[doc]
+            folded, length, mask, table, size, oldest_power, salt, fold_numbers, ring, shingles, ends[doc]
         )
 
 

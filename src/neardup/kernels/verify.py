@@ -247,6 +247,8 @@ def _post(postings, prefix, doc, size, parents):
     _, _, owners, used, lists, places, smallest = postings
     for at in range(prefix.size):
         number = _place(owners, prefix[at])
+        if at > 0 and prefix[at] == prefix[at - 1]:  # equal but for the last bits of the hash: the first place counts
+            continue
         owners[number] = prefix[at]
         places[used[0]] = at
         smallest[number] = min(smallest[number], size)
