@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import types
 
 import numpy as np
 import pytest
@@ -11,17 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup.kernels import components
+from plain_kernels import plain
 
 SMALL = settings(deadline=None, derandomize=True, max_examples=200)
-
-
-def plain(module):
-    """A copy of a kernel module that runs in plain Python, its inner calls too."""
-    copy = types.ModuleType(f"plain_{module.__name__}")
-    for name, value in vars(module).items():
-        function = getattr(value, "py_func", None)
-        setattr(copy, name, types.FunctionType(function.__code__, vars(copy)) if function else value)
-    return copy
 
 
 PLAIN = plain(components)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import types
 from collections import Counter
 
 import numpy as np
@@ -13,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup.kernels import distinct
+from plain_kernels import plain
 
 TOP = 2**64 - 1
 SMALL = settings(deadline=None, derandomize=True, max_examples=150)
@@ -24,15 +24,6 @@ HASHES = st.one_of(
     st.integers(2**63 - 8, 2**63 + 8),
 )
 DOCUMENTS = st.lists(st.lists(HASHES, max_size=40), max_size=5)
-
-
-def plain(module):
-    """A copy of a kernel module that runs in plain Python, its inner calls too."""
-    copy = types.ModuleType(f"plain_{module.__name__}")
-    for name, value in vars(module).items():
-        function = getattr(value, "py_func", None)
-        setattr(copy, name, types.FunctionType(function.__code__, vars(copy)) if function else value)
-    return copy
 
 
 PLAIN = plain(distinct)

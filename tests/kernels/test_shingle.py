@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-import types
 import unicodedata
 
 import numpy as np
@@ -22,6 +21,7 @@ from hypothesis import strategies as st
 import neardup
 import oracles
 from neardup.kernels import shingle, unicode
+from plain_kernels import plain
 
 TABLE = tuple(unicode.load_table())
 SALT = np.uint64(0x0123456789ABCDEF)
@@ -60,15 +60,6 @@ INVALID = {
     "three bytes then a letter": b"\xe6\xbca",
     "three bytes then a sequence": b"\xe6\xbc\xc3\xa9",
 }
-
-
-def plain(module):
-    """A copy of a kernel module that runs in plain Python, its inner calls too."""
-    copy = types.ModuleType(f"plain_{module.__name__}")
-    for name, value in vars(module).items():
-        function = getattr(value, "py_func", None)
-        setattr(copy, name, types.FunctionType(function.__code__, vars(copy)) if function else value)
-    return copy
 
 
 PLAIN = plain(shingle)

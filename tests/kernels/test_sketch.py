@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import types
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup.kernels import sketch
+from plain_kernels import plain
 
 NUM_PERMS = tuple(2**power for power in range(4, 11))
 SIZES = (0, 1, 2, 63, 64, 65, 500)
@@ -19,15 +19,6 @@ NO_SHINGLES = 2**32 - 1
 KERNELS = pytest.mark.parametrize("name", ["fast_sketch", "minhash"])
 PERMS = pytest.mark.parametrize("num_perm", NUM_PERMS)
 SMALL = settings(deadline=None, derandomize=True, max_examples=100)
-
-
-def plain(module):
-    """A copy of a kernel module that runs in plain Python, its inner calls too."""
-    copy = types.ModuleType(f"plain_{module.__name__}")
-    for name, value in vars(module).items():
-        function = getattr(value, "py_func", None)
-        setattr(copy, name, types.FunctionType(function.__code__, vars(copy)) if function else value)
-    return copy
 
 
 PLAIN = plain(sketch)

@@ -8,7 +8,6 @@ import functools
 import itertools
 import math
 import time
-import types
 
 import numpy as np
 import pytest
@@ -16,20 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup.kernels import verify
+from plain_kernels import plain
 
 SMALL = settings(deadline=None, derandomize=True, max_examples=150)
 THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 1 / 3, 0.5, 0.55, 0.6, 2 / 3, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99, 1.0)
 MODES = {"leaders": verify.LEADERS, "pairs": verify.PAIRS, "closure": verify.CLOSURE}
 ALL_MODES = pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
-
-
-def plain(module):
-    """A copy of a kernel module that runs in plain Python, its inner calls too."""
-    copy = types.ModuleType(f"plain_{module.__name__}")
-    for name, value in vars(module).items():
-        function = getattr(value, "py_func", None)
-        setattr(copy, name, types.FunctionType(function.__code__, vars(copy)) if function else value)
-    return copy
 
 
 PLAIN = plain(verify)

@@ -127,7 +127,7 @@ def number_repetitions(shingles, ends):
             table[place] = shingle
             last = max(last, place)
             if repetitions[place]:
-                mixed = (shingle + np.uint64(repetitions[place])) * REPETITION_MULTIPLIER
+                mixed = shingle * DIGEST_MULTIPLIER + np.uint64(repetitions[place]) * REPETITION_MULTIPLIER
                 mixed = (mixed ^ (mixed >> HALF)) * DIGEST_MULTIPLIER
                 mixed ^= mixed >> np.uint64(29)
                 shingles[at] = mixed if mixed != ZERO else ONE
