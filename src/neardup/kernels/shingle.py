@@ -23,7 +23,10 @@ COMPOSES = np.uint32(1 << 26)
 SPACE = np.uint32(1 << 27)
 NFC_MAYBE = np.uint32(1 << 28)
 UNKNOWN = np.uint32(1 << 29)
-REPLACEMENT = np.uint32(0xFFFD)
+REPLACEMENT = np.int64(0xFFFD)
+# What the short way for three-byte characters leaves to the long one: anything but a kind and being a first part.
+SPECIAL = FOLD_MASK | NFC_ATTENTION | UNKNOWN
+THREE_BYTES_MASK, THREE_BYTES = np.uint64(0xC0C0F0), np.uint64(0x8080E0)
 
 WORD_SALT = np.uint64(0xA0761D6478BD642F)
 WORD_MULTIPLIER = np.uint64(0xE7037ED1A0B428DB)
@@ -33,7 +36,7 @@ ALL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 ZERO = np.uint64(0)
 ONE = np.uint64(1)
 FIRST_BYTES = np.array([(1 << (8 * count)) - 1 for count in range(9)], dtype=np.uint64)
-# The table's kinds are read by block and by byte: 64 bytes are one bitmap word.
+# As many bytes as a word of the bitmap has bits.
 _BLOCK = 64
 _BYTE, _WORD64, _DOUBLE = ir.IntType(8), ir.IntType(64), ir.IntType(128)
 # Called by kernels only: without the wrappers for Python it compiles in half the time.
@@ -61,6 +64,25 @@ def _load64(typing_context, array, index):
 @overload(load64)
 def _overload_load64(array, index):
     return lambda array, index: _load64(array, index)
+
+
+def store64(array, index, value):
+    """Write eight bytes to any address."""
+    array[index : index + 8] = np.frombuffer(int(value).to_bytes(8, "little"), np.uint8)
+
+
+@intrinsic
+def _store64(typing_context, array, index, value):
+    def codegen(context, builder, signature, args):
+        builder.store(args[2], _pointer(context, builder, signature.args[0], args[0], args[1], _WORD64), align=1)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.uint64), codegen
+
+
+@overload(store64)
+def _overload_store64(array, index, value):
+    return lambda array, index, value: _store64(array, index, value)
 
 
 def trailing_zeros(value):
@@ -146,70 +168,47 @@ def _overload_fold_ascii_block(source, at, target, to):
 
 
 @_inner
+def _three_bytes(loaded):
+    """The code point in the first three of eight bytes, if they are one of three bytes."""
+    return np.int64(
+        ((loaded & np.uint64(0x0F)) << np.uint64(12))
+        | ((loaded >> np.uint64(2)) & np.uint64(0xFC0))
+        | ((loaded >> np.uint64(16)) & np.uint64(0x3F))
+    )
+
+
+@_inner
 def _decode(source, at, end):
     """Return (code point, bytes read); a byte that starts no valid sequence before `end` is U+FFFD, read alone."""
-    first = np.uint32(source[at])
-    if first < np.uint32(0x80):
+    first = np.int64(source[at])
+    if first < 0x80:
         return first, 1
-    if first >= np.uint32(0xE0):
-        if first < np.uint32(0xF0):
-            if at + 3 <= end:
-                second, third = np.uint32(source[at + 1]), np.uint32(source[at + 2])
-                point = (
-                    ((first & np.uint32(15)) << np.uint32(12))
-                    | ((second & np.uint32(63)) << np.uint32(6))
-                    | (third & np.uint32(63))
-                )
-                if (
-                    (second & np.uint32(0xC0)) == np.uint32(0x80)
-                    and (third & np.uint32(0xC0)) == np.uint32(0x80)
-                    and point >= np.uint32(0x800)
-                    and (point & np.uint32(0xF800)) != np.uint32(0xD800)
-                ):
-                    return np.uint32(point), 3
-        elif at + 4 <= end and first < np.uint32(0xF5):
-            second, third = np.uint32(source[at + 1]), np.uint32(source[at + 2])
-            fourth = np.uint32(source[at + 3])
-            point = (
-                ((first & np.uint32(7)) << np.uint32(18))
-                | ((second & np.uint32(63)) << np.uint32(12))
-                | ((third & np.uint32(63)) << np.uint32(6))
-                | (fourth & np.uint32(63))
-            )
-            if (
-                (second & np.uint32(0xC0)) == np.uint32(0x80)
-                and (third & np.uint32(0xC0)) == np.uint32(0x80)
-                and (fourth & np.uint32(0xC0)) == np.uint32(0x80)
-                and np.uint32(0x10000) <= point < np.uint32(0x110000)
-            ):
-                return np.uint32(point), 4
-    elif first >= np.uint32(0xC2) and at + 2 <= end:
-        second = np.uint32(source[at + 1])
-        if (second & np.uint32(0xC0)) == np.uint32(0x80):
-            return np.uint32(((first & np.uint32(31)) << np.uint32(6)) | (second & np.uint32(63))), 2
-    return REPLACEMENT, 1
+    width = 2 if first < 0xE0 else 3 if first < 0xF0 else 4
+    if first < 0xC2 or first > 0xF4 or at + width > end:
+        return REPLACEMENT, 1
+    point = first & (0x7F >> width)
+    for following in range(at + 1, at + width):
+        if (source[following] & 0xC0) != 0x80:
+            return REPLACEMENT, 1
+        point = (point << 6) | (np.int64(source[following]) & 0x3F)
+    is_overlong = point < 0x800 if width == 3 else width == 4 and point < 0x10000
+    if is_overlong or point > 0x10FFFF or (point & ~0x7FF) == 0xD800:
+        return REPLACEMENT, 1
+    return point, width
 
 
 @_inner
 def _encode(point, target, to):
     """Write a code point as UTF-8; return how many bytes it took."""
-    if point < np.uint32(0x80):
-        target[to] = np.uint8(point)
+    if point < 0x80:
+        target[to] = point
         return 1
-    if point < np.uint32(0x800):
-        target[to] = np.uint8(np.uint32(0xC0) | (point >> np.uint32(6)))
-        target[to + 1] = np.uint8(np.uint32(0x80) | (point & np.uint32(63)))
-        return 2
-    if point < np.uint32(0x10000):
-        target[to] = np.uint8(np.uint32(0xE0) | (point >> np.uint32(12)))
-        target[to + 1] = np.uint8(np.uint32(0x80) | ((point >> np.uint32(6)) & np.uint32(63)))
-        target[to + 2] = np.uint8(np.uint32(0x80) | (point & np.uint32(63)))
-        return 3
-    target[to] = np.uint8(np.uint32(0xF0) | (point >> np.uint32(18)))
-    target[to + 1] = np.uint8(np.uint32(0x80) | ((point >> np.uint32(12)) & np.uint32(63)))
-    target[to + 2] = np.uint8(np.uint32(0x80) | ((point >> np.uint32(6)) & np.uint32(63)))
-    target[to + 3] = np.uint8(np.uint32(0x80) | (point & np.uint32(63)))
-    return 4
+    width = 2 if point < 0x800 else 3 if point < 0x10000 else 4
+    for at in range(to + width - 1, to, -1):
+        target[at] = 0x80 | (point & 0x3F)
+        point >>= 6
+    target[to] = (0xF00 >> width) & 0xFF | point
+    return width
 
 
 @_inner
@@ -254,46 +253,42 @@ def _fold_document(source, start, end, table, edge, folded, mask):
             in_word = (words >> np.uint64(count - 1)) != ZERO
             at += count
             to += count
-        if at >= end or source[at] < 0x80:
-            continue
         starter, last_combining = np.uint32(0), np.uint8(0)
         if at > start:
             starter = entries[(np.int64(index[0]) << 8) + np.int64(source[at - 1])]
-        while at < end and source[at] >= 0x80:
-            point, width = _decode(source, at, end)
-            at += width
-            page, low = np.int64(point >> np.uint32(8)), np.int64(point & np.uint32(255))
-            entry = entries[(np.int64(index[page]) << 8) + low]
-            if entry & NFC_ATTENTION:
-                combining = combining_classes[(np.int64(combining_index[page]) << 8) + low]
-                if _breaks_nfc(entry, starter, combining, last_combining):
+        # A lone ASCII byte between others, as the space between two words of Korean, is not worth a block.
+        while at < end and (source[at] >= 0x80 or (at + 1 < end and source[at + 1] >= 0x80)):
+            loaded = load64(source, at) if at + 8 <= end else ZERO
+            point, width = _three_bytes(loaded), 3
+            entry = entries[(np.int64(index[point >> 8]) << 8) + (point & 255)]
+            # Most of Asia: three bytes that fold to themselves and need no look for NFC. All else goes the long way.
+            is_plain = (loaded & THREE_BYTES_MASK) == THREE_BYTES and point >= 0x800 and not entry & SPECIAL
+            if is_plain:
+                starter, last_combining = entry, np.uint8(0)
+            else:
+                point, width = _decode(source, at, end)
+                entry = entries[(np.int64(index[point >> 8]) << 8) + (point & 255)]
+                combining = combining_classes[(np.int64(combining_index[point >> 8]) << 8) + (point & 255)]
+                if entry & NFC_ATTENTION and _breaks_nfc(entry, starter, combining, last_combining):
                     is_normal = False
                 if combining == 0:
                     starter = entry
                 last_combining = combining
-            else:
-                starter, last_combining = entry, np.uint8(0)
+            at += width
             kind = entry & KIND_MASK
-            if kind == 0:
-                folded[to] = 32
-                _put_bits(mask, to, ZERO, 1)
-                to += 1
-                in_word = False
-                continue
-            point = (point + entry) & FOLD_MASK
-            if kind == SINGLE:
-                if in_word:
-                    _put_bits(mask, to, ZERO, 1)
-                    to += 1
-                width = _encode(point, folded, to)
-                _put_bits(mask, to, (ONE << np.uint64(width)) - ONE, width + 1)
-                to += width + 1
-                in_word = False
+            before = 1 if kind == SINGLE and in_word else 0
+            if is_plain:
+                store64(folded, to + before, loaded)
+            elif kind != 0:
+                width = _encode((point + np.int64(entry)) & np.int64(FOLD_MASK), folded, to + before)
+            if kind != 0:
+                bits = ((ONE << np.uint64(width)) - ONE) << np.uint64(before)
+                count = before + width + (1 if kind == SINGLE else 0)
             else:
-                width = _encode(point, folded, to)
-                _put_bits(mask, to, (ONE << np.uint64(width)) - ONE, width)
-                to += width
-                in_word = True
+                bits, count = ZERO, 1
+            _put_bits(mask, to, bits, count)
+            to += count
+            in_word = kind == WORD
     return to, is_normal
 
 
@@ -303,7 +298,7 @@ def _is_number(folded, start, end, table):
     at = start
     while at < end:
         point, width = _decode(folded, at, end)
-        entry = entries[(np.int64(index[np.int64(point >> np.uint32(8))]) << 8) + np.int64(point & np.uint32(255))]
+        entry = entries[(np.int64(index[point >> 8]) << 8) + (point & 255)]
         if not entry & DIGIT:
             return False
         at += width
@@ -444,23 +439,19 @@ def shingle_characters(source, offsets, table, size, salt, fold_numbers, shingle
         while at < end:
             point, width = _decode(source, at, end)
             at += width
-            page, low = np.int64(point >> np.uint32(8)), np.int64(point & np.uint32(255))
-            entry = entries[(np.int64(index[page]) << 8) + low]
-            if entry & NFC_ATTENTION:
-                combining = combining_classes[(np.int64(combining_index[page]) << 8) + low]
-                if _breaks_nfc(entry, starter, combining, last_combining):
-                    normal = False
-                if combining == 0:
-                    starter = entry
-                last_combining = combining
-            else:
-                starter, last_combining = entry, np.uint8(0)
-            point = REPLACEMENT if entry & UNKNOWN else (point + entry) & FOLD_MASK
+            entry = entries[(np.int64(index[point >> 8]) << 8) + (point & 255)]
+            combining = combining_classes[(np.int64(combining_index[point >> 8]) << 8) + (point & 255)]
+            if entry & NFC_ATTENTION and _breaks_nfc(entry, starter, combining, last_combining):
+                normal = False
+            if combining == 0:
+                starter = entry
+            last_combining = combining
+            point = REPLACEMENT if entry & UNKNOWN else (point + np.int64(entry)) & np.int64(FOLD_MASK)
             run = np.uint32(0)
             if entry & SPACE:
-                run, point = SPACE, np.uint32(32)
+                run, point = SPACE, np.int64(32)
             elif fold_numbers and entry & DIGIT:
-                run, point = DIGIT, np.uint32(48)
+                run, point = DIGIT, np.int64(48)
             if run and run == last_run:
                 continue
             last_run = run
