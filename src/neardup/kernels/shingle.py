@@ -234,7 +234,7 @@ def _breaks_nfc(entry, starter, combining, last_combining):
 def _fold_document(source, start, end, table, edge, folded, mask):
     """Write the folded text and its word bitmap; return (bytes written, whether the text is in normal form C)."""
     index, entries, combining_index, combining_classes = table
-    at, to, is_normal, in_word = start, 0, True, False
+    at, to, is_normal, in_word = start, np.int64(0), True, False
     mask[0] = ZERO
     while at < end:
         if at + _BLOCK <= source.size:
@@ -372,7 +372,7 @@ def _shingle_words(folded, length, mask, table, size, oldest_power, salt, fold_n
         word = _hash_word(folded, word_start, word_end - word_start)
         if fold_numbers and _is_number(folded, word_start, word_end, table):
             folded[word_start] = 48
-            word = _hash_word(folded, word_start, 1)
+            word = _hash_word(folded, word_start, np.int64(1))
         oldest = ring[ring_at] if num_words >= size else ZERO
         rolling = rolling * ROLL + (word - oldest * oldest_power)
         ring[ring_at] = word

@@ -120,7 +120,7 @@ def fast_sketch(shingles, ends, multipliers, addends, signatures):
                 fallback = (smallest[slot] >> np.uint32(1)) | FALLBACK
                 slots[slot] = fallback if slots[slot] == NO_SHINGLES else slots[slot]
             continue
-        num_empty = 0
+        num_empty = np.int64(0)
         for slot in range(num_slots):
             empty[num_empty] = slot
             num_empty += slots[slot] == NO_SHINGLES

@@ -228,7 +228,7 @@ def _new_postings(sets, first, stop, threshold):
     prefix, smallest[number] the size of the smallest set in a list.
     """
     shingles, ends = sets
-    total = 0
+    total = np.int64(0)
     for doc in range(first, stop):
         total += _prefix_size(ends[doc + 1] - ends[doc], threshold)
     num_lists = 2
@@ -266,7 +266,7 @@ def _is_out_of_reach(size, at, other_size, other_at, threshold):
 @_inner
 def _is_list_out_of_reach(size, at, smallest, threshold):
     """Whether this holds for every set of a list; a larger set than what remains of this one is only less similar."""
-    return smallest >= size - at and _is_out_of_reach(size, at, smallest, 0, threshold)
+    return smallest >= size - at and _is_out_of_reach(size, at, smallest, np.int64(0), threshold)
 
 
 @_inner
@@ -341,20 +341,20 @@ def match_components(
         parents[doc], compared[doc], seen[doc] = doc, 0, NOBODY
     for component in range(component_ends.size - 1):
         first, stop = component_ends[component], component_ends[component + 1]
-        failed, has_postings = 0, False
-        postings = _new_postings(sets, first, first, threshold)
+        failed, has_postings, posted = 0, False, first
         prefix = np.empty(0, np.uint64)
         for doc in range(first, stop):
-            if not has_postings and failed > FAILED_BASE + FAILED_PER_DOC * (doc - first):
-                has_postings = True
-                postings = _new_postings(sets, first, stop, threshold)
-                for other in range(first, doc):
-                    if mode != LEADERS or matches[other] == NOBODY:
-                        prefix = _prefix(sets, other, threshold, postings[0], postings[1])
-                        _post(postings, prefix, other, ends[other + 1] - ends[other], parents)
+            is_late = not has_postings and failed > FAILED_BASE + FAILED_PER_DOC * (doc - first)
+            if doc == first or is_late:
+                has_postings = is_late
+                postings = _new_postings(sets, first, stop if is_late else first, threshold)
             size, by_prefix = ends[doc + 1] - ends[doc], False
             if has_postings:
-                prefix = _prefix(sets, doc, threshold, postings[0], postings[1])
+                for other in range(posted, doc + 1):  # the first time, those passed without prefix lists too
+                    prefix = _prefix(sets, other, threshold, postings[0], postings[1])
+                    if other < doc and (mode != LEADERS or matches[other] == NOBODY):
+                        _post(postings, prefix, other, ends[other + 1] - ends[other], parents)
+                posted = doc + 1
                 by_prefix = _is_cheaper_by_prefix(postings, prefix, size, threshold, bucket_lists[4], buckets[doc])
             best, bar = NOBODY, 0.0
             heads, nexts, skips, docs, _ = postings[4] if by_prefix else bucket_lists
