@@ -1,22 +1,25 @@
 """Verification: the documents of a component, in keep order, against those before them that share a bucket.
 
 Each bucket is a list of documents already passed. A document walks the lists of its buckets; whom it meets is
-compared by size, then by signature, then exactly. Where too many comparisons fail, the component also keeps lists by
-prefix shingle: two sets of similarity >= t share one of their rarest n - ceil(t n) + 1 shingles, so walking those
-lists, and asking afterwards for a shared bucket, meets the same pairs. Each document walks whichever lists cost
-less.
+compared by size, then by signature, then exactly. A component where too many comparisons fail is hot and starts again
+with lists by prefix shingle: two sets of similarity >= t share one of their rarest n - ceil(t n) + 1 shingles, so
+walking those lists, and asking afterwards for a shared bucket, meets the same pairs.
 """
+
+from typing import Any
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
+Array = npt.NDArray[Any]
 LEADERS, PAIRS, CLOSURE = 0, 1, 2
 NOBODY = -1
-# A component starts its prefix lists after this many failed comparisons, and this many more per document passed.
+# A component is hot after this many failed comparisons, and this many more per document passed.
 FAILED_BASE, FAILED_PER_DOC = 2000, 64
+# Whom a bucket list brings is compared; most of whom a prefix list brings is dismissed by its place, much faster.
+COMPARISON_COST = 4
 MAX_COUNT_BITS = 26
-# Whom a bucket list brings is compared; most of whom a prefix list brings is dismissed by its place, ten times faster.
-COMPARISON_COST = 8
 KEY_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 # Called by kernels only: without the wrappers for Python it compiles in half the time.
 _inner = numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
@@ -120,32 +123,32 @@ def _find_root(parents, node):
     return node
 
 
-@_inner
-def _number_buckets(keys):
-    """Give every (document, band) the number of its bucket; buckets are numbered from 0."""
-    num_docs, num_bands = keys.shape
+@numba.njit(cache=True, nogil=True)
+def number_lists(keys, numbers):
+    """Number equal keys alike, from 0 in order of appearance; return how many numbers there are.
+
+    keys     uint64[num_keys]
+    numbers  int64 [num_keys]  written
+    """
     bits = 1
     while (1 << bits) < 2 * keys.size:
         bits += 1
     shift, last = np.uint64(64 - bits), (1 << bits) - 1
-    owner = np.empty(1 << bits, np.int64)
-    for place in range(owner.size):
-        owner[place] = NOBODY
-    buckets = np.empty((num_docs, num_bands), np.int64)
-    num_buckets = 0
-    for doc in range(num_docs):
-        for band in range(num_bands):
-            key = keys[doc, band]
-            place = np.int64((key * KEY_MULTIPLIER) >> shift)
-            while owner[place] >= 0 and keys[owner[place] // num_bands, owner[place] % num_bands] != key:
-                place = (place + 1) & last
-            if owner[place] < 0:
-                owner[place] = doc * num_bands + band
-                buckets[doc, band] = num_buckets
-                num_buckets += 1
-            else:
-                buckets[doc, band] = buckets[owner[place] // num_bands, owner[place] % num_bands]
-    return buckets, num_buckets
+    owners = np.empty(1 << bits, np.int64)
+    for place in range(owners.size):
+        owners[place] = NOBODY
+    count = 0
+    for at in range(keys.size):
+        place = np.int64((keys[at] * KEY_MULTIPLIER) >> shift)
+        while owners[place] >= 0 and keys[owners[place]] != keys[at]:
+            place = (place + 1) & last
+        if owners[place] < 0:
+            owners[place] = at
+            numbers[at] = count
+            count += 1
+        else:
+            numbers[at] = numbers[owners[place]]
+    return count
 
 
 @_inner
@@ -162,98 +165,35 @@ def _count_shingles(shingles, start, end):
     return counts, shift
 
 
-@_inner
-def _prefix(sets, doc, threshold, counts, shift):
-    """The rarest shingles of a document in (count, hash) order, which is the same in every document.
+@numba.njit(cache=True, nogil=True)
+def rank_prefixes(shingles, ends, threshold, ranked, ranked_ends):
+    """Write the rarest shingles of every document in (count, hash) order, the same order in every document.
 
-    A count and the top of the hash share one number. The shingles are sorted, so counting places by count suffices.
+    shingles     uint64[num_shingles]  sorted and distinct in each document
+    ends         int64 [num_docs + 1]
+    threshold    float64
+    ranked       uint64[num_shingles]  written; a count and the top 56 bits of a hash in one number
+    ranked_ends  int64 [num_docs + 1]  written; as many of each document as every partner must share one of
     """
-    shingles, ends = sets
-    starts = np.zeros(257, np.int64)
-    for at in range(ends[doc], ends[doc + 1]):
-        starts[np.int64(counts[np.int64(shingles[at] >> shift)]) + 1] += 1
-    for count in range(256):
-        starts[count + 1] += starts[count]
-    ranked = np.empty(ends[doc + 1] - ends[doc], np.uint64)
-    for at in range(ends[doc], ends[doc + 1]):
-        count = np.int64(counts[np.int64(shingles[at] >> shift)])
-        ranked[starts[count]] = (np.uint64(count) << np.uint64(56)) | (shingles[at] >> np.uint64(8))
-        starts[count] += 1
-    return ranked[: _prefix_size(ranked.size, threshold)]
-
-
-@_inner
-def _place(owners, ranked):
-    """Return the list of a prefix shingle, or the free one where it belongs."""
-    last = owners.size - 1
-    place = np.int64((ranked * KEY_MULTIPLIER) >> np.uint64(11)) & last
-    while owners[place] != 0 and owners[place] != ranked:
-        place = (place + 1) & last
-    return place
-
-
-@_inner
-def _new_lists(num_lists, num_entries):
-    """Linked lists of documents: (heads, nexts, skips, docs, lengths)."""
-    heads = np.empty(num_lists, np.int64)
-    lengths = np.empty(num_lists, np.int64)
-    for number in range(num_lists):
-        heads[number], lengths[number] = NOBODY, 0
-    nexts, skips, docs = (
-        np.empty(num_entries, np.int64),
-        np.empty(num_entries, np.int64),
-        np.empty(num_entries, np.int64),
-    )
-    return heads, nexts, skips, docs, lengths
-
-
-@_inner
-def _append(lists, number, entry, doc, parents):
-    """Put a document at the head of a list; `skips` leads past the run of documents already joined with it."""
-    heads, nexts, skips, docs, lengths = lists
-    follower = heads[number]
-    heads[number] = entry
-    nexts[entry] = follower
-    docs[entry] = doc
-    lengths[number] += 1
-    joined = follower >= 0 and _find_root(parents, docs[follower]) == _find_root(parents, doc)
-    skips[entry] = skips[follower] if joined else follower
-
-
-@_inner
-def _new_postings(sets, first, stop, threshold):
-    """Empty prefix lists with room for every document of a component.
-
-    (counts, shift, owners, used, lists, places, smallest): places[entry] is the place of the shingle in its document's
-    prefix, smallest[number] the size of the smallest set in a list.
-    """
-    shingles, ends = sets
-    total = np.int64(0)
-    for doc in range(first, stop):
-        total += _prefix_size(ends[doc + 1] - ends[doc], threshold)
-    num_lists = 2
-    while num_lists < 2 * total:
-        num_lists *= 2
-    counts, shift = _count_shingles(shingles, ends[first], ends[stop])
-    owners, used, places = np.zeros(num_lists, np.uint64), np.zeros(1, np.int64), np.empty(total, np.int64)
-    smallest = np.empty(num_lists, np.int64)
-    for number in range(num_lists):
-        smallest[number] = shingles.size
-    return counts, shift, owners, used, _new_lists(num_lists, total), places, smallest
-
-
-@_inner
-def _post(postings, prefix, doc, size, parents):
-    _, _, owners, used, lists, places, smallest = postings
-    for at in range(prefix.size):
-        number = _place(owners, prefix[at])
-        if at > 0 and prefix[at] == prefix[at - 1]:  # equal but for the last bits of the hash: the first place counts
-            continue
-        owners[number] = prefix[at]
-        places[used[0]] = at
-        smallest[number] = min(smallest[number], size)
-        _append(lists, number, used[0], doc, parents)
-        used[0] += 1
+    counts, shift = _count_shingles(shingles, ends[0], ends[-1])
+    starts = np.empty(257, np.int64)
+    sorted_shingles = np.empty(ends[-1] - ends[0], np.uint64)
+    ranked_ends[0] = to = 0
+    for doc in range(ends.size - 1):
+        for count in range(257):
+            starts[count] = 0
+        for at in range(ends[doc], ends[doc + 1]):
+            starts[np.int64(counts[np.int64(shingles[at] >> shift)]) + 1] += 1
+        for count in range(256):
+            starts[count + 1] += starts[count]
+        for at in range(ends[doc], ends[doc + 1]):  # the shingles are sorted, so counting places by count suffices
+            count = np.int64(counts[np.int64(shingles[at] >> shift)])
+            sorted_shingles[starts[count]] = (np.uint64(count) << np.uint64(56)) | (shingles[at] >> np.uint64(8))
+            starts[count] += 1
+        for at in range(_prefix_size(ends[doc + 1] - ends[doc], threshold)):
+            ranked[to] = sorted_shingles[at]
+            to += 1
+        ranked_ends[doc + 1] = to
 
 
 @_inner
@@ -270,19 +210,6 @@ def _is_list_out_of_reach(size, at, smallest, threshold):
 
 
 @_inner
-def _is_cheaper_by_prefix(postings, prefix, size, threshold, bucket_lengths, buckets):
-    _, _, owners, _, (_, _, _, _, lengths), _, smallest = postings
-    by_bucket = by_prefix = 0
-    for bucket in buckets:
-        by_bucket += bucket_lengths[bucket]
-    for at in range(prefix.size):
-        number = _place(owners, prefix[at])
-        if not _is_list_out_of_reach(size, at, smallest[number], threshold):
-            by_prefix += lengths[number]
-    return by_prefix < COMPARISON_COST * by_bucket
-
-
-@_inner
 def _grow(pairs):
     left, right, values = pairs
     more_left, more_right = np.empty(2 * left.size, np.int64), np.empty(2 * left.size, np.int64)
@@ -293,47 +220,46 @@ def _grow(pairs):
 
 
 @numba.njit(cache=True, nogil=True)
-def match_components(
-    shingles,
-    ends,
+def walk_components(
+    sets,
     signatures,
     keys,
     rows,
     component_ends,
-    threshold,
-    min_agreement,
+    lists,
+    num_lists,
+    by_prefix,
+    is_patient,
+    limits,
     mode,
     matches,
     values,
     parents,
     compared,
+    is_hot,
 ):
-    """Compare the documents of whole components.
+    """Compare the documents of whole components along given lists; see `match_components` for what is not here.
 
-    shingles        uint64 [num_shingles]        sorted and distinct in each document
-    ends            int64  [num_docs + 1]        document d owns shingles[ends[d]:ends[d + 1]]; none is empty
-    signatures      uint32 [num_docs, num_perm]
-    keys            uint64 [num_docs, bands]     band keys
-    rows            int64  [num_docs]            breaks ties between equally similar kept documents
-    component_ends  int64  [num_components + 1]  component c is documents [component_ends[c], component_ends[c + 1]),
-                                                 best keep priority first
-    threshold       float64
-    min_agreement   int64                        the signature filter; 0 turns it off
-    mode            LEADERS: keep a list of kept documents only; PAIRS: also list every found pair;
-                    CLOSURE: join what is connected by found pairs, comparing no two documents already joined
-    matches         int64  [num_docs]            written; the most similar kept document, NOBODY for a kept one
-                                                 (not in CLOSURE)
-    values          float64[num_docs]            written; the similarity to it
-    parents         int64  [num_docs]            written in PAIRS and CLOSURE; first document of the closure
-
-    compared        int64  [num_docs]            written; comparisons of this document with earlier ones
-
-    Returns (left, right, similarity) of the found pairs, ordered by left, the later document of the two.
+    sets        (shingles, ends)
+    lists       (numbers, ends)         document d stands in the lists numbers[ends[d]:ends[d + 1]]
+    by_prefix   bool                    the lists are prefixes in rank order, not buckets
+    is_patient  bool                    go on where a component is hot
+    limits      (threshold, min_agreement)
+    is_hot      bool[num_components]    written; the component was left unfinished
     """
-    num_docs, num_bands = keys.shape
-    sets = (shingles, ends)
-    buckets, num_buckets = _number_buckets(keys)
-    bucket_lists = _new_lists(num_buckets, num_docs * num_bands)
+    shingles, ends = sets
+    numbers, list_ends = lists
+    threshold, min_agreement = limits
+    num_docs = rows.size
+    heads, smallest = np.empty(num_lists, np.int64), np.empty(num_lists, np.int64)
+    for number in range(num_lists):
+        heads[number], smallest[number] = NOBODY, shingles.size
+    # An entry of a list is a place in `numbers`; `skips` leads past the run of documents already joined with its own.
+    nexts, skips, docs = (
+        np.empty(numbers.size, np.int64),
+        np.empty(numbers.size, np.int64),
+        np.empty(numbers.size, np.int64),
+    )
     pairs = (np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.float64))
     num_pairs = 0
     seen = np.empty(num_docs, np.int64)
@@ -341,26 +267,18 @@ def match_components(
         parents[doc], compared[doc], seen[doc] = doc, 0, NOBODY
     for component in range(component_ends.size - 1):
         first, stop = component_ends[component], component_ends[component + 1]
-        failed, has_postings, posted = 0, False, first
-        prefix = np.empty(0, np.uint64)
+        failed, pairs_before = 0, num_pairs
+        is_hot[component] = False
         for doc in range(first, stop):
-            is_late = not has_postings and failed > FAILED_BASE + FAILED_PER_DOC * (doc - first)
-            if doc == first or is_late:
-                has_postings = is_late
-                postings = _new_postings(sets, first, stop if is_late else first, threshold)
-            size, by_prefix = ends[doc + 1] - ends[doc], False
-            if has_postings:
-                for other in range(posted, doc + 1):  # the first time, those passed without prefix lists too
-                    prefix = _prefix(sets, other, threshold, postings[0], postings[1])
-                    if other < doc and (mode != LEADERS or matches[other] == NOBODY):
-                        _post(postings, prefix, other, ends[other + 1] - ends[other], parents)
-                posted = doc + 1
-                by_prefix = _is_cheaper_by_prefix(postings, prefix, size, threshold, bucket_lists[4], buckets[doc])
+            if not is_patient and failed > FAILED_BASE + FAILED_PER_DOC * (doc - first):
+                is_hot[component] = True
+                num_pairs = pairs_before
+                break
+            size = ends[doc + 1] - ends[doc]
             best, bar = NOBODY, 0.0
-            heads, nexts, skips, docs, _ = postings[4] if by_prefix else bucket_lists
-            for walk in range(prefix.size if by_prefix else num_bands):
-                number = _place(postings[2], prefix[walk]) if by_prefix else buckets[doc, walk]
-                if by_prefix and _is_list_out_of_reach(size, walk, postings[6][number], threshold):
+            for at in range(list_ends[doc], list_ends[doc + 1]):
+                number, place = numbers[at], at - list_ends[doc]
+                if by_prefix and _is_list_out_of_reach(size, place, smallest[number], threshold):
                     continue
                 entry = heads[number]
                 while entry >= 0:
@@ -368,13 +286,13 @@ def match_components(
                     if mode == CLOSURE and _find_root(parents, other) == _find_root(parents, doc):
                         entry = skips[entry]
                         continue
-                    met, entry = entry, nexts[entry]
+                    other_place, entry = entry - list_ends[other], nexts[entry]
                     if seen[other] == doc:
                         continue
                     seen[other] = doc
                     value = -1.0
                     if not by_prefix or (
-                        not _is_out_of_reach(size, walk, ends[other + 1] - ends[other], postings[5][met], threshold)
+                        not _is_out_of_reach(size, place, ends[other + 1] - ends[other], other_place, threshold)
                         and _shares_bucket(keys, doc, other)
                     ):
                         compared[doc] += 1
@@ -402,10 +320,119 @@ def match_components(
                         num_pairs += 1
             matches[doc] = best
             if mode != LEADERS or best == NOBODY:
-                for band in range(num_bands):
-                    _append(bucket_lists, buckets[doc, band], doc * num_bands + band, doc, parents)
-                if has_postings:
-                    _post(postings, prefix, doc, size, parents)
+                for at in range(list_ends[doc], list_ends[doc + 1]):
+                    number = numbers[at]
+                    follower = heads[number]
+                    if follower >= 0 and docs[follower] == doc:  # one list twice: the first place counts
+                        continue
+                    joined = follower >= 0 and _find_root(parents, docs[follower]) == _find_root(parents, doc)
+                    heads[number], nexts[at], docs[at] = at, follower, doc
+                    skips[at] = skips[follower] if joined else follower
+                    smallest[number] = min(smallest[number], size)
     for doc in range(num_docs):
         parents[doc] = _find_root(parents, doc)
     return pairs[0][:num_pairs], pairs[1][:num_pairs], pairs[2][:num_pairs]
+
+
+def match_components(
+    shingles: Array,
+    ends: Array,
+    signatures: Array,
+    keys: Array,
+    rows: Array,
+    component_ends: Array,
+    threshold: float,
+    min_agreement: int,
+    mode: int,
+    matches: Array,
+    values: Array,
+    parents: Array,
+    compared: Array,
+) -> tuple[Array, Array, Array]:
+    """Compare the documents of whole components.
+
+    shingles        uint64 [num_shingles]        sorted and distinct in each document
+    ends            int64  [num_docs + 1]        document d owns shingles[ends[d]:ends[d + 1]]; none is empty
+    signatures      uint32 [num_docs, num_perm]
+    keys            uint64 [num_docs, bands]     band keys
+    rows            int64  [num_docs]            breaks ties between equally similar kept documents
+    component_ends  int64  [num_components + 1]  component c is documents [component_ends[c], component_ends[c + 1]),
+                                                 best keep priority first
+    threshold       float64
+    min_agreement   int64                        the signature filter; 0 turns it off
+    mode            LEADERS: keep a list of kept documents only; PAIRS: also list every found pair;
+                    CLOSURE: join what is connected by found pairs, comparing no two documents already joined
+    matches         int64  [num_docs]            written; the most similar kept document, NOBODY for a kept one
+                                                 (not in CLOSURE)
+    values          float64[num_docs]            written; the similarity to it
+    parents         int64  [num_docs]            written in PAIRS and CLOSURE; first document of the closure
+    compared        int64  [num_docs]            written; comparisons of this document with earlier ones
+
+    Returns (left, right, similarity) of the found pairs, ordered by left, the later document of the two.
+    """
+    num_docs, num_bands = keys.shape
+    limits, is_hot = (float(threshold), int(min_agreement)), np.empty(component_ends.size - 1, np.bool_)
+    buckets = np.empty(keys.size, np.int64)
+    num_buckets = number_lists(keys.ravel(), buckets)
+    bucket_ends = np.arange(num_docs + 1) * num_bands
+    found = [
+        walk_components(
+            (shingles, ends),
+            signatures,
+            keys,
+            rows,
+            component_ends,
+            (buckets, bucket_ends),
+            num_buckets,
+            False,
+            False,
+            limits,
+            mode,
+            matches,
+            values,
+            parents,
+            compared,
+            is_hot,
+        )
+    ]
+    for component in np.flatnonzero(is_hot):
+        first, stop = component_ends[component], component_ends[component + 1]
+        part, part_ends = slice(first, stop), ends[first : stop + 1]
+        ranked, ranked_ends = np.empty(part_ends[-1] - part_ends[0], np.uint64), np.empty(part_ends.size, np.int64)
+        rank_prefixes(shingles, part_ends, limits[0], ranked, ranked_ends)
+        prefixes = np.empty(ranked_ends[-1], np.int64)
+        num_prefixes = number_lists(ranked[: ranked_ends[-1]], prefixes)
+        part_buckets = buckets[first * num_bands : stop * num_bands]
+        by_prefix = _pairs_in(prefixes) < COMPARISON_COST * _pairs_in(part_buckets)
+        compared_before = compared[part].copy()
+        left, right, similarity = walk_components(
+            (shingles, part_ends),
+            signatures[part],
+            keys[part],
+            rows[part],
+            np.array([0, stop - first]),
+            (prefixes, ranked_ends) if by_prefix else (part_buckets, bucket_ends[: stop - first + 1]),
+            num_prefixes if by_prefix else num_buckets,
+            by_prefix,
+            True,
+            limits,
+            mode,
+            matches[part],
+            values[part],
+            parents[part],
+            compared[part],
+            is_hot[:1].copy(),
+        )
+        compared[part] += compared_before
+        parents[part] += first
+        matches[part] += np.where(matches[part] == NOBODY, 0, first)
+        found.append((left + first, right + first, similarity))
+    left, right, similarity = (np.concatenate(columns) for columns in zip(*found, strict=True))
+    order = np.argsort(left, kind="stable")
+    return left[order], right[order], similarity[order]
+
+
+def _pairs_in(lists: Array) -> int:
+    """How many pairs of documents stand in one list together, at most."""
+    lengths = np.bincount(lists)
+    return int((lengths * lengths).sum()) // 2
