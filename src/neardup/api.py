@@ -144,8 +144,11 @@ def signatures(texts: Any, *, config: Config | None = None, **settings: Any) -> 
     """
     chosen = Config.of(config, **settings)
     documents = _all_usable(memory.read(texts, Config.of(chosen, strict=False)))
-    parts = [measure.text_signatures(chunk, chosen) for chunk in documents.column("text").chunks]
-    return np.concatenate([*parts, np.empty((0, chosen.num_perm), np.uint32)])
+    signed, done = np.empty((documents.num_rows, chosen.num_perm), np.uint32), 0
+    for chunk in documents.column("text").chunks:
+        measure.text_signatures(chunk, chosen, signed[done : done + len(chunk)])
+        done += len(chunk)
+    return signed
 
 
 def jaccard(a: Collection[Any] | npt.NDArray[Any], b: Collection[Any] | npt.NDArray[Any]) -> float:

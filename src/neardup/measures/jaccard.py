@@ -66,10 +66,10 @@ def text_sets(texts: pa.Array, config: Config) -> Sets:
     return Sets(np.concatenate(parts) if parts else np.empty(0, np.uint64), ends)
 
 
-def text_signatures(texts: pa.Array, config: Config) -> U32:
-    """Return the signature of every text."""
+def text_signatures(texts: pa.Array, config: Config, out: U32 | None = None) -> U32:
+    """Return the signature of every text, written to `out` if given."""
     source, offsets = text_buffers(texts)
-    signatures = np.empty((offsets.size - 1, config.num_perm), np.uint32)
+    signatures = np.empty((offsets.size - 1, config.num_perm), np.uint32) if out is None else out
     for start, stop in _cache_sized(offsets):
         shingles, ends = _shingle(source, offsets[start : stop + 1], config)
         _sketch(shingles, ends, config, signatures[start:stop])
