@@ -23,7 +23,7 @@ def arguments(description: str) -> argparse.Namespace:
     """Every benchmark takes the same options."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--corpora", type=Path, help="folder with docs.parquet and others; else text of this machine")
-    parser.add_argument("--repeat", type=int, default=5, help="runs of each measurement; the best counts")
+    parser.add_argument("--repeat", type=int, default=7, help="runs of each measurement; the best counts")
     return parser.parse_args()
 
 
