@@ -490,3 +490,20 @@ def test_promise_5_report_says_what_was_chosen_and_what_it_cost():
     assert report.config.threshold == 0.9
     assert list(report.stages) == STAGES
     assert report.seconds > 0
+
+
+def test_largest_clusters_name_their_weakest_member():
+    words = [f"w{number}" for number in range(40)]
+    chain = [" ".join(words[start : start + 30]) for start in (0, 2, 4)]
+    report = neardup.deduplicate([*chain, "a b c", "x y z", "X Y Z"], size=1, threshold=0.8, cluster="components")
+    assert report.largest_clusters().to_pylist() == [
+        {"cluster_id": 0, "documents": 3, "weakest_id": 2, "similarity": 26 / 34},
+        {"cluster_id": 4, "documents": 2, "weakest_id": 5, "similarity": 1.0},
+    ]
+    assert report.largest_clusters(1).num_rows == 1
+    assert neardup.deduplicate(["a b c"]).largest_clusters().num_rows == 0
+
+
+def test_largest_clusters_of_a_wrong_number_is_an_error():
+    with pytest.raises(ConfigError, match="`n` must be a whole number from 0, got -1"):
+        neardup.deduplicate(["a b c"]).largest_clusters(-1)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -106,6 +107,11 @@ def peak_memory_bytes() -> int | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
+def _check_count(n: Any) -> None:
+    if not isinstance(n, int) or isinstance(n, bool) or n < 0:
+        raise ConfigError(f"`n` must be a whole number from 0, got {n!r}")
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Report:
     """The answer of a run; every table is in input order.
@@ -178,12 +184,34 @@ class Report:
 
     def borderline(self, n: int = 10) -> pa.Table:
         """Return the `n` least similar of the stored pairs: what a slightly higher threshold would give up."""
-        if not isinstance(n, int) or isinstance(n, bool) or n < 0:
-            raise ConfigError(f"`n` must be a whole number from 0, got {n!r}")
+        _check_count(n)
         # A stable order: Arrow's sort is not, so ties end in the position.
         pairs = self.pairs.append_column("position", pa.array(range(self.pairs.num_rows), pa.int64()))
         order = pc.sort_indices(pairs, sort_keys=[("similarity", "ascending"), ("position", "ascending")])
         return self.pairs.take(order[:n])
+
+    def largest_clusters(self, n: int = 10) -> pa.Table:
+        """Return the `n` largest clusters with the member least similar to the kept document.
+
+        Columns: cluster_id, documents, weakest_id, similarity. With cluster="components" a similarity below the
+        threshold shows a chain; a large cluster with a weak member deserves a look.
+        """
+        _check_count(n)
+        by_kept = self.removed.column("kept_id").combine_chunks().dictionary_encode()
+        clusters = by_kept.indices.to_numpy()
+        similarity = self.removed.column("similarity").to_numpy()
+        order = np.lexsort((similarity, clusters))
+        weakest = order[np.unique(clusters[order], return_index=True)[1]]
+        sizes = np.bincount(clusters, minlength=weakest.size) + 1
+        largest = np.argsort(-sizes, kind="stable")[:n]
+        return pa.table(
+            {
+                "cluster_id": by_kept.dictionary.take(pa.array(largest)),
+                "documents": sizes[largest],
+                "weakest_id": self.removed.column("doc_id").take(pa.array(weakest[largest])),
+                "similarity": similarity[weakest[largest]],
+            }
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return what report.json holds."""
@@ -202,6 +230,7 @@ class Report:
             "stages": self.stages,
             "columns": self.columns,
             "warnings": list(self.warnings),
+            "largest_clusters": self.largest_clusters().to_pylist(),
         }
 
     def __str__(self) -> str:
