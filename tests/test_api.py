@@ -6,6 +6,7 @@ import io
 import itertools
 import json
 import math
+import pickle
 import random
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +25,7 @@ REPORT_KEYS = [  # DESIGN.md section 6
     *("bytes_read", "peak_memory_bytes", "stages"),
 ]
 TABLES = ("kept", "removed", "clusters", "rejected", "pairs")
-STAGES = ["read", "sketch", "collapse", "link", "components", "verify", "select", "write"]
+STAGES = ["read", "sketch", "collapse", "link", "components", "verify", "select", "report"]
 FOX = "the quick brown fox jumps over the lazy dog and runs away"
 
 
@@ -279,8 +280,9 @@ def test_a_long_list_of_pairs_is_announced_with_its_length(monkeypatch):
     events = []
     report = neardup.find_pairs([FOX] * 4, progress=events.append)
     assert report.pairs.num_rows == 6
-    assert report.warnings[0].startswith("6 pairs to list, about 0.0 GB; neardup.deduplicate without pairs=True ")
-    assert Warned(report.warnings[0]) in events
+    assert len(report.warnings) == 1
+    assert report.warnings[0].startswith("at least 6 pairs to list, about 0.0 GB; neardup.deduplicate without pairs=")
+    assert events.index(Warned(report.warnings[0])) < events.index(StageStarted("verify", 0))
     assert neardup.find_pairs([FOX] * 3).warnings == ()
 
 
@@ -507,3 +509,51 @@ def test_largest_clusters_name_their_weakest_member():
 def test_largest_clusters_of_a_wrong_number_is_an_error():
     with pytest.raises(ConfigError, match="`n` must be a whole number from 0, got -1"):
         neardup.deduplicate(["a b c"]).largest_clusters(-1)
+
+
+def test_run_in_which_every_row_is_rejected_warns_with_the_first_reason():
+    report = neardup.deduplicate([b"abc def", b"abc def"])
+    assert report.warnings == ("all 2 rows were rejected, the first because text is bytes, not str: b'abc def'",)
+
+
+def test_progress_that_cannot_be_called_is_an_error():
+    with pytest.raises(ConfigError, match="`progress` must be a function that takes an event, got 3"):
+        neardup.deduplicate(["a"], progress=3)
+
+
+def test_repr_of_a_report_is_one_line():
+    assert repr(neardup.deduplicate(["a b c"])).startswith("<Report: 1 documents: 1 kept, 0 removed")
+
+
+def test_chains_that_end_below_the_threshold_are_counted_in_a_warning():
+    words = [f"w{number}" for number in range(40)]
+    chain = [" ".join(words[start : start + 30]) for start in (0, 2, 4)]
+    report = neardup.deduplicate(chain, size=1, cluster="components")
+    assert report.warnings == ("1 removed documents are below the threshold: chains count with cluster='components'",)
+    assert neardup.deduplicate(chain, size=1).warnings == ()
+
+
+def test_source_with_a_chunk_per_row_is_worked_on_in_one_batch():
+    rows = pa.chunked_array([[text] for text in [FOX, FOX, "something else entirely"] * 100])
+    events = []
+    neardup.deduplicate(rows, progress=events.append)
+    assert sum(isinstance(event, StageAdvanced) and event.stage == "sketch" for event in events) == 1
+
+
+def test_report_survives_pickling():
+    report = pickle.loads(pickle.dumps(neardup.find_pairs([FOX, FOX, "something else"])))  # noqa: S301
+    assert report.at_threshold(1.0).removed.to_pylist() == [{"doc_id": 1, "kept_id": 0, "similarity": 1.0}]
+
+
+def test_asking_again_keeps_the_bands_of_the_run():
+    again = neardup.find_pairs([FOX, FOX], threshold=0.7).at_threshold(0.95)
+    assert (again.config.bands, again.config.rows) == (again.plan.bands, again.plan.rows) == (17, 4)
+
+
+def test_find_pairs_without_pairs_is_an_error():
+    with pytest.raises(ConfigError, match="`pairs` must be left out, got False"):
+        neardup.find_pairs(["a"], pairs=False)
+
+
+def test_report_names_the_format_of_the_signatures():
+    assert neardup.deduplicate(["a"]).as_dict()["signature_format"] == "fast-1 word-5 perm-128 seed-1 unicode-14.0"

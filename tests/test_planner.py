@@ -119,7 +119,7 @@ def test_given_bands_and_rows_are_taken_and_judged():
 
 def test_a_plan_that_keeps_the_recall_says_what_it_finds():
     assert neardup.plan().judgement() == "16 bands x 6 rows finds 99.22 % of pairs at 0.8"
-    assert neardup.plan(threshold=1).judgement() == "1 bands x 128 rows finds 100 % of pairs at 1"
+    assert neardup.plan(threshold=1).judgement() == "1 band x 128 rows finds 100 % of pairs at 1"
     assert "finds 99.9989 %" in neardup.plan(bands=30, rows=4, signature_filter=False, threshold=0.75).judgement()
 
 
@@ -264,6 +264,9 @@ def test_plan_shows_itself_as_a_table_and_as_a_dict():
         "method": "lsh",
         "min_agreement": 84,
         "recall_at_threshold": plan.recall_at_threshold,
+        "curve_threshold": plan.curve_threshold,
+        "false_positive_area": plan.false_positive_area,
+        "false_negative_area": plan.false_negative_area,
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -30,7 +31,7 @@ class Comparison:
         estimate: what their signatures say.
         containment_a: the share of a's shingles that b has too.
         containment_b: the share of b's shingles that a has too.
-        chance: the chance that a run with these settings brings two such documents together.
+        chance: the chance that two such documents share a bucket in a run with these settings.
         shingles_a: distinct shingles of a.
         shingles_b: distinct shingles of b.
         shared: distinct shingles of both.
@@ -56,6 +57,8 @@ def deduplicate(
 ) -> Report:
     """Remove near-duplicates: every removed document is similar to the kept one that stands for it.
 
+    With cluster="components" it is only connected to it by a chain of similar ones; a warning counts those below.
+
     Args:
         source: list of texts, dict of id to text, Arrow array or table, pandas or polars series or frame, or dataset.
         ids: one id per document; else the id column of a table, else positions.
@@ -68,11 +71,16 @@ def deduplicate(
     [{'doc_id': 1, 'kept_id': 0, 'similarity': 1.0}]
     """
     chosen = Config.of(config, **settings)
+    if progress is not None and not callable(progress):
+        raise ConfigError(f"`progress` must be a function that takes an event, got {progress!r}")
     watch = Watch(progress)
     plan_ = plan_for(chosen)
     with watch.stage("read"):
         read = memory.read(source, chosen, ids=ids)
     _judge(plan_, watch)
+    if read.rejected.num_rows and not read.documents.num_rows:
+        reason = read.rejected.column("reason")[0].as_py()
+        watch.warn(f"all {read.rejected.num_rows:,} rows were rejected, the first because {reason}")
     outcome = pipeline.run(read.documents, plan_, chosen, LocalEngine(chosen.threads), watch)
     return _report(read, outcome, plan_, chosen, watch)
 
@@ -90,6 +98,11 @@ def find_pairs(
     >>> find_pairs(["a b c d e f g", "a b c d e f g h", "x"], threshold=0.7).pairs.to_pylist()
     [{'doc_a': 0, 'doc_b': 1, 'similarity': 0.75}]
     """
+    if settings.get("pairs", True) is not True:
+        raise ConfigError(
+            f"`pairs` must be left out, got {settings['pairs']!r}: find_pairs lists every pair",
+            hint="call neardup.deduplicate",
+        )
     return deduplicate(source, ids=ids, config=config, progress=progress, **(settings | {"pairs": True}))
 
 
@@ -104,7 +117,8 @@ def compare(a: str, b: str, *, config: Config | None = None, **settings: Any) ->
     first, second = sets.shingles[: sets.ends[1]], sets.shingles[sets.ends[1] :]
     signatures = measure.set_signatures(sets, chosen)
     shared = np.intersect1d(first, second, assume_unique=True).size
-    similarity = jaccard(first, second)
+    union = first.size + second.size - shared
+    similarity = shared / union if union else 0.0
     return Comparison(
         jaccard=similarity,
         estimate=float((signatures[0] == signatures[1]).mean()) if first.size and second.size else 0.0,
@@ -137,13 +151,15 @@ def shingles(text: str, *, config: Config | None = None, **settings: Any) -> npt
 
 
 def signatures(texts: Any, *, config: Config | None = None, **settings: Any) -> npt.NDArray[np.uint32]:
-    """Return the signature of every text, one row each; a text without shingles has 2**32 - 1 in every slot.
+    """Return the signature of every text, one row each, on one thread.
+
+    A text without shingles has 2**32 - 1 in every slot.
 
     >>> signatures(["the cat sat on the mat", "the dog"]).shape
     (2, 128)
     """
     chosen = Config.of(config, **settings)
-    documents = _all_usable(memory.read(texts, Config.of(chosen, strict=False)))
+    documents = _all_usable(memory.read(texts, Config.of(chosen, strict=False, keep="first")))
     signed, done = np.empty((documents.num_rows, chosen.num_perm), np.uint32), 0
     for chunk in documents.column("text").chunks:
         measure.text_signatures(chunk, chosen, signed[done : done + len(chunk)])
@@ -189,24 +205,13 @@ def _judge(plan_: Plan, watch: Watch) -> None:
 
 
 def _report(read: memory.Source, outcome: pipeline.Outcome, plan_: Plan, config: Config, watch: Watch) -> Report:
-    with watch.stage("write"):
+    with watch.stage("report"):
         tables = _tables(read, outcome.selection)
         pairs = None if outcome.row_pairs is None else _named_pairs(read, outcome.row_pairs)
 
-    def select_again(threshold: float) -> Report:
-        if outcome.row_pairs is None:
-            raise ConfigError("this run stored no pairs")
-        again = Config.of(config, threshold=threshold)
-        row_pairs = outcome.row_pairs.filter(pc.greater_equal(outcome.row_pairs.column("similarity"), threshold))
-        selected = dataclasses.replace(
-            outcome,
-            selection=pipeline.select_again(read.documents, row_pairs, again),
-            row_pairs=row_pairs,
-        )
-        judged, watch = dataclasses.replace(plan_, threshold=threshold), Watch()
-        _judge(judged, watch)
-        return _report(read, selected, judged, again, watch)
-
+    below = pc.sum(pc.less(tables["removed"].column("similarity"), config.threshold)).as_py() or 0
+    if below:
+        watch.warn(f"{below:,} removed documents are below the threshold: chains count with cluster='components'")
     return Report(
         **tables,
         rejected=read.rejected,
@@ -223,8 +228,22 @@ def _report(read: memory.Source, outcome: pipeline.Outcome, plan_: Plan, config:
         columns=read.columns,
         source=read.original,
         stored_pairs=pairs,
-        select_again=select_again,
+        signature_format=measure.signature_format(config),
+        select_again=functools.partial(_select_again, read, outcome, plan_, config),
     )
+
+
+def _select_again(
+    read: memory.Source, outcome: pipeline.Outcome, plan_: Plan, config: Config, threshold: float
+) -> Report:
+    """Report on the stored pairs of at least `threshold`; bands, rows and filter stay those of the run."""
+    stored = outcome.row_pairs or pa.table([[], [], []], schema=schema.ROW_PAIRS)
+    again = Config.of(config, threshold=threshold, bands=plan_.bands, rows=plan_.rows)
+    row_pairs = stored.filter(pc.greater_equal(stored.column("similarity"), threshold))
+    selection = pipeline.select_again(read.documents, row_pairs, again)
+    judged, watch = dataclasses.replace(plan_, threshold=threshold), Watch()
+    _judge(judged, watch)
+    return _report(read, dataclasses.replace(outcome, selection=selection, row_pairs=row_pairs), judged, again, watch)
 
 
 def _tables(read: memory.Source, selection: pa.Table) -> dict[str, Any]:

@@ -98,11 +98,10 @@ class Config:
         for name, choices in CHOICES.items():
             _check_choice(name, getattr(self, name), choices)
         _check_int("size", self.size, 1, MAX_SIZE)
-        _check_int("num_perm", self.num_perm, NUM_PERM_CHOICES[0], NUM_PERM_CHOICES[-1])
-        if self.num_perm not in NUM_PERM_CHOICES:
+        if not isinstance(self.num_perm, int) or self.num_perm not in NUM_PERM_CHOICES:
             raise ConfigError(
-                f"`num_perm` must be a power of two from 16 to 1024, got {self.num_perm}",
-                hint=f"the nearest are {_neighbours(self.num_perm)}",
+                f"`num_perm` must be a power of two from 16 to 1024, got {self.num_perm!r}",
+                hint=f"take one of {', '.join(map(str, NUM_PERM_CHOICES))}",
             )
         _check_bands(self.bands, self.rows, self.num_perm)
         _check_int("seed", self.seed, 0, MAX_SEED)
@@ -168,7 +167,7 @@ def _check_real(name: str, value: Any, bounds: str, is_within: bool) -> None:
     if is_within:
         return
     percent = _as_float(value)
-    hint = f"use {percent / 100:g} for {percent:g} %" if 1 < percent < 100 else None
+    hint = f"use {percent / 100:g} for {percent:g} %" if 10 <= percent < 100 else None
     raise ConfigError(f"`{name}` must be a number {bounds}, got {value!r}", hint=hint)
 
 
@@ -184,17 +183,11 @@ def _check_int(name: str, value: Any, low: int, high: int) -> None:
 
 def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     if not isinstance(value, str) or value not in choices:
-        near = difflib.get_close_matches(str(value), choices, n=1, cutoff=0.5)
+        near = difflib.get_close_matches(str(value).lower(), choices, n=1, cutoff=0.5)
         raise ConfigError(
             f"`{name}` must be one of {', '.join(map(repr, choices))}, got {value!r}",
             hint=f"did you mean {near[0]!r}?" if near else None,
         )
-
-
-def _neighbours(num_perm: int) -> str:
-    below = max(choice for choice in NUM_PERM_CHOICES if choice < num_perm)
-    above = min(choice for choice in NUM_PERM_CHOICES if choice > num_perm)
-    return f"{below} and {above}"
 
 
 def _check_bands(bands: int | None, rows: int | None, num_perm: int) -> None:
@@ -212,7 +205,10 @@ def _check_keep(keep: Any) -> None:
     order, colon, column = keep.partition(":") if isinstance(keep, str) else ("", "", "")
     if (order in KEEP_ORDERS and not colon) or (order in KEEP_COLUMN_ORDERS and column):
         return
-    hint = f"name the column: keep='{order}:score'" if order in KEEP_COLUMN_ORDERS else None
+    near = difflib.get_close_matches(order, KEEP_ORDERS, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else None
+    if order in KEEP_COLUMN_ORDERS:
+        hint = f"name the column: keep='{order}:score'"
     raise ConfigError(
         f"`keep` must be 'first', 'last', 'longest', 'max:COLUMN' or 'min:COLUMN', got {keep!r}", hint=hint
     )

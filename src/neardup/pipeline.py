@@ -25,12 +25,13 @@ from neardup.planner import Plan
 from neardup.report import Watch
 from neardup.stages.collapse import collapse
 from neardup.stages.link import link, take_band
-from neardup.stages.select import close_pairs, count_pairs, lead_pairs, list_pairs, select
+from neardup.stages.select import close_pairs, count_copies, count_pairs, lead_pairs, list_pairs, select
 from neardup.stages.sketch import sketch
 from neardup.stages.verify import verify
 
-# A listing this long is worth a word before memory runs out: 24 bytes a pair, and as much again to sort it.
+# A listing this long is worth a word before memory runs out; a pair takes 24 bytes, and four times that to be sorted.
 MANY_PAIRS: Final = 10_000_000
+BYTES_A_PAIR: Final = 96
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,6 +54,8 @@ def run(documents: pa.Table, plan: Plan, config: Config, engine: Engine, watch: 
         classes = collapse(sketches, config)
         is_representative = pc.equal(classes.column("row"), classes.column("representative"))
         has_shingles = pc.greater(sketches.column("num_shingles"), 0)
+        if config.pairs:
+            _warn_of_many(count_copies(classes), watch)
         candidates = sketches.select(["row", "keys"]).filter(pc.and_(is_representative, has_shingles))
     with watch.stage("link", plan.bands * candidates.num_rows) as advance:
         band_batches = (take_band(candidates, number) for number in range(plan.bands))
@@ -78,13 +81,17 @@ def run(documents: pa.Table, plan: Plan, config: Config, engine: Engine, watch: 
 
 
 def _list(classes: pa.Table, verified: pa.Table, watch: Watch) -> pa.Table:
-    num_pairs = count_pairs(classes, verified)
+    if count_copies(classes) < MANY_PAIRS:  # else it was said before the work began
+        _warn_of_many(count_pairs(classes, verified), watch)
+    return list_pairs(classes, verified)
+
+
+def _warn_of_many(num_pairs: int, watch: Watch) -> None:
     if num_pairs >= MANY_PAIRS:
         watch.warn(
-            f"{num_pairs:,} pairs to list, about {num_pairs * 48 / 1e9:.1f} GB; "
+            f"at least {num_pairs:,} pairs to list, about {num_pairs * BYTES_A_PAIR / 1e9:.1f} GB; "
             "neardup.deduplicate without pairs=True compares each document with kept ones only"
         )
-    return list_pairs(classes, verified)
 
 
 def select_again(documents: pa.Table, pairs: pa.Table, config: Config) -> pa.Table:

@@ -103,13 +103,19 @@ class Plan:
         >>> plan_for(Config(bands=9, rows=13)).judgement()
         '9 bands x 13 rows finds 40 % of pairs at 0.8; asked for 99 %'
         """
-        found = f"{self.bands} bands x {self.rows} rows finds {_percent(self.recall_at_threshold)} of pairs"
+        shape = f"{self.bands} band{'s'[: self.bands != 1]} x {self.rows} row{'s'[: self.rows != 1]}"
+        found = f"{shape} finds {_percent(self.recall_at_threshold, self.recall)} of pairs"
         asked = "" if self.keeps_recall else f"; asked for {self.recall * 100:g} %"
         return f"{found} at {self.threshold:g}{asked}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as report.json shows it."""
-        return dataclasses.asdict(self) | {"recall_at_threshold": self.recall_at_threshold}
+        return dataclasses.asdict(self) | {
+            "recall_at_threshold": self.recall_at_threshold,
+            "curve_threshold": self.curve_threshold,
+            "false_positive_area": self.false_positive_area,
+            "false_negative_area": self.false_negative_area,
+        }
 
     def __str__(self) -> str:
         lines = [self.judgement(), f"S-curve threshold (1/b)^(1/r) = {self.curve_threshold:.3f}", "similarity  chance"]
@@ -117,9 +123,13 @@ class Plan:
         return "\n".join(lines)
 
 
-def _percent(ratio: float) -> str:
-    """Enough digits to tell 99.99 % from 100 %."""
+def _percent(ratio: float, below: float) -> str:
+    """Enough digits to tell 99.99 % from 100 %, little from nothing, and what is `below` from it."""
+    if ratio < 0.01:
+        return "less than 1 %"
     digits = 0 if ratio < 0.9 or ratio == 1 else min(6, 1 - math.floor(math.log10(max(1 - ratio, 1e-8) * 100)))
+    while ratio < below and digits < 6 and round(ratio * 100, digits) >= below * 100:
+        digits += 1
     return f"{ratio * 100:.{digits}f} %"
 
 
@@ -203,7 +213,7 @@ def _no_plan(config: Config, target: float) -> ConfigError:
         f"no bands and rows{given} within num_perm {config.num_perm} keep {asked}",
         hint=f"use num_perm={fitting[0]}"
         if fitting
-        else "lower the recall, raise the threshold, or take fewer rows: even num_perm 1024 is too little",
+        else "even num_perm 1024 is too little: raise the threshold or lower the recall",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -104,7 +105,8 @@ def peak_memory_bytes() -> int | None:
     """Return the most memory this process ever held, where the system tells."""
     if resource is None:  # pragma: no cover - Windows
         return None
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    # Bytes on macOS, kilobytes elsewhere.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def _check_count(n: Any) -> None:
@@ -112,7 +114,7 @@ def _check_count(n: Any) -> None:
         raise ConfigError(f"`n` must be a whole number from 0, got {n!r}")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class Report:
     """The answer of a run; every table is in input order.
 
@@ -130,6 +132,12 @@ class Report:
         peak_memory_bytes: the most memory the process ever held.
         stages: seconds by stage.
         warnings: what the run wants to be known.
+        columns: which columns of a table were taken for text and id.
+        signature_format: the name of what was compared; equal names mean comparable signatures.
+        source: the rows as they came in.
+        kept_rows: the positions of the kept documents in `source`.
+        stored_pairs: what `pairs` returns, None if not stored.
+        select_again: what `at_threshold` calls.
     """
 
     removed: pa.Table
@@ -146,10 +154,11 @@ class Report:
     stages: dict[str, float]
     warnings: tuple[str, ...]
     columns: dict[str, str]
-    source: pa.Table = dataclasses.field(repr=False)
-    kept_rows: pa.Array = dataclasses.field(repr=False)
-    stored_pairs: pa.Table | None = dataclasses.field(repr=False)
-    select_again: Callable[[float], Report] = dataclasses.field(repr=False, compare=False)
+    signature_format: str
+    source: pa.Table
+    kept_rows: pa.Array
+    stored_pairs: pa.Table | None
+    select_again: Callable[[float], Report] = dataclasses.field(compare=False)
 
     @functools.cached_property
     def kept(self) -> pa.Table:
@@ -229,9 +238,13 @@ class Report:
             "peak_memory_bytes": self.peak_memory_bytes,
             "stages": self.stages,
             "columns": self.columns,
+            "signature_format": self.signature_format,
             "warnings": list(self.warnings),
             "largest_clusters": self.largest_clusters().to_pylist(),
         }
+
+    def __repr__(self) -> str:
+        return f"<Report: {self}>"
 
     def __str__(self) -> str:
         rejected = f", {self.rejected.num_rows:,} rejected" if self.rejected.num_rows else ""

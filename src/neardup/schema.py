@@ -1,6 +1,7 @@
 """The Arrow schema of every table that crosses a stage boundary or leaves the library.
 
-Hashes travel as int64 with the same bits and are viewed as uint64 in kernels. `row` numbers the documents of a run.
+Hashes travel as int64 with the same bits and are viewed as uint64 in kernels. `row` numbers the documents of a run;
+DOCUMENTS, sketches, CLASSES and SELECTION are sorted by it.
 """
 
 from __future__ import annotations

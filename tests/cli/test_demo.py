@@ -1,15 +1,18 @@
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import neardup
 
 
-def run(*arguments):
+def run(*arguments, **environment):
     command = [sys.executable, "-c", "from neardup.cli.main import main; main()", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    environment = os.environ | environment
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
 def test_demo_names_who_stays_and_who_goes():
@@ -62,8 +65,35 @@ def test_wrong_usage_exits_2_with_a_message_and_no_traceback(arguments, words):
     assert finished.stdout == ""
 
 
-def test_help_teaches_with_examples():
-    assert "neardup demo --cluster components" in run("demo", "--help").stdout
+def test_help_teaches_with_examples_one_a_line():
+    lines = run("demo", "--help").stdout.splitlines()
+    assert "    neardup demo" in lines
+    assert not any("\\b" in line for line in lines)
+
+
+def test_terminal_without_unicode_gets_plain_characters():
+    finished = run("demo", PYTHONIOENCODING="ascii")
+    assert finished.returncode == 0
+    assert "`- ja/lighthouse-morning" in finished.stdout
+    assert finished.stdout.isascii()
+
+
+def test_narrow_terminal_gets_no_bars():
+    assert "█" not in run("demo", COLUMNS="50").stdout
+
+
+def test_nothing_is_said_on_stderr_where_nothing_is_wrong_and_kernels_are_cached():
+    run("demo")
+    assert run("demo").stderr == ""
+
+
+def test_full_disk_is_a_message_and_exit_1():
+    command = [sys.executable, "-c", "from neardup.cli.main import main; main()", "demo"]
+    with Path("/dev/full").open("w") as full:
+        finished = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert finished.returncode == 1
+    assert "No space left on device" in finished.stderr
+    assert "Traceback" not in finished.stderr
 
 
 def test_version_is_that_of_the_library():

@@ -415,8 +415,8 @@ def test_a_column_of_another_type_is_an_error_that_names_the_type(values, kind):
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        (["a", "b", "a"], r"must be unique, got 'a' 2 times"),
-        ([1, 1, 1], r"must be unique, got 1 3 times"),
+        (["a", "b", "a"], r"must be unique, but 'a' occurs 2 times"),
+        ([1, 1, 1], r"must be unique, but 1 occurs 3 times"),
         (["a", None, "c"], r"id of row 1 is null"),
         ([None, None, None], r"got None \(null\)"),
         (["a", 1, "c"], r"got 1 in row 1, and 'a' in row 0"),
@@ -442,7 +442,7 @@ def test_bad_ids_are_an_error_with_value_and_hint(ids, message):
 
 def test_bad_ids_of_a_column_are_an_error_too():
     for ids, message in (
-        (["u", "u"], "must be unique, got 'u' 2 times"),
+        (["u", "u"], "must be unique, but 'u' occurs 2 times"),
         (["u", None], "row 1 is null"),
         ([0.5, 1.5], "got 0.5"),
     ):
@@ -553,3 +553,11 @@ def test_what_is_no_source_is_an_error_that_says_what_it_is(source, message):
         neardup.deduplicate(source)
     assert isinstance(raised.value, NearDupError)
     assert isinstance(raised.value, ValueError)
+
+
+def test_ordered_categories_rank_by_their_order_and_half_floats_as_numbers():
+    grades = pd.Categorical(["good", "bad", "best"], categories=["bad", "good", "best"], ordered=True)
+    frame = pd.DataFrame({"text": ["same words here"] * 3, "grade": grades, "score": np.array([1, 3, 2], np.float16)})
+    assert neardup.deduplicate(frame, keep="max:grade").kept.column("grade").to_pylist() == ["best"]
+    assert neardup.deduplicate(frame, keep="min:grade").kept.column("grade").to_pylist() == ["bad"]
+    assert neardup.deduplicate(frame, keep="max:score").kept.column("score").to_pylist() == [3]

@@ -23,14 +23,14 @@ from neardup.config import CHOICES, Config
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the removed documents and the report as JSON.")
 def demo(threshold: float, cluster: str, as_json: bool) -> None:
-    r"""Find the near-duplicates of a small built-in corpus, in seconds.
+    """Find the near-duplicates of a small built-in corpus, in seconds.
 
     \b
     Examples:
       neardup demo
       neardup demo --threshold 0.6          more is a duplicate
       neardup demo --cluster components     what goes wrong when chains count
-    """
+    """  # noqa: D301 - click reads the backspace
     from neardup.cli import render
 
     config = Config.of(threshold=threshold, cluster=cluster, pairs=True)
@@ -41,7 +41,14 @@ def demo(threshold: float, cluster: str, as_json: bool) -> None:
     if as_json:
         render.as_json({"removed": report.removed.to_pylist(), "report": report.as_dict()})
     else:
-        render.clusters(report)
+        render.clusters(report, has_compiled=_has_compiled())
+
+
+def _has_compiled() -> bool:
+    """Whether this run found no compiled kernels in the cache."""
+    from neardup.kernels.sketch import fast_sketch
+
+    return bool(sum(fast_sketch.stats.cache_misses.values()))
 
 
 def _documents() -> dict[str, str]:

@@ -7,7 +7,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import click
 import pyarrow.compute as pc
@@ -30,8 +30,19 @@ _STAGE_WORDS: Final = {
     "components": "joining components",
     "verify": "verifying",
     "select": "selecting",
-    "write": "writing",
+    "report": "reporting",
 }
+
+
+class _Symbols(NamedTuple):
+    branch: str
+    last: str
+    full: str
+    rest: str
+
+
+_LINES: Final = _Symbols("├─ ", "└─ ", "█", "░")
+_ASCII: Final = _Symbols("|- ", "`- ", "#", ".")
 
 
 class _Bars:
@@ -70,7 +81,10 @@ class _Bars:
     def stop(self) -> None:
         """Take the bars away."""
         self._timer.cancel()
-        self._bars.stop()
+        if self._timer.is_alive():
+            self._timer.join()
+        if self._bars.live.is_started:  # else it would print an empty line
+            self._bars.stop()
 
 
 @contextlib.contextmanager
@@ -91,9 +105,10 @@ def as_json(answer: dict[str, Any]) -> None:
     click.echo(json.dumps(answer, ensure_ascii=False, indent=2))
 
 
-def clusters(report: Report) -> None:
+def clusters(report: Report, *, has_compiled: bool) -> None:
     """Print who stays, who goes and how similar the two are; then what the run promises."""
     console = Console(highlight=False)
+    symbols = _ASCII if console.options.ascii_only else _LINES
     removals: dict[str, list[dict[str, Any]]] = {}
     for removal in report.removed.to_pylist():
         removals.setdefault(removal["kept_id"], []).append(removal)
@@ -103,22 +118,24 @@ def clusters(report: Report) -> None:
     for kept_id, group in removals.items():
         table.add_row(Text(kept_id, "bold green"), "")
         for removal in group:
-            branch = "└─ " if removal is group[-1] else "├─ "
-            table.add_row(f"{branch}{removal['doc_id']}", _bar(removal["similarity"], report.config.threshold))
+            branch = symbols.last if removal is group[-1] else symbols.branch
+            bar = _bar(removal["similarity"], report.config.threshold, symbols, width=20 if console.width >= 60 else 0)
+            table.add_row(f"{branch}{removal['doc_id']}", bar)
         table.add_section()
     console.print(table)
-    for line in _summary(report, num_alone=len(report.kept_rows) - len(removals)):
+    for line in _summary(report, num_alone=len(report.kept_rows) - len(removals), has_compiled=has_compiled):
         console.print(f"  {line}", soft_wrap=True)
 
 
-def _bar(similarity: float, threshold: float) -> Text:
+def _bar(similarity: float, threshold: float, symbols: _Symbols, *, width: int) -> Text:
     """A number and a bar, red below the threshold."""
     style = "red" if similarity < threshold else "cyan"
-    filled = round(similarity * 20)
-    return Text.assemble((f"{similarity:.3f} ", style), ("█" * filled, style), ("░" * (20 - filled), "dim"))
+    filled = round(similarity * width)
+    full, rest = symbols.full * filled, symbols.rest * (width - filled)
+    return Text.assemble((f"{similarity:.3f} ", style), (full, style), (rest, "dim"))
 
 
-def _summary(report: Report, num_alone: int) -> Iterator[str]:
+def _summary(report: Report, *, num_alone: int, has_compiled: bool) -> Iterator[str]:
     yield (
         f"{report.documents} documents: {len(report.kept_rows)} kept ({num_alone} of them like no other), "
         f"{report.removed.num_rows} removed ({report.exact_duplicates} of them exact copies), "
@@ -130,4 +147,5 @@ def _summary(report: Report, num_alone: int) -> Iterator[str]:
     else:
         yield f"Nothing false: every removal is verified to be {report.config.threshold:g} similar or more."
     yield f"Nothing missed, with a number: {report.plan.judgement()}."
-    yield f"{report.bytes_read / 1e3:.0f} kB in {report.seconds:.2f} s."
+    compiling = ", nearly all of it to compile the kernels, once" if has_compiled else ""
+    yield f"{report.bytes_read / 1e3:.0f} kB in {report.seconds:.2f} s{compiling}."

@@ -148,8 +148,8 @@ def unique_ids(ids: Any, num_rows: int) -> pa.Array:
     if len(counts) != len(named):
         twice = counts.filter(pc.greater(counts.field("counts"), 1))[0].as_py()
         raise DataError(
-            f"ids must be unique, got {twice['values']!r} {twice['counts']} times",
-            hint="name another column with id_column=, or leave ids out to name documents by position",
+            f"ids must be unique, but {twice['values']!r} occurs {twice['counts']} times",
+            hint="leave ids out to name documents by position, or name another column with id_column=",
         )
     try:
         named.validate(full=True)
@@ -201,8 +201,10 @@ def keep_priority(original: pa.Table, texts: pa.ChunkedArray, config: Config) ->
         scores, direction = pc.binary_length(texts), "descending"
     else:
         scores = original.column(choose(original.column_names, column, "keep", ()) or "")
-        if pa.types.is_dictionary(scores.type) and not scores.type.ordered:
-            scores = scores.cast(scores.type.value_type)
+        if pa.types.is_dictionary(scores.type):
+            scores = _category_scores(scores)
+        elif pa.types.is_float16(scores.type):
+            scores = scores.cast(pa.float32())
         direction = "descending" if order == "max" else "ascending"
     if pa.types.is_floating(scores.type):
         scores = pc.if_else(pc.is_nan(scores), pa.scalar(None, scores.type), scores)
@@ -220,3 +222,10 @@ def keep_priority(original: pa.Table, texts: pa.ChunkedArray, config: Config) ->
     priority = np.empty_like(rows)
     priority[np.r_[scored[places], rows[~has_score]]] = rows
     return pa.array(priority)
+
+
+def _category_scores(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Ordered categories rank by their order, others by their value."""
+    if not column.type.ordered:
+        return column.cast(column.type.value_type)
+    return pa.chunked_array([chunk.indices for chunk in column.unify_dictionaries().chunks], column.type.index_type)

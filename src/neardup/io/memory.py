@@ -17,6 +17,8 @@ from neardup.io.html import html_to_text
 
 TEXT_COLUMNS: Final = ("text", "content", "body")
 ID_COLUMNS: Final = ("id", "url")
+# A shuffled dataset comes with a chunk per row; work goes by chunks, so smaller ones than this are joined.
+MIN_CHUNK_BYTES: Final = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,6 +57,8 @@ def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> So
         if id_column is not None:
             columns["id"], ids = id_column, original.column(id_column)
     texts, reasons = usable_texts(values, columns.get("text"))
+    if texts.num_chunks > 1 and texts.nbytes < MIN_CHUNK_BYTES * texts.num_chunks:
+        texts = pa.chunked_array([schema.one_array(texts)])
     named = pa.array(np.arange(len(texts))) if ids is None else unique_ids(ids, len(texts))
     if original is None:
         _no_columns(config)
@@ -79,7 +83,8 @@ def _one_column(source: Any) -> pa.ChunkedArray | list[Any] | None:
     if isinstance(source, (str, bytes, bytearray)):
         raise DataError(
             f"`source` must be a collection of documents, got one {type(source).__name__}",
-            hint="put it in a list: [text]; neardup.compare(a, b) compares two texts",
+            hint="put it in a list: [text]; neardup.compare(a, b) compares two texts; "
+            "read a file first, as with pyarrow.parquet.read_table(path)",
         )
     if isinstance(source, (set, frozenset)):
         raise DataError("`source` must have an order, got a set", hint="pass sorted(source)")

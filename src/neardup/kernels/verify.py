@@ -402,7 +402,8 @@ def match_components(
         rank_prefixes(shingles, part_ends, limits[0], ranked, ranked_ends)
         prefixes = np.empty(ranked_ends[-1], np.int64)
         num_prefixes = number_lists(ranked[: ranked_ends[-1]], prefixes)
-        part_buckets = buckets[first * num_bands : stop * num_bands]
+        part_buckets = np.empty((stop - first) * num_bands, np.int64)
+        num_part_buckets = number_lists(keys[part].ravel(), part_buckets)
         by_prefix = _pairs_in(prefixes) < COMPARISON_COST * _pairs_in(part_buckets)
         compared_before = compared[part].copy()
         left, right, similarity = walk_components(
@@ -412,7 +413,7 @@ def match_components(
             rows[part],
             np.array([0, stop - first]),
             (prefixes, ranked_ends) if by_prefix else (part_buckets, bucket_ends[: stop - first + 1]),
-            num_prefixes if by_prefix else num_buckets,
+            num_prefixes if by_prefix else num_part_buckets,
             by_prefix,
             True,
             limits,

@@ -31,11 +31,17 @@ def select(classes: pa.Table, verified: pa.Table) -> pa.Table:
     )
 
 
+def count_copies(classes: pa.Table) -> int:
+    """Return how many pairs of exact copies there are."""
+    sizes = _class_sizes(classes)
+    return int((sizes * (sizes - 1) // 2).sum())
+
+
 def count_pairs(classes: pa.Table, verified: pa.Table) -> int:
     """Return how many pairs `list_pairs` would list, without listing them."""
     sizes = _class_sizes(classes)
     left, right, _ = _verified_pairs(classes, verified)
-    return int((sizes * (sizes - 1) // 2).sum() + (sizes[left] * sizes[right]).sum())
+    return count_copies(classes) + int((sizes[left] * sizes[right]).sum())
 
 
 def list_pairs(classes: pa.Table, verified: pa.Table) -> pa.Table:
