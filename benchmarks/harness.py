@@ -53,10 +53,9 @@ def best_seconds(work: Callable[[], Any], repeat: int) -> float:
 
 def machine(*packages: str) -> dict[str, Any]:
     """Where and with what a result was measured."""
-    model = next(
-        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
-        platform.processor(),
-    )
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    model = next((line.split(":")[1].strip() for line in lines if "model name" in line), platform.processor())
     return {
         "cpu": model,
         "cores": os.cpu_count(),

@@ -19,7 +19,8 @@ from neardup.errors import ConfigError, DataError
 from neardup.io import memory
 from neardup.measures import jaccard as measure
 from neardup.planner import Plan, plan_for
-from neardup.report import Progress, Report, Watch, peak_memory_bytes
+from neardup.report import Progress, Report, Watch, count_below, peak_memory_bytes
+from neardup.stages.select import select_again
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -209,8 +210,7 @@ def _report(read: memory.Source, outcome: pipeline.Outcome, plan_: Plan, config:
         tables = _tables(read, outcome.selection)
         pairs = None if outcome.row_pairs is None else _named_pairs(read, outcome.row_pairs)
 
-    below = pc.sum(pc.less(tables["removed"].column("similarity"), config.threshold)).as_py() or 0
-    if below:
+    if below := count_below(tables["removed"], config.threshold):
         watch.warn(f"{below:,} removed documents are below the threshold: chains count with cluster='components'")
     return Report(
         **tables,
@@ -240,7 +240,7 @@ def _select_again(
     stored = outcome.row_pairs or pa.table([[], [], []], schema=schema.ROW_PAIRS)
     again = Config.of(config, threshold=threshold, bands=plan_.bands, rows=plan_.rows)
     row_pairs = stored.filter(pc.greater_equal(stored.column("similarity"), threshold))
-    selection = pipeline.select_again(read.documents, row_pairs, again)
+    selection = select_again(read.documents, row_pairs, again)
     judged, watch = dataclasses.replace(plan_, threshold=threshold), Watch()
     _judge(judged, watch)
     return _report(read, dataclasses.replace(outcome, selection=selection, row_pairs=row_pairs), judged, again, watch)

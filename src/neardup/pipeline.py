@@ -11,21 +11,17 @@ import dataclasses
 from functools import partial
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.config import Config
 from neardup.engines.base import Engine
-from neardup.kernels import verify as verify_kernel
-from neardup.measures import jaccard
 from neardup.planner import Plan
 from neardup.report import Watch
 from neardup.stages.collapse import collapse
 from neardup.stages.link import link, take_band
-from neardup.stages.select import close_pairs, count_copies, count_pairs, lead_pairs, list_pairs, select
+from neardup.stages.select import count_copies, count_pairs, list_pairs, select
 from neardup.stages.sketch import sketch
 from neardup.stages.verify import verify
 
@@ -92,31 +88,3 @@ def _warn_of_many(num_pairs: int, watch: Watch) -> None:
             f"at least {num_pairs:,} pairs to list, about {num_pairs * BYTES_A_PAIR / 1e9:.1f} GB; "
             "neardup.deduplicate without pairs=True compares each document with kept ones only"
         )
-
-
-def select_again(documents: pa.Table, pairs: pa.Table, config: Config) -> pa.Table:
-    """Select over listed pairs, as a run at a higher threshold would over what it finds."""
-    rows, priority = documents.column("row").to_numpy(), documents.column("priority").to_numpy()
-    if config.cluster == "leader":
-        return lead_pairs(rows, priority, pairs)
-    kept_rows = close_pairs(rows, priority, pairs)
-    at, kept_at = np.arange(rows.size), np.searchsorted(rows, kept_rows)
-    values = np.ones(rows.size)
-    is_removed = at != kept_at
-    values[is_removed] = _similarities(documents, at[is_removed], kept_at[is_removed], config)
-    return pa.table([rows, kept_rows, values], schema=schema.SELECTION)
-
-
-def _similarities(
-    documents: pa.Table, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64], config: Config
-) -> npt.NDArray[np.float64]:
-    """Exact similarity of documents of one cluster, given by position; two without shingles were collapsed: 1."""
-    needed, ends = np.unique(np.r_[left, right], return_inverse=True)
-    texts = documents.column("text").take(pa.array(needed))
-    sets = jaccard.text_sets(schema.one_array(texts), config)
-    values = np.empty(left.size, np.float64)
-    left, right = ends[: left.size], ends[left.size :]
-    verify_kernel.similarities(sets.shingles, sets.ends, left, right, values)
-    is_empty = np.diff(sets.ends) == 0
-    values[is_empty[left] & is_empty[right]] = 1.0
-    return values

@@ -109,6 +109,11 @@ def peak_memory_bytes() -> int | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
+def count_below(removed: pa.Table, threshold: float) -> int:
+    """Return how many documents were removed for a kept one that is less similar than the threshold."""
+    return pc.sum(pc.less(removed.column("similarity"), threshold)).as_py() or 0
+
+
 def _check_count(n: Any) -> None:
     if not isinstance(n, int) or isinstance(n, bool) or n < 0:
         raise ConfigError(f"`n` must be a whole number from 0, got {n!r}")

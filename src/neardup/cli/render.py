@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 import click
-import pyarrow.compute as pc
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from neardup.report import Event, Report, StageAdvanced, StageFinished, StageStarted, Warned
+from neardup.report import Event, Report, StageAdvanced, StageFinished, StageStarted, Warned, count_below
 from neardup.report import Progress as Listener
 
 # Work shorter than this shows nothing.
@@ -141,8 +140,7 @@ def _summary(report: Report, *, num_alone: int, has_compiled: bool) -> Iterator[
         f"{report.removed.num_rows} removed ({report.exact_duplicates} of them exact copies), "
         f"{report.rejected.num_rows} rejected."
     )
-    below = pc.sum(pc.less(report.removed.column("similarity"), report.config.threshold)).as_py() or 0
-    if below:
+    if below := count_below(report.removed, report.config.threshold):
         yield f"{below} removed below the threshold: with cluster=components chains count."
     else:
         yield f"Nothing false: every removal is verified to be {report.config.threshold:g} similar or more."

@@ -7,8 +7,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schema
+from neardup.config import Config
 from neardup.kernels import components as components_kernel
 from neardup.kernels import select as kernel
+from neardup.kernels import verify as verify_kernel
+from neardup.measures import jaccard
 
 I64 = npt.NDArray[np.int64]
 
@@ -63,6 +66,31 @@ def list_pairs(classes: pa.Table, verified: pa.Table) -> pa.Table:
     return pa.table([row_a[order], row_b[order], similarity[order]], schema=schema.ROW_PAIRS)
 
 
+def select_again(documents: pa.Table, pairs: pa.Table, config: Config) -> pa.Table:
+    """Select over listed pairs, as a run at a higher threshold would over what it finds."""
+    rows, priority = documents.column("row").to_numpy(), documents.column("priority").to_numpy()
+    if config.cluster == "leader":
+        return lead_pairs(rows, priority, pairs)
+    kept_rows = close_pairs(rows, priority, pairs)
+    at, kept_at = np.arange(rows.size), np.searchsorted(rows, kept_rows)
+    values = np.ones(rows.size)
+    is_removed = at != kept_at
+    values[is_removed] = _similarities(documents, at[is_removed], kept_at[is_removed], config)
+    return pa.table([rows, kept_rows, values], schema=schema.SELECTION)
+
+
+def _similarities(documents: pa.Table, left: I64, right: I64, config: Config) -> npt.NDArray[np.float64]:
+    """Exact similarity of documents of one cluster, given by position; two without shingles were collapsed: 1."""
+    needed, ends = np.unique(np.r_[left, right], return_inverse=True)
+    sets = jaccard.text_sets(schema.one_array(documents.column("text").take(pa.array(needed))), config)
+    left, right = ends[: left.size], ends[left.size :]
+    values = np.empty(left.size, np.float64)
+    verify_kernel.similarities(sets.shingles, sets.ends, left, right, values)
+    is_empty = np.diff(sets.ends) == 0
+    values[is_empty[left] & is_empty[right]] = 1.0
+    return values
+
+
 def lead_pairs(rows: I64, priority: I64, pairs: pa.Table) -> pa.Table:
     """Select leaders over listed pairs."""
     left, right = (np.searchsorted(rows, pairs.column(name).to_numpy()) for name in ("row_a", "row_b"))
@@ -78,12 +106,12 @@ def lead_pairs(rows: I64, priority: I64, pairs: pa.Table) -> pa.Table:
 
 def close_pairs(rows: I64, priority: I64, pairs: pa.Table) -> I64:
     """Return for every row the row of best priority in its transitive closure."""
-    ranks = np.argsort(np.argsort(priority))
+    order = np.argsort(priority)
+    ranks = np.argsort(order)
     left, right = (ranks[np.searchsorted(rows, pairs.column(name).to_numpy())] for name in ("row_a", "row_b"))
     parents = np.arange(rows.size)
     components_kernel.union_links(left, right, parents)
-    by_rank = rows[np.argsort(priority)]
-    kept: I64 = by_rank[parents[ranks]]
+    kept: I64 = rows[order][parents[ranks]]
     return kept
 
 
