@@ -200,3 +200,33 @@ def random_corpus(seed: int, num_documents: int) -> list[str]:
         text = "".join(word + rng.choice(blanks) for word in document) or rng.choice(["", "", " ", "\n", "...", "😀"])
         texts.append(rng.choice([str, str, str.strip, str.lower, capitals, decomposed])(text))
     return texts
+
+
+def without_ahead(pairs: Pairs, ahead: Iterable[int]) -> Pairs:
+    """Documents ahead of all others are not compared with each other."""
+    ahead = set(ahead)
+    return {(a, b): similarity for (a, b), similarity in pairs.items() if not (a in ahead and b in ahead)}
+
+
+def verified_leaders(order: Iterable[int], pairs: Pairs) -> Removed:
+    """`leaders` before copies are sent where the best of them went."""
+    removed: Removed = {}
+    passed: list[int] = []
+    for row in order:
+        kept = [other for other in passed if other not in removed and similarity_of(pairs, row, other)]
+        if kept:
+            best = min(kept, key=lambda other: (-similarity_of(pairs, row, other), other))
+            removed[row] = (best, similarity_of(pairs, row, best))
+        passed.append(row)
+    return removed
+
+
+def verified_closure(order: Iterable[int], pairs: Pairs, sets: Sequence[frozenset], ahead: Iterable[int]) -> Removed:
+    """`components` where documents ahead of all others stay, joined or not."""
+    closed = components(order, pairs, sets)
+    return {row: match for row, match in closed.items() if row not in set(ahead)}
+
+
+def shares_group(pairs: Pairs, groups: Sequence[int]) -> Pairs:
+    """Only documents of one group are compared."""
+    return {(a, b): similarity for (a, b), similarity in pairs.items() if groups[a] == groups[b]}

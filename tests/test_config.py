@@ -28,6 +28,7 @@ DEFAULTS = {
     "rows": None,
     "seed": 1,
     "method": "auto",
+    "measure": "jaccard",
     "sketch": "fast",
     "signature_filter": True,
     "keep": "first",
@@ -39,7 +40,17 @@ DEFAULTS = {
     "html": False,
     "text_column": None,
     "id_column": None,
+    "items_column": None,
+    "group_column": None,
+    "lines": False,
+    "delimiter": None,
+    "against": (),
+    "mark": False,
+    "dry_run": False,
+    "overwrite": False,
     "strict": False,
+    "engine": "local",
+    "memory": None,
     "threads": None,
 }
 OTHER_VALUES = {
@@ -52,6 +63,7 @@ OTHER_VALUES = {
     "rows": 6,
     "seed": 2,
     "method": "lsh",
+    "measure": "jaccard",
     "sketch": "minhash",
     "signature_filter": False,
     "keep": "longest",
@@ -63,10 +75,23 @@ OTHER_VALUES = {
     "html": True,
     "text_column": "page",
     "id_column": "key",
+    "items_column": "basket",
+    "group_column": "language",
+    "lines": True,
+    "delimiter": ";",
+    "against": ("old",),
+    "mark": True,
+    "dry_run": True,
+    "overwrite": True,
     "strict": True,
+    "engine": "local",
+    "memory": 2 * 10**9,
     "threads": 2,
 }
-NEVER_CHANGE_A_RESULT = ("threads", "strict")
+NEVER_CHANGE_A_RESULT = ("threads", "strict", "memory", "engine", "overwrite")
+ONE_CHOICE = ("measure",)
+# Settings that others of the table exclude.
+NOT_TOGETHER = ("items_column", "dry_run")
 NO_NUMBERS = ["0.8", None, True, [0.5], 1j, decimal.Decimal("0.5"), np.array([0.5, 0.6]), object]
 NO_WHOLE_NUMBERS = ["5", 5.0, True, [5], math.nan, np.array([5, 6])]
 NO_FLAGS = [1, 0, "yes", None, [True]]
@@ -80,6 +105,7 @@ BAD_VALUES = {
     "rows": [0, -1, 129, *NO_WHOLE_NUMBERS],
     "seed": [-1, 2**64, None, *NO_WHOLE_NUMBERS],
     "method": ["exact", "LSH", None, 1],
+    "measure": ["cosine", None],
     "sketch": ["slow", "", None, b"fast"],
     "signature_filter": NO_FLAGS,
     "keep": ["max", "min", "max:", "min:", "first:x", "shortest", "", "FIRST", None, 1, ["first"], ":score"],
@@ -89,9 +115,19 @@ BAD_VALUES = {
     "multiset": NO_FLAGS,
     "fold_numbers": NO_FLAGS,
     "html": NO_FLAGS,
-    "text_column": [1, ["text"], b"text", True],
+    "text_column": [1, [], ["text", 1], b"text", True],
     "id_column": [1, ["id"], b"id", True],
+    "items_column": [1, ["items"], b"items", True],
+    "group_column": [1, ["group"], b"group", True],
+    "lines": NO_FLAGS,
+    "delimiter": ["", ",,", '"', "\n", "é", 1, b","],
+    "against": [1, None, [1], {"old"}],
+    "mark": NO_FLAGS,
+    "dry_run": NO_FLAGS,
+    "overwrite": NO_FLAGS,
     "strict": NO_FLAGS,
+    "engine": ["spark", None],
+    "memory": [0, 1, "10MB", "4 giga", "GB", "", -1, True, "-4GB"],
     "threads": [0, -1, 1025, *NO_WHOLE_NUMBERS],
 }
 GOOD_VALUES = {
@@ -103,13 +139,15 @@ GOOD_VALUES = {
     "rows": [1, 128],
     "seed": [0, 2**64 - 1],
     "keep": ["first", "last", "longest", "max:score", "min:a column: with a colon"],
-    "text_column": ["page", None],
+    "text_column": ["page", ("title", "body"), None],
+    "delimiter": [";", "\t", "|", None],
+    "memory": [10**9, None],
     "threads": [1, 1024, None],
 }
 
 
 def test_defaults_are_those_of_the_design():
-    assert Config().as_dict() == DEFAULTS
+    assert Config().as_dict() == DEFAULTS | {"against": []}
 
 
 @pytest.mark.parametrize("table", [OTHER_VALUES, BAD_VALUES])
@@ -221,7 +259,7 @@ def test_a_config_is_frozen_and_hashable():
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_fingerprint_changes_with_what_can_change_a_result(name):
     changed = Config(**{name: OTHER_VALUES[name]})
-    assert (changed.fingerprint() == Config().fingerprint()) == (name in NEVER_CHANGE_A_RESULT)
+    assert (changed.fingerprint() == Config().fingerprint()) == (name in NEVER_CHANGE_A_RESULT + ONE_CHOICE)
 
 
 def test_fingerprint_is_the_same_for_equal_numbers():
@@ -245,8 +283,36 @@ def test_fingerprint_is_the_same_in_every_process():
 
 
 def test_settings_can_be_stored_and_read_back():
-    config = Config(**OTHER_VALUES)
+    config = Config(**{name: value for name, value in OTHER_VALUES.items() if name not in NOT_TOGETHER})
     assert Config(**json.loads(json.dumps(config.as_dict()))) == config
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [("4GB", 4 * 10**9), ("500mb", 5 * 10**8), ("1.5 GB", 1_500_000_000), ("1T", 10**12), (10**9, 10**9)],
+)
+def test_memory_is_bytes_or_text_with_a_unit(given, taken):
+    assert Config(memory=given).memory == taken
+
+
+def test_several_text_columns_and_paths_become_tuples():
+    assert Config(text_column=["title", "body"]).text_column == ("title", "body")
+    assert Config(text_column=["title"]).text_column == "title"
+    assert Config(against="old").against == Config(against=["old"]).against == ("old",)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"items_column": "basket", "text_column": "text"},
+        {"items_column": "basket", "html": True},
+        {"items_column": "basket", "fold_numbers": True},
+        {"mark": True, "dry_run": True},
+    ],
+)
+def test_settings_that_exclude_each_other_are_an_error(settings):
+    with pytest.raises(ConfigError, match="exclude each other"):
+        Config(**settings)
 
 
 def test_column_of_keep_is_what_follows_the_colon():

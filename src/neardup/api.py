@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Collection, Sequence
+import os
+import reprlib
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +18,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup import pipeline, schema
+from neardup import jobs, pipeline, schema
 from neardup.config import Config
 from neardup.engines.local import LocalEngine
 from neardup.errors import ConfigError, DataError
+from neardup.estimate import estimate
+from neardup.explain import find_verdict, read_document
 from neardup.io import memory
+from neardup.io.files import find_files, is_input
 from neardup.measures import jaccard as measure
 from neardup.planner import Plan, plan_for
 from neardup.report import Progress, Report, Watch, count_below, peak_memory_bytes
@@ -48,9 +57,37 @@ class Comparison:
     shared: int
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Explanation:
+    """Why a document was removed, or for whom it stands.
+
+    Attributes:
+        doc_id: the document, with the file and row it stands in where known.
+        kept_id: the kept document that stands for it, with its file and row; None for a kept document.
+        similarity: how similar the two are.
+        text: the text of the document; None for a kept one.
+        kept_text: the text of the kept document.
+        comparison: of the two texts.
+        members: (doc_id, similarity) of those that a kept document stands for.
+    """
+
+    doc_id: str
+    file: str | None
+    row: int | None
+    kept_id: str | None
+    kept_file: str | None
+    kept_row: int | None
+    similarity: float | None
+    text: str | None
+    kept_text: str | None
+    comparison: Comparison | None
+    members: Sequence[tuple[str, float]]
+
+
 def deduplicate(
     source: Any,
     *,
+    out: str | os.PathLike[str] | None = None,
     ids: Sequence[Any] | None = None,
     config: Config | None = None,
     progress: Progress | None = None,
@@ -61,7 +98,9 @@ def deduplicate(
     With cluster="components" it is only connected to it by a chain of similar ones; a warning counts those below.
 
     Args:
-        source: list of texts, dict of id to text, Arrow array or table, pandas or polars series or frame, or dataset.
+        source: list of texts, dict of id to text, Arrow array or table, pandas or polars series or frame, or dataset;
+            or files: a path, folder, glob or address, or a list of pathlib.Path.
+        out: the folder for the output of a run on files; without it the tables of the report are all there is.
         ids: one id per document; else the id column of a table, else positions.
         config: settings to start from.
         progress: called with the events of neardup.report.
@@ -74,6 +113,9 @@ def deduplicate(
     chosen = Config.of(config, **settings)
     if progress is not None and not callable(progress):
         raise ConfigError(f"`progress` must be a function that takes an event, got {progress!r}")
+    if (paths := _paths(source)) is not None:
+        return _from_files(jobs.deduplicate_files, paths, ids, out, chosen, progress)
+    _check_in_memory(chosen, out)
     watch = Watch(progress)
     plan_ = plan_for(chosen)
     with watch.stage("read"):
@@ -82,19 +124,39 @@ def deduplicate(
     if read.rejected.num_rows and not read.documents.num_rows:
         reason = read.rejected.column("reason")[0].as_py()
         watch.warn(f"all {read.rejected.num_rows:,} rows were rejected, the first because {reason}")
-    outcome = pipeline.run(read.documents, plan_, chosen, LocalEngine(chosen.threads), watch)
+    documents = memory.HeldDocuments(read.documents, read.original.num_rows)
+    outcome = pipeline.run(documents, plan_, chosen, LocalEngine(chosen.threads), watch)
     return _report(read, outcome, plan_, chosen, watch)
+
+
+def deduplicate_files(inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None) -> Report:
+    """Remove near-duplicates from files: what `neardup dedup` runs; "-" is standard input."""
+    return jobs.deduplicate_files(inputs, out, config, progress)
+
+
+def find_pairs_files(inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None) -> Report:
+    """Find every pair of similar documents in files, or list those that a finished run has stored."""
+    return jobs.find_pairs_files(inputs, out, config, progress)
+
+
+def plan_files(inputs: Sequence[str], config: Config, progress: Progress | None = None) -> Plan:
+    """Plan a run on files, with what it will take."""
+    with Watch(progress).stage("sample"):
+        chosen = plan_for(config)
+        taken = estimate(find_files(inputs, config), chosen, config, is_timed=True)
+    return dataclasses.replace(chosen, estimate=taken)
 
 
 def find_pairs(
     source: Any,
     *,
+    out: str | os.PathLike[str] | None = None,
     ids: Sequence[Any] | None = None,
     config: Config | None = None,
     progress: Progress | None = None,
     **settings: Any,
 ) -> Report:
-    """Find every pair of documents that are similar: `deduplicate` with pairs=True.
+    """Find every pair of documents that are similar: `deduplicate` with pairs=True; `out` is a file for the pairs.
 
     >>> find_pairs(["a b c d e f g", "a b c d e f g h", "x"], threshold=0.7).pairs.to_pylist()
     [{'doc_a': 0, 'doc_b': 1, 'similarity': 0.75}]
@@ -104,7 +166,10 @@ def find_pairs(
             f"`pairs` must be left out, got {settings['pairs']!r}: find_pairs lists every pair",
             hint="call neardup.deduplicate",
         )
-    return deduplicate(source, ids=ids, config=config, progress=progress, **(settings | {"pairs": True}))
+    settings |= {"pairs": True}
+    if (paths := _paths(source)) is not None:
+        return _from_files(jobs.find_pairs_files, paths, ids, out, Config.of(config, **settings), progress)
+    return deduplicate(source, out=out, ids=ids, config=config, progress=progress, **settings)
 
 
 def compare(a: str, b: str, *, config: Config | None = None, **settings: Any) -> Comparison:
@@ -139,6 +204,22 @@ def plan(*, config: Config | None = None, **settings: Any) -> Plan:
     11
     """
     return plan_for(Config.of(config, **settings))
+
+
+def explain(
+    out: str | os.PathLike[str], doc_id: str, *, file: str | None = None, row: int | None = None
+) -> Explanation:
+    """Say why a finished run removed a document, or for whom it kept it; file and row tell equal ids apart."""
+    run = Path(out)
+    verdict = find_verdict(run, doc_id, file=file, row=row)
+    text = kept_text = comparison = None
+    if verdict.file is not None and verdict.kept_file is not None:
+        text = read_document(run, verdict.file, verdict.row or 0, verdict.config)
+        kept_text = read_document(run, verdict.kept_file, verdict.kept_row or 0, verdict.config)
+        comparison = compare(text, kept_text, config=Config.of(verdict.config, html=False))
+    values = {field.name: getattr(verdict, field.name) for field in dataclasses.fields(verdict)}
+    del values["config"]
+    return Explanation(**values, text=text, kept_text=kept_text, comparison=comparison)
 
 
 def shingles(text: str, *, config: Config | None = None, **settings: Any) -> npt.NDArray[np.uint64]:
@@ -188,9 +269,64 @@ def jaccard(a: Collection[Any] | npt.NDArray[Any], b: Collection[Any] | npt.NDAr
     return len(first & second) / union if union else 0.0
 
 
+def _paths(source: Any) -> list[str] | None:
+    """Return the paths that a source names, None for documents in memory: a list of str is a list of texts."""
+    if isinstance(source, (str, os.PathLike)):
+        path = os.fspath(source)
+        if isinstance(source, str) and not is_input(path):
+            raise DataError(
+                f"no such file, folder or glob: {reprlib.repr(path)}",
+                hint="a single text goes in a list: [text]; neardup.compare(a, b) compares two texts",
+            )
+        return [path]
+    if isinstance(source, (list, tuple)) and source and all(isinstance(path, os.PathLike) for path in source):
+        return [os.fspath(path) for path in source]
+    return None
+
+
+def _from_files(
+    run: Callable[..., Report],
+    paths: list[str],
+    ids: Sequence[Any] | None,
+    out: str | os.PathLike[str] | None,
+    config: Config,
+    progress: Progress | None,
+) -> Report:
+    if ids is not None:
+        raise ConfigError("`ids` must be left out for files", hint="id_column= names the column with the ids")
+    if out is not None:
+        return run(paths, os.fspath(out), config, progress)
+    loader = _Loader()
+    report = run(paths, str(loader.folder / "out.parquet"), config, progress)
+    loader.load = report.load
+    return dataclasses.replace(report, out=None, load=loader)
+
+
+class _Loader:
+    """Loads the tables of a run from a temporary folder, which lives as long as the report does."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="neardup-"))
+        self.load: Callable[[str], pa.Table | None] = lambda _: None
+        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+
+    def __call__(self, name: str) -> pa.Table | None:
+        return self.load(name)
+
+
+def _check_in_memory(config: Config, out: object) -> None:
+    """Settings that only files have."""
+    files_only = ("against", "mark", "dry_run", "lines", "delimiter", "items_column")
+    named = ["out"] * (out is not None) + [name for name in files_only if getattr(config, name)]
+    if named:
+        raise ConfigError(
+            f"`{named[0]}` needs files as the source", hint="pass a path, a glob, or a list of pathlib.Path"
+        )
+
+
 def _texts(values: list[Any], config: Config) -> pa.Array:
     """Single texts as the one chunk of a string array; what the settings say of columns does not concern them."""
-    alone = Config.of(config, strict=False, text_column=None, id_column=None, keep="first")
+    alone = Config.of(config, strict=False, text_column=None, id_column=None, group_column=None, keep="first")
     return schema.one_array(_all_usable(memory.read(values, alone)).column("text"))
 
 
@@ -207,57 +343,77 @@ def _judge(plan_: Plan, watch: Watch) -> None:
 
 def _report(read: memory.Source, outcome: pipeline.Outcome, plan_: Plan, config: Config, watch: Watch) -> Report:
     with watch.stage("report"):
-        tables = _tables(read, outcome.selection)
-        pairs = None if outcome.row_pairs is None else _named_pairs(read, outcome.row_pairs)
-
-    if below := count_below(tables["removed"], config.threshold):
+        row_pairs = None if outcome.row_pairs is None else pa.Table.from_batches(outcome.row_pairs, schema.ROW_PAIRS)
+        tables = _tables(read, outcome.selection) | {"rejected": read.rejected}
+        if row_pairs is not None:
+            tables["pairs"] = _named_pairs(read, row_pairs)
+    kept_rows = _kept_rows(read, outcome.selection)
+    if below := count_below(outcome.selection, config.threshold):
         watch.warn(f"{below:,} removed documents are below the threshold: chains count with cluster='components'")
     return Report(
-        **tables,
-        rejected=read.rejected,
         config=config,
         plan=plan_,
         documents=read.original.num_rows,
+        num_kept=kept_rows.size,
+        num_removed=outcome.selection.num_rows,
+        num_rejected=read.rejected.num_rows,
         exact_duplicates=outcome.exact_duplicates,
         pairs_verified=outcome.pairs_verified,
+        num_pairs=None if row_pairs is None else row_pairs.num_rows,
         seconds=watch.seconds,
         bytes_read=pc.sum(pc.binary_length(read.documents.column("text"))).as_py() or 0,
         peak_memory_bytes=peak_memory_bytes(),
         stages=watch.seconds_by_stage,
         warnings=tuple(watch.warnings),
         columns=read.columns,
-        source=read.original,
-        stored_pairs=pairs,
+        load=functools.partial(_load, read.original, kept_rows, tables),
         signature_format=measure.signature_format(config),
-        select_again=functools.partial(_select_again, read, outcome, plan_, config),
+        select_again=functools.partial(
+            _select_again, read, dataclasses.replace(outcome, row_pairs=None), row_pairs, plan_, config
+        ),
     )
 
 
 def _select_again(
-    read: memory.Source, outcome: pipeline.Outcome, plan_: Plan, config: Config, threshold: float
+    read: memory.Source,
+    outcome: pipeline.Outcome,
+    stored: pa.Table,
+    plan_: Plan,
+    config: Config,
+    threshold: float,
 ) -> Report:
     """Report on the stored pairs of at least `threshold`; bands, rows and filter stay those of the run."""
-    stored = outcome.row_pairs or pa.table([[], [], []], schema=schema.ROW_PAIRS)
     again = Config.of(config, threshold=threshold, bands=plan_.bands, rows=plan_.rows)
     row_pairs = stored.filter(pc.greater_equal(stored.column("similarity"), threshold))
     selection = select_again(read.documents, row_pairs, again)
     judged, watch = dataclasses.replace(plan_, threshold=threshold), Watch()
     _judge(judged, watch)
-    return _report(read, dataclasses.replace(outcome, selection=selection, row_pairs=row_pairs), judged, again, watch)
+    chosen = dataclasses.replace(outcome, selection=selection, row_pairs=iter(row_pairs.to_batches()))
+    return _report(read, chosen, judged, again, watch)
 
 
-def _tables(read: memory.Source, selection: pa.Table) -> dict[str, Any]:
-    selection = selection.combine_chunks()  # chunks follow the batches, and would show in a file
-    kept = pc.equal(selection.column("row"), selection.column("kept_row"))
-    removed = selection.filter(pc.invert(kept))
-    ids, kept_ids = _ids(read, selection, "row"), _ids(read, selection, "kept_row")
+def _load(
+    original: pa.Table, kept_rows: npt.NDArray[np.int64], tables: dict[str, pa.Table], name: str
+) -> pa.Table | None:
+    return original.take(pa.array(kept_rows)) if name == "kept" else tables.get(name)
+
+
+def _kept_rows(read: memory.Source, selection: pa.Table) -> npt.NDArray[np.int64]:
+    rows = read.documents.column("row").to_numpy()
+    kept: npt.NDArray[np.int64] = rows[~np.isin(rows, selection.column("row").to_numpy(), assume_unique=True)]
+    return kept
+
+
+def _tables(read: memory.Source, selection: pa.Table) -> dict[str, pa.Table]:
+    rows = read.documents.column("row").to_numpy()
+    kept_rows = rows.copy()
+    kept_rows[np.searchsorted(rows, selection.column("row").to_numpy())] = selection.column("kept_row").to_numpy()
+    removed = [_ids(read, selection, "row"), _ids(read, selection, "kept_row"), selection.column("similarity")]
     return {
-        "kept_rows": schema.one_array(selection.filter(kept).column("row")),
-        "removed": pa.table(
-            [_ids(read, removed, "row"), _ids(read, removed, "kept_row"), removed.column("similarity")],
-            schema=schema.removed(read.ids.type),
+        "removed": pa.table(removed, schema=schema.removed(read.ids.type)).combine_chunks(),
+        "clusters": pa.table(
+            [read.ids.take(pa.array(rows)), read.ids.take(pa.array(kept_rows))], schema=schema.clusters(read.ids.type)
         ),
-        "clusters": pa.table([ids, kept_ids], schema=schema.clusters(read.ids.type)),
     }
 
 

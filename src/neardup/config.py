@@ -7,18 +7,24 @@ import difflib
 import hashlib
 import json
 import math
+import os
+import re
 from typing import Any, Final, Literal, Self
 
 from neardup.errors import ConfigError
 
 Unit = Literal["word", "char"]
 Method = Literal["auto", "lsh"]
+Measure = Literal["jaccard"]
+EngineName = Literal["local"]
 Sketch = Literal["fast", "minhash"]
 Cluster = Literal["leader", "components"]
 
 CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "unit": ("word", "char"),
     "method": ("auto", "lsh"),
+    "measure": ("jaccard",),
+    "engine": ("local",),
     "sketch": ("fast", "minhash"),
     "cluster": ("leader", "components"),
 }
@@ -28,7 +34,10 @@ NUM_PERM_CHOICES: Final = tuple(2**power for power in range(4, 11))
 MAX_SIZE: Final = 64
 MAX_SEED: Final = 2**64 - 1
 # Settings that say how the work is done; they never change the result, so they stay out of the fingerprint.
-_NOT_IN_FINGERPRINT: Final = frozenset({"threads", "strict"})
+_NOT_IN_FINGERPRINT: Final = frozenset({"threads", "strict", "memory", "engine", "overwrite"})
+_MEMORY_UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+# Below this the imports alone leave no room to work.
+MIN_MEMORY: Final = 400 * 10**6
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,6 +54,7 @@ class Config:
         rows: rows of a band; None derives it from `threshold` and `recall`.
         seed: salts the shingle hash; another seed draws other signatures.
         method: how pairs are found; "auto" chooses.
+        measure: what similarity means: "jaccard".
         sketch: "fast" (Fast Similarity Sketching) or "minhash" (k permutations).
         signature_filter: skip the exact comparison where the signatures already rule a pair out.
         keep: which document of a cluster stays: "first", "last", "longest", "max:COLUMN" or "min:COLUMN".
@@ -54,9 +64,19 @@ class Config:
         multiset: count repeated shingles instead of ignoring repetitions.
         fold_numbers: treat every number as the same token.
         html: take the texts as HTML and compare what a reader would see.
-        text_column: the column with the text; None takes the first of text, content, body.
+        text_column: the column with the text, or several, joined by a newline; None takes text, content or body.
         id_column: the column with the id; None takes the first of id, url, else the position.
+        items_column: the column with a list of items (or items between spaces) to compare instead of a text.
+        group_column: compare only documents that are equal in this column.
+        lines: every line of a plain text file is a document, not the whole file.
+        delimiter: what stands between the columns of a CSV file; None takes a comma, and a tab for .tsv.
+        against: files, or the folder of a finished run, whose documents are kept ahead of all and stay untouched.
+        mark: write every row, with columns that say whether it is kept, instead of the kept rows.
+        dry_run: write the removed documents and the report, and no kept rows.
+        overwrite: replace an output that is there.
         strict: raise at the first row that cannot be used, instead of listing it as rejected.
+        engine: where the work runs: "local".
+        memory: bytes (or text like "4GB") that a run from files may hold; None takes half of what is free.
         threads: threads that share the work; None takes one per available core. Never changes the result.
     """
 
@@ -69,6 +89,7 @@ class Config:
     rows: int | None = None
     seed: int = 1
     method: Method = "auto"
+    measure: Measure = "jaccard"
     sketch: Sketch = "fast"
     signature_filter: bool = True
     keep: str = "first"
@@ -78,9 +99,19 @@ class Config:
     multiset: bool = False
     fold_numbers: bool = False
     html: bool = False
-    text_column: str | None = None
+    text_column: str | tuple[str, ...] | None = None
     id_column: str | None = None
+    items_column: str | None = None
+    group_column: str | None = None
+    lines: bool = False
+    delimiter: str | None = None
+    against: tuple[str, ...] = ()
+    mark: bool = False
+    dry_run: bool = False
+    overwrite: bool = False
     strict: bool = False
+    engine: EngineName = "local"
+    memory: int | None = None
     threads: int | None = None
 
     def __post_init__(self) -> None:
@@ -106,11 +137,17 @@ class Config:
         _check_bands(self.bands, self.rows, self.num_perm)
         _check_int("seed", self.seed, 0, MAX_SEED)
         _check_keep(self.keep)
-        for name in ("signature_filter", "pairs", "collapse_empty", "multiset", "fold_numbers", "html", "strict"):
-            _check_type(name, getattr(self, name), bool, "True or False")
-        for name in ("text_column", "id_column"):
+        for field in dataclasses.fields(self):
+            if isinstance(field.default, bool):
+                _check_type(field.name, getattr(self, field.name), bool, "True or False")
+        object.__setattr__(self, "text_column", _text_columns(self.text_column))
+        for name in ("id_column", "items_column", "group_column"):
             if getattr(self, name) is not None:
                 _check_type(name, getattr(self, name), str, "the name of a column, or None")
+        object.__setattr__(self, "against", _paths(self.against))
+        object.__setattr__(self, "memory", _memory_bytes(self.memory))
+        _check_delimiter(self.delimiter)
+        _check_together(self)
         if self.threads is not None:
             _check_int("threads", self.threads, 1, 1024)
 
@@ -139,18 +176,75 @@ class Config:
 
     def as_dict(self) -> dict[str, Any]:
         """Return every setting by name."""
-        return dataclasses.asdict(self)
+        values = dataclasses.asdict(self)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     def fingerprint(self) -> str:
         """Return a digest of the settings that can change a result."""
+        return hashlib.sha256(json.dumps(self.result_settings(), sort_keys=True).encode()).hexdigest()[:16]
+
+    def result_settings(self) -> dict[str, Any]:
+        """Return the settings that can change a result."""
         values = {name: value for name, value in self.as_dict().items() if name not in _NOT_IN_FINGERPRINT}
-        values |= {"threshold": float(self.threshold), "recall": float(self.recall)}
-        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
+        return values | {"threshold": float(self.threshold), "recall": float(self.recall)}
 
     @property
     def keep_column(self) -> str | None:
         """The column named by keep="max:COLUMN" or keep="min:COLUMN"."""
         return self.keep.partition(":")[2] or None
+
+
+def _text_columns(value: Any) -> str | tuple[str, ...] | None:
+    """One name, or a tuple of several."""
+    if value is None or isinstance(value, str):
+        return value
+    names = tuple(value) if isinstance(value, (list, tuple)) else ()
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ConfigError(f"`text_column` must be the name of a column, a list of names, or None, got {value!r}")
+    return names if len(names) > 1 else names[0]
+
+
+def _paths(value: Any) -> tuple[str, ...]:
+    paths = (value,) if isinstance(value, (str, os.PathLike)) else value
+    if not isinstance(paths, (list, tuple)) or not all(isinstance(path, (str, os.PathLike)) for path in paths):
+        raise ConfigError(f"`against` must be a path or a list of paths, got {value!r}")
+    return tuple(map(os.fspath, paths))
+
+
+def _memory_bytes(value: Any) -> int | None:
+    if value is None:
+        return None
+    number = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?B?)", str(value).strip().upper())
+    if number is None or isinstance(value, bool):
+        raise ConfigError(f"`memory` must be a number of bytes, or text like '4GB', got {value!r}")
+    unit = number[2] if number[2].endswith("B") or not number[2] else number[2] + "B"
+    size = int(float(number[1]) * _MEMORY_UNITS[unit])
+    if size < MIN_MEMORY:
+        raise ConfigError(
+            f"`memory` must be at least {MIN_MEMORY // 10**6} MB, got {value!r}",
+            hint="the libraries alone take about 250 MB",
+        )
+    return size
+
+
+def _check_delimiter(value: Any) -> None:
+    if value is not None and (not isinstance(value, str) or len(value) != 1 or value in '\r\n"' or ord(value) > 127):
+        raise ConfigError(
+            f"`delimiter` must be one ASCII character that is no quote and no line end, got {value!r}",
+            hint="use ';' or '|', or a real tab character",
+        )
+
+
+def _check_together(config: Config) -> None:
+    if config.items_column is not None:
+        for name in ("text_column", "html", "fold_numbers"):
+            if getattr(config, name):
+                raise ConfigError(
+                    f"`items_column` and `{name}` exclude each other: items are compared as they are",
+                    hint=f"leave `{name}` out",
+                )
+    if config.mark and config.dry_run:
+        raise ConfigError("`mark` and `dry_run` exclude each other: a dry run writes no rows", hint="leave one out")
 
 
 def _as_float(value: Any) -> float:

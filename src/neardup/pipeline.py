@@ -8,78 +8,122 @@ Every table is keyed by `row`; only documents that share a bucket reach `verify`
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.config import Config
-from neardup.engines.base import Engine
+from neardup.engines.base import Documents, Engine, Table, View
 from neardup.planner import Plan
 from neardup.report import Watch
 from neardup.stages.collapse import collapse
-from neardup.stages.link import link, take_band
+from neardup.stages.link import link
 from neardup.stages.select import count_copies, count_pairs, list_pairs, select
 from neardup.stages.sketch import sketch
 from neardup.stages.verify import verify
+from neardup.stages.verify_blocks import verify_blocks
 
-# A listing this long is worth a word before memory runs out; a pair takes 24 bytes, and four times that to be sorted.
+# A listing this long is worth a word before it is made; a pair takes 24 bytes, and four times that to be sorted.
 MANY_PAIRS: Final = 10_000_000
 BYTES_A_PAIR: Final = 96
+_CLASS_VIEW: Final = View(
+    ("row", "priority", "digest_low", "digest_high"), ("digest_low", "digest_high"), ("priority", "row")
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """What the stages say, by row."""
+    """What the stages say, by row: who is removed for whom, and every found pair in order, if asked for."""
 
     selection: pa.Table
-    row_pairs: pa.Table | None
+    row_pairs: Iterator[pa.RecordBatch] | None
     exact_duplicates: int
     pairs_verified: int
 
 
-def run(documents: pa.Table, plan: Plan, config: Config, engine: Engine, watch: Watch) -> Outcome:
+def run(documents: Documents, plan: Plan, config: Config, engine: Engine, watch: Watch) -> Outcome:
     """Find the near-duplicates among `documents` and select which stay."""
-    with watch.stage("sketch", documents.num_rows) as advance:
-        sketches = engine.map_batches(
-            engine.cut(documents), partial(sketch, plan=plan, config=config), schema.sketches(plan.bands), advance
-        )
+    with watch.stage("sketch", documents.total, documents.unit) as advance:
+        step = partial(sketch, plan=plan, config=config)
+        sketches = engine.map_documents(documents, step, schema.sketches(plan.bands), advance)
+        documents.settle(engine.sort)
+    num_rows, num_ahead = int(documents.first_rows[-1]), documents.num_ahead
     with watch.stage("collapse"):
-        classes = collapse(sketches, config)
-        is_representative = pc.equal(classes.column("row"), classes.column("representative"))
-        has_shingles = pc.greater(sketches.column("num_shingles"), 0)
+        has_shingles = _rows_with_shingles(sketches, num_rows)
+        classes = engine.once("classes", lambda: _collapse(sketches, has_shingles, config, engine))
         if config.pairs:
             _warn_of_many(count_copies(classes), watch)
-        candidates = sketches.select(["row", "keys"]).filter(pc.and_(is_representative, has_shingles))
-    with watch.stage("link", plan.bands * candidates.num_rows) as advance:
-        band_batches = (take_band(candidates, number) for number in range(plan.bands))
-        links = engine.map_batches(band_batches, link, schema.LINKS, advance)
-    with watch.stage("components"):
-        components = engine.connected_components(links)
+    with watch.stage("link", plan.bands, "bands") as advance:
+        is_candidate = has_shingles
+        is_candidate[classes.column("row").to_numpy()] = False
+        bands = [View(("row", key), (key,), ("row",)) for key in map(schema.key_column, range(plan.bands))]
+        components = engine.once(
+            "components",
+            lambda: engine.connected_components(
+                engine.map_groups(sketches, bands, link, is_candidate, advance), num_rows
+            ),
+        )
     with watch.stage("verify", components.num_rows) as advance:
-        verified = engine.map_batches(
-            engine.cut_groups(documents, components),
+        verified = engine.map_components(
+            documents,
+            _members(components, sketches, plan, engine),
             partial(verify, plan=plan, config=config),
+            partial(verify_blocks, plan=plan, config=config),
             schema.VERIFIED,
             advance,
         )
     with watch.stage("select"):
-        selection = select(classes, verified)
-        row_pairs = _list(classes, verified, watch) if config.pairs else None
+        selection = select(classes, verified, num_ahead)
+        row_pairs = _list(classes, verified, num_ahead, engine, watch) if config.pairs else None
     return Outcome(
         selection=selection,
         row_pairs=row_pairs,
-        exact_duplicates=pc.sum(pc.invert(is_representative)).as_py() or 0,
+        exact_duplicates=int(np.count_nonzero(classes.column("row").to_numpy() >= num_ahead)),
         pairs_verified=pc.sum(verified.column("compared")).as_py() or 0,
     )
 
 
-def _list(classes: pa.Table, verified: pa.Table, watch: Watch) -> pa.Table:
+def _rows_with_shingles(sketches: Table, num_rows: int) -> npt.NDArray[np.bool_]:
+    has_shingles = np.zeros(num_rows, np.bool_)
+    for batch in sketches.batches(["row", "num_shingles"]):
+        has_shingles[batch.column("row").to_numpy()] = batch.column("num_shingles").to_numpy() > 0
+    return has_shingles
+
+
+def _collapse(sketches: Table, has_shingles: npt.NDArray[np.bool_], config: Config, engine: Engine) -> pa.Table:
+    """The copies, by row. Documents without shingles stand for themselves, unless they are asked to be one class."""
+    where = np.ones_like(has_shingles) if config.collapse_empty else has_shingles
+    copies = engine.map_groups(sketches, [_CLASS_VIEW], collapse, where, lambda _: None)
+    rows = engine.sort(copies, schema.CLASSES, [("row", "ascending")])
+    return pa.Table.from_batches(rows, schema=schema.CLASSES)
+
+
+def _members(components: pa.Table, sketches: Table, plan: Plan, engine: Engine) -> pa.Table:
+    """The members of components with what it takes to read and verify each."""
+    rows = components.column("row").to_numpy()
+    found = engine.find_rows(sketches, rows, ["row", "priority", "text_bytes", "num_shingles"])
+    text_bytes, num_shingles = (found.column(name).to_numpy() for name in ("text_bytes", "num_shingles"))
+    # Text twice, its shingles while they are sorted, signature and keys, and the lists of buckets.
+    verify_bytes = 2 * text_bytes + 24 * num_shingles + 4 * plan.num_perm + 56 * plan.bands + 128
+    return pa.table(
+        [rows, components.column("component"), found.column("priority"), text_bytes, verify_bytes],
+        schema=schema.MEMBERS,
+    )
+
+
+def _list(
+    classes: pa.Table, verified: pa.Table, num_ahead: int, engine: Engine, watch: Watch
+) -> Iterator[pa.RecordBatch]:
     if count_copies(classes) < MANY_PAIRS:  # else it was said before the work began
         _warn_of_many(count_pairs(classes, verified), watch)
-    return list_pairs(classes, verified)
+    by = [("row_a", "ascending"), ("row_b", "ascending")]
+    return engine.sort(list_pairs(classes, verified, num_ahead), schema.ROW_PAIRS, by)
 
 
 def _warn_of_many(num_pairs: int, watch: Watch) -> None:

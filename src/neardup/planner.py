@@ -56,7 +56,7 @@ def _integral(function: Callable[[float], float], low: float, high: float) -> fl
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """Bands, rows and method of a run, and what they promise."""
+    """Bands, rows and method of a run, and what they promise; `estimate` is what it takes, where the input is known."""
 
     threshold: float
     recall: float
@@ -65,6 +65,7 @@ class Plan:
     rows: int
     method: str
     min_agreement: int
+    estimate: Any = None
 
     def chance(self, similarity: float) -> float:
         """Return the chance that two documents of this similarity share a bucket: the pure S-curve."""
@@ -110,7 +111,10 @@ class Plan:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as report.json shows it."""
-        return dataclasses.asdict(self) | {
+        values = dataclasses.asdict(self)
+        if self.estimate is None:
+            del values["estimate"]
+        return values | {
             "recall_at_threshold": self.recall_at_threshold,
             "curve_threshold": self.curve_threshold,
             "false_positive_area": self.false_positive_area,

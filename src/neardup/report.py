@@ -6,11 +6,13 @@ import contextlib
 import dataclasses
 import functools
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,10 +28,11 @@ except ImportError:  # pragma: no cover - Windows has no such module
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StageStarted:
-    """A stage began; `total` is the number of steps it will take, if known."""
+    """A stage began; `total` is the number of steps it will take, if known, and `unit` what a step is."""
 
     stage: str
     total: int | None
+    unit: str = "documents"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -74,16 +77,17 @@ class Watch:
         self._began = time.perf_counter()
 
     @contextlib.contextmanager
-    def stage(self, name: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-        """Time a stage; the yielded function takes the number of steps done since it was last called."""
-        done = 0
+    def stage(self, name: str, total: int | None = None, unit: str = "documents") -> Iterator[Callable[[int], None]]:
+        """Time a stage; the yielded function takes the number of steps done since it was last called, on any thread."""
+        done, lock = 0, threading.Lock()
 
         def advance(steps: int) -> None:
             nonlocal done
-            done += steps
-            self._emit(StageAdvanced(name, done, total))
+            with lock:
+                done += steps
+                self._emit(StageAdvanced(name, done, total))
 
-        self._emit(StageStarted(name, total))
+        self._emit(StageStarted(name, total, unit))
         began = time.perf_counter()
         yield advance
         seconds = time.perf_counter() - began
@@ -119,40 +123,53 @@ def _check_count(n: Any) -> None:
         raise ConfigError(f"`n` must be a whole number from 0, got {n!r}")
 
 
+def summarise_clusters(
+    clusters: npt.NDArray[np.int64], similarities: npt.NDArray[np.float64], n: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the `n` largest of the clusters numbered by `clusters`: number, size, and place of the weakest member."""
+    order = np.lexsort((similarities, clusters))
+    numbers, firsts, counts = np.unique(clusters[order], return_index=True, return_counts=True)
+    largest = np.argsort(-counts, kind="stable")[:n]
+    return numbers[largest], counts[largest] + 1, order[firsts[largest]]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class Report:
     """The answer of a run; every table is in input order.
 
     Attributes:
-        removed: doc_id, kept_id, similarity.
-        clusters: doc_id, cluster_id; a cluster is named by its kept document.
-        rejected: file, row, reason of what could not be read.
         config: the settings of the run.
         plan: what was chosen, and what it promises.
         documents: documents in the input; kept + removed + rejected.
+        num_kept: documents that stay.
+        num_removed: documents that are near-duplicates of a kept one.
+        num_rejected: documents that could not be used.
         exact_duplicates: documents whose shingle set another document has too.
         pairs_verified: comparisons that were made to make the answer true.
+        num_pairs: found pairs, None if they were not stored.
         seconds: the whole run.
         bytes_read: bytes of text.
         peak_memory_bytes: the most memory the process ever held.
         stages: seconds by stage.
         warnings: what the run wants to be known.
-        columns: which columns of a table were taken for text and id.
+        columns: which columns were taken for text and id.
         signature_format: the name of what was compared; equal names mean comparable signatures.
-        source: the rows as they came in.
-        kept_rows: the positions of the kept documents in `source`.
-        stored_pairs: what `pairs` returns, None if not stored.
+        out: where the output is, if it went to files.
+        inputs: the files that were read: file, path, rows, documents, kept.
+        largest: what `largest_clusters` returns, where it was counted before the tables were written.
+        load: returns a table by name, None for one that was not stored.
         select_again: what `at_threshold` calls.
     """
 
-    removed: pa.Table
-    clusters: pa.Table
-    rejected: pa.Table
     config: Config
     plan: Plan
     documents: int
+    num_kept: int
+    num_removed: int
+    num_rejected: int
     exact_duplicates: int
     pairs_verified: int
+    num_pairs: int | None
     seconds: float
     bytes_read: int
     peak_memory_bytes: int | None
@@ -160,30 +177,51 @@ class Report:
     warnings: tuple[str, ...]
     columns: dict[str, str]
     signature_format: str
-    source: pa.Table
-    kept_rows: pa.Array
-    stored_pairs: pa.Table | None
-    select_again: Callable[[float], Report] = dataclasses.field(compare=False)
+    load: Callable[[str], pa.Table | None] = dataclasses.field(compare=False)
+    select_again: Callable[[float], Report] | None = dataclasses.field(default=None, compare=False)
+    out: str | None = None
+    inputs: tuple[dict[str, Any], ...] = ()
+    largest: tuple[dict[str, Any], ...] | None = None
 
     @functools.cached_property
     def kept(self) -> pa.Table:
         """The kept documents, as they came in; copied out of the source when first asked for."""
-        return self.source.take(self.kept_rows)
+        return self._table("kept", "this run wrote no kept rows", "run it without dry_run")
 
-    @property
+    @functools.cached_property
+    def removed(self) -> pa.Table:
+        """The removed documents: doc_id, kept_id, similarity; from files also file, row, kept_file, kept_row."""
+        return self._table("removed", "this run did not store what it removed", "call neardup.deduplicate")
+
+    @functools.cached_property
+    def clusters(self) -> pa.Table:
+        """Every document with its cluster: doc_id, cluster_id; a cluster is named by its kept document."""
+        return self._table("clusters", "this run did not store its clusters", "call neardup.deduplicate")
+
+    @functools.cached_property
+    def rejected(self) -> pa.Table:
+        """What could not be read: file, row, reason."""
+        return self._table("rejected", "this run did not store what it rejected", "run it again")
+
+    @functools.cached_property
     def pairs(self) -> pa.Table:
-        """Every found pair: doc_a, doc_b, similarity."""
-        if self.stored_pairs is None:
-            raise NotStoredError(
-                "this run did not store its pairs: removed documents were not compared with each other",
-                hint="pass pairs=True, or call neardup.find_pairs",
-            )
-        return self.stored_pairs
+        """Every found pair: doc_a, doc_b, similarity; from files also file_a, row_a, file_b, row_b."""
+        return self._table(
+            "pairs",
+            "this run did not store its pairs: removed documents were not compared with each other",
+            "pass pairs=True, or call neardup.find_pairs",
+        )
+
+    def _table(self, name: str, missing: str, hint: str) -> pa.Table:
+        table = self.load(name)
+        if table is None:
+            raise NotStoredError(missing, hint=hint)
+        return table
 
     @property
     def duplicate_ratio(self) -> float:
         """The share of the documents that was removed."""
-        return self.removed.num_rows / self.documents if self.documents else 0.0
+        return self.num_removed / self.documents if self.documents else 0.0
 
     def at_threshold(self, threshold: float) -> Report:
         """Select again among the stored pairs at a higher threshold, without a new run."""
@@ -194,6 +232,10 @@ class Report:
                 hint=f"run again with threshold={threshold:g}",
             )
         _ = self.pairs
+        if self.select_again is None:
+            raise NotStoredError(
+                "the output of a run on files is not selected again", hint=f"run again with threshold={threshold:g}"
+            )
         return self.select_again(threshold)
 
     def borderline(self, n: int = 10) -> pa.Table:
@@ -212,18 +254,14 @@ class Report:
         """
         _check_count(n)
         by_kept = self.removed.column("kept_id").combine_chunks().dictionary_encode()
-        clusters = by_kept.indices.to_numpy()
         similarity = self.removed.column("similarity").to_numpy()
-        order = np.lexsort((similarity, clusters))
-        weakest = order[np.unique(clusters[order], return_index=True)[1]]
-        sizes = np.bincount(clusters, minlength=weakest.size) + 1
-        largest = np.argsort(-sizes, kind="stable")[:n]
+        numbers, sizes, weakest = summarise_clusters(by_kept.indices.to_numpy(), similarity, n)
         return pa.table(
             {
-                "cluster_id": by_kept.dictionary.take(pa.array(largest)),
-                "documents": sizes[largest],
-                "weakest_id": self.removed.column("doc_id").take(pa.array(weakest[largest])),
-                "similarity": similarity[weakest[largest]],
+                "cluster_id": by_kept.dictionary.take(pa.array(numbers)),
+                "documents": sizes,
+                "weakest_id": self.removed.column("doc_id").take(pa.array(weakest)),
+                "similarity": similarity[weakest],
             }
         )
 
@@ -233,11 +271,12 @@ class Report:
             "config": self.config.as_dict(),
             "plan": self.plan.as_dict(),
             "documents": self.documents,
-            "kept": len(self.kept_rows),
-            "removed": self.removed.num_rows,
-            "rejected": self.rejected.num_rows,
+            "kept": self.num_kept,
+            "removed": self.num_removed,
+            "rejected": self.num_rejected,
             "exact_duplicates": self.exact_duplicates,
             "pairs_verified": self.pairs_verified,
+            "pairs": self.num_pairs,
             "seconds": self.seconds,
             "bytes_read": self.bytes_read,
             "peak_memory_bytes": self.peak_memory_bytes,
@@ -245,15 +284,16 @@ class Report:
             "columns": self.columns,
             "signature_format": self.signature_format,
             "warnings": list(self.warnings),
-            "largest_clusters": self.largest_clusters().to_pylist(),
+            "largest_clusters": list(self.largest_clusters().to_pylist() if self.largest is None else self.largest),
+            "inputs": list(self.inputs),
         }
 
     def __repr__(self) -> str:
         return f"<Report: {self}>"
 
     def __str__(self) -> str:
-        rejected = f", {self.rejected.num_rows:,} rejected" if self.rejected.num_rows else ""
+        rejected = f", {self.num_rejected:,} rejected" if self.num_rejected else ""
         return (
-            f"{self.documents:,} documents: {len(self.kept_rows):,} kept, {self.removed.num_rows:,} removed "
+            f"{self.documents:,} documents: {self.num_kept:,} kept, {self.num_removed:,} removed "
             f"({self.exact_duplicates:,} exact){rejected}; {self.plan.judgement()}; {self.seconds:.2f} s"
         )

@@ -6,19 +6,24 @@ DOCUMENTS, sketches, CLASSES and SELECTION are sorted by it.
 
 from __future__ import annotations
 
+from typing import Final
+
 import pyarrow as pa
 
 _ROW = pa.field("row", pa.int64(), nullable=False)
 _SIMILARITY = pa.field("similarity", pa.float64(), nullable=False)
 
-# priority: the document's place in keep order; the best is 0, no two are equal.
-DOCUMENTS = pa.schema([_ROW, ("text", pa.large_string()), ("priority", pa.int64())])
-# representative: the document that stands for all with the same shingle set.
+# The priority of a document that is kept ahead of all others and not compared with its like.
+AHEAD: Final = -(2**63)
+# priority: keep order, the smallest first, ties by row; group: a hash, only equal ones are compared.
+DOCUMENTS = pa.schema([_ROW, ("text", pa.large_string()), ("priority", pa.int64()), ("group", pa.int64())])
+# One row a copy; representative: the document that stands for all with the same shingle set.
 CLASSES = pa.schema([_ROW, ("representative", pa.int64())])
-BAND = pa.schema([_ROW, ("key", pa.int64())])
 # smallest: the smallest row of a bucket that `row` is in.
 LINKS = pa.schema([_ROW, ("smallest", pa.int64())])
 COMPONENTS = pa.schema([_ROW, ("component", pa.int64())])
+# verify_bytes: about how much memory it takes to verify the document.
+MEMBERS = pa.schema([*COMPONENTS, ("priority", pa.int64()), ("text_bytes", pa.int64()), ("verify_bytes", pa.int64())])
 # One row a document: the kept document it matches (null if it is kept itself), and, where pairs are listed, its
 # partners among the documents before it in keep order.
 VERIFIED = pa.schema(
@@ -31,7 +36,7 @@ VERIFIED = pa.schema(
         ("partner_similarities", pa.large_list(pa.float64())),
     ]
 )
-# kept_row == row for a kept document.
+# One row a removed document.
 SELECTION = pa.schema([_ROW, ("kept_row", pa.int64()), _SIMILARITY])
 ROW_PAIRS = pa.schema([("row_a", pa.int64()), ("row_b", pa.int64()), _SIMILARITY])
 REJECTED = pa.schema([("file", pa.string()), _ROW, ("reason", pa.string())])
@@ -43,12 +48,18 @@ def sketches(num_bands: int) -> pa.Schema:
         [
             _ROW,
             ("priority", pa.int64()),
+            ("text_bytes", pa.int64()),
             ("num_shingles", pa.int64()),
             ("digest_low", pa.int64()),
             ("digest_high", pa.int64()),
-            ("keys", pa.list_(pa.field("item", pa.int64(), nullable=False), num_bands)),
+            *((key_column(band), pa.int64()) for band in range(num_bands)),
         ]
     )
+
+
+def key_column(band: int) -> str:
+    """Name the column with the keys of a band."""
+    return f"key_{band}"
 
 
 def pairs(id_type: pa.DataType) -> pa.Schema:
@@ -64,6 +75,27 @@ def removed(id_type: pa.DataType) -> pa.Schema:
 def clusters(id_type: pa.DataType) -> pa.Schema:
     """Return the schema of clusters; a cluster is named by its kept document."""
     return pa.schema([("doc_id", id_type), ("cluster_id", id_type)])
+
+
+# From files, where ids may repeat, file and row tell documents apart.
+REMOVED_FROM_FILES = pa.schema(
+    [
+        *removed(pa.string()),
+        ("file", pa.string()),
+        ("row", pa.int64()),
+        ("kept_file", pa.string()),
+        ("kept_row", pa.int64()),
+    ]
+)
+PAIRS_FROM_FILES = pa.schema(
+    [
+        *pairs(pa.string()),
+        ("file_a", pa.string()),
+        ("row_a", pa.int64()),
+        ("file_b", pa.string()),
+        ("row_b", pa.int64()),
+    ]
+)
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:

@@ -1,21 +1,9 @@
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-import neardup
 
-
-def run(*arguments, **environment):
-    command = [sys.executable, "-c", "from neardup.cli.main import main; main()", *arguments]
-    environment = os.environ | environment
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-
-
-def test_demo_names_who_stays_and_who_goes():
+def test_demo_names_who_stays_and_who_goes(run):
     finished = run("demo")
     assert finished.returncode == 0
     assert "news/harbour-bridge\n" in finished.stdout.replace(" ", "")
@@ -24,14 +12,14 @@ def test_demo_names_who_stays_and_who_goes():
     assert "16 bands x 6 rows finds 99.22 % of pairs at 0.8" in finished.stdout
 
 
-def test_demo_says_which_removals_are_below_the_threshold_when_chains_count():
+def test_demo_says_which_removals_are_below_the_threshold_when_chains_count(run):
     finished = run("demo", "--cluster", "components")
     assert finished.returncode == 0
     assert "1 removed below the threshold" in finished.stdout
 
 
-def test_json_is_one_object_on_stdout_and_nothing_on_stderr():
-    finished = run("demo", "--json")
+def test_json_is_one_object_on_stdout_and_with_quiet_nothing_on_stderr(run):
+    finished = run("demo", "--json", "--quiet")
     answer = json.loads(finished.stdout)
     assert finished.stderr == ""
     assert answer["report"]["documents"] == 32
@@ -39,7 +27,7 @@ def test_json_is_one_object_on_stdout_and_nothing_on_stderr():
     assert {"doc_id", "kept_id", "similarity"} == set(answer["removed"][0])
 
 
-def test_higher_threshold_removes_exact_copies_only():
+def test_higher_threshold_removes_exact_copies_only(run):
     answer = json.loads(run("demo", "--json", "--threshold", "1").stdout)
     assert [row["doc_id"] for row in answer["removed"]] == [
         "news/reading-room-capitals",
@@ -57,7 +45,7 @@ def test_higher_threshold_removes_exact_copies_only():
         (["demonstrate"], "No such command"),
     ],
 )
-def test_wrong_usage_exits_2_with_a_message_and_no_traceback(arguments, words):
+def test_wrong_usage_exits_2_with_a_message_and_no_traceback(run, arguments, words):
     finished = run(*arguments)
     assert finished.returncode == 2
     assert words in finished.stderr
@@ -65,40 +53,28 @@ def test_wrong_usage_exits_2_with_a_message_and_no_traceback(arguments, words):
     assert finished.stdout == ""
 
 
-def test_help_teaches_with_examples_one_a_line():
+def test_help_teaches_with_examples_one_a_line(run):
     lines = run("demo", "--help").stdout.splitlines()
     assert "    neardup demo" in lines
     assert not any("\\b" in line for line in lines)
 
 
-def test_terminal_without_unicode_gets_plain_characters():
+def test_terminal_without_unicode_gets_plain_characters(run):
     finished = run("demo", PYTHONIOENCODING="ascii")
     assert finished.returncode == 0
     assert "`- ja/lighthouse-morning" in finished.stdout
     assert finished.stdout.isascii()
 
 
-def test_narrow_terminal_gets_no_bars():
+def test_narrow_terminal_gets_no_bars(run):
     assert "█" not in run("demo", COLUMNS="50").stdout
 
 
-def test_nothing_is_said_on_stderr_where_nothing_is_wrong_and_kernels_are_cached():
+def test_nothing_is_said_on_stderr_where_nothing_is_wrong_and_kernels_are_cached(run):
     run("demo")
     assert run("demo").stderr == ""
 
 
-def test_full_disk_is_a_message_and_exit_1():
-    command = [sys.executable, "-c", "from neardup.cli.main import main; main()", "demo"]
-    with Path("/dev/full").open("w") as full:
-        finished = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert finished.returncode == 1
-    assert "No space left on device" in finished.stderr
-    assert "Traceback" not in finished.stderr
-
-
-def test_version_is_that_of_the_library():
-    assert run("--version").stdout.strip() == f"neardup, version {neardup.__version__}"
-
-
-def test_help_lists_every_command():
-    assert "demo" in run("--help").stdout
+def test_quiet_prints_nothing(run):
+    finished = run("demo", "--quiet")
+    assert (finished.returncode, finished.stdout, finished.stderr) == (0, "", "")

@@ -11,8 +11,10 @@ import pyarrow as pa
 import pytest
 
 from neardup import schema
-from neardup.engines import local
+from neardup.engines.components import cut_components
 from neardup.engines.local import LocalEngine
+from neardup.io import memory, records
+from neardup.io.memory import HeldDocuments
 
 ONE_COLUMN = pa.schema([("row", pa.int64())])
 
@@ -24,7 +26,7 @@ def batches_of(*columns):
 def documents_of(texts, priority=None, chunk_rows=None):
     """A table of documents; its rows have gaps, as after rejected rows."""
     rows = [3 * number + 1 for number in range(len(texts))]
-    columns = [rows, texts, priority or list(range(len(texts)))]
+    columns = [rows, texts, priority or list(range(len(texts))), [0] * len(texts)]
     table = pa.table(
         [pa.array(column, field.type) for column, field in zip(columns, schema.DOCUMENTS, strict=True)],
         schema=schema.DOCUMENTS,
@@ -125,12 +127,16 @@ def test_threads_are_those_asked_for_or_one_a_core(monkeypatch):
     assert LocalEngine().threads >= 1
 
 
+def cut(documents):
+    return list(HeldDocuments(documents, 10**6).read(0, ignore))
+
+
 @pytest.mark.parametrize("batch_bytes", [0, 1, 7, 150, 4 << 20])
 @pytest.mark.parametrize("chunk_rows", [1, 3, None])
-def test_cut_gives_every_row_once_in_order(batch_bytes, chunk_rows, monkeypatch):
-    monkeypatch.setattr(local, "BATCH_BYTES", batch_bytes)
+def test_held_documents_give_every_row_once_in_order(batch_bytes, chunk_rows, monkeypatch):
+    monkeypatch.setattr(records, "BATCH_BYTES", batch_bytes)
     documents = documents_of(random_texts(1, 200), chunk_rows=chunk_rows)
-    batches = list(LocalEngine().cut(documents))
+    batches = cut(documents)
     assert pa.Table.from_batches(batches, schema.DOCUMENTS).equals(documents)
     assert all(batch.num_rows for batch in batches)
     assert all(num_bytes(batch) <= batch_bytes or batch.num_rows == 1 for batch in batches)
@@ -140,41 +146,41 @@ def num_bytes(batch):
     return sum(len(text.encode()) for text in batch.column("text").to_pylist())
 
 
-def test_cut_keeps_batches_of_short_texts_to_a_number_of_rows(monkeypatch):
-    monkeypatch.setattr(local, "BATCH_ROWS", 10)
-    assert [batch.num_rows for batch in LocalEngine().cut(documents_of([""] * 25))] == [10, 10, 5]
+def test_batches_of_short_texts_keep_to_a_number_of_rows(monkeypatch):
+    monkeypatch.setattr(memory, "BATCH_ROWS", 10)
+    assert [batch.num_rows for batch in cut(documents_of([""] * 25))] == [10, 10, 5]
 
 
 def test_cut_of_no_documents_is_nothing():
-    assert list(LocalEngine().cut(documents_of([]))) == []
+    assert cut(documents_of([])) == []
     nothing = pa.table([[], []], schema=schema.COMPONENTS)
-    assert list(LocalEngine().cut_groups(documents_of([]), nothing)) == []
-    assert list(LocalEngine().cut_groups(documents_of(["a", "b"]), nothing)) == []
+    assert list(cut_components(documents_of([]), nothing)) == []
+    assert list(cut_components(documents_of(["a", "b"]), nothing)) == []
 
 
 @pytest.mark.parametrize("batch_bytes", [0, 1, 150, 1000, 4 << 20])
 @pytest.mark.parametrize("chunk_rows", [1, 7, None])
-def test_cut_groups_gives_whole_components_best_priority_first(batch_bytes, chunk_rows, monkeypatch):
-    monkeypatch.setattr(local, "BATCH_BYTES", batch_bytes)
+def test_components_are_cut_whole_with_the_best_priority_first(batch_bytes, chunk_rows, monkeypatch):
+    monkeypatch.setattr(records, "BATCH_BYTES", batch_bytes)
     rng = random.Random(2)
     texts = random_texts(2, 120)
-    documents = documents_of(texts, priority=rng.sample(range(120), k=120), chunk_rows=chunk_rows)
+    documents = documents_of(texts, priority=[rng.randrange(40) for _ in range(120)], chunk_rows=chunk_rows)
     by_row = {row["row"]: row for row in documents.to_pylist()}
     members = rng.sample(list(by_row), k=90)
     components = {row: rng.choice(members[:15]) for row in members}
     groups = pa.table([list(components), list(components.values())], schema=schema.COMPONENTS)
-    batches = list(LocalEngine().cut_groups(documents, groups))
+    batches = list(cut_components(documents, groups))
     taken = [row for batch in batches for row in batch.to_pylist()]
     assert Counter(row["row"] for row in taken) == Counter(members)
     assert all(row == by_row[row["row"]] | {"component": components[row["row"]]} for row in taken)
     homes = defaultdict(set)
     for number, batch in enumerate(batches):
         labels = batch.column("component").to_pylist()
-        # The documents of a component stand together, best first.
+        # The documents of a component stand together, best first, ties by row.
         assert len([1 for at, label in enumerate(labels) if at == 0 or label != labels[at - 1]]) == len(set(labels))
         for label in labels:
             homes[label].add(number)
-        places = [(row["component"], row["priority"]) for row in batch.to_pylist()]
+        places = [(row["component"], row["priority"], row["row"]) for row in batch.to_pylist()]
         assert places == sorted(places)
         assert num_bytes(batch) <= batch_bytes or len(set(labels)) == 1
     assert all(len(numbers) == 1 for numbers in homes.values())
@@ -199,7 +205,7 @@ def connected_by_search(links):
 
 def components_of(links):
     table = pa.table([[a for a, _ in links], [b for _, b in links]], schema=schema.LINKS)
-    found = LocalEngine().connected_components(table)
+    found = LocalEngine().connected_components(table.to_batches(max_chunksize=20), 200_000)
     assert found.schema == schema.COMPONENTS
     assert found.column("row").to_pylist() == sorted(set(found.column("row").to_pylist()))
     return dict(zip(found.column("row").to_pylist(), found.column("component").to_pylist(), strict=True))
@@ -208,7 +214,7 @@ def components_of(links):
 @pytest.mark.parametrize("seed", range(20))
 def test_components_agree_with_a_breadth_first_search(seed):
     rng = random.Random(seed)
-    rows = rng.sample(range(10**12), k=60)
+    rows = rng.sample(range(200_000), k=60)
     links = [tuple(rng.sample(rows, k=2)) for _ in range(rng.choice([1, 5, 30, 45, 200]))]
     assert components_of(links) == connected_by_search(links)
     rng.shuffle(links)

@@ -26,6 +26,7 @@ from plain_kernels import plain
 TABLE = tuple(unicode.load_table())
 SALT = np.uint64(0x0123456789ABCDEF)
 KERNELS = pytest.mark.parametrize("name", ["shingle_words", "shingle_characters"])
+EVERY_KERNEL = pytest.mark.parametrize("name", ["shingle_words", "shingle_characters", "shingle_items"])
 FLAGS = pytest.mark.parametrize("fold_numbers", [False, True])
 SMALL = settings(deadline=None, derandomize=True, max_examples=150)
 
@@ -144,7 +145,7 @@ UNICODE_PIECES = st.one_of(
 BYTE_PIECES = st.one_of(st.binary(max_size=70), st.sampled_from([*INVALID.values(), b"a", b" ", b"\xc3\xa9"]))
 
 
-@KERNELS
+@EVERY_KERNEL
 @SMALL
 @given(case=buffers(BYTE_PIECES), options=st.fixed_dictionaries(RUN_OPTIONS))
 @example(case=(b"", [0, 0]), options={"size": 1, "fold_numbers": False, "salt": 0})
@@ -153,14 +154,14 @@ def test_compiled_is_plain_python_on_random_bytes(name, case, options):
     assert_compiled_is_plain(name, *case, **options)
 
 
-@KERNELS
+@EVERY_KERNEL
 @SMALL
 @given(case=buffers(UNICODE_PIECES), options=st.fixed_dictionaries(RUN_OPTIONS))
 def test_compiled_is_plain_python_on_random_text(name, case, options):
     assert_compiled_is_plain(name, *case, **options)
 
 
-@KERNELS
+@EVERY_KERNEL
 @FLAGS
 @pytest.mark.parametrize("around", [b"", b"a", b"word ", b"x" * 63, "漢é".encode()])
 @pytest.mark.parametrize("broken", INVALID.values(), ids=INVALID)
@@ -199,7 +200,7 @@ def test_every_code_point_is_read_as_in_plain_python(name):
 # Where a document lies
 
 
-@KERNELS
+@EVERY_KERNEL
 @pytest.mark.parametrize("before", ["x", " ", "é", "漢"])
 @pytest.mark.parametrize("after", ["", "y", "é"])
 def test_hashes_do_not_depend_on_where_in_the_buffer_a_document_lies(name, before, after):
@@ -212,7 +213,7 @@ def test_hashes_do_not_depend_on_where_in_the_buffer_a_document_lies(name, befor
         assert (hashes, is_normal) == (alone[0], alone[2])
 
 
-@KERNELS
+@EVERY_KERNEL
 def test_documents_of_one_call_do_not_touch_each_other(name):
     rng = random.Random(1)
     documents = [random_text(rng, rng.choice([0, 0, 1, 3, 20, 60])) for _ in range(200)]
@@ -252,7 +253,7 @@ def test_guard_page_kills_a_process_that_reads_past_the_end():
     assert finished.returncode == -signal.SIGSEGV
 
 
-@KERNELS
+@EVERY_KERNEL
 @pytest.mark.parametrize(
     "pattern", ["word and ", "x", "Straße é ", "漢字 かな", "😀a", " ", "1234567 "], ids=lambda pattern: repr(pattern)
 )
@@ -264,7 +265,7 @@ def test_nothing_is_read_past_the_end_of_the_buffer(name, pattern):
         assert run(getattr(shingle, name), guarded(data), [0, length], size=2) == expected
 
 
-@KERNELS
+@EVERY_KERNEL
 @pytest.mark.parametrize("broken", INVALID.values(), ids=INVALID)
 def test_nothing_is_read_past_a_broken_sequence_at_the_end_of_the_buffer(name, broken):
     for data in (broken, b"x" * 64 + broken, b"word " * 20 + broken):
@@ -526,3 +527,52 @@ def test_signature_of_a_document_of_100_mb_comes_in_bounded_time_and_is_right(pa
     parts = neardup.signatures(pa.array(paragraphs), size=1, num_perm=16)
     assert np.array_equal(signature, parts.min(axis=0))
     assert seconds < 60
+
+
+# Items
+
+ITEMS = st.lists(
+    st.one_of(st.text("abA é\u0301漢", max_size=20), st.sampled_from(["x" * 16, "x" * 17, "é" * 30])), max_size=6
+)
+
+
+def item_text(items):
+    return "".join(f"{item}\x1f" for item in items)
+
+
+@SMALL
+@given(sets=st.lists(ITEMS, max_size=5), salt=st.integers(0, 2**64 - 1))
+@example(sets=[[""], [], ["", "x" * 15]], salt=0)
+def test_hashes_name_items_as_they_are(sets, salt):
+    hashes = hashes_by_document("shingle_items", map(item_text, sets), salt=salt)
+    assert list(map(len, hashes)) == list(map(len, sets))
+    named = {
+        (item, value)
+        for items, values in zip(sets, hashes, strict=True)
+        for item, value in zip(items, values, strict=True)
+    }
+    assert len(named) == len({item for item, _ in named}) == len({value for _, value in named})
+
+
+@SMALL
+@given(sets=st.lists(ITEMS, max_size=5), options=st.fixed_dictionaries(RUN_OPTIONS))
+def test_items_compiled_are_those_of_plain_python(sets, options):
+    documents = [item_text(items).encode() for items in sets]
+    offsets = [0, *itertools.accumulate(map(len, documents))]
+    assert_compiled_is_plain("shingle_items", b"".join(documents), offsets, **options)
+
+
+def test_item_that_is_a_plain_word_has_the_hash_of_that_word():
+    words = ["a", "harbour", "x" * 8, "x" * 16, "x" * 17, "donaudampfschifffahrt" * 4]
+    assert hashes_of("shingle_items", item_text(words)) == hashes_of("shingle_words", " ".join(words))
+
+
+def test_items_need_no_normal_form_and_an_empty_text_has_none():
+    assert run_documents("shingle_items", ["", "e\u0301\x1f", "\x1f"])[1:] == ([0, 0, 1, 2], [True] * 3)
+
+
+@pytest.mark.parametrize("pattern", ["\x1f", "a\x1f", f"{'x' * 15}\x1f", f"{'x' * 16}\x1f", f"{'x' * 17}\x1f"])
+def test_nothing_is_read_past_the_last_item(pattern):
+    for length in (*range(70), 4095, 4096, 4097):
+        data = (pattern.encode() * length)[:length]
+        assert run(shingle.shingle_items, guarded(data), [0, len(data)]) == run_documents("shingle_items", [data])

@@ -21,6 +21,7 @@ SMALL = settings(deadline=None, derandomize=True, max_examples=150)
 THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 1 / 3, 0.5, 0.55, 0.6, 2 / 3, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99, 1.0)
 MODES = {"leaders": verify.LEADERS, "pairs": verify.PAIRS, "closure": verify.CLOSURE}
 ALL_MODES = pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
+GIVEN_NAMES = ("roles", "given_values", "given_rows", "given_parents")
 
 
 PLAIN = plain(verify)
@@ -122,6 +123,8 @@ def found_pairs(case):
     """{(later, earlier): similarity} of all who share a bucket, agree in enough slots, and are similar enough."""
     components = np.repeat(np.arange(len(case["component_ends"]) - 1), np.diff(case["component_ends"]))
     shares_bucket = (case["keys"][:, None] == case["keys"]).any(axis=2) & (components[:, None] == components)
+    if "roles" in case:
+        shares_bucket &= np.outer(case["roles"] & verify.COMPARED, case["roles"] & verify.ENTERED) > 0
     agreement = (case["signatures"][:, None] == case["signatures"]).sum(axis=2)
     candidates = np.argwhere(np.tril(shares_bucket & (agreement >= case["min_agreement"]), -1)).tolist()
     similarities = {(doc, other): jaccard(case["sets"][doc], case["sets"][other]) for doc, other in candidates}
@@ -137,6 +140,8 @@ def leaders_of(case, pairs):
         candidates = [
             (-value, case["rows"][other], other) for other, value in partners[doc].items() if other not in removed
         ]
+        if "given_values" in case and case["given_values"][doc]:
+            candidates.append((-case["given_values"][doc], case["given_rows"][doc], verify.GIVEN))
         if candidates:
             value, _, other = min(candidates)
             removed[doc] = (other, -value)
@@ -146,7 +151,7 @@ def leaders_of(case, pairs):
 def closure_of(case, pairs):
     """The first document of everything that found pairs connect."""
     labels = np.arange(len(case["sets"]))
-    for one, two in pairs:
+    for one, two in [*pairs, *enumerate(case.get("given_parents", ()))]:
         low, high = sorted((labels[one], labels[two]))
         labels[labels == high] = low
     return labels.tolist()
@@ -180,6 +185,7 @@ def run(case, mode, module=verify):
             values,
             parents,
             compared,
+            **{name: case.get(name) for name in GIVEN_NAMES},
         )
     pairs = dict(zip(zip(left.tolist(), right.tolist(), strict=True), similarities.tolist(), strict=True))
     assert len(pairs) == left.size
@@ -254,6 +260,63 @@ def test_eager_prefix_lists_are_walked():
     """Else the test above would prove nothing: documents that share no prefix shingle are never compared."""
     case = random_case(200, (40,), threshold=0.8, num_bands=1, keys_per_band=1)
     assert sum(run(case, verify.PAIRS, EAGER)[1]) < sum(run(case, verify.PAIRS, PLAIN)[1]) == 40 * 39 // 2
+
+
+# What earlier calls learned
+
+
+def with_given(case, seed, mode):
+    """Documents that are only met, or only meet, or neither; matches with documents elsewhere; joins so far."""
+    rng = np.random.default_rng(seed)
+    num_docs = len(case["sets"])
+    firsts = np.repeat(case["component_ends"][:-1], np.diff(case["component_ends"]))
+    values = rng.choice([0.0, 0.0, 0.5, 2 / 3, 0.75, 1.0], num_docs)
+    given = {
+        "roles": rng.choice([0, 1, 2, 3, 3, 3], num_docs).astype(np.uint8),
+        "given_parents": np.where(
+            rng.random(num_docs) < 0.3, rng.integers(firsts, np.arange(num_docs) + 1), np.arange(num_docs)
+        ),
+        "given_values": np.where(values < case["threshold"], 0.0, values) * (mode != verify.CLOSURE),
+        "given_rows": rng.permutation(num_docs) * 3 + 1,
+    }
+    return case | given
+
+
+@ALL_MODES
+@pytest.mark.parametrize("module", [verify, PLAIN, EAGER, EARLY], ids=["compiled", "plain", "prefix", "early prefix"])
+@pytest.mark.parametrize("threshold", [0.1, 0.5, 0.8])
+def test_what_was_learned_before_is_taken_into_account(mode, module, threshold):
+    for seed in range(300, 325 if module is verify else 308):
+        case = random_case(seed, (25, 1, 8), threshold=threshold, num_bands=2, keys_per_band=2)
+        case = with_given(case, seed, mode)
+        assert run(case, mode, module)[0] == expected_of(case, mode), f"seed {seed}"
+
+
+@ALL_MODES
+def test_hot_bucket_takes_what_was_learned_before_into_account(mode):
+    case = with_given(hot_bucket(), 1, mode)
+    assert run(case, mode)[0] == expected_of(case, mode)
+
+
+@ALL_MODES
+@pytest.mark.parametrize("threshold", [0.3, 0.8])
+def test_compiled_with_given_is_plain_python(mode, threshold):
+    for seed in range(400, 410):
+        case = with_given(random_case(seed, threshold=threshold), seed, mode)
+        assert run(case, mode) == run(case, mode, PLAIN), f"seed {seed}"
+
+
+@ALL_MODES
+def test_documents_that_are_only_met_are_not_compared_with_each_other(mode):
+    case = case_of([{1, 2}, {1, 2}, {1, 2, 3}]) | {"roles": np.array([2, 2, 3], np.uint8)}
+    answer, compared = run(case, mode)
+    assert answer == expected_of(case, mode)
+    assert compared == [0, 0, 2]
+
+
+def test_given_match_leads_nobody():
+    case = case_of([{1, 2}, {1, 2}]) | {"given_values": np.array([0.9, 0.0]), "given_rows": np.array([7, 0])}
+    assert run(case, verify.LEADERS)[0]["removed"] == {0: (verify.GIVEN, 0.9)}
 
 
 # Ties, empty calls, filters

@@ -37,6 +37,16 @@ TEXTS = {
     "long words": f"{'donaudampfschifffahrt' * 4} {'x' * 16} {'x' * 17} {'é' * 40} end of the long words",
     "long": " ".join(f"line {number} of the long document, number {number * number}." for number in range(200)),
 }
+# Sets: every item is ended by U+001F.
+ITEM_TEXTS = {
+    "no items": "",
+    "empty item": "\x1f",
+    "one item": "bread\x1f",
+    "case, blanks and normal form count": "Bread\x1fbread\x1f bread\x1fcafe\u0301\x1fcafé\x1fsourdough bread\x1f",
+    "one item twice": "milk\x1fbread\x1fmilk\x1f",
+    "items of 15, 16, 17 and 40 bytes": f"{'x' * 15}\x1f{'x' * 16}\x1f{'x' * 17}\x1f{'x' * 40}\x1f",
+    "many items": "".join(f"product {number * number}\x1f" for number in range(300)),
+}
 SETTINGS = [
     *(
         {"sketch": sketch, "unit": unit, "size": 5, "num_perm": num_perm}
@@ -51,7 +61,16 @@ SETTINGS = [
     {"sketch": "fast", "size": 1, "num_perm": 1024, "seed": 2**64 - 1},
     {"sketch": "minhash", "size": 1, "num_perm": 1024, "seed": 0},
 ]
-FROZEN = [(Config(**settings), name) for settings in SETTINGS for name in TEXTS]
+ITEM_SETTINGS = [
+    {"items_column": "items"},
+    {"items_column": "items", "sketch": "minhash", "num_perm": 16, "seed": 7},
+    {"items_column": "items", "multiset": True},
+]
+FROZEN_TEXTS = {
+    **{Config(**settings): TEXTS for settings in SETTINGS},
+    **{Config(**settings): ITEM_TEXTS for settings in ITEM_SETTINGS},
+}
+FROZEN = [(config, name) for config, texts in FROZEN_TEXTS.items() for name in texts]
 EVERY_FROZEN = pytest.mark.parametrize(
     ("config", "name"), FROZEN, ids=[f"{jaccard.signature_format(config)}, {name}" for config, name in FROZEN]
 )
@@ -80,8 +99,8 @@ def regenerate():
     for config, name in FROZEN:
         of_format = frozen.setdefault(jaccard.signature_format(config), {})
         of_format[name] = {
-            "shingles": frozen_set(TEXTS[name], config),
-            "signature": frozen_signature(TEXTS[name], config),
+            "shingles": frozen_set(FROZEN_TEXTS[config][name], config),
+            "signature": frozen_signature(FROZEN_TEXTS[config][name], config),
         }
     lines = [
         f"{json.dumps(name)}: {{\n"
@@ -99,17 +118,18 @@ def golden():
 
 @EVERY_FROZEN
 def test_shingle_hashes_are_the_frozen_ones(golden, config, name):
-    assert frozen_set(TEXTS[name], config) == golden[jaccard.signature_format(config)][name]["shingles"]
+    assert frozen_set(FROZEN_TEXTS[config][name], config) == golden[jaccard.signature_format(config)][name]["shingles"]
 
 
 @EVERY_FROZEN
 def test_signature_is_the_frozen_one(golden, config, name):
-    assert frozen_signature(TEXTS[name], config) == golden[jaccard.signature_format(config)][name]["signature"]
+    signature = golden[jaccard.signature_format(config)][name]["signature"]
+    assert frozen_signature(FROZEN_TEXTS[config][name], config) == signature
 
 
 def test_golden_file_holds_nothing_else(golden):
     assert {name: list(texts) for name, texts in golden.items()} == {
-        jaccard.signature_format(Config(**settings)): list(TEXTS) for settings in SETTINGS
+        jaccard.signature_format(config): list(texts) for config, texts in FROZEN_TEXTS.items()
     }
 
 
@@ -124,6 +144,7 @@ def test_golden_file_holds_nothing_else(golden):
         ({"unit": "char", "size": 9, "num_perm": 16}, "fast-1 char-9 perm-16 seed-1 unicode-14.0"),
         ({"seed": 7, "multiset": True}, "fast-1 word-5 perm-128 seed-7 unicode-14.0 multiset"),
         ({"fold_numbers": True, "html": True}, "fast-1 word-5 perm-128 seed-1 unicode-14.0 fold_numbers html"),
+        ({"items_column": "products", "size": 9}, "fast-1 items perm-128 seed-1 unicode-14.0"),
     ],
 )
 def test_format_names_what_a_signature_depends_on(settings, name):
@@ -147,6 +168,7 @@ VARIANTS = pytest.mark.parametrize(
         {"multiset": True, "size": 2},
         {"fold_numbers": True},
         {"multiset": True, "unit": "char", "fold_numbers": True},
+        {"items_column": "items", "multiset": True},
     ],
     ids=str,
 )
@@ -240,11 +262,12 @@ def test_digests_are_equal_where_and_only_where_sets_are(settings):
 
 @VARIANTS
 @pytest.mark.parametrize("form", ["NFD", "NFC"])
-def test_text_in_another_normal_form_is_the_same_text(settings, form):
+def test_text_in_another_normal_form_is_the_same_text_but_not_the_same_item(settings, form):
     texts = [*TEXTS.values(), "e\u0323\u0301 é\u0323", "ạ\u0308", "각", "がぎ", "क़", "\u212b \u2126", "ṩ"]
     again = [unicodedata.normalize(form, text) for text in texts]
     config = Config(**settings)
-    assert everything_of(pa.array(again), config) == everything_of(pa.array(texts), config)
+    is_same = everything_of(pa.array(again), config) == everything_of(pa.array(texts), config)
+    assert is_same == (config.items_column is None)
 
 
 def test_text_in_normal_form_beside_one_that_is_not_stays_the_same():
@@ -269,3 +292,64 @@ def test_lines_have_odd_multipliers_and_no_two_are_equal():
 def test_signature_of_fewer_slots_of_minhash_is_the_start_of_one_of_more():
     few, more = (jaccard.text_signatures(pa.array(MANY), Config(sketch="minhash", num_perm=k)) for k in (16, 1024))
     assert np.array_equal(few, more[:, :16])
+
+
+# Items
+
+
+def test_items_are_a_set_of_what_stands_between_the_ends():
+    baskets = [["bread", "milk"], [], ["milk", "bread", "milk"], ["Bread", "milk"], ["bread milk"], [""]]
+    texts = pa.array(["".join(f"{item}\x1f" for item in basket) for basket in baskets])
+    shingles = everything_of(texts, Config(items_column="items"))["shingles"]
+    assert list(map(len, shingles)) == [len(set(basket)) for basket in baskets]
+    for a, of_a in zip(baskets, shingles, strict=True):
+        for b, of_b in zip(baskets, shingles, strict=True):
+            assert len(set(of_a) & set(of_b)) == len(set(a) & set(b))
+
+
+def test_items_ignore_unit_and_size():
+    texts = pa.array(list(ITEM_TEXTS.values()))
+    expected = everything_of(texts, Config(items_column="items"))
+    assert everything_of(texts, Config(items_column="items", unit="char", size=2)) == expected
+
+
+# Groups
+
+# The last one is mixed to zero.
+GROUPS = np.array([0, 1, 2, -1, 2**63 - 1, -(2**63), 3, 0x61C8864680B583EB], np.int64)
+
+
+def sketched_in_groups(text, groups):
+    return jaccard.sketch_texts(pa.array([text] * groups.size), 16, 6, Config(), groups)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_one_text_in_many_groups_shares_nothing(name):
+    sketched = sketched_in_groups(TEXTS[name], GROUPS)
+    for band in range(16):
+        assert len(set(sketched.keys[:, band].tolist())) == GROUPS.size
+    for word in range(2):
+        assert len(set(sketched.digests[:, word].tolist())) == GROUPS.size
+    assert len(set(sketched.sizes.tolist())) == 1
+
+
+def test_one_text_in_one_group_shares_everything():
+    sketched = sketched_in_groups(TEXTS["sentence"], np.array([5, 6, 5]))
+    assert sketched.keys[0].tolist() == sketched.keys[2].tolist() != sketched.keys[1].tolist()
+    assert sketched.digests[0].tolist() == sketched.digests[2].tolist()
+
+
+def test_group_zero_is_no_group():
+    texts = pa.array(MANY)
+    alone = jaccard.sketch_texts(texts, 16, 6, Config())
+    groups = np.arange(len(MANY)) % 2
+    mixed = jaccard.sketch_texts(texts, 16, 6, Config(), groups)
+    assert np.array_equal(mixed.keys[groups == 0], alone.keys[groups == 0])
+    assert np.array_equal(mixed.digests[groups == 0], alone.digests[groups == 0])
+
+
+def test_keys_of_signatures_are_salted_as_those_of_texts():
+    texts, groups = pa.array([TEXTS["sentence"]] * GROUPS.size), GROUPS
+    signatures = jaccard.text_signatures(texts, Config())
+    keys = jaccard.signature_keys(signatures, 16, 6, groups)
+    assert np.array_equal(keys, jaccard.sketch_texts(texts, 16, 6, Config(), groups).keys)

@@ -11,9 +11,10 @@ import pytest
 import oracles
 from neardup import schema
 from neardup.config import Config
+from neardup.measures import jaccard
 from neardup.planner import plan_for
 from neardup.stages.collapse import collapse
-from neardup.stages.link import link, take_band
+from neardup.stages.link import link
 from neardup.stages.select import close_pairs, count_pairs, lead_pairs, list_pairs, select
 from neardup.stages.sketch import sketch
 from neardup.stages.verify import verify
@@ -21,9 +22,9 @@ from neardup.stages.verify import verify
 TEXTS = ["one two three", "", "ONE, two three!", "four five six", "one two three four", "..."]
 
 
-def documents_of(texts, rows=None):
+def documents_of(texts, rows=None, groups=None):
     rows = rows or list(range(len(texts)))
-    return pa.record_batch([rows, texts, list(range(len(texts)))], schema=schema.DOCUMENTS)
+    return pa.record_batch([rows, texts, list(range(len(texts))), groups or [0] * len(texts)], schema=schema.DOCUMENTS)
 
 
 def sketched(texts=TEXTS, **settings):
@@ -45,7 +46,9 @@ def verified_of(texts, components=None, **settings):
 
 
 def classes_of(*representatives):
-    return pa.table([range(len(representatives)), representatives], schema=schema.CLASSES)
+    """Classes as given by the representative of every row; only copies are listed."""
+    copies = [(row, representative) for row, representative in enumerate(representatives) if row != representative]
+    return pa.table([[row for row, _ in copies], [to for _, to in copies]], schema=schema.CLASSES)
 
 
 # sketch
@@ -63,6 +66,7 @@ def test_sketch_keeps_rows_and_gives_its_schema(settings):
     assert batch.column("priority").to_pylist() == [0, 1, 2, 3, 4, 5]
     sizes = [len(oracles.shingles(text, unit=config.unit, multiset=config.multiset)) for text in TEXTS]
     assert batch.column("num_shingles").to_pylist() == sizes
+    assert batch.column("text_bytes").to_pylist() == [len(text.encode()) for text in TEXTS]
 
 
 def test_sketch_of_no_documents_is_an_empty_batch():
@@ -100,45 +104,62 @@ def test_digests_are_equal_for_equal_sets_only():
     assert list(by_digest.values()) == list(by_set.values())
 
 
+def test_documents_of_different_groups_share_neither_key_nor_digest():
+    config = Config()
+    batch = sketch(documents_of(["one two three"] * 3 + [""] * 2, groups=[0, 7, 7, 0, 7]), plan_for(config), config)
+    for name in ("digest_low", "digest_high", *map(schema.key_column, range(plan_for(config).bands))):
+        values = batch.column(name).to_pylist()
+        assert values[1] == values[2], name
+        assert values[0] != values[1], name
+        assert values[3] != values[4], name
+
+
 # collapse
 
 
-def test_collapse_names_the_best_of_each_class():
-    classes = collapse(sketched(), Config())
+def collapsed(sketches):
+    classes = collapse(sketches.combine_chunks().to_batches()[0])
     assert classes.schema == schema.CLASSES
-    assert classes.to_pydict() == {"row": [0, 1, 2, 3, 4, 5], "representative": [0, 1, 0, 3, 4, 5]}
+    return dict(zip(classes.column("row").to_pylist(), classes.column("representative").to_pylist(), strict=True))
 
 
-def test_collapse_takes_documents_without_shingles_for_one_class_when_asked():
-    classes = collapse(sketched(), Config(collapse_empty=True))
-    assert classes.column("representative").to_pylist() == [0, 1, 0, 3, 4, 1]
+def test_collapse_names_the_best_of_each_class_for_every_copy():
+    assert collapsed(sketched(["one two three", "x", "ONE, two three!", "four", "one two three"])) == {2: 0, 4: 0}
 
 
-def test_collapse_follows_the_priority_not_the_row():
+def test_collapse_takes_documents_without_shingles_for_one_class():
+    assert collapsed(sketched()) == {2: 0, 5: 1}
+
+
+def test_collapse_follows_the_priority_and_then_the_row():
     sketches = sketched(["a", "A", "b", "a."])
-    last_first = sketches.set_column(1, "priority", pa.array([3, 2, 1, 0]))
-    assert collapse(last_first, Config()).column("representative").to_pylist() == [3, 3, 2, 3]
+    for priority, expected in (([3, 2, 1, 0], {0: 3, 1: 3}), ([1, 0, 0, 0], {0: 1, 3: 1}), ([0] * 4, {1: 0, 3: 0})):
+        assert collapsed(sketches.set_column(1, "priority", pa.array(priority))) == expected
 
 
-@pytest.mark.parametrize("collapse_empty", [False, True])
-def test_collapse_does_not_depend_on_the_order_of_rows(collapse_empty):
-    config = Config(collapse_empty=collapse_empty)
+def test_collapse_does_not_depend_on_the_order_of_rows():
     sketches = sketched(oracles.random_corpus(4, 150))
-    expected = collapse(sketches, config).sort_by("row")
-    assert len(set(expected.column("representative").to_pylist())) < 150
+    expected = collapsed(sketches)
+    assert len(expected) > 20
     for seed in range(5):
-        assert collapse(shuffled(sketches, seed), config).sort_by("row").equals(expected)
+        assert collapsed(shuffled(sketches, seed)) == expected
+
+
+def test_collapse_keeps_groups_apart():
+    config = Config()
+    batch = sketch(documents_of(["a"] * 4 + [""] * 2, groups=[0, 7, 0, 7, 0, 7]), plan_for(config), config)
+    assert collapsed(pa.Table.from_batches([batch])) == {2: 0, 3: 1}
 
 
 def test_collapse_of_nothing_is_nothing():
-    assert collapse(sketched([]), Config()).to_pydict() == {"row": [], "representative": []}
+    assert collapse(sketch(documents_of([]), plan_for(Config()), Config())).num_rows == 0
 
 
 # link
 
 
 def band_of(rows, keys):
-    return pa.record_batch([pa.array(rows, pa.int64()), pa.array(keys, pa.int64())], schema=schema.BAND)
+    return pa.record_batch([pa.array(rows, pa.int64()), pa.array(keys, pa.int64())], ["row", "key"])
 
 
 def links_of(band):
@@ -172,17 +193,15 @@ def test_link_is_linear_in_the_rows_of_a_hot_bucket():
     assert links_of(band_of(range(5000), [4] * 5000)) == [(row, 0) for row in range(1, 5000)]
 
 
-def test_a_band_is_taken_from_every_chunk():
-    sketches = sketched(oracles.random_corpus(6, 50))
-    cut = pa.concat_tables([sketches.slice(0, 20), sketches.slice(20, 0), sketches.slice(20, 7), sketches.slice(27)])
-    filtered = cut.filter(pa.compute.greater(cut.column("num_shingles"), 3))
-    keys = np.array(filtered.column("keys").to_pylist())
-    for number in (0, 15):
-        band = take_band(filtered, number)
-        assert band.schema == schema.BAND
-        assert band.column("row").to_pylist() == filtered.column("row").to_pylist()
-        assert band.column("key").to_pylist() == keys[:, number].tolist()
-    assert take_band(sketches.slice(0, 0), 3).num_rows == 0
+def test_links_of_a_band_are_documents_equal_in_its_slots():
+    texts, config = oracles.random_corpus(6, 50), Config()
+    plan = plan_for(config)
+    batch = sketch(documents_of(texts), plan, config)
+    signatures = jaccard.text_signatures(pa.array(texts), config)
+    for band in range(plan.bands):
+        slots = [tuple(row) for row in signatures[:, band * plan.rows : (band + 1) * plan.rows].tolist()]
+        expected = [(row, slots.index(slot)) for row, slot in enumerate(slots) if slots.index(slot) != row]
+        assert links_of(batch.select(["row", schema.key_column(band)])) == expected
 
 
 # verify
@@ -243,15 +262,30 @@ def test_verify_of_nothing_is_nothing():
 # select
 
 
+def listed(classes, verified, num_ahead=0):
+    batches = list(list_pairs(classes, verified, num_ahead))
+    assert all(batch.schema == schema.ROW_PAIRS for batch in batches)
+    rows = pa.Table.from_batches(batches, schema=schema.ROW_PAIRS).to_pylist()
+    pairs = {(row["row_a"], row["row_b"]): row["similarity"] for row in rows}
+    assert len(pairs) == len(rows)
+    return pairs
+
+
 def test_select_sends_copies_where_their_representative_goes():
     # Rows 0..3 are verified; 4 is a copy of 1, 5 of 0, 6 of 3.
-    selection = select(classes_of(0, 1, 2, 3, 1, 0, 3), verified_of(CHAIN, threshold=0.7))
+    selection = select(classes_of(0, 1, 2, 3, 1, 0, 3), verified_of(CHAIN, threshold=0.7), 0)
     assert selection.schema == schema.SELECTION
     assert selection.to_pydict() == {
-        "row": [0, 1, 2, 3, 4, 5, 6],
-        "kept_row": [0, 0, 2, 3, 0, 0, 3],
-        "similarity": [1.0, 0.75, 1.0, 1.0, 0.75, 1.0, 1.0],
+        "row": [1, 4, 5, 6],
+        "kept_row": [0, 0, 0, 3],
+        "similarity": [0.75, 0.75, 1.0, 1.0],
     }
+
+
+def test_rows_ahead_are_never_removed_and_no_pairs_of_each_other():
+    classes, verified = classes_of(0, 0, 2, 0), verified_of(["a b c"], threshold=0.7, pairs=True)
+    assert select(classes, verified, 2).to_pydict() == {"row": [3], "kept_row": [0], "similarity": [1.0]}
+    assert listed(classes, verified, 2) == {(0, 3): 1.0, (1, 3): 1.0}
 
 
 def test_select_does_not_depend_on_the_order_of_the_verified_rows():
@@ -259,30 +293,28 @@ def test_select_does_not_depend_on_the_order_of_the_verified_rows():
     verified = verified_of(texts, threshold=0.4, pairs=True)
     classes = classes_of(*range(len(texts)))
     for seed in range(4):
-        assert select(classes, shuffled(verified, seed)).equals(select(classes, verified))
-        assert list_pairs(classes, shuffled(verified, seed)).equals(list_pairs(classes, verified))
+        assert select(classes, shuffled(verified, seed), 0).equals(select(classes, verified, 0))
+        assert listed(classes, shuffled(verified, seed)) == listed(classes, verified)
 
 
-def test_pairs_of_classes_are_listed_member_by_member():
+@pytest.mark.parametrize("listed_at_once", [1, 3, 1 << 20])
+def test_pairs_of_classes_are_listed_member_by_member(monkeypatch, listed_at_once):
+    monkeypatch.setattr("neardup.stages.select.LISTED_AT_ONCE", listed_at_once)
     classes, verified = classes_of(0, 1, 2, 3, 1, 0), verified_of(CHAIN, threshold=0.7, pairs=True)
-    pairs = list_pairs(classes, verified)
-    assert pairs.schema == schema.ROW_PAIRS
-    listed = {(row["row_a"], row["row_b"]): row["similarity"] for row in pairs.to_pylist()}
     near = {(0, 1): 0.75, (0, 4): 0.75, (1, 5): 0.75, (4, 5): 0.75, (1, 2): 0.8, (2, 4): 0.8}
-    assert listed == near | {(0, 5): 1.0, (1, 4): 1.0}
-    assert list(listed) == sorted(listed)
-    assert count_pairs(classes, verified) == len(listed) == 8
+    assert listed(classes, verified) == near | {(0, 5): 1.0, (1, 4): 1.0}
+    assert count_pairs(classes, verified) == 8
 
 
 def test_a_class_of_a_thousand_copies_is_counted_before_it_is_listed():
     classes, verified = classes_of(*[0] * 1000), verified_of([])
     assert count_pairs(classes, verified) == 499_500
-    assert list_pairs(classes, verified).num_rows == 499_500
+    assert len(listed(classes, verified)) == 499_500
 
 
 def test_no_documents_select_nothing():
-    assert select(classes_of(), verified_of([])).num_rows == 0
-    assert list_pairs(classes_of(), verified_of([])).num_rows == 0
+    assert select(classes_of(), verified_of([]), 0).num_rows == 0
+    assert listed(classes_of(), verified_of([])) == {}
     assert count_pairs(classes_of(), verified_of([])) == 0
 
 

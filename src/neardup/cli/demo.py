@@ -7,40 +7,34 @@ import json
 
 import click
 
-from neardup.config import CHOICES, Config
+from neardup.cli import options
+from neardup.config import Config
 
 
-@click.command()
-@click.option(
-    "--threshold", default=Config().threshold, show_default=True, help="Similarity from which two are a pair."
-)
-@click.option(
-    "--cluster",
-    type=click.Choice(CHOICES["cluster"]),
-    default=Config().cluster,
-    show_default=True,
-    help="leader: a removed document is similar to the kept one. components: chains count too.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the removed documents and the report as JSON.")
-def demo(threshold: float, cluster: str, as_json: bool) -> None:
+@click.command(cls=options.Command, short_help="See it work on a small built-in corpus.")
+@options.settings(*options.TEXT_SETTINGS, "method", "keep", "cluster", "threads")
+@options.as_json("the removed documents and the report")
+@options.quiet("No progress, no warnings and no summary; errors stay.")
+def demo(config: Config, as_json: bool, quiet: bool) -> None:
     """Find the near-duplicates of a small built-in corpus, in seconds.
 
     \b
     Examples:
       neardup demo
       neardup demo --threshold 0.6          more is a duplicate
+      neardup demo --unit char --size 8     shingles of characters
       neardup demo --cluster components     what goes wrong when chains count
+      neardup demo --json
     """  # noqa: D301 - click reads the backspace
     from neardup.cli import render
 
-    config = Config.of(threshold=threshold, cluster=cluster, pairs=True)
-    with render.progress(quiet=as_json) as progress:
+    with render.progress(quiet=quiet) as progress:
         import neardup
 
-        report = neardup.deduplicate(_documents(), config=config, progress=progress)
+        report = neardup.deduplicate(_documents(), config=Config.of(config, pairs=True), progress=progress)
     if as_json:
         render.as_json({"removed": report.removed.to_pylist(), "report": report.as_dict()})
-    else:
+    elif not quiet:
         render.clusters(report, has_compiled=_has_compiled())
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import io
+import os
+import select
 import sys
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -13,7 +16,12 @@ import neardup
 from neardup.errors import ConfigError, NearDupError
 
 # Each command is one module with a click command of its name; it is imported when it is called or listed.
-COMMANDS: Final = ("demo",)
+COMMANDS: Final = ("demo", "dedup", "pairs", "compare", "plan", "explain", "completion")
+INTERRUPTED: Final = 130
+
+
+class _InterruptedError(Exception):
+    """The user pressed Ctrl-C; click would otherwise turn that into exit 1."""
 
 
 class _Commands(click.Group):
@@ -30,6 +38,17 @@ class _Commands(click.Group):
         command: click.Command = getattr(importlib.import_module(f"neardup.cli.{cmd_name}"), cmd_name)
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; keep what click would swallow."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise _InterruptedError("\n".join(["interrupted", *getattr(error, "__notes__", [])])) from error
+        except BrokenPipeError as error:  # click would exit without a word
+            if not _is_stdout_closed():
+                raise NearDupError(str(error)) from error
+            return None
+
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(neardup.__version__, prog_name="neardup")
@@ -38,12 +57,52 @@ def commands() -> None:
 
 
 def main() -> None:
-    """Run the command line; exit 0 done, 1 failed, 2 wrong usage."""
+    """Run the command line; exit 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character shows a question mark
             stream.reconfigure(errors="replace")
     try:
-        commands()
-    except (NearDupError, OSError) as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(2 if isinstance(error, ConfigError) else 1)
+        code = commands(prog_name="neardup", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except _InterruptedError as error:
+        code = _fail(str(error), INTERRUPTED)
+    except (NearDupError, OSError, MemoryError) as error:
+        is_unread = isinstance(error, BrokenPipeError) and _is_stdout_closed()
+        code = 0 if is_unread else _fail(f"error: {_message(error)}", 2 if isinstance(error, ConfigError) else 1)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str, code: int) -> int:
+    click.echo(message, err=True)
+    return code
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return f"out of memory{f': {error}' if str(error) else ''}\n\nhint: pass a smaller --memory, or fewer --threads"
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        where = f": {error.filename}" if error.filename else ""
+        return f"No space left on device{where}\n\nhint: make room, or write to another disk, and run it again"
+    return str(error)
+
+
+def _is_stdout_closed() -> bool:
+    """Whether the reader of stdout has gone, as `head` does when it has seen enough; then stop writing there."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        is_closed = True
+    else:  # without a buffer nothing is left to flush; only a pipe whose reader has gone is in error
+        is_closed = hasattr(select, "poll") and _is_in_error(sys.stdout.fileno())
+    if is_closed:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return is_closed
+
+
+def _is_in_error(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(events & select.POLLERR for _, events in poll.poll(0))

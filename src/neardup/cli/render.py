@@ -4,99 +4,54 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
-import time
-from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from neardup.report import Event, Report, StageAdvanced, StageFinished, StageStarted, Warned, count_below
-from neardup.report import Progress as Listener
+from neardup.cli import curve
+from neardup.cli.symbols import ASCII, UNICODE, Symbols
+from neardup.planner import Plan
 
-# Work shorter than this shows nothing.
-PATIENCE_SECONDS: Final = 2.0
-_STAGE_WORDS: Final = {
-    "read": "reading",
-    "sketch": "shingling and sketching",
-    "collapse": "collapsing exact copies",
-    "link": "linking buckets",
-    "components": "joining components",
-    "verify": "verifying",
-    "select": "selecting",
-    "report": "reporting",
-}
+if TYPE_CHECKING:  # these take a second to import, and a plan without inputs needs none of them
+    from neardup.api import Comparison, Explanation
+    from neardup.report import Progress, Report
 
-
-class _Symbols(NamedTuple):
-    branch: str
-    last: str
-    full: str
-    rest: str
-
-
-_LINES: Final = _Symbols("├─ ", "└─ ", "█", "░")
-_ASCII: Final = _Symbols("|- ", "`- ", "#", ".")
-
-
-class _Bars:
-    """One bar per stage on a terminal, one line per stage elsewhere; silent for the first seconds."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._began = time.perf_counter()
-        self._bars = Progress(
-            TextColumn("{task.description:<24}"), BarColumn(), TimeElapsedColumn(), console=console, transient=True
-        )
-        self._tasks: dict[str, TaskID] = {}
-        # A timer, because the first stage may take long before it says anything: kernels compile once a machine.
-        self._timer = threading.Timer(PATIENCE_SECONDS, self._bars.start)
-        self._timer.daemon = True
-        if console.is_terminal:
-            self._timer.start()
-
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, Warned):
-            self._console.print(f"warning: {event.message}", style="yellow", soft_wrap=True)
-        elif isinstance(event, StageStarted):
-            words = _STAGE_WORDS.get(event.stage, event.stage)
-            self._tasks[event.stage] = self._bars.add_task(words, total=event.total or None)
-        elif isinstance(event, StageAdvanced):
-            self._bars.update(self._tasks[event.stage], completed=event.done)
-        elif isinstance(event, StageFinished):
-            self._bars.update(self._tasks[event.stage], completed=1, total=1)
-            if not self._console.is_terminal and self._is_late:
-                click.echo(f"{_STAGE_WORDS.get(event.stage, event.stage)}: {event.seconds:.1f} s", err=True)
-
-    @property
-    def _is_late(self) -> bool:
-        return time.perf_counter() - self._began >= PATIENCE_SECONDS
-
-    def stop(self) -> None:
-        """Take the bars away."""
-        self._timer.cancel()
-        if self._timer.is_alive():
-            self._timer.join()
-        if self._bars.live.is_started:  # else it would print an empty line
-            self._bars.stop()
+# Two columns of text need at least this.
+SIDE_BY_SIDE_WIDTH: Final = 80
+# The similarities in the table of `plan`, besides the threshold.
+_TABLE_STEPS: Final = tuple(step / 20 for step in range(6, 21))
+MAX_MEMBERS: Final = 50
 
 
 @contextlib.contextmanager
-def progress(*, quiet: bool = False) -> Iterator[Listener | None]:
+def progress(*, quiet: bool = False) -> Iterator[Progress | None]:
     """Show the events of a run on stderr while it lasts."""
     if quiet:
         yield None
         return
-    bars = _Bars(Console(stderr=True))
+    from neardup.cli.progress import Bars, Lines
+
+    console = Console(stderr=True)
+    shown = Bars(console) if console.is_terminal else Lines(lambda line: click.echo(line, err=True))
     try:
-        yield bars
+        yield shown
     finally:
-        bars.stop()
+        shown.stop()
+
+
+@contextlib.contextmanager
+def working(stage: str, *, quiet: bool = False) -> Iterator[None]:
+    """Show on stderr that a piece of work without events of its own goes on."""
+    from neardup.report import Watch
+
+    with progress(quiet=quiet) as listener, Watch(listener).stage(stage):
+        yield
 
 
 def as_json(answer: dict[str, Any]) -> None:
@@ -104,10 +59,177 @@ def as_json(answer: dict[str, Any]) -> None:
     click.echo(json.dumps(answer, ensure_ascii=False, indent=2))
 
 
+def text(words: str) -> None:
+    """Print a text as it is."""
+    click.echo(words)
+
+
+def summary(report: Report, out: str) -> None:
+    """Print what a run on files kept, removed and promises, and where its answer lies."""
+    numbers = report.as_dict()
+    written = sorted(f"{path.name}/" if path.is_dir() else path.name for path in Path(out).iterdir())
+    _print_lines(_counts(numbers))
+    _print_lines([f"{report.plan.judgement()}.", _speed(numbers), f"Written to {out}: {', '.join(written)}"])
+
+
+def pairs_summary(report: Report, out: str) -> None:
+    """Print how many pairs were found, what the run promises, and where they lie."""
+    numbers = report.as_dict()
+    num_pairs = report.num_pairs or 0
+    found = f"{num_pairs:,} pair{'s'[: num_pairs != 1]} at {report.config.threshold:g} or more"
+    rejected = f"; {numbers['rejected']:,} rejected, see {out}.rejected.jsonl" if numbers["rejected"] else ""
+    _print_lines([f"{numbers['documents']:,} documents: {found}{rejected}."])
+    _print_lines([f"{report.plan.judgement()}.", _speed(numbers), f"Written to {out}"])
+
+
+def _counts(numbers: dict[str, Any]) -> Iterator[str]:
+    rejected = f"{numbers['rejected']:,} rejected{', see rejected.jsonl' if numbers['rejected'] else ''}"
+    yield (
+        f"{numbers['documents']:,} documents: {numbers['kept']:,} kept, "
+        f"{numbers['removed']:,} removed ({numbers['exact_duplicates']:,} exact), {rejected}."
+    )
+
+
+def _speed(numbers: dict[str, Any]) -> str:
+    from neardup.cli.progress import BYTES, amount
+
+    rate = numbers["bytes_read"] / numbers["seconds"] if numbers["seconds"] else 0.0
+    return f"{amount(numbers['bytes_read'], BYTES)} in {numbers['seconds']:.2f} s, {rate / 1e6:,.1f} MB/s."
+
+
+def _print_lines(lines: Iterable[str | Text]) -> None:
+    console = _console()
+    for line in lines:
+        console.print(line, soft_wrap=True)
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to main, which knows that a reader who has seen enough is no failure."""
+        raise BrokenPipeError
+
+
+def _console() -> Console:
+    """Return a console that takes texts as they are: a document's id may look like markup."""
+    return _Console(highlight=False, markup=False, emoji=False)
+
+
+def _symbols(console: Console) -> Symbols:
+    return ASCII if console.options.ascii_only else UNICODE
+
+
+def plan(chosen: Plan) -> None:
+    """Print what a plan promises: its curve, a table of chances and, with inputs, what a run will take."""
+    console = _console()
+    symbols = _symbols(console)
+    shape = f"method {chosen.method}, num_perm {chosen.num_perm}, bands {chosen.bands}, rows {chosen.rows}"
+    steepest = f"the curve is steepest near (1/bands)^(1/rows) = {chosen.curve_threshold:.3f}"
+    _print_lines([f"{chosen.judgement()}.", f"{shape}; {steepest}", ""])
+    _print_lines(curve.draw(chosen, console.width, symbols))
+    _print_lines(curve.legend(chosen, symbols))
+    _print_lines(_chances(chosen))
+    if chosen.estimate is not None:
+        _print_lines(_estimated(chosen.estimate))
+
+
+def _chances(chosen: Plan) -> Iterator[Text]:
+    yield Text("\nsimilarity  chance to share a bucket", "bold")
+    for similarity in sorted({*_TABLE_STEPS, chosen.threshold}):
+        is_threshold = similarity == chosen.threshold
+        note = "  the threshold" if is_threshold else "  never reported" if similarity < chosen.threshold else ""
+        style = "bold" if is_threshold else "dim" if similarity < chosen.threshold else ""
+        yield Text(f"{similarity:10g}  {chosen.chance(similarity):.6f}{note}", style)
+
+
+def _estimated(estimate: Any) -> Iterator[str]:
+    from neardup.cli.progress import BYTES, amount, duration
+
+    yield ""
+    yield f"documents  about {estimate.documents:,}, {amount(estimate.text_bytes, BYTES)} of text"
+    yield f"memory     {amount(estimate.memory_bytes, BYTES)}"
+    yield f"disk       {amount(estimate.disk_bytes, BYTES)} while it runs"
+    if estimate.seconds is not None:
+        yield f"time       about {duration(estimate.seconds)}"
+
+
+def comparison(answer: Comparison, *, threshold: float, num_perm: int, names: tuple[str, str]) -> None:
+    """Print the numbers of a comparison."""
+    is_pair = answer.jaccard >= threshold
+    verdict = "a pair" if is_pair else "no pair"
+    found = "that two such documents share a bucket" + ("" if is_pair else "; they are compared, and not reported")
+    a, b = names
+    rows = (
+        ("exact similarity", f"{answer.jaccard:.4f}", f"{verdict} at threshold {threshold:g}"),
+        ("estimated", f"{answer.estimate:.4f}", f"what signatures of {num_perm} slots say"),
+        ("A contained in B", f"{answer.containment_a:.4f}", f"A: {a}, {answer.shingles_a:,} shingles"),
+        ("B contained in A", f"{answer.containment_b:.4f}", f"B: {b}, {answer.shingles_b:,} shingles"),
+        ("shared shingles", f"{answer.shared:,}", f"of {answer.shingles_a + answer.shingles_b - answer.shared:,}"),
+        ("chance to be found", f"{answer.chance:.4f}", found),
+    )
+    _print_lines(f"{name:<18}  {number:>8}  {meaning}" for name, number, meaning in rows)
+
+
+def texts(text_a: str, text_b: str, names: tuple[str, str]) -> None:
+    """Print two texts with what differs between them: side by side on a wide terminal, else one under the other."""
+    from neardup.cli import sides
+    from neardup.cli.diff import differ
+
+    console = _console()
+    with working("differ"):
+        passages = differ(text_a, text_b)
+    places = [passage for passage in passages if not passage.is_equal]
+    only_a, only_b = (sum(len(getattr(place, words)) for place in places) for words in ("words_a", "words_b"))
+    if not places:
+        _print_lines(["", "The two texts are equal, word for word."])
+        return
+    count = f"{len(places):,} place{'s'[: len(places) != 1]} differ{'s'[: len(places) == 1]}"
+    _print_lines(["", f"{count}: {only_a:,} word{'s'[: only_a != 1]} only in A, {only_b:,} only in B."])
+    pieces = sides.fold(passages, _symbols(console).ellipsis)
+    if console.is_terminal and console.width >= SIDE_BY_SIDE_WIDTH:
+        console.print(sides.beside(pieces, f"A  {names[0]}", f"B  {names[1]}"))
+    else:
+        _print_lines([Text(f"--- A  {names[0]}", sides.STYLE_A), Text(f"+++ B  {names[1]}", sides.STYLE_B)])
+        _print_lines(sides.unified(pieces))
+
+
+def explanation(answer: Explanation, *, has_texts: bool) -> None:
+    """Print why a document was removed, or for whom it stands."""
+    name = _place(answer.doc_id, answer.file, answer.row)
+    compared = answer.comparison
+    if answer.kept_id is None or compared is None:
+        _print_lines(_stands_for(name, answer.members))
+        return
+    kept = _place(answer.kept_id, answer.kept_file, answer.kept_row)
+    union = compared.shingles_a + compared.shingles_b - compared.shared
+    _print_lines(
+        [
+            f"{name} was removed: it is {answer.similarity:.4f} similar to {kept}, which stays.",
+            f"They share {compared.shared:,} of {union:,} distinct shingles: {compared.containment_a:.1%} of the "
+            f"removed one (A), {compared.containment_b:.1%} of the kept one (B).",
+        ]
+    )
+    if has_texts:
+        texts(answer.text or "", answer.kept_text or "", (answer.doc_id, answer.kept_id))
+
+
+def _place(doc_id: str, file: str | None, row: int | None) -> str:
+    return doc_id if file is None or doc_id == f"{file}:{row}" else f"{doc_id} ({file}:{row})"
+
+
+def _stands_for(name: str, members: Sequence[tuple[str, float]]) -> Iterator[str]:
+    if not members:
+        yield f"{name} was kept: it is like no document that comes before it, and none was removed for it."
+        return
+    yield f"{name} was kept. It stands for {len(members):,} removed document{'s'[: len(members) != 1]}:"
+    yield from (f"  {similarity:.4f}  {doc_id}" for doc_id, similarity in members[:MAX_MEMBERS])
+    if len(members) > MAX_MEMBERS:
+        yield f"  and {len(members) - MAX_MEMBERS:,} more; --json lists all"
+
+
 def clusters(report: Report, *, has_compiled: bool) -> None:
     """Print who stays, who goes and how similar the two are; then what the run promises."""
-    console = Console(highlight=False)
-    symbols = _ASCII if console.options.ascii_only else _LINES
+    console = _console()
+    symbols = _symbols(console)
     removals: dict[str, list[dict[str, Any]]] = {}
     for removal in report.removed.to_pylist():
         removals.setdefault(removal["kept_id"], []).append(removal)
@@ -122,11 +244,11 @@ def clusters(report: Report, *, has_compiled: bool) -> None:
             table.add_row(f"{branch}{removal['doc_id']}", bar)
         table.add_section()
     console.print(table)
-    for line in _summary(report, num_alone=len(report.kept_rows) - len(removals), has_compiled=has_compiled):
+    for line in _promises(report, num_leaders=len(removals), has_compiled=has_compiled):
         console.print(f"  {line}", soft_wrap=True)
 
 
-def _bar(similarity: float, threshold: float, symbols: _Symbols, *, width: int) -> Text:
+def _bar(similarity: float, threshold: float, symbols: Symbols, *, width: int) -> Text:
     """A number and a bar, red below the threshold."""
     style = "red" if similarity < threshold else "cyan"
     filled = round(similarity * width)
@@ -134,11 +256,14 @@ def _bar(similarity: float, threshold: float, symbols: _Symbols, *, width: int) 
     return Text.assemble((f"{similarity:.3f} ", style), (full, style), (rest, "dim"))
 
 
-def _summary(report: Report, *, num_alone: int, has_compiled: bool) -> Iterator[str]:
+def _promises(report: Report, *, num_leaders: int, has_compiled: bool) -> Iterator[str]:
+    from neardup.report import count_below
+
+    numbers = report.as_dict()
     yield (
-        f"{report.documents} documents: {len(report.kept_rows)} kept ({num_alone} of them like no other), "
-        f"{report.removed.num_rows} removed ({report.exact_duplicates} of them exact copies), "
-        f"{report.rejected.num_rows} rejected."
+        f"{numbers['documents']} documents: {numbers['kept']} kept ({numbers['kept'] - num_leaders} of them like no "
+        f"other), {numbers['removed']} removed ({numbers['exact_duplicates']} of them exact copies), "
+        f"{numbers['rejected']} rejected."
     )
     if below := count_below(report.removed, report.config.threshold):
         yield f"{below} removed below the threshold: with cluster=components chains count."

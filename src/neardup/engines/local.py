@@ -1,106 +1,287 @@
-"""One process, threads, everything in memory."""
+"""One process and its threads; tables in memory, or, with a workspace, on disk and within a limit of memory."""
 
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Final
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schema as schemas
-from neardup.engines.base import Advance, BatchStep
+from neardup.engines.base import Advance, BatchStep, BlockStep, Documents, Table, View
+from neardup.engines.components import map_held, map_shelved, plan_shelves
+from neardup.engines.memory import Memory
+from neardup.io.spill import SortKey, sort_on_disk
+from neardup.io.workspace import Workspace, read_batches, write_batches
 from neardup.kernels import components
 
-BATCH_BYTES: Final = 4 << 20
-BATCH_ROWS: Final = 1 << 16
+I64 = npt.NDArray[np.int64]
+T = TypeVar("T")
+# A sort or a hash table in memory takes about this many times its columns.
+_GROUPING_COST: Final = 6
+
+
+class HeldTable:
+    """A table in memory, in batches."""
+
+    def __init__(self, batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> None:
+        self._batches = batches
+        self.schema = schema
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Iterate over some columns."""
+        return (batch.select(list(columns)) for batch in self._batches)
+
+
+class StoredTable:
+    """A table in files, one a part of the documents it was made of."""
+
+    def __init__(self, paths: Sequence[Path], schema: pa.Schema, documents: Documents) -> None:
+        self._paths = paths
+        self._documents = documents
+        self.schema = schema
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Iterate over some columns, with the rows and priorities of the whole run."""
+        for part, path in enumerate(self._paths):
+            for batch in read_batches(path, list(columns)):
+                yield self._documents.place(part, batch)
 
 
 class LocalEngine:
     """Runs stages on the threads of this process."""
 
-    def __init__(self, threads: int | None = None) -> None:
-        self.threads = threads or _available_cores()
+    def __init__(
+        self, threads: int | None = None, workspace: Workspace | None = None, memory: int | None = None
+    ) -> None:
+        self.threads = threads or available_cores()
+        self._workspace = workspace
+        self._memory = Memory(memory) if workspace is not None else None
+        self._stopped = threading.Event()
+
+    def map_documents(self, documents: Documents, step: BatchStep, schema: pa.Schema, advance: Advance) -> Table:
+        """Apply a step to every document; parts are read side by side, and their batches worked on side by side."""
+        slots, workspace = threading.Semaphore(2 * self.threads + 1), self._workspace
+        with ThreadPoolExecutor(self.threads) as workers:
+
+            def results(part: int) -> Iterator[pa.RecordBatch]:
+                batches = documents.read(part, advance)
+                return (result for _, result in self._in_order(batches, step, workers, slots))
+
+            if workspace is None:
+                return HeldTable([batch for part in range(documents.num_parts) for batch in results(part)], schema)
+
+            def store(part: int) -> Path:
+                name = f"sketch/{part:06}.arrow"
+                if workspace.has(name):
+                    documents.skip(part, advance)
+                return workspace.once(name, lambda path: write_batches(path, results(part), schema))
+
+            return StoredTable(self.side_by_side(store, range(documents.num_parts)), schema, documents)
+
+    def side_by_side(self, step: Callable[[int], T], numbers: Iterable[int]) -> list[T]:
+        """Call a step for every number on all threads; the first error stops the others."""
+        with ThreadPoolExecutor(self.threads) as pool:
+            futures = [pool.submit(step, number) for number in numbers]
+            try:
+                return [future.result() for future in futures]
+            except BaseException:
+                self._stopped.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _in_order(
+        self, batches: Iterable[pa.RecordBatch], step: BatchStep, pool: ThreadPoolExecutor, slots: threading.Semaphore
+    ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """Work on the batches of one reader in a pool shared with others; `slots` bounds what is in flight."""
+        waiting: deque[tuple[pa.RecordBatch, Future[pa.RecordBatch]]] = deque()
+
+        def oldest() -> tuple[pa.RecordBatch, pa.RecordBatch]:
+            batch, future = waiting.popleft()
+            try:
+                return batch, future.result()
+            finally:
+                slots.release()
+
+        try:
+            for batch in batches:
+                if self._stopped.is_set():
+                    raise InterruptedError("another thread has failed")
+                while not slots.acquire(blocking=not waiting):
+                    yield oldest()
+                waiting.append((batch, pool.submit(step, batch)))
+                while waiting and waiting[0][1].done():
+                    yield oldest()
+            while waiting:
+                yield oldest()
+        finally:
+            for _, future in waiting:
+                future.cancel()
+                slots.release()
 
     def map_batches(
         self, batches: Iterable[pa.RecordBatch], step: BatchStep, schema: pa.Schema, advance: Advance
     ) -> pa.Table:
         """Apply a step to every batch; results stay in the order of the batches."""
         results = []
-        for batch, result in self._in_order(batches, step):
-            results.append(result)
-            advance(batch.num_rows)
+        with ThreadPoolExecutor(self.threads) as pool:
+            for batch, result in self._in_order(batches, step, pool, threading.Semaphore(2 * self.threads + 1)):
+                results.append(result)
+                advance(batch.num_rows)
         return pa.Table.from_batches(results, schema=schema)
 
-    def _in_order(
-        self, batches: Iterable[pa.RecordBatch], step: BatchStep
-    ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-        if self.threads == 1:
-            for batch in batches:
-                yield batch, step(batch)
+    def map_groups(
+        self, table: Table, views: Sequence[View], step: BatchStep, where: npt.NDArray[np.bool_], advance: Advance
+    ) -> Iterator[pa.RecordBatch]:
+        """Hold a view where it fits, several side by side where they fit; else sort it on disk."""
+        cost = int(np.count_nonzero(where)) * 8 * max(len(view.columns) for view in views) * _GROUPING_COST
+        room = None if self._memory is None else self._memory.room() // 2
+        if room is not None and cost > room:
+            for view in views:
+                keys = [(name, "ascending") for name in view.by + view.order]
+                rows = self.sort(_filtered(table, view.columns, where), _sub_schema(table, view.columns), keys)
+                yield from map(step, _whole_groups(rows, view.by))
+                advance(1)
             return
-        with ThreadPoolExecutor(self.threads) as pool:
-            waiting: deque[tuple[pa.RecordBatch, Future[pa.RecordBatch]]] = deque()
-            for batch in batches:
-                waiting.append((batch, pool.submit(step, batch)))
-                if len(waiting) > 2 * self.threads:
-                    done, future = waiting.popleft()
-                    yield done, future.result()
+
+        def held(view: View) -> pa.RecordBatch:
+            batches = list(_filtered(table, view.columns, where))
+            return step(one_batch(batches, _sub_schema(table, view.columns)))
+
+        abreast = self.threads if room is None else max(1, min(self.threads, room // max(cost, 1)))
+        with ThreadPoolExecutor(abreast) as pool:
+            waiting: deque[Future[pa.RecordBatch]] = deque()
+            for view in views:
+                waiting.append(pool.submit(held, view))
+                if len(waiting) > abreast:
+                    yield waiting.popleft().result()
+                    advance(1)
             while waiting:
-                done, future = waiting.popleft()
-                yield done, future.result()
+                yield waiting.popleft().result()
+                advance(1)
 
-    def cut(self, documents: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Cut documents into batches of about BATCH_BYTES of text."""
-        for batch in documents.to_batches(max_chunksize=BATCH_ROWS):
-            if batch.num_rows:
-                ends = np.cumsum(_text_bytes(batch.column("text")))
-                for start, stop in _runs(ends):
-                    yield batch.slice(start, stop - start)
+    def sort(
+        self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, by: Sequence[SortKey]
+    ) -> Iterator[pa.RecordBatch]:
+        """Sort in memory what fits there, on disk what does not."""
+        held, size, rest = [], 0, iter(batches)
+        room = None if self._memory is None else self._memory.room() // 2
+        for batch in rest:
+            held.append(batch)
+            size += batch.nbytes
+            if room is not None and self._workspace is not None and size * _GROUPING_COST > room:
+                folder = self._workspace.folder / "sort"
+                yield from sort_on_disk(chain(held, rest), schema, by, folder, 2 * room, self.threads)
+                return
+        yield from pa.Table.from_batches(held, schema=schema).sort_by(list(by)).combine_chunks().to_batches()
 
-    def cut_groups(self, documents: pa.Table, groups: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Gather whole components, a batch of them at a time."""
-        rows, group_rows = documents.column("row").to_numpy(), groups.column("row").to_numpy()
-        labels = groups.column("component").to_numpy()
-        at = np.searchsorted(rows, group_rows)
-        order = np.lexsort((documents.column("priority").to_numpy()[at], labels))
-        at, labels = at[order], labels[order]
-        sizes = np.concatenate([_text_bytes(chunk) for chunk in documents.column("text").chunks] or [np.empty(0, int)])
-        lasts = np.flatnonzero(np.r_[labels[1:] != labels[:-1], True]) if labels.size else np.empty(0, int)
-        starts = np.r_[0, lasts + 1]
-        for first, stop in _runs(np.cumsum(sizes[at])[lasts]):
-            members = slice(starts[first], starts[stop])
-            taken = documents.take(pa.array(at[members])).combine_chunks()
-            batch = taken.append_column("component", pa.array(labels[members])).to_batches()
-            yield from batch
+    def connected_components(self, links: Iterable[pa.RecordBatch], num_rows: int) -> pa.Table:
+        """Union-find over links as they come: 8 bytes a row, however many links there are."""
+        parents, is_linked = np.arange(num_rows), np.zeros(num_rows, np.bool_)
+        for batch in links:
+            rows, smallest = batch.column("row").to_numpy(), batch.column("smallest").to_numpy()
+            is_linked[rows] = is_linked[smallest] = True
+            components.union_links(rows, smallest, parents)
+        linked = np.flatnonzero(is_linked)
+        return pa.table([linked, parents[linked]], schema=schemas.COMPONENTS)
 
-    def connected_components(self, links: pa.Table) -> pa.Table:
-        """Union-find over all links."""
-        ends = np.r_[links.column("row").to_numpy(), links.column("smallest").to_numpy()]
-        rows, nodes = np.unique(ends, return_inverse=True)
-        parents = np.arange(rows.size)
-        components.union_links(nodes[: links.num_rows], nodes[links.num_rows :], parents)
-        return pa.table([rows, rows[parents]], schema=schemas.COMPONENTS)
+    def find_rows(self, table: Table, rows: I64, columns: Sequence[str]) -> pa.Table:
+        """Pick the rows out of every batch."""
+        found = []
+        for batch in table.batches(columns) if rows.size else ():
+            batch_rows = batch.column("row").to_numpy()
+            at = np.minimum(np.searchsorted(rows, batch_rows), rows.size - 1)
+            found.append(batch.filter(pa.array(rows[at] == batch_rows)))
+        return pa.Table.from_batches(found, schema=_sub_schema(table, columns))
+
+    def map_components(
+        self,
+        documents: Documents,
+        members: pa.Table,
+        step: BatchStep,
+        block_step: BlockStep,
+        schema: pa.Schema,
+        advance: Advance,
+    ) -> pa.Table:
+        """Read the members again and hold them if they fit; else set them aside on disk, a shelf at a time."""
+        mapped = partial(self.map_batches, step=step, schema=schema, advance=advance)
+        if self._memory is None:
+            return map_held(documents, members, mapped, self)
+        room = self._memory.room()
+        shelves = self.once("shelves", lambda: plan_shelves(members, room // (self.threads + 2)))
+        return map_shelved(documents, shelves, mapped, block_step, self)
+
+    def folder(self, name: str) -> Path:
+        """Return a folder of the workspace."""
+        if self._workspace is None:
+            raise ValueError("an engine without a workspace has no folders")
+        return self._workspace.folder / name
+
+    def has(self, name: str) -> bool:
+        """Whether an earlier start of the run finished a table."""
+        return self._workspace is not None and self._workspace.has(f"{name}.arrow")
+
+    def once(self, name: str, make: Callable[[], pa.Table]) -> pa.Table:
+        """Keep a table on disk where there is a workspace."""
+        if self._workspace is None:
+            return make()
+
+        def write(path: Path) -> None:
+            table = make()
+            write_batches(path, iter(table.to_batches()), table.schema)
+
+        path = self._workspace.once(f"{name}.arrow", write)
+        with pa.OSFile(str(path), "rb") as source:
+            return pa.ipc.open_file(source).read_all()
 
 
-def _available_cores() -> int:
+def available_cores() -> int:
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _text_bytes(texts: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Bytes of each text of a large_string array."""
-    offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    return np.diff(offsets)
+def one_batch(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    """Return batches as one."""
+    if len(batches) == 1:
+        return batches[0]
+    whole = pa.Table.from_batches(batches, schema=schema).combine_chunks().to_batches()
+    return whole[0] if whole else pa.RecordBatch.from_pylist([], schema=schema)
 
 
-def _runs(ends: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Iterator[tuple[int, int]]:
-    """Cut items whose sizes add up to `ends` into runs of about BATCH_BYTES, at least one item each."""
-    start = 0
-    while start < ends.size:
-        before = int(ends[start - 1]) if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, before + BATCH_BYTES, side="right")))
-        yield start, stop
-        start = stop
+def _sub_schema(table: Table, columns: Sequence[str]) -> pa.Schema:
+    return pa.schema([table.schema.field(name) for name in columns])
+
+
+def _filtered(table: Table, columns: Sequence[str], where: npt.NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
+    for batch in table.batches(columns):
+        is_wanted = where[batch.column("row").to_numpy()]
+        yield batch if is_wanted.all() else batch.filter(pa.array(is_wanted))
+
+
+def _whole_groups(batches: Iterable[pa.RecordBatch], by: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Let the first row of a group that a cut goes through stand at the head of the next batch too."""
+    first: pa.RecordBatch | None = None
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        if first is not None and _key(first, by) == _key(batch, by):
+            batch = one_batch([first, batch], batch.schema)
+        yield batch
+        is_last = np.ones(batch.num_rows, np.bool_)
+        for name in by:
+            values = batch.column(name).to_numpy()
+            is_last &= values == values[-1]
+        first = batch.slice(int(np.argmax(is_last)), 1)
+
+
+def _key(batch: pa.RecordBatch, by: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(batch.column(name)[0].as_py() for name in by)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import reprlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -189,8 +190,22 @@ def _odd_id(ids: list[Any]) -> str | None:
     return None
 
 
+def hash_groups(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """Return a hash of every value, equal for equal values; a null is a value of its own, and no hash is 0."""
+    values = schema.one_array(values) if isinstance(values, pa.ChunkedArray) else values
+    encoded = values.cast(pa.string()).dictionary_encode(null_encoding="encode")
+    hashes = np.array([_hash_value(value) for value in encoded.dictionary.to_pylist()], np.int64)
+    taken: npt.NDArray[np.int64] = hashes[encoded.indices.to_numpy()]
+    return taken
+
+
+def _hash_value(value: str | None) -> int:
+    named = b"" if value is None else b"=" + value.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(named, digest_size=8).digest(), "little", signed=True) or 1
+
+
 def keep_priority(original: pa.Table, texts: pa.ChunkedArray, config: Config) -> pa.Array:
-    """Return each row's place in keep order; ties by row."""
+    """Return each row's place in keep order."""
     rows = np.arange(original.num_rows)
     order, column = config.keep.partition(":")[0], config.keep_column
     if order == "first":

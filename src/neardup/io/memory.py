@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Callable, Iterator, Mapping, Sequence, ValuesView
 from typing import Any, Final
 
 import numpy as np
@@ -12,13 +12,25 @@ import pyarrow as pa
 from neardup import schema
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
-from neardup.io.columns import CONVERSION_ERRORS, choose, keep_priority, plain, reason_against, unique_ids, usable_texts
+from neardup.io import records
+from neardup.io.columns import (
+    CONVERSION_ERRORS,
+    choose,
+    hash_groups,
+    keep_priority,
+    plain,
+    reason_against,
+    unique_ids,
+    usable_texts,
+)
 from neardup.io.html import html_to_text
+from neardup.io.tables import joined_texts
 
 TEXT_COLUMNS: Final = ("text", "content", "body")
 ID_COLUMNS: Final = ("id", "url")
 # A shuffled dataset comes with a chunk per row; work goes by chunks, so smaller ones than this are joined.
 MIN_CHUNK_BYTES: Final = 1 << 20
+BATCH_ROWS: Final = 1 << 16
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,8 +61,10 @@ def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> So
     if values is None:
         original, values = _as_table(source, config)
         names = original.column_names
-        columns["text"] = choose(names, config.text_column, "text_column", TEXT_COLUMNS) or _no_text(names)
-        values = original.column(columns["text"]) if values is None else values
+        taken = _text_names(names, config)
+        columns["text"] = " + ".join(taken)
+        if values is None:
+            values = original.column(taken[0]) if len(taken) == 1 else _joined(original, taken)
         if ids is not None and config.id_column is not None:
             raise ConfigError("`ids` and `id_column` both name the documents", hint="leave one of them out")
         id_column = choose(names, config.id_column, "id_column", ID_COLUMNS) if ids is None else None
@@ -66,11 +80,45 @@ def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> So
     rejected = _rejected(reasons, config)
     texts = html_to_text(texts) if config.html else texts
     documents = pa.table(
-        [pa.array(np.arange(len(texts))), texts, keep_priority(original, texts, config)], schema=schema.DOCUMENTS
+        [pa.array(np.arange(len(texts))), texts, keep_priority(original, texts, config), _groups(original, config)],
+        schema=schema.DOCUMENTS,
     )
     if reasons:  # a filter copies every text, so not for nothing
         documents = documents.filter(texts.is_valid())
     return Source(documents=documents, rejected=rejected, ids=named, original=original, columns=columns)
+
+
+class HeldDocuments:
+    """Documents in memory, as one part of a run."""
+
+    num_parts = 1
+    num_ahead = 0
+    unit = "documents"
+
+    def __init__(self, documents: pa.Table, num_rows: int) -> None:
+        self._documents = documents
+        self.total = documents.num_rows
+        self.first_rows = np.array([0, num_rows])
+
+    def read(self, part: int, advance: Callable[[int], None]) -> Iterator[pa.RecordBatch]:
+        """Cut the documents into batches that stay in a core's reach."""
+        del part
+        for batch in self._documents.to_batches(max_chunksize=BATCH_ROWS):
+            if batch.num_rows:
+                for start, stop in records.runs(np.cumsum(records.text_bytes(batch.column("text")))):
+                    yield batch.slice(start, stop - start)
+                    advance(stop - start)
+
+    def skip(self, part: int, advance: Callable[[int], None]) -> None:
+        """Nothing was read by an earlier start."""
+
+    def settle(self, sort: Any) -> None:
+        """Rows and priorities are final from the start."""
+
+    def place(self, part: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows and priorities are final from the start."""
+        del part
+        return batch
 
 
 def _is_from(source: Any, package: str) -> bool:
@@ -83,8 +131,7 @@ def _one_column(source: Any) -> pa.ChunkedArray | list[Any] | None:
     if isinstance(source, (str, bytes, bytearray)):
         raise DataError(
             f"`source` must be a collection of documents, got one {type(source).__name__}",
-            hint="put it in a list: [text]; neardup.compare(a, b) compares two texts; "
-            "read a file first, as with pyarrow.parquet.read_table(path)",
+            hint="put it in a list: [text]; neardup.compare(a, b) compares two texts",
         )
     if isinstance(source, (set, frozenset)):
         raise DataError("`source` must have an order, got a set", hint="pass sorted(source)")
@@ -132,7 +179,7 @@ def _pandas_table(frame: Any, config: Config) -> tuple[pa.Table, list[Any] | Non
         return pa.Table.from_pandas(frame, preserve_index=False), None
     except CONVERSION_ERRORS as error:
         names = list(map(str, frame.columns))
-        name = choose(names, config.text_column, "text_column", TEXT_COLUMNS) or _no_text(names)
+        name = _text_names(names, config)[0]
         texts = _pandas_values(frame.iloc[:, names.index(name)])
         reasons = [None if text is None else reason_against(text) for text in texts]
         if not any(reasons) or len(set(names)) < len(names):
@@ -190,12 +237,29 @@ def _no_columns(config: Config) -> None:
         ("text_column", config.text_column),
         ("id_column", config.id_column),
         ("keep", config.keep_column),
+        ("group_column", config.group_column),
     ):
         if column is not None:
             raise ConfigError(
                 f"`{setting}` names the column {column!r}, but the source has no columns",
                 hint="pass a table, or leave the setting out",
             )
+
+
+def _text_names(names: list[str], config: Config) -> tuple[str, ...]:
+    asked = config.text_column if isinstance(config.text_column, tuple) else (config.text_column,)
+    return tuple(choose(names, name, "text_column", TEXT_COLUMNS) or _no_text(names) for name in asked)
+
+
+def _joined(original: pa.Table, names: tuple[str, ...]) -> pa.ChunkedArray:
+    """Several text columns as one, joined by a newline."""
+    parts = [joined_texts(batch, names)[0] for batch in original.select(list(names)).to_batches()]
+    return pa.chunked_array(parts, pa.large_string())
+
+
+def _groups(original: pa.Table, config: Config) -> pa.Array:
+    column = choose(original.column_names, config.group_column, "group_column", ())
+    return pa.array(np.zeros(original.num_rows, np.int64) if column is None else hash_groups(original.column(column)))
 
 
 def _rejected(reasons: dict[int, str], config: Config) -> pa.Table:

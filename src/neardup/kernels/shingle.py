@@ -1,4 +1,4 @@
-"""Text to shingle hashes: UTF-8 bytes in, finalised 64-bit hashes of word or character n-grams out.
+"""Text to shingle hashes: UTF-8 bytes in, finalised 64-bit hashes of word or character n-grams, or of items, out.
 
 Words take two passes over a document that stays in cache. The first writes the folded text and a bitmap with one bit
 per byte, set inside words: 64 ASCII bytes at a time, or one code point at a time through the Unicode table. The
@@ -32,6 +32,7 @@ WORD_SALT = np.uint64(0xA0761D6478BD642F)
 WORD_MULTIPLIER = np.uint64(0xE7037ED1A0B428DB)
 ROLL = np.uint64(0x9E3779B185EBCA87)
 FINAL_MULTIPLIER = np.uint64(0xD6E8FEB86659FD93)
+ITEM_END = 0x1F
 ALL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 ZERO = np.uint64(0)
 ONE = np.uint64(1)
@@ -469,3 +470,30 @@ def shingle_characters(source, offsets, table, size, salt, fold_numbers, shingle
             to += 1
         ends[doc + 1] = to
         is_normal[doc] = normal
+
+
+@numba.njit(cache=True, nogil=True)
+def shingle_items(source, offsets, table, size, salt, fold_numbers, shingles, ends, is_normal):
+    """Write the hash of the bytes of every item, each ended by ITEM_END; arguments as for `shingle_words`.
+
+    Nothing is folded or normalised: `table`, `size` and `fold_numbers` are not used. `shingles` needs room for one
+    shingle per byte.
+    """
+    edge = np.zeros(16, np.uint8)
+    to = ends[0] = 0
+    for doc in range(offsets.size - 1):
+        at, end = offsets[doc], offsets[doc + 1]
+        while at < end:
+            start = at
+            while at < end and source[at] != ITEM_END:
+                at += 1
+            if start + 16 > source.size:  # short, at the end of the buffer: never read past it
+                edge[: at - start] = source[start:at]
+                item = _hash_word(edge, np.int64(0), at - start)
+            else:
+                item = _hash_word(source, start, at - start)
+            shingles[to] = _finalise(item, salt)
+            to += 1
+            at += 1
+        ends[doc + 1] = to
+        is_normal[doc] = True

@@ -4,6 +4,8 @@ Each bucket is a list of documents already passed. A document walks the lists of
 compared by size, then by signature, then exactly. A component where too many comparisons fail is hot and starts again
 with lists by prefix shingle: two sets of similarity >= t share one of their rarest n - ceil(t n) + 1 shingles, so
 walking those lists, and asking afterwards for a shared bucket, meets the same pairs.
+
+What was learned in an earlier call can be given: who is only met, who only meets, matches so far, and joins so far.
 """
 
 from typing import Any
@@ -15,6 +17,10 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 LEADERS, PAIRS, CLOSURE = 0, 1, 2
 NOBODY = -1
+# The match that was given stays the best.
+GIVEN = -2
+# What a document does, as bits: it walks the lists, and it is entered into them.
+COMPARED, ENTERED = 1, 2
 # A component is hot after this many failed comparisons, and this many more per document passed.
 FAILED_BASE, FAILED_PER_DOC = 2000, 64
 # Whom a bucket list brings is compared; most of whom a prefix list brings is dismissed by its place, much faster.
@@ -232,6 +238,7 @@ def walk_components(
     is_patient,
     limits,
     mode,
+    given,
     matches,
     values,
     parents,
@@ -245,11 +252,13 @@ def walk_components(
     by_prefix   bool                    the lists are prefixes in rank order, not buckets
     is_patient  bool                    go on where a component is hot
     limits      (threshold, min_agreement)
+    given       (roles, given_values, given_rows, given_parents)
     is_hot      bool[num_components]    written; the component was left unfinished
     """
     shingles, ends = sets
     numbers, list_ends = lists
     threshold, min_agreement = limits
+    roles, given_values, given_rows, given_parents = given
     num_docs = rows.size
     heads, smallest = np.empty(num_lists, np.int64), np.empty(num_lists, np.int64)
     for number in range(num_lists):
@@ -264,7 +273,7 @@ def walk_components(
     num_pairs = 0
     seen = np.empty(num_docs, np.int64)
     for doc in range(num_docs):
-        parents[doc], compared[doc], seen[doc] = doc, 0, NOBODY
+        parents[doc], compared[doc], seen[doc] = given_parents[doc], 0, NOBODY
     for component in range(component_ends.size - 1):
         first, stop = component_ends[component], component_ends[component + 1]
         failed, pairs_before = 0, num_pairs
@@ -275,8 +284,12 @@ def walk_components(
                 num_pairs = pairs_before
                 break
             size = ends[doc + 1] - ends[doc]
-            best, bar = NOBODY, 0.0
-            for at in range(list_ends[doc], list_ends[doc + 1]):
+            best, best_row, bar = NOBODY, given_rows[doc], 0.0
+            if given_values[doc] > 0.0:
+                best, values[doc] = GIVEN, given_values[doc]
+                if mode == LEADERS:
+                    bar = given_values[doc]
+            for at in range(list_ends[doc], list_ends[doc + 1] if roles[doc] & COMPARED else list_ends[doc]):
                 number, place = numbers[at], at - list_ends[doc]
                 if by_prefix and _is_list_out_of_reach(size, place, smallest[number], threshold):
                     continue
@@ -303,11 +316,9 @@ def walk_components(
                     if (
                         mode != CLOSURE
                         and matches[other] == NOBODY
-                        and (
-                            best == NOBODY or value > values[doc] or (value == values[doc] and rows[other] < rows[best])
-                        )
+                        and (best == NOBODY or value > values[doc] or (value == values[doc] and rows[other] < best_row))
                     ):
-                        best, values[doc] = other, value
+                        best, best_row, values[doc] = other, rows[other], value
                         if mode == LEADERS:  # from now on only a better one counts
                             bar = value
                     if mode != LEADERS:
@@ -319,7 +330,7 @@ def walk_components(
                         pairs[0][num_pairs], pairs[1][num_pairs], pairs[2][num_pairs] = doc, other, value
                         num_pairs += 1
             matches[doc] = best
-            if mode != LEADERS or best == NOBODY:
+            if roles[doc] & ENTERED and (mode != LEADERS or best == NOBODY):
                 for at in range(list_ends[doc], list_ends[doc + 1]):
                     number = numbers[at]
                     follower = heads[number]
@@ -348,6 +359,11 @@ def match_components(
     values: Array,
     parents: Array,
     compared: Array,
+    *,
+    roles: Array | None = None,
+    given_values: Array | None = None,
+    given_rows: Array | None = None,
+    given_parents: Array | None = None,
 ) -> tuple[Array, Array, Array]:
     """Compare the documents of whole components.
 
@@ -362,16 +378,26 @@ def match_components(
     min_agreement   int64                        the signature filter; 0 turns it off
     mode            LEADERS: keep a list of kept documents only; PAIRS: also list every found pair;
                     CLOSURE: join what is connected by found pairs, comparing no two documents already joined
-    matches         int64  [num_docs]            written; the most similar kept document, NOBODY for a kept one
-                                                 (not in CLOSURE)
+    matches         int64  [num_docs]            written; the most similar kept document, NOBODY for a kept one,
+                                                 GIVEN where no other is better than the given (not in CLOSURE)
     values          float64[num_docs]            written; the similarity to it
     parents         int64  [num_docs]            written in PAIRS and CLOSURE; first document of the closure
     compared        int64  [num_docs]            written; comparisons of this document with earlier ones
+    roles           uint8  [num_docs]            COMPARED: with those before it; ENTERED: for those behind it to meet;
+                                                 both by default
+    given_values    float64[num_docs]            similarity to a kept document that is not here; 0, the default, is none
+    given_rows      int64  [num_docs]            the row of it
+    given_parents   int64  [num_docs]            a document before it of the same closure, or itself, the default
 
     Returns (left, right, similarity) of the found pairs, ordered by left, the later document of the two.
     """
     num_docs, num_bands = keys.shape
     limits, is_hot = (float(threshold), int(min_agreement)), np.empty(component_ends.size - 1, np.bool_)
+    rows = rows.copy()  # Numba compiles a kernel again for an array that cannot be written
+    roles = np.full(num_docs, COMPARED | ENTERED, np.uint8) if roles is None else roles
+    given_values = np.zeros(num_docs) if given_values is None else given_values
+    given_rows = np.zeros(num_docs, np.int64) if given_rows is None else given_rows
+    given_parents = np.arange(num_docs) if given_parents is None else given_parents
     buckets = np.empty(keys.size, np.int64)
     num_buckets = number_lists(keys.ravel(), buckets)
     bucket_ends = np.arange(num_docs + 1) * num_bands
@@ -388,6 +414,7 @@ def match_components(
             False,
             limits,
             mode,
+            (roles, given_values, given_rows, given_parents),
             matches,
             values,
             parents,
@@ -404,7 +431,9 @@ def match_components(
         num_prefixes = number_lists(ranked[: ranked_ends[-1]], prefixes)
         part_buckets = np.empty((stop - first) * num_bands, np.int64)
         num_part_buckets = number_lists(keys[part].ravel(), part_buckets)
-        by_prefix = _pairs_in(prefixes) < COMPARISON_COST * _pairs_in(part_buckets)
+        by_prefix = _meetings(prefixes, ranked_ends, roles[part]) < COMPARISON_COST * _meetings(
+            part_buckets, bucket_ends[: stop - first + 1], roles[part]
+        )
         compared_before = compared[part].copy()
         left, right, similarity = walk_components(
             (shingles, part_ends),
@@ -418,6 +447,7 @@ def match_components(
             True,
             limits,
             mode,
+            (roles[part], given_values[part], given_rows[part], given_parents[part] - first),
             matches[part],
             values[part],
             parents[part],
@@ -426,14 +456,17 @@ def match_components(
         )
         compared[part] += compared_before
         parents[part] += first
-        matches[part] += np.where(matches[part] == NOBODY, 0, first)
+        matches[part] += np.where(matches[part] < 0, 0, first)
         found.append((left + first, right + first, similarity))
     left, right, similarity = (np.concatenate(columns) for columns in zip(*found, strict=True))
     order = np.argsort(left, kind="stable")
     return left[order], right[order], similarity[order]
 
 
-def _pairs_in(lists: Array) -> int:
-    """How many pairs of documents stand in one list together, at most."""
-    lengths = np.bincount(lists)
-    return int((lengths * lengths).sum()) // 2
+def _meetings(numbers: Array, list_ends: Array, roles: Array) -> int:
+    """How many times a document meets another one in a list, at most; by half too many where all do both."""
+    of_entry = np.repeat(roles, np.diff(list_ends))
+    num_lists = int(numbers.max(initial=-1)) + 1
+    walking = np.bincount(numbers[of_entry & COMPARED > 0], minlength=num_lists)
+    entered = np.bincount(numbers[of_entry & ENTERED > 0], minlength=num_lists)
+    return int(walking @ entered)

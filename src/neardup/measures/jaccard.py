@@ -19,14 +19,18 @@ U32 = npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 
-SHINGLERS: Final = {"word": shingle.shingle_words, "char": shingle.shingle_characters}
+SHINGLERS: Final = {
+    "word": shingle.shingle_words,
+    "char": shingle.shingle_characters,
+    "items": shingle.shingle_items,
+}
 SKETCHES: Final = {"fast": sketch.fast_sketch, "minhash": sketch.minhash}
 # Changing what a signature contains is a new number here, and a new golden file in the tests.
 FORMATS: Final = {"fast": "fast-1", "minhash": "minhash-1"}
 # Bytes of text whose shingles (8 bytes every 6 or so) stay in a core's cache between two kernels.
 CACHE_BYTES: Final = 512 << 10
-# The shortest shingle takes this many bytes of text: a letter and a space, or a character.
-_BYTES_PER_SHINGLE: Final = {"word": 2, "char": 1}
+# The shortest shingle takes this many bytes of text: a letter and a space, a character, or the end of an item.
+_BYTES_PER_SHINGLE: Final = {"word": 2, "char": 1, "items": 1}
 
 
 class Sets(NamedTuple):
@@ -47,10 +51,9 @@ class Sketched(NamedTuple):
 def signature_format(config: Config) -> str:
     """Name the format of a signature: equal names mean comparable signatures."""
     flags = "".join(f" {name}" for name in ("multiset", "fold_numbers", "html") if getattr(config, name))
-    return (
-        f"{FORMATS[config.sketch]} {config.unit}-{config.size} perm-{config.num_perm} seed-{config.seed} "
-        f"unicode-{UNICODE_VERSION}{flags}"
-    )
+    kind = _kind(config)
+    unit = kind if kind == "items" else f"{kind}-{config.size}"
+    return f"{FORMATS[config.sketch]} {unit} perm-{config.num_perm} seed-{config.seed} unicode-{UNICODE_VERSION}{flags}"
 
 
 def text_sets(texts: pa.Array, config: Config) -> Sets:
@@ -76,8 +79,11 @@ def text_signatures(texts: pa.Array, config: Config, out: U32 | None = None) -> 
     return signatures
 
 
-def sketch_texts(texts: pa.Array, num_bands: int, num_rows: int, config: Config) -> Sketched:
-    """Return size and digest of the set, and the band keys, of every text, in one pass."""
+def sketch_texts(texts: pa.Array, num_bands: int, num_rows: int, config: Config, groups: I64 | None = None) -> Sketched:
+    """Return size and digest of the set, and the band keys, of every text, in one pass.
+
+    Texts of different groups share neither; group 0 gives what no groups give.
+    """
     source, offsets = text_buffers(texts)
     num_docs = offsets.size - 1
     sizes, digests = np.empty(num_docs, np.int64), np.empty((num_docs, 2), np.uint64)
@@ -88,6 +94,10 @@ def sketch_texts(texts: pa.Array, num_bands: int, num_rows: int, config: Config)
         _sketch(shingles, ends, config, signatures)
         bands.band_keys(signatures, num_rows, keys[start:stop])
         distinct.digest_sets(shingles, ends, digests[start:stop], sizes[start:stop])
+    if groups is not None and groups.any():
+        salts = _group_salts(groups)
+        keys ^= salts[:, None]
+        digests ^= np.stack([salts, _group_salts(salts)], axis=1)
     return Sketched(sizes, digests, keys)
 
 
@@ -98,10 +108,12 @@ def set_signatures(sets: Sets, config: Config) -> U32:
     return signatures
 
 
-def signature_keys(signatures: U32, num_bands: int, num_rows: int) -> U64:
-    """Return the band keys of every signature."""
+def signature_keys(signatures: U32, num_bands: int, num_rows: int, groups: I64 | None = None) -> U64:
+    """Return the band keys of every signature; groups as for `sketch_texts`."""
     keys = np.empty((signatures.shape[0], num_bands), np.uint64)
     bands.band_keys(signatures, num_rows, keys)
+    if groups is not None and groups.any():
+        keys ^= _group_salts(groups)[:, None]
     return keys
 
 
@@ -139,15 +151,19 @@ def _shingle(source: U8, offsets: I64, config: Config) -> tuple[U64, I64]:
     return shingles, ends
 
 
+def _kind(config: Config) -> str:
+    return config.unit if config.items_column is None else "items"
+
+
 def _run_shingler(source: U8, offsets: I64, config: Config) -> tuple[U64, I64, npt.NDArray[np.bool_]]:
-    num_docs = offsets.size - 1
-    room = int(offsets[-1] - offsets[0]) // _BYTES_PER_SHINGLE[config.unit] + num_docs + 1
+    num_docs, kind = offsets.size - 1, _kind(config)
+    room = int(offsets[-1] - offsets[0]) // _BYTES_PER_SHINGLE[kind] + num_docs + 1
     shingles, ends, is_normal = (
         np.empty(room, np.uint64),
         np.empty(num_docs + 1, np.int64),
         np.empty(num_docs, np.bool_),
     )
-    SHINGLERS[config.unit](
+    SHINGLERS[kind](
         source,
         offsets,
         tuple(load_table()),
@@ -178,20 +194,25 @@ def _sketch(shingles: U64, ends: I64, config: Config, signatures: U32) -> None:
     SKETCHES[config.sketch](shingles, ends, multipliers[: config.num_perm], addends[: config.num_perm], signatures)
 
 
-def _mix(value: int) -> int:
-    """Scramble 64 bits (the finaliser of SplitMix64)."""
-    value = (value + 0x9E3779B97F4A7C15) & 0xFFFF_FFFF_FFFF_FFFF
-    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFF_FFFF_FFFF_FFFF
-    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & 0xFFFF_FFFF_FFFF_FFFF
-    return value ^ (value >> 31)
+def _mix(values: U64) -> U64:
+    """Scramble 64 bits, each value to another (the finaliser of SplitMix64)."""
+    values = values + np.uint64(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
 
 
 def _salt(seed: int) -> np.uint64:
-    return np.uint64(_mix(seed))
+    return np.uint64(_mix(np.array([seed], np.uint64))[0])
+
+
+def _group_salts(groups: I64 | U64) -> U64:
+    """Draw a salt for every group: another one for each, and zero for group 0."""
+    return _mix(groups.view(np.uint64)) ^ _mix(np.zeros(1, np.uint64))
 
 
 @cache
 def _coefficients() -> tuple[U32, U32]:
     """The lines of the fallback and of MinHash: constants of the format, the seed salts the shingles instead."""
-    drawn = np.array([_mix(_mix(slot)) for slot in range(1024)], np.uint64)
+    drawn = _mix(_mix(np.arange(1024, dtype=np.uint64)))
     return (drawn >> np.uint64(32)).astype(np.uint32) | np.uint32(1), drawn.astype(np.uint32)

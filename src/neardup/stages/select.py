@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Final
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.config import Config
@@ -14,69 +18,89 @@ from neardup.kernels import verify as verify_kernel
 from neardup.measures import jaccard
 
 I64 = npt.NDArray[np.int64]
+# Pairs listed in one batch, about; a pair of classes with more comes alone.
+LISTED_AT_ONCE: Final = 1 << 20
 
 
-def select(classes: pa.Table, verified: pa.Table) -> pa.Table:
-    """Say for every row which row is kept for it, and how similar the two are.
+def select(classes: pa.Table, verified: pa.Table, num_ahead: int) -> pa.Table:
+    """Say for every removed row which row is kept for it, and how similar the two are.
 
     A copy goes where its representative goes: to the kept document of the representative, or to the representative.
+    Rows below `num_ahead` are never removed.
     """
-    rows = classes.column("row").to_numpy()
-    kept_rows, similarities = rows.copy(), np.ones(rows.size)
-    removed = verified.filter(verified.column("kept_row").is_valid())
-    at = np.searchsorted(rows, removed.column("row").to_numpy())
-    kept_rows[at] = removed.column("kept_row").to_numpy()
-    similarities[at] = removed.column("similarity").to_numpy()
-    representatives = np.searchsorted(rows, classes.column("representative").to_numpy())
-    return pa.table(
-        [classes.column("row"), pa.array(kept_rows[representatives]), pa.array(similarities[representatives])],
-        schema=schema.SELECTION,
-    )
+    matched = verified.filter(verified.column("kept_row").is_valid())
+    order = np.argsort(matched.column("row").to_numpy())
+    rows, kept_rows = (matched.column(name).to_numpy()[order] for name in ("row", "kept_row"))
+    values = matched.column("similarity").to_numpy()[order]
+    copies, representatives = (classes.column(name).to_numpy() for name in ("row", "representative"))
+    at = np.searchsorted(rows, representatives)
+    is_matched = np.zeros(copies.size, np.bool_)
+    if rows.size:
+        at = np.minimum(at, rows.size - 1)
+        is_matched = rows[at] == representatives
+    all_rows = np.r_[rows, copies]
+    all_kept = np.r_[kept_rows, np.where(is_matched, kept_rows[at] if rows.size else 0, representatives)]
+    all_values = np.r_[values, np.where(is_matched, values[at] if rows.size else 0.0, 1.0)]
+    order = np.argsort(all_rows)
+    order = order[all_rows[order] >= num_ahead]
+    return pa.table([all_rows[order], all_kept[order], all_values[order]], schema=schema.SELECTION)
 
 
 def count_copies(classes: pa.Table) -> int:
     """Return how many pairs of exact copies there are."""
-    sizes = _class_sizes(classes)
+    sizes = np.unique(classes.column("representative").to_numpy(), return_counts=True)[1] + 1
     return int((sizes * (sizes - 1) // 2).sum())
 
 
 def count_pairs(classes: pa.Table, verified: pa.Table) -> int:
-    """Return how many pairs `list_pairs` would list, without listing them."""
-    sizes = _class_sizes(classes)
-    left, right, _ = _verified_pairs(classes, verified)
-    return count_copies(classes) + int((sizes[left] * sizes[right]).sum())
+    """Return how many pairs `list_pairs` would list, but for those among documents ahead, without listing them."""
+    left, right, _ = _verified_pairs(verified)
+    rows, representatives = _listed(classes, left, right)
+    sizes = np.bincount(np.searchsorted(rows, representatives), minlength=rows.size)
+    return count_copies(classes) + int((sizes[np.searchsorted(rows, left)] * sizes[np.searchsorted(rows, right)]).sum())
 
 
-def list_pairs(classes: pa.Table, verified: pa.Table) -> pa.Table:
-    """List every found pair, those between the members of classes included, in input order."""
-    rows = classes.column("row").to_numpy()
-    members = np.argsort(np.searchsorted(rows, classes.column("representative").to_numpy()), kind="stable")
-    sizes = _class_sizes(classes)
+def list_pairs(classes: pa.Table, verified: pa.Table, num_ahead: int) -> Iterator[pa.RecordBatch]:
+    """List every found pair, those between the members of classes included, in no order; none among rows ahead."""
+    left, right, values = _verified_pairs(verified)
+    rows, representatives = _listed(classes, left, right)
+    class_of = np.searchsorted(rows, representatives)
+    members = np.argsort(class_of, kind="stable")
+    sizes = np.bincount(class_of, minlength=rows.size)
     starts = np.cumsum(sizes) - sizes
-    left, right, values = _verified_pairs(classes, verified)
-    pairs_a, pairs_b = _cross(members, starts, sizes, left, right)
-    within = np.flatnonzero(sizes > 1)
-    twins_a, twins_b = _cross(members, starts, sizes, within, within)
-    is_ordered = twins_a < twins_b
-    row_a = np.concatenate([pairs_a, twins_a[is_ordered]])
-    row_b = np.concatenate([pairs_b, twins_b[is_ordered]])
-    similarity = np.concatenate([np.repeat(values, sizes[left] * sizes[right]), np.ones(int(is_ordered.sum()))])
-    row_a, row_b = rows[np.minimum(row_a, row_b)], rows[np.maximum(row_a, row_b)]
-    order = np.lexsort((row_b, row_a))
-    return pa.table([row_a[order], row_b[order], similarity[order]], schema=schema.ROW_PAIRS)
+    twins = np.flatnonzero(sizes > 1)
+    left = np.r_[np.searchsorted(rows, left), twins]
+    right = np.r_[np.searchsorted(rows, right), twins]
+    values = np.r_[values, np.ones(twins.size)]
+    ends = np.cumsum(sizes[left] * sizes[right])
+    first = 0
+    while first < left.size:
+        before = ends[first - 1] if first else 0
+        stop = max(first + 1, int(np.searchsorted(ends, before + LISTED_AT_ONCE, side="right")))
+        a, b = _cross(members, starts, sizes, left[first:stop], right[first:stop])
+        similarity = np.repeat(values[first:stop], sizes[left[first:stop]] * sizes[right[first:stop]])
+        # Inside a class each pair comes both ways, and every member meets itself.
+        is_listed = (a < b) | (class_of[a] != class_of[b])
+        row_a, row_b = rows[np.minimum(a, b)[is_listed]], rows[np.maximum(a, b)[is_listed]]
+        is_own = row_b >= num_ahead
+        columns = [row_a[is_own], row_b[is_own], similarity[is_listed][is_own]]
+        yield pa.record_batch([pa.array(column) for column in columns], schema=schema.ROW_PAIRS)
+        first = stop
 
 
 def select_again(documents: pa.Table, pairs: pa.Table, config: Config) -> pa.Table:
     """Select over listed pairs, as a run at a higher threshold would over what it finds."""
     rows, priority = documents.column("row").to_numpy(), documents.column("priority").to_numpy()
     if config.cluster == "leader":
-        return lead_pairs(rows, priority, pairs)
+        chosen = lead_pairs(rows, priority, pairs)
+        return chosen.filter(pc.not_equal(chosen.column("row"), chosen.column("kept_row")))
     kept_rows = close_pairs(rows, priority, pairs)
     at, kept_at = np.arange(rows.size), np.searchsorted(rows, kept_rows)
     values = np.ones(rows.size)
     is_removed = at != kept_at
     values[is_removed] = _similarities(documents, at[is_removed], kept_at[is_removed], config)
-    return pa.table([rows, kept_rows, values], schema=schema.SELECTION)
+    columns = [rows[is_removed], kept_rows[is_removed], values[is_removed]]
+    return pa.table(columns, schema=schema.SELECTION)
 
 
 def _similarities(documents: pa.Table, left: I64, right: I64, config: Config) -> npt.NDArray[np.float64]:
@@ -99,14 +123,14 @@ def lead_pairs(rows: I64, priority: I64, pairs: pa.Table) -> pa.Table:
     starts = np.searchsorted(ends[order], np.arange(rows.size + 1))
     similarities = np.tile(pairs.column("similarity").to_numpy(), 2)[order]
     matches, values = np.empty(rows.size, np.int64), np.empty(rows.size, np.float64)
-    kernel.lead(np.argsort(priority), starts, partners[order], similarities, matches, values)
+    kernel.lead(np.argsort(priority, kind="stable"), starts, partners[order], similarities, matches, values)
     kept_rows = np.where(matches == kernel.NOBODY, rows, rows[matches])
     return pa.table([rows, kept_rows, values], schema=schema.SELECTION)
 
 
 def close_pairs(rows: I64, priority: I64, pairs: pa.Table) -> I64:
     """Return for every row the row of best priority in its transitive closure."""
-    order = np.argsort(priority)
+    order = np.argsort(priority, kind="stable")
     ranks = np.argsort(order)
     left, right = (ranks[np.searchsorted(rows, pairs.column(name).to_numpy())] for name in ("row_a", "row_b"))
     parents = np.arange(rows.size)
@@ -115,20 +139,22 @@ def close_pairs(rows: I64, priority: I64, pairs: pa.Table) -> I64:
     return kept
 
 
-def _class_sizes(classes: pa.Table) -> I64:
-    """Members of the class of each representative; 0 for the other members."""
-    rows = classes.column("row").to_numpy()
-    return np.bincount(np.searchsorted(rows, classes.column("representative").to_numpy()), minlength=rows.size)
+def _listed(classes: pa.Table, left: I64, right: I64) -> tuple[I64, I64]:
+    """The rows that stand in a pair, ascending, and the representative of each."""
+    copies = classes.column("row").to_numpy()
+    rows = np.unique(np.concatenate([copies, classes.column("representative").to_numpy(), left, right]))
+    representatives = rows.copy()
+    representatives[np.searchsorted(rows, copies)] = classes.column("representative").to_numpy()
+    return rows, representatives
 
 
-def _verified_pairs(classes: pa.Table, verified: pa.Table) -> tuple[I64, I64, npt.NDArray[np.float64]]:
-    """The verified pairs of representatives, as positions in `classes`."""
-    rows = classes.column("row").to_numpy()
+def _verified_pairs(verified: pa.Table) -> tuple[I64, I64, npt.NDArray[np.float64]]:
+    """The verified pairs of representatives, by row."""
     partners = schema.one_array(verified.column("partners"))
     left = np.repeat(verified.column("row").to_numpy(), partners.value_lengths().to_numpy())
     right = partners.flatten().to_numpy()
     values = schema.one_array(verified.column("partner_similarities")).flatten().to_numpy()
-    return np.searchsorted(rows, left), np.searchsorted(rows, right), values
+    return left, right, values
 
 
 def _cross(members: I64, starts: I64, sizes: I64, left: I64, right: I64) -> tuple[I64, I64]:

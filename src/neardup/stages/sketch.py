@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.config import Config
@@ -12,16 +13,19 @@ from neardup.planner import Plan
 
 
 def sketch(batch: pa.RecordBatch, plan: Plan, config: Config) -> pa.RecordBatch:
-    """Replace the `text` column by size, digest and keys; rows and order stay."""
-    sketched = jaccard.sketch_texts(batch.column("text"), plan.bands, plan.rows, config)
+    """Replace the `text` column by sizes, digest and keys; rows and order stay."""
+    text, groups = batch.column("text"), batch.column("group").to_numpy()
+    sketched = jaccard.sketch_texts(text, plan.bands, plan.rows, config, groups)
+    keys = np.ascontiguousarray(sketched.keys.T).view(np.int64)
     return pa.record_batch(
         [
             batch.column("row"),
             batch.column("priority"),
+            pc.binary_length(text).cast(pa.int64()),
             pa.array(sketched.sizes),
             pa.array(sketched.digests[:, 0].view(np.int64)),
             pa.array(sketched.digests[:, 1].view(np.int64)),
-            pa.FixedSizeListArray.from_arrays(pa.array(sketched.keys.ravel().view(np.int64)), plan.bands),
+            *(pa.array(keys[band]) for band in range(plan.bands)),
         ],
         schema=schema.sketches(plan.bands),
     )

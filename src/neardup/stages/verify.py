@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schema
@@ -11,26 +14,97 @@ from neardup.kernels import verify as kernel
 from neardup.measures import jaccard
 from neardup.planner import Plan
 
+Bools = npt.NDArray[np.bool_]
+U8 = npt.NDArray[np.uint8]
+I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
+
+
+class Documents(NamedTuple):
+    """The documents of a batch as they are compared."""
+
+    rows: I64
+    is_ahead: Bools
+    sets: jaccard.Sets
+    signatures: jaccard.U32
+    keys: jaccard.U64
+
+
+class Found(NamedTuple):
+    """What a comparison says, as `match_components` of the kernel writes it; documents by their place."""
+
+    matches: I64
+    values: F64
+    parents: I64
+    compared: I64
+    left: I64
+    right: I64
+    similarities: F64
+
 
 def verify(batch: pa.RecordBatch, plan: Plan, config: Config) -> pa.RecordBatch:
     """Match every document with the kept documents before it; list its partners where pairs are wanted.
 
-    `batch` has the columns component, row, text; the documents of a component stand together, best priority first.
+    `batch` has the columns component, row, text, priority, group; the documents of a component stand together, best
+    priority first, ties by row.
     """
+    documents = prepare(batch, plan, config)
+    places = np.arange(batch.num_rows)
+    components = batch.column("component").to_numpy()
+    starts = np.flatnonzero(np.r_[True, components[1:] != components[:-1]]) if places.size else np.empty(0, np.int64)
+    component_ends = np.r_[starts, places.size].astype(np.int64)
+    found = compare(documents, component_ends, plan, config, roles_within(documents.is_ahead))
+    matches, values = found.matches, found.values
+    if config.cluster == "components":
+        matches = np.where((found.parents == places) | documents.is_ahead, kernel.NOBODY, found.parents)
+        kernel.similarities(*documents.sets, places, found.parents, values)
+    return verified(
+        documents.rows,
+        documents.rows[matches],
+        values,
+        matches == kernel.NOBODY,
+        found.compared,
+        (found.left, documents.rows[found.right], found.similarities),
+    )
+
+
+def prepare(batch: pa.RecordBatch, plan: Plan, config: Config) -> Documents:
+    """Compute what the documents of a batch are compared by."""
     sets = jaccard.text_sets(batch.column("text"), config)
     signatures = jaccard.set_signatures(sets, config)
-    rows = batch.column("row").to_numpy()
-    components = batch.column("component").to_numpy()
-    starts = np.flatnonzero(np.r_[True, components[1:] != components[:-1]]) if rows.size else np.empty(0, np.int64)
-    matches, parents, compared = (np.empty(rows.size, np.int64) for _ in range(3))
-    values = np.empty(rows.size, np.float64)
-    left, right, pair_values = kernel.match_components(
-        sets.shingles,
-        sets.ends,
-        signatures,
-        jaccard.signature_keys(signatures, plan.bands, plan.rows),
-        rows,
-        np.r_[starts, rows.size].astype(np.int64),
+    groups = batch.column("group").to_numpy()
+    return Documents(
+        rows=batch.column("row").to_numpy(),
+        is_ahead=batch.column("priority").to_numpy() == schema.AHEAD,
+        sets=sets,
+        signatures=signatures,
+        keys=jaccard.signature_keys(signatures, plan.bands, plan.rows, groups),
+    )
+
+
+def roles_within(is_ahead: Bools) -> U8:
+    """Say that all documents are compared with those before them, but for those ahead, which are only met."""
+    return np.where(is_ahead, kernel.ENTERED, kernel.COMPARED | kernel.ENTERED).astype(np.uint8)
+
+
+def compare(
+    documents: Documents,
+    component_ends: I64,
+    plan: Plan,
+    config: Config,
+    roles: U8,
+    **given: I64 | F64,
+) -> Found:
+    """Compare the documents of whole components; `given` is what `match_components` of the kernel may be given."""
+    num_docs = documents.rows.size
+    matches, parents, compared = (np.empty(num_docs, np.int64) for _ in range(3))
+    values = np.empty(num_docs, np.float64)
+    left, right, similarities = kernel.match_components(
+        *documents.sets,
+        documents.signatures,
+        documents.keys,
+        documents.rows,
+        component_ends,
         config.threshold,
         plan.min_agreement,
         _mode(config),
@@ -38,20 +112,26 @@ def verify(batch: pa.RecordBatch, plan: Plan, config: Config) -> pa.RecordBatch:
         values,
         parents,
         compared,
+        roles=roles,
+        **given,
     )
-    if config.cluster == "components":
-        matches = np.where(parents == np.arange(rows.size), kernel.NOBODY, parents)
-        kernel.similarities(sets.shingles, sets.ends, np.arange(rows.size), parents, values)
-    is_kept = matches == kernel.NOBODY
-    ends = pa.array(np.searchsorted(left, np.arange(rows.size + 1)))
+    return Found(matches, values, parents, compared, left, right, similarities)
+
+
+def verified(
+    rows: I64, kept_rows: I64, values: F64, is_kept: Bools, compared: I64, pairs: tuple[I64, I64, F64]
+) -> pa.RecordBatch:
+    """Write what was found of documents as a table; `pairs`: place, ascending, row of the partner, similarity."""
+    places, partners, similarities = pairs
+    ends = pa.array(np.searchsorted(places, np.arange(rows.size + 1)))
     return pa.record_batch(
         [
-            batch.column("row"),
-            pa.array(rows[matches], mask=is_kept),
+            pa.array(rows),
+            pa.array(kept_rows, mask=is_kept),
             pa.array(values, mask=is_kept),
             pa.array(compared),
-            pa.LargeListArray.from_arrays(ends, pa.array(rows[right])),
-            pa.LargeListArray.from_arrays(ends, pa.array(pair_values)),
+            pa.LargeListArray.from_arrays(ends, pa.array(partners)),
+            pa.LargeListArray.from_arrays(ends, pa.array(similarities)),
         ],
         schema=schema.VERIFIED,
     )

@@ -1,0 +1,97 @@
+"""Run a command as a fresh process; measure its time and the memory of its whole process tree."""
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+SAMPLE_SECONDS = 0.02
+LIMIT_SECONDS = 2 * 3600
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one process cost."""
+
+    seconds: float
+    peak_bytes: int
+
+
+def run(command, log, limit_seconds=LIMIT_SECONDS):
+    """Run a command to its end; its output goes to the file `log`, whose end is shown where it fails."""
+    with Path(log).open("wb") as output:
+        began = time.perf_counter()
+        process = subprocess.Popen(  # noqa: S603
+            [str(word) for word in command], stdout=output, stderr=output, start_new_session=True
+        )
+        peak = _Peak(process.pid)
+        peak.start()
+        # A tool that hangs ends here with all its processes, and not the whole benchmark with it.
+        limit = threading.Timer(limit_seconds, os.killpg, (process.pid, signal.SIGKILL))
+        limit.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        limit.cancel()
+        seconds = time.perf_counter() - began
+        peak.stop()
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        words = " ".join(map(str, command))
+        end = Path(log).read_text("utf-8", "replace")[-2000:]
+        raise RuntimeError(f"{words}\n{end}\nexit status {process.returncode} after {seconds:.0f} s")
+    # Sampling needs /proc; elsewhere the largest process of the tree stands for it.
+    return Run(seconds, peak.num_bytes or usage.ru_maxrss * 1024)
+
+
+class _Peak(threading.Thread):
+    """Sample the resident memory of a process and its descendants, summed.
+
+    The rusage of a child starts at the size of its parent (Linux carries it over the exec), so it is only the fallback.
+    The high-water mark of each process catches what happened between two samples.
+    """
+
+    def __init__(self, pid):
+        super().__init__(daemon=True)
+        self.pid = pid
+        self.num_bytes = 0
+        self._ended = threading.Event()
+
+    def run(self):
+        while not self._ended.wait(SAMPLE_SECONDS):
+            tree = _tree(self.pid)
+            resident = sum(map(_resident_bytes, tree))
+            self.num_bytes = max(self.num_bytes, resident, *map(_highest_bytes, tree))
+
+    def stop(self):
+        self._ended.set()
+        self.join()
+
+
+def _tree(pid):
+    """A process and its descendants."""
+    found = [pid]
+    for parent in found:
+        for thread in Path(f"/proc/{parent}/task").glob("*/children"):
+            found += [int(child) for child in _read(thread).split()]
+    return found
+
+
+def _resident_bytes(pid):
+    fields = _read(f"/proc/{pid}/statm").split()
+    return int(fields[1]) * PAGE_BYTES if fields else 0
+
+
+def _highest_bytes(pid):
+    lines = [line for line in _read(f"/proc/{pid}/status").splitlines() if line.startswith("VmHWM")]
+    return int(lines[0].split()[1]) * 1024 if lines else 0
+
+
+def _read(path):
+    """The text of a file of /proc, nothing where its process is gone."""
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""

@@ -1,0 +1,98 @@
+"""`neardup compare`: how similar two files are, and where they differ."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from neardup.cli import options
+from neardup.config import Config
+from neardup.errors import DataError
+
+STDIN: Final = "-"
+_CODECS: Final = {".gz": "gzip", ".zst": "zstd"}
+
+
+@click.command(cls=options.Command, short_help="Say how similar two files are, and where they differ.")
+@click.argument("a", type=click.Path(allow_dash=True))
+@click.argument("b", type=click.Path(allow_dash=True))
+@options.settings(*options.TEXT_SETTINGS)
+@options.as_json("the numbers")
+@options.quiet("Only the numbers, not the texts.")
+def compare(a: str, b: str, config: Config, as_json: bool, quiet: bool) -> None:
+    """Compare two text files: exact and estimated similarity, containment, and what differs.
+
+    A or B may be "-" for standard input, and may end in .gz or .zst. Side by side on a wide terminal, with markers
+    elsewhere; long equal stretches are folded.
+
+    \b
+    Examples:
+      neardup compare old.txt new.txt
+      neardup compare old.txt new.txt --unit char --size 5
+      neardup compare old.html new.html --html --quiet
+      neardup compare old.txt new.txt --threshold 0.9 --bands 20 --rows 5
+      git show HEAD:README.md | neardup compare - README.md --json
+    """  # noqa: D301 - click reads the backspace
+    if a == b == STDIN:
+        raise click.UsageError('only one of A and B can be "-": standard input is read once')
+    from neardup.cli import render
+
+    text_a, text_b = _read(a), _read(b)
+    with render.working("compare", quiet=quiet):
+        import neardup
+
+        answer = neardup.compare(text_a, text_b, config=config)
+    if as_json:
+        is_pair = answer.jaccard >= config.threshold
+        render.as_json(dataclasses.asdict(answer) | {"threshold": config.threshold, "is_pair": is_pair})
+        return
+    names = (_name(a), _name(b))
+    render.comparison(answer, threshold=config.threshold, num_perm=config.num_perm, names=names)
+    if not quiet:
+        render.texts(_visible(text_a, config), _visible(text_b, config), names)
+
+
+def _name(path: str) -> str:
+    return "standard input" if path == STDIN else path
+
+
+def _read(path: str) -> str:
+    content = sys.stdin.buffer.read() if path == STDIN else _uncompressed(path)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{_name(path)} is not UTF-8 text: byte {error.start} is 0x{content[error.start]:02x}",
+            hint="convert it first, for example with iconv -f latin1 -t utf-8",
+        ) from error
+
+
+def _uncompressed(path: str) -> bytes:
+    codec = _CODECS.get(Path(path).suffix)
+    with Path(path).open("rb") as file:
+        if codec is None:
+            return file.read()
+        import pyarrow as pa
+
+        with pa.CompressedInputStream(file, codec) as stream:
+            try:
+                content: bytes = stream.read()
+            except OSError as error:
+                raise DataError(f"{path} is truncated or damaged: {error}") from error
+    return content
+
+
+def _visible(text: str, config: Config) -> str:
+    """What was compared: of HTML what a reader would see."""
+    if not config.html:
+        return text
+    import pyarrow as pa
+
+    from neardup.io.html import html_to_text
+
+    visible: str = html_to_text(pa.array([text]))[0].as_py()
+    return visible

@@ -1,0 +1,42 @@
+"""`neardup dedup`: remove the near-duplicates of files."""
+
+from __future__ import annotations
+
+import click
+
+from neardup.cli import options
+from neardup.config import Config
+
+
+@click.command(cls=options.Command, short_help="Remove the near-duplicates of files.")
+@options.inputs()
+@options.output("FOLDER", "Folder to write: kept/, removed.parquet, rejected.jsonl, report.json.")
+@options.settings(*options.INPUT_SETTINGS, "keep", "cluster", "mark", "pairs", "dry_run", "overwrite")
+@options.as_json("the report")
+@options.quiet("No progress, no warnings and no summary; errors stay.")
+def dedup(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quiet: bool) -> None:
+    """Remove the near-duplicates of files; every removed document is similar to a kept one.
+
+    INPUT is a file, a folder, a glob or an address such as s3://bucket/key; "-" is standard input (JSON Lines).
+    Files are JSON Lines, Parquet, Arrow, CSV, TSV or plain text, also as .gz and .zst. Kept rows are written as
+    they came, into OUTPUT/kept. An interrupted run goes on when the same command is given again.
+
+    \b
+    Examples:
+      neardup dedup pages.jsonl -o clean
+      neardup dedup crawl/ -o clean --threshold 0.7 --keep longest
+      neardup dedup 'part-*.parquet' -o clean --text-column body --id-column url
+      neardup dedup new.jsonl -o fresh --against clean        only what is new
+      neardup dedup pages.jsonl -o look --dry-run             what would go, and why
+      zcat pages.jsonl.gz | neardup dedup - -o clean --json
+    """  # noqa: D301 - click reads the backspace
+    from neardup.cli import render
+
+    with render.progress(quiet=quiet) as progress:
+        from neardup import api
+
+        report = api.deduplicate_files(list(inputs), out, config, progress)
+    if as_json:
+        render.as_json(report.as_dict())
+    elif not quiet:
+        render.summary(report, out)

@@ -1,0 +1,193 @@
+"""The options of all commands, built from the fields of Config: a default and a help text are said once."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from neardup.config import CHOICES, KEEP_COLUMN_ORDERS, KEEP_ORDERS, Config
+
+SIMILAR: Final = "What is similar"
+COLUMNS: Final = "Columns"
+STAYS: Final = "What stays"
+OUTPUT: Final = "Output"
+WORK: Final = "Work"
+HEADINGS: Final = (SIMILAR, COLUMNS, STAYS, OUTPUT, WORK)
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class _Setting(NamedTuple):
+    """How a field of Config looks on the command line; `kind` where its default does not tell."""
+
+    heading: str
+    help: str
+    metavar: str | None = None
+    kind: Any = str
+    short: str | None = None
+
+
+SETTINGS: Final = {
+    "threshold": _Setting(
+        SIMILAR, "Similarity from which two documents are a pair; above 0, up to 1.", "NUMBER", short="-t"
+    ),
+    "recall": _Setting(
+        SIMILAR, "Chance to find a pair exactly at the threshold; more similar ones have more.", "NUMBER"
+    ),
+    "measure": _Setting(SIMILAR, "What similarity means."),
+    "unit": _Setting(SIMILAR, "What a shingle is made of; char suits short texts, names and code."),
+    "size": _Setting(SIMILAR, "How many consecutive units make one shingle.", "N"),
+    "multiset": _Setting(SIMILAR, "Count repeated shingles instead of ignoring repetitions."),
+    "fold_numbers": _Setting(SIMILAR, "Treat every number as the same word."),
+    "html": _Setting(SIMILAR, "Take the texts as HTML and compare what a reader would see."),
+    "collapse_empty": _Setting(SIMILAR, "Treat documents without any shingle as copies of each other."),
+    "method": _Setting(SIMILAR, "How pairs are found; auto chooses and says what."),
+    "sketch": _Setting(SIMILAR, "How a set becomes a signature; minhash is the textbook's, and slower."),
+    "num_perm": _Setting(SIMILAR, "Slots of a signature; a power of two from 16 to 1024.", "N"),
+    "bands": _Setting(SIMILAR, "Bands of a signature; derived from threshold and recall if left out.", "N", int),
+    "rows": _Setting(SIMILAR, "Rows of a band; derived from threshold and recall if left out.", "N", int),
+    "seed": _Setting(SIMILAR, "Draw other signatures; the same seed gives the same result.", "N"),
+    "signature_filter": _Setting(SIMILAR, "Skip the exact comparison where signatures already rule a pair out."),
+    "text_column": _Setting(
+        COLUMNS, "Column with the text; repeat to join several. Else text, content or body.", "NAME"
+    ),
+    "id_column": _Setting(COLUMNS, "Column with the id. Else id or url, else file:row names a document.", "NAME"),
+    "items_column": _Setting(COLUMNS, "Column with a list of items to compare instead of a text.", "NAME"),
+    "group_column": _Setting(COLUMNS, "Compare only documents that are equal in this column.", "NAME"),
+    "lines": _Setting(COLUMNS, "Every line of a plain text file is a document, not the whole file."),
+    "delimiter": _Setting(COLUMNS, r"What separates the columns of a CSV file, such as ';' or '\t'.", "CHARACTER"),
+    "keep": _Setting(STAYS, "Which document of a cluster stays.", "first|last|longest|max:COLUMN|min:COLUMN"),
+    "cluster": _Setting(STAYS, "leader: a removed document is similar to the kept one; components: chains count too."),
+    "against": _Setting(STAYS, "Files or a finished run whose documents stay ahead of all; repeatable.", "PATH"),
+    "mark": _Setting(OUTPUT, "Write every row with columns that say whether it is kept, not only the kept rows."),
+    "pairs": _Setting(OUTPUT, "Also store every found pair, as pairs.parquet."),
+    "dry_run": _Setting(OUTPUT, "Write the removed documents and the report, but no kept rows."),
+    "overwrite": _Setting(OUTPUT, "Replace an output that is there."),
+    "strict": _Setting(WORK, "Fail at the first row that cannot be used instead of listing it as rejected."),
+    "engine": _Setting(WORK, "Where the work runs."),
+    "memory": _Setting(WORK, "Memory to stay within, such as 4GB; half of what is free if left out.", "SIZE"),
+    "threads": _Setting(WORK, "Threads that share the work; one a core if left out. Never changes a result.", "N", int),
+}
+_REPEATABLE: Final = frozenset({"text_column", "against"})
+
+# What two texts are compared by; commands on files add the rest.
+TEXT_SETTINGS: Final = (
+    *("threshold", "recall", "measure", "unit", "size", "multiset", "fold_numbers", "html"),
+    *("sketch", "num_perm", "bands", "rows", "seed", "signature_filter"),
+)
+INPUT_SETTINGS: Final = (
+    *TEXT_SETTINGS,
+    *("collapse_empty", "method", "text_column", "id_column", "items_column", "group_column", "lines", "delimiter"),
+    *("against", "strict", "engine", "memory", "threads"),
+)
+
+
+class Option(click.Option):
+    """An option that knows the heading it is listed under."""
+
+    def __init__(self, *args: Any, heading: str = OUTPUT, **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.heading = heading
+
+
+class Command(click.Command):
+    """A command whose help lists its options under headings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write one list of options for each heading that has any."""
+        by_heading: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
+            if record is not None:
+                by_heading[getattr(parameter, "heading", WORK)].append(record)
+        for heading, records in by_heading.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records, col_max=34)
+
+
+def settings(*names: str) -> Callable[[Function], Function]:
+    """Give a command the options of these fields of Config, and hand it them as one `config`."""
+    ordered = [name for name in SETTINGS if name in names]
+
+    def decorate(function: Function) -> Function:
+        @functools.wraps(function)
+        def call(**values: Any) -> Any:
+            given = {name: _value(name, values.pop(name)) for name in ordered}
+            return function(config=Config.of(**given), **values)
+
+        decorated: Any = call
+        for name in reversed(ordered):
+            decorated = _option(name)(decorated)
+        return decorated  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def output(metavar: str, what: str) -> Callable[[Function], Function]:
+    """Give a command `-o`."""
+    return click.option(
+        "-o", "--output", "out", cls=Option, required=True, type=click.Path(), metavar=metavar, help=what
+    )
+
+
+def inputs(*, required: bool = True) -> Callable[[Function], Function]:
+    """Give a command its inputs; what they are is for the library to find out, because a glob is no path."""
+    return click.argument("inputs", nargs=-1, required=required, type=click.Path(allow_dash=True), metavar="INPUT...")
+
+
+def as_json(what: str) -> Callable[[Function], Function]:
+    """Give a command `--json`."""
+    return click.option("--json", "as_json", cls=Option, is_flag=True, help=f"Print {what} as one JSON object.")
+
+
+def quiet(what: str) -> Callable[[Function], Function]:
+    """Give a command `-q`."""
+    return click.option("-q", "--quiet", cls=Option, is_flag=True, help=what)
+
+
+def _option(name: str) -> Callable[[Function], Function]:
+    setting, default = SETTINGS[name], _default(name)
+    flag = f"--{name.replace('_', '-')}"
+    attributes: dict[str, Any] = {"cls": Option, "heading": setting.heading, "help": setting.help}
+    if isinstance(default, bool):
+        # Only a setting that is on by default needs a word to turn it off.
+        flag = f"{flag}/--no-{flag[2:]}" if default else flag
+        return click.option(flag, name, is_flag=True, default=default, show_default=default, **attributes)
+    attributes |= {"metavar": setting.metavar, "type": _kind(name, default), "show_default": bool(default)}
+    if name == "keep":
+        attributes["shell_complete"] = _complete_keep
+    if name in _REPEATABLE:
+        return click.option(flag, name, multiple=True, **attributes)
+    return click.option(*filter(None, [setting.short, flag]), name, default=default, **attributes)
+
+
+def _default(name: str) -> Any:
+    return next(field.default for field in dataclasses.fields(Config) if field.name == name)
+
+
+def _kind(name: str, default: Any) -> Any:
+    if name in CHOICES:
+        return click.Choice(CHOICES[name])
+    if name == "against":
+        return click.Path()
+    return SETTINGS[name].kind if default is None else type(default)
+
+
+def _value(name: str, given: Any) -> Any:
+    if name == "text_column":
+        return given or None
+    if name == "delimiter" and given == r"\t":  # what a shell leaves of a tab that was typed as an escape
+        return "\t"
+    return given
+
+
+def _complete_keep(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> Iterable[CompletionItem]:
+    del ctx, parameter
+    orders = (*KEEP_ORDERS, *(f"{order}:" for order in KEEP_COLUMN_ORDERS))
+    return [CompletionItem(order) for order in orders if order.startswith(incomplete)]

@@ -1,0 +1,39 @@
+"""`neardup pairs`: list every pair of similar documents."""
+
+from __future__ import annotations
+
+import click
+
+from neardup.cli import options
+from neardup.config import Config
+
+
+@click.command(cls=options.Command, short_help="List every pair of similar documents.")
+@options.inputs()
+@options.output("FILE", "File to write: .parquet, .jsonl or .csv; also FILE.rejected.jsonl and FILE.report.json.")
+@options.settings(*options.INPUT_SETTINGS, "overwrite")
+@options.as_json("the report")
+@options.quiet("No progress, no warnings and no summary; errors stay.")
+def pairs(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quiet: bool) -> None:
+    """List every pair of similar documents: doc_a, doc_b, similarity.
+
+    INPUT is what `neardup dedup` takes, or the folder of a finished run with stored pairs (dedup --pairs).
+
+    \b
+    Examples:
+      neardup pairs pages.jsonl -o pairs.parquet
+      neardup pairs pages.jsonl -o pairs.csv --threshold 0.6 --recall 0.999
+      neardup pairs new.jsonl -o pairs.jsonl --against old.jsonl   pairs with the old ones too
+      neardup pairs baskets.csv -o pairs.csv --items-column products --threshold 0.5
+      neardup pairs clean -o pairs.jsonl                           of a run with --pairs
+    """  # noqa: D301 - click reads the backspace
+    from neardup.cli import render
+
+    with render.progress(quiet=quiet) as progress:
+        from neardup import api
+
+        report = api.find_pairs_files(list(inputs), out, config, progress)
+    if as_json:
+        render.as_json(report.as_dict())
+    elif not quiet:
+        render.pairs_summary(report, out)

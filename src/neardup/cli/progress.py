@@ -1,0 +1,203 @@
+"""Progress of a run: bars on a terminal, now and then a line in a log; nothing for work of a moment."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from rich.console import Console
+from rich.progress import BarColumn, ProgressColumn, Task, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
+from rich.text import Text
+
+from neardup.report import Event, StageAdvanced, StageFinished, StageStarted, Warned
+
+# Work shorter than this shows nothing.
+PATIENCE_SECONDS: Final = 2.0
+# How often a log hears of a stage that takes long.
+LOG_SECONDS: Final = 10.0
+_TICK_SECONDS: Final = 0.5
+BYTES: Final = "bytes"
+# What a stage is called.
+STAGES: Final = {
+    "sample": "sampling",
+    "read": "reading",
+    "sketch": "shingling and sketching",
+    "collapse": "collapsing exact copies",
+    "link": "linking buckets",
+    "components": "joining components",
+    "verify": "verifying",
+    "select": "selecting",
+    "write": "writing",
+    "report": "reporting",
+    "compare": "comparing",
+    "differ": "finding what differs",
+    "explain": "looking it up",
+}
+
+
+def words_for(stage: str) -> str:
+    """Return what a stage is called."""
+    return STAGES.get(stage, stage)
+
+
+def amount(count: float, unit: str) -> str:
+    """Say a number of steps: 1.3 GB, 12,000 documents.
+
+    >>> amount(1_300_000_000, BYTES), amount(12_000, "documents")
+    ('1.3 GB', '12,000 documents')
+    """
+    if unit != BYTES:
+        return f"{count:,.0f} {unit}"
+    for size, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count >= size:
+            return f"{count / size:.{1 if count < 10 * size else 0}f} {name}"
+    return f"{count:.0f} B"
+
+
+def duration(seconds: float) -> str:
+    """Say a time: 12 s, 3 min 20 s, 2 h 5 min.
+
+    >>> duration(12.3), duration(200), duration(7500)
+    ('12 s', '3 min 20 s', '2 h 5 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+@dataclasses.dataclass(slots=True)
+class _Stage:
+    words: str
+    unit: str
+    total: int | None
+    began: float
+    done: int = 0
+    said: float | None = None
+
+
+class Lines:
+    """Plain lines: one when a stage turns out to be slow, then one every LOG_SECONDS, and one at its end."""
+
+    def __init__(self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._say = say
+        self._clock = clock
+        self._stages: dict[str, _Stage] = {}
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        # A thread, because a slow stage may emit nothing for minutes.
+        self._ticker = threading.Thread(target=self._tick, daemon=True)
+        self._ticker.start()
+
+    def __call__(self, event: Event) -> None:
+        """Take an event of a run."""
+        with self._lock:
+            if isinstance(event, Warned):
+                self._say(f"warning: {event.message}")
+            elif isinstance(event, StageStarted):
+                self._stages[event.stage] = _Stage(words_for(event.stage), event.unit, event.total, self._clock())
+            elif isinstance(event, StageAdvanced) and event.stage in self._stages:
+                stage = self._stages[event.stage]
+                stage.done, stage.total = event.done, event.total
+            elif isinstance(event, StageFinished):
+                self._finish(self._stages.pop(event.stage, None))
+
+    def speak(self) -> None:
+        """Say how far each slow stage is, if it is time to."""
+        with self._lock:
+            now = self._clock()
+            for stage in self._stages.values():
+                since = now - (stage.began if stage.said is None else stage.said)
+                if since >= (PATIENCE_SECONDS if stage.said is None else LOG_SECONDS):
+                    stage.said = now
+                    self._say(_how_far(stage, now - stage.began))
+
+    def stop(self) -> None:
+        """Say no more."""
+        self._stopped.set()
+        self._ticker.join()
+
+    def _tick(self) -> None:
+        while not self._stopped.wait(_TICK_SECONDS):
+            self.speak()
+
+    def _finish(self, stage: _Stage | None) -> None:
+        seconds = 0.0 if stage is None else self._clock() - stage.began
+        if stage is None or (stage.said is None and seconds < PATIENCE_SECONDS):
+            return
+        done, rate = amount(stage.done, stage.unit), amount(stage.done / max(seconds, 1e-9), stage.unit)
+        did = f", {done}, {rate}/s" if stage.done else ""
+        self._say(f"{stage.words}: done in {duration(seconds)}{did}")
+
+
+def _how_far(stage: _Stage, seconds: float) -> str:
+    if not stage.done:
+        return f"{stage.words}: {duration(seconds)} so far"
+    rate = stage.done / seconds
+    said = f"{amount(rate, stage.unit)}/s"
+    if not stage.total:
+        return f"{stage.words}: {amount(stage.done, stage.unit)} so far, {said}"
+    # A total may be an estimate; more than all is never done.
+    share, left = min(1.0, stage.done / stage.total), max(0, stage.total - stage.done) / rate
+    return f"{stage.words}: {100 * share:.0f} %, {said}, {duration(left)} left"
+
+
+class _RateColumn(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        """Show steps a second."""
+        speed = task.finished_speed or task.speed
+        return Text(f"{amount(speed, task.fields['unit'])}/s" if speed else "", style="progress.data.speed")
+
+
+class Bars:
+    """One bar per stage with rate and time left; silent for the first seconds."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._bars = RichProgress(
+            TextColumn("{task.description:<24}"),
+            BarColumn(bar_width=30),
+            TaskProgressColumn(),
+            _RateColumn(),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            console=console,
+            transient=True,
+        )
+        self._tasks: dict[str, TaskID] = {}
+        # A timer, because the first stage may take long before it says anything: kernels compile once a machine.
+        self._timer = threading.Timer(PATIENCE_SECONDS, self._bars.start)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def __call__(self, event: Event) -> None:
+        """Take an event of a run."""
+        if isinstance(event, Warned):
+            self._console.print(f"warning: {event.message}", style="yellow", soft_wrap=True, markup=False)
+        elif isinstance(event, StageStarted):
+            task = self._bars.add_task(words_for(event.stage), total=event.total or None, unit=event.unit)
+            self._tasks[event.stage] = task
+        elif event.stage not in self._tasks:
+            return
+        elif isinstance(event, StageAdvanced):
+            self._bars.update(self._tasks[event.stage], completed=event.done, total=event.total or None)
+        elif isinstance(event, StageFinished):
+            self._finish(self._tasks[event.stage])
+
+    def _finish(self, number: TaskID) -> None:
+        task = next(task for task in self._bars.tasks if task.id == number)
+        done = task.completed or 1
+        self._bars.update(number, completed=done, total=done)
+
+    def stop(self) -> None:
+        """Take the bars away."""
+        self._timer.cancel()
+        if self._timer.is_alive():
+            self._timer.join()
+        if self._bars.live.is_started:  # else it would print an empty line
+            self._bars.stop()

@@ -1,0 +1,112 @@
+"""Two texts beside each other, or under each other: what differs stays, long equal stretches are folded."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from neardup.cli.diff import Passage
+
+CONTEXT_WORDS: Final = 8
+# An equal stretch is folded where that saves more than a few words.
+_FOLD_WORDS: Final = 2 * CONTEXT_WORDS + 8
+# Nobody reads more on a terminal; what is left out is counted.
+MAX_WORDS: Final = 150
+MAX_PLACES: Final = 100
+_ROW_WORDS: Final = 40
+STYLE_A: Final = "red"
+STYLE_B: Final = "green"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of the drawing: equal words, different words, or (with `note`) what was left out."""
+
+    is_equal: bool
+    text_a: str = ""
+    text_b: str = ""
+    num_words: int = 0
+    note: str = ""
+
+
+def fold(passages: list[Passage], ellipsis: str) -> Iterator[Piece]:
+    """Shorten the passages to what a reader needs; every omission is counted."""
+    places = 0
+    last = len(passages) - 1
+    for number, passage in enumerate(passages):
+        if passage.is_equal:
+            yield from _fold_equal(passage.words_a, passage.words_b, number == 0, number == last, ellipsis)
+            continue
+        if places == MAX_PLACES:
+            left = sum(not passage.is_equal for passage in passages[number:])
+            yield Piece(
+                True, note=f"{ellipsis} {left:,} more {'place differs' if left == 1 else 'places differ'} {ellipsis}"
+            )
+            return
+        places += 1
+        text_a, text_b = _cut(passage.words_a, ellipsis), _cut(passage.words_b, ellipsis)
+        yield Piece(False, text_a, text_b, min(MAX_WORDS, max(len(passage.words_a), len(passage.words_b))))
+
+
+def unified(pieces: Iterable[Piece]) -> Iterator[Text]:
+    """One line a piece: two spaces for what is equal, minus for the first text, plus for the second."""
+    for piece in pieces:
+        if piece.note:
+            yield Text(f"  {piece.note}", "dim")
+        elif piece.is_equal:
+            yield Text(f"  {piece.text_a}".rstrip())
+        else:
+            if piece.text_a:
+                yield Text(f"- {piece.text_a}".rstrip(), STYLE_A)
+            if piece.text_b:
+                yield Text(f"+ {piece.text_b}".rstrip(), STYLE_B)
+
+
+def beside(pieces: Iterable[Piece], title_a: str, title_b: str) -> Table:
+    """Two columns that wrap; what stands in one text only is coloured and underlined."""
+    table = Table(box=box.MINIMAL, expand=True)
+    table.add_column(Text(title_a), ratio=1, overflow="fold")
+    table.add_column(Text(title_b), ratio=1, overflow="fold")
+    left, right, num_words = Text(), Text(), 0
+    for piece in pieces:
+        if piece.note or num_words >= _ROW_WORDS:
+            _add_row(table, left, right)
+            left, right, num_words = Text(), Text(), 0
+        if piece.note:
+            table.add_row(Text(piece.note, "dim"), Text(piece.note, "dim"))
+            continue
+        left.append(piece.text_a, "" if piece.is_equal else f"{STYLE_A} underline")
+        right.append(piece.text_b, "" if piece.is_equal else f"{STYLE_B} underline")
+        num_words += piece.num_words
+    _add_row(table, left, right)
+    return table
+
+
+def _add_row(table: Table, left: Text, right: Text) -> None:
+    if left or right:
+        table.add_row(left, right)
+
+
+def _fold_equal(
+    words_a: list[str], words_b: list[str], is_first: bool, is_last: bool, ellipsis: str
+) -> Iterator[Piece]:
+    if len(words_a) <= _FOLD_WORDS:
+        yield Piece(True, "".join(words_a), "".join(words_b), len(words_a))
+        return
+    head, tail = 0 if is_first else CONTEXT_WORDS, 0 if is_last else CONTEXT_WORDS
+    if head:
+        yield Piece(True, "".join(words_a[:head]), "".join(words_b[:head]), head)
+    yield Piece(True, note=f"{ellipsis} {len(words_a) - head - tail:,} equal words {ellipsis}")
+    if tail:
+        yield Piece(True, "".join(words_a[-tail:]), "".join(words_b[-tail:]), tail)
+
+
+def _cut(words: list[str], ellipsis: str) -> str:
+    if len(words) <= MAX_WORDS:
+        return "".join(words)
+    return f"{''.join(words[:MAX_WORDS]).rstrip()} {ellipsis} {len(words) - MAX_WORDS:,} more words {ellipsis} "

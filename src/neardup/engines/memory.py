@@ -1,0 +1,55 @@
+"""How much memory a run may hold, and how much is left of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+# What a stage is given at least, so that a run that starts close to its limit still moves.
+MIN_ROOM: Final = 64 << 20
+_CGROUP: Final = Path("/sys/fs/cgroup")
+
+
+class Memory:
+    """The limit of one process: its imports, its buffers and everything else."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = free_bytes() // 2 if limit is None else limit
+
+    def room(self) -> int:
+        """Return the bytes that may still be taken."""
+        return max(MIN_ROOM, self.limit - resident_bytes())
+
+
+def resident_bytes() -> int:
+    """Return what this process holds, 0 where the system does not tell."""
+    try:
+        return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:  # pragma: no cover - no /proc
+        return 0
+
+
+def free_bytes() -> int:
+    """Return the memory that the system, or the control group of the process, has left."""
+    free = _system_free_bytes()
+    limit, used = (_group_bytes(name) for name in ("memory.max", "memory.current"))
+    return free if limit is None or used is None else max(0, min(free, limit - used))
+
+
+def _system_free_bytes() -> int:
+    try:
+        for line in Path("/proc/meminfo").read_text("ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) << 10
+    except OSError:  # pragma: no cover - no /proc
+        pass
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")  # pragma: no cover
+
+
+def _group_bytes(name: str) -> int | None:
+    try:
+        text = (_CGROUP / name).read_text("ascii").strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None

@@ -1,0 +1,112 @@
+"""What a run on files will take: documents, disk, memory and time, from a sample of its input."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.config import Config
+from neardup.engines.local import available_cores
+from neardup.engines.memory import Memory
+from neardup.io import formats
+from neardup.io.files import choose_columns
+from neardup.io.records import InputFile
+from neardup.measures.jaccard import sketch_texts
+from neardup.planner import Plan
+
+SAMPLED_FILES: Final = 8
+SAMPLED_BATCHES: Final = 2
+# Bytes a document takes in the work folder beside its band keys: row, priority, sizes, digest, id.
+_NOTE_BYTES: Final = 88
+# Bytes a document takes in memory for good: its component and whether it goes on.
+_MEMORY_BYTES: Final = 10
+_BASE_MEMORY: Final = 350 << 20
+# Writing, verifying and the second reading, as a share of the first; from the runs in benchmarks/results.
+_REST: Final = 1.0
+# Bytes of a compressed file for a byte of text.
+_PACKED: Final = 0.25
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Estimate:
+    """What a run will take, about.
+
+    Attributes:
+        documents: documents in the input.
+        text_bytes: bytes of text.
+        disk_bytes: the most the work folder and the output take together.
+        memory_bytes: the least that the run needs; --memory is how much it may take.
+        seconds: time on this machine, None where it was not measured.
+    """
+
+    documents: int
+    text_bytes: int
+    disk_bytes: int
+    memory_bytes: int
+    seconds: float | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the estimate for machines."""
+        return dataclasses.asdict(self)
+
+
+@dataclasses.dataclass(slots=True)
+class _Sample:
+    file_bytes: float = 0.0
+    rows: int = 0
+    text_bytes: int = 0
+    seconds: float = 0.0
+
+
+def estimate(files: Sequence[InputFile], plan: Plan, config: Config, *, is_timed: bool = False) -> Estimate:
+    """Sample the first documents of some files and scale up by their sizes."""
+    step = max(1, len(files) // SAMPLED_FILES)
+    sample = _Sample()
+    for file in list(files)[::step][:SAMPLED_FILES]:
+        _add(sample, file, plan, config, is_timed=is_timed)
+    size = sum(file.size for file in files)
+    scale = size / sample.file_bytes if sample.file_bytes else 0.0
+    documents, text_bytes = round(sample.rows * scale), round(sample.text_bytes * scale)
+    work = documents * (8 * plan.bands + _NOTE_BYTES)
+    threads = config.threads or available_cores()
+    return Estimate(
+        documents=documents,
+        text_bytes=text_bytes,
+        disk_bytes=work + (0 if config.dry_run else size),
+        memory_bytes=min(_BASE_MEMORY + documents * _MEMORY_BYTES, Memory(config.memory).limit),
+        seconds=sample.seconds * scale * (1 + _REST) / threads + 1.0 if is_timed else None,
+    )
+
+
+def _add(sample: _Sample, file: InputFile, plan: Plan, config: Config, *, is_timed: bool) -> None:
+    form = formats.load(file.format)
+    columns = choose_columns(file, form.column_names(file, config), config)
+    spans = form.split(file)
+    if not spans:
+        return
+    if is_timed:  # load the kernels first
+        sketch_texts(pa.array(["a b"], pa.large_string()), plan.bands, plan.rows, config)
+    began, text_bytes = time.perf_counter(), 0
+    batches = form.read(file, spans[0], columns, config)
+    for records in islice(batches, SAMPLED_BATCHES):
+        sample.rows += records.num_rows
+        text_bytes += pc.sum(pc.binary_length(records.texts)).as_py() or 0
+        if is_timed:
+            sketch_texts(records.texts, plan.bands, plan.rows, config)
+    sample.seconds += time.perf_counter() - began
+    is_whole = next(batches, None) is None and len(spans) == 1
+    sample.text_bytes += text_bytes
+    # How much of the file the sample is: all of it, or what its text makes likely.
+    part = file.size / len(spans)
+    sample.file_bytes += file.size if is_whole else min(part, text_bytes * _ratio(file))
+
+
+def _ratio(file: InputFile) -> float:
+    """Bytes in the file for a byte of text, about."""
+    return _PACKED if file.compression or file.format == "parquet" else 1.05

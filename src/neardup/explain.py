@@ -1,0 +1,96 @@
+"""Why a finished run kept or removed a document."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.config import Config
+from neardup.errors import DataError
+from neardup.io import finished
+from neardup.io.files import find_files
+
+# Near names are looked for among this many ids.
+_MANY_IDS = 100_000
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """What a finished run says of one document.
+
+    Attributes:
+        doc_id: the document.
+        file: the file it stands in, by the name of the run's tables; None for a kept one.
+        row: its row there.
+        kept_id: the document that stands for it; None for a kept one.
+        kept_file: the file of that.
+        kept_row: its row there.
+        similarity: how similar the two are.
+        members: (doc_id, similarity) of those that a kept document stands for.
+        config: the settings of the run.
+    """
+
+    doc_id: str
+    file: str | None = None
+    row: int | None = None
+    kept_id: str | None = None
+    kept_file: str | None = None
+    kept_row: int | None = None
+    similarity: float | None = None
+    members: tuple[tuple[str, float], ...] = ()
+    config: Config
+
+
+def find_verdict(run: Path, doc_id: str, *, file: str | None, row: int | None) -> Verdict:
+    """Look a document up in the tables of a finished run; file and row tell equal ids apart."""
+    config = finished.settings_of(finished.read_report(run))
+    removed = finished.load_table(run, "removed")
+    clusters = finished.load_table(run, "clusters")
+    if removed is None or clusters is None:
+        raise DataError(f"{run} is no finished run: a table is missing", hint="run neardup dedup again")
+    own = removed.filter(_is(removed, doc_id, file, row, ("doc_id", "file", "row"))).to_pylist()
+    if len(own) > 1:
+        places = ", ".join(f"{match['file']} row {match['row']}" for match in own[:5])
+        raise DataError(f"{len(own)} removed documents are named {doc_id!r}: {places}", hint="add --file and --row")
+    if own:
+        return Verdict(config=config, **own[0])
+    if not pc.any(pc.equal(clusters.column("doc_id"), doc_id)).as_py():
+        raise _unknown(run, doc_id, clusters)
+    stands_for = removed.filter(_is(removed, doc_id, file, row, ("kept_id", "kept_file", "kept_row"))).to_pylist()
+    members = tuple((member["doc_id"], member["similarity"]) for member in stands_for)
+    return Verdict(doc_id=doc_id, file=file, row=row, members=members, config=config)
+
+
+def _is(table: pa.Table, doc_id: str, file: str | None, row: int | None, columns: tuple[str, str, str]) -> Any:
+    found = pc.equal(table.column(columns[0]), doc_id)
+    for column, value in zip(columns[1:], (file, row), strict=True):
+        if value is not None:
+            found = pc.and_(found, pc.equal(table.column(column), value))
+    return found
+
+
+def _unknown(run: Path, doc_id: str, clusters: pa.Table) -> DataError:
+    ids = clusters.column("doc_id").slice(0, _MANY_IDS).to_pylist()
+    near = difflib.get_close_matches(doc_id, ids, n=3)
+    named = f"did you mean {' or '.join(near)}?" if near else f"ids look like {', '.join(ids[:3])}"
+    return DataError(f"no document of {run} is named {doc_id!r}", hint=named if ids else "the run has no documents")
+
+
+def read_document(run: Path, file: str, row: int, config: Config) -> str:
+    """Read a document of a finished run from the file it came in."""
+    inputs = {entry["file"]: entry["path"] for entry in finished.read_report(run)["inputs"]}
+    if file not in inputs:
+        raise DataError(f"{run} does not say where {file} is")
+    path = inputs[file]
+    try:
+        return finished.read_row(find_files([path], config)[0], row, config)
+    except DataError as error:
+        raise DataError(
+            f"the text of row {row} of {path} cannot be read: {error}",
+            hint="explain reads the files that the run read; put them back, or start it in the same folder",
+        ) from error

@@ -1,0 +1,311 @@
+"""Documents in files: read twice at most, numbered in input order, named by id or by file and row."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup import schema
+from neardup.config import Config
+from neardup.errors import DataError
+from neardup.io import formats
+from neardup.io.columns import hash_groups
+from neardup.io.files import choose_columns
+from neardup.io.records import InputFile, Records, Verdicts
+from neardup.io.scores import SCORES
+from neardup.io.streams import check_unchanged
+from neardup.io.workspace import Workspace, read_batches
+
+I64 = npt.NDArray[np.int64]
+Advance = Callable[[int], None]
+_NAMES: Final = pa.schema([("row", pa.int64()), ("id", pa.string())])
+_SCORED_NAMES: Final = pa.schema([*_NAMES, ("score", SCORES)])
+_REJECTED: Final = pa.schema([("row", pa.int64()), ("reason", pa.string())])
+# What compressed text becomes, about; for progress only.
+_EXPANSION: Final = 3
+
+
+class FileDocuments:
+    """The documents of many files, those of the first `num_ahead_files` ahead of all others."""
+
+    unit = "bytes"
+
+    def __init__(self, files: Sequence[InputFile], num_ahead_files: int, config: Config, workspace: Workspace) -> None:
+        self.files, self._num_ahead_files = files, num_ahead_files
+        self._config, self._workspace = config, workspace
+        self._formats = [formats.load(file.format) for file in files]
+        self.columns = [
+            choose_columns(file, form.column_names(file, config), config)
+            for file, form in zip(files, self._formats, strict=True)
+        ]
+        spans = [form.split(file) for file, form in zip(files, self._formats, strict=True)]
+        self.parts = [(at, span) for at in range(len(files)) for span in spans[at]]
+        # The parts of file f are _file_parts[f]:_file_parts[f + 1].
+        self._file_parts: I64 = np.cumsum([0, *map(len, spans)], dtype=np.int64)
+        self.num_parts = len(self.parts)
+        self.total = sum(self._weight(part) for part in range(self.num_parts))
+        self.first_rows = self._file_first_rows = np.zeros(0, np.int64)
+        self._priorities: I64 | None = None
+
+    def read(self, part: int, advance: Advance) -> Iterator[pa.RecordBatch]:
+        """Read the documents of a part; the first reading also notes ids, scores and rejected rows on disk."""
+        at, span = self.parts[part]
+        file, is_first, row, heard = self.files[at], not self.first_rows.size, 0, 0
+        with _Notes(part, self._config, self._workspace) if is_first else contextlib.nullcontext() as notes:
+            for records in self._formats[at].read(file, span, self.columns[at], self._config):
+                if notes is not None:
+                    self._check_strict(part, row, records)
+                    notes.add(row, records)
+                batch = self._documents(records, row)
+                yield batch if is_first else self.place(part, batch)
+                row += records.num_rows
+                share = records.texts.nbytes // (_EXPANSION if file.compression else 1)
+                share = min(share, self._weight(part) - heard)
+                heard += share
+                advance(share)
+            check_unchanged(file)
+        advance(self._weight(part) - heard)
+
+    def skip(self, part: int, advance: Advance) -> None:
+        """Count a part that an earlier start has read."""
+        advance(self._weight(part))
+
+    def _weight(self, part: int) -> int:
+        """Bytes of the file that belong to a part, about."""
+        at, _ = self.parts[part]
+        return self.files[at].size // int(self._file_parts[at + 1] - self._file_parts[at])
+
+    def _documents(self, records: Records, first_row: int) -> pa.RecordBatch:
+        num_docs = len(records.texts)
+        priority: I64 = np.zeros(num_docs, np.int64)
+        if self._config.keep == "longest":
+            priority = -pc.binary_length(records.texts).to_numpy().astype(np.int64)
+        groups = np.zeros(num_docs, np.int64) if records.groups is None else hash_groups(records.groups)
+        columns = [pa.array(records.rows + first_row), records.texts, pa.array(priority), pa.array(groups)]
+        return pa.record_batch(columns, schema=schema.DOCUMENTS)
+
+    def _check_strict(self, part: int, first_row: int, records: Records) -> None:
+        if self._config.strict and records.rejected:
+            at, _ = self.parts[part]
+            row, reason = min(records.rejected)
+            before = 0  # rows of earlier parts of the file, which may not have been counted yet
+            for _, span in self.parts[self._file_parts[at] : part]:
+                earlier = self._formats[at].read(self.files[at], span, self.columns[at], self._config)
+                before += sum(batch.num_rows for batch in earlier)
+            raise DataError(
+                f"{self.files[at].path}, row {before + first_row + row + 1} cannot be used: {reason}",
+                hint="leave out --strict to set such rows aside and go on",
+            )
+
+    def settle(self, sort: Callable[..., Iterable[pa.RecordBatch]]) -> None:
+        """Number the rows of all parts and put them in keep order."""
+        num_rows = [facts["num_rows"] for facts in self._facts()]
+        self.first_rows = np.cumsum([0, *num_rows], dtype=np.int64)
+        self._file_first_rows = self.first_rows[self._file_parts]
+        self._check_found()
+        if self._config.keep_column is not None:
+            self._priorities = self._rank(sort)
+
+    def _facts(self) -> list[dict[str, Any]]:
+        return [self._workspace.facts(f"names/{part:06}.arrow") for part in range(self.num_parts)]
+
+    def _check_found(self) -> None:
+        """A column that was asked for must stand in some row of the input."""
+        own = [facts for (at, _), facts in zip(self.parts, self._facts(), strict=True) if at >= self._num_ahead_files]
+        found = {name for facts in own for name in facts["found"]}
+        config = self._config
+        asked = {"items_column": config.items_column, "id_column": config.id_column}
+        asked |= {"keep": config.keep_column, "group_column": config.group_column}
+        named = config.text_column if isinstance(config.text_column, tuple) else (config.text_column,)
+        asked |= {f"text_column {name}": name for name in named}
+        for setting, column in asked.items():
+            if column is not None and column not in found and any(facts["num_rows"] for facts in own):
+                raise DataError(
+                    f"`{setting.partition(' ')[0]}` names {column!r}, which no row of the input has",
+                    hint=f"the first file is {self.files[self._num_ahead_files].path}; look at its columns",
+                )
+
+    def _rank(self, sort: Callable[..., Iterable[pa.RecordBatch]]) -> I64:
+        """Place every row in the order of its score, the best first, rows without a score last, ties by row."""
+        direction = "descending" if self._config.keep.startswith("max:") else "ascending"
+        by = [("is_missing", "ascending"), *((field.name, direction) for field in SCORES), ("row", "ascending")]
+        columns = pa.schema([("is_missing", pa.bool_()), *SCORES, ("row", pa.int64())])
+        priorities: I64 = np.zeros(int(self.first_rows[-1]), np.int64)
+        place, has_number, has_text = 0, False, False
+        for batch in sort(self._scores(columns), columns, by):
+            is_scored = pc.invert(batch.column("is_missing"))
+            has_text |= batch.column("text").null_count < batch.num_rows
+            has_number |= pc.any(pc.and_(is_scored, pc.is_null(batch.column("text")))).as_py() or False
+            priorities[batch.column("row").to_numpy()] = np.arange(place, place + batch.num_rows)
+            place += batch.num_rows
+        if has_number and has_text:
+            raise DataError(
+                f"`keep` orders by {self._config.keep_column!r}, which holds numbers and texts",
+                hint="give the column one type",
+            )
+        return priorities
+
+    def _scores(self, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+        for part in range(self.num_parts):
+            for batch in read_batches(self._workspace.folder / f"names/{part:06}.arrow"):
+                scores = batch.column("score").flatten()
+                is_missing = pc.and_(pc.is_null(scores[0]), pc.is_null(scores[2]))
+                rows = pa.array(batch.column("row").to_numpy() + self.first_rows[part])
+                yield pa.record_batch([is_missing, *scores, rows], schema=columns)
+
+    def place(self, part: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Turn the part's own rows and priorities into those of the whole run."""
+        rows = batch.column("row").to_numpy() + self.first_rows[part]
+        batch = batch.set_column(batch.schema.get_field_index("row"), batch.schema.field("row"), pa.array(rows))
+        at = batch.schema.get_field_index("priority")
+        priority: I64 | None = None
+        if self.parts[part][0] < self._num_ahead_files:
+            priority = np.full(rows.size, schema.AHEAD)
+        elif self._priorities is not None:
+            priority = self._priorities[rows]
+        elif self._config.keep == "last":
+            priority = -rows
+        return batch if at < 0 or priority is None else batch.set_column(at, "priority", pa.array(priority))
+
+    @property
+    def num_ahead(self) -> int:
+        """Rows of the files that are kept ahead."""
+        return int(self._file_first_rows[self._num_ahead_files])
+
+    def names(self, part: int) -> Iterator[pa.RecordBatch]:
+        """Iterate over row and doc_id of every document of a part."""
+        for batch in read_batches(self._workspace.folder / f"names/{part:06}.arrow", ["row", "id"]):
+            rows = batch.column("row").to_numpy() + self.first_rows[part]
+            files, numbers = self.locate(rows)
+            own = pc.binary_join_element_wise(files, pa.array(numbers).cast(pa.string()), ":")
+            yield pa.record_batch({"row": rows, "doc_id": pc.coalesce(batch.column("id"), own)})
+
+    def ids_of(self, rows: I64) -> pa.Array:
+        """Return the doc_id of each of some rows, ascending and distinct."""
+        ends = np.searchsorted(rows, self.first_rows)
+        found = [pa.array([], pa.string())]
+        for part in np.flatnonzero(np.diff(ends)).tolist():
+            wanted = rows[ends[part] : ends[part + 1]]
+            for batch in self.names(part):
+                is_wanted = np.isin(batch.column("row").to_numpy(), wanted, assume_unique=True)
+                found.append(batch.column("doc_id").filter(pa.array(is_wanted)))
+        return pa.concat_arrays(found)
+
+    def locate(self, rows: I64) -> tuple[pa.Array, I64]:
+        """Return the file of each row, by name, and its number there, from 1."""
+        firsts = self._file_first_rows[:-1]
+        at = np.searchsorted(firsts, rows, side="right") - 1
+        return pa.array([file.name for file in self.files], pa.string()).take(pa.array(at)), rows - firsts[at] + 1
+
+    def rejected(self, *, ahead: bool = False) -> Iterator[pa.RecordBatch]:
+        """Iterate over the rejected rows of the input, or of the files ahead of it, as schema.REJECTED."""
+        for part in range(self.num_parts - len(self._own_parts())) if ahead else self._own_parts():
+            for batch in read_batches(self._workspace.folder / f"rejected/{part:06}.arrow"):
+                files, numbers = self.locate(batch.column("row").to_numpy() + self.first_rows[part])
+                yield pa.record_batch([files, pa.array(numbers), batch.column("reason")], schema=schema.REJECTED)
+
+    def _own_parts(self) -> list[int]:
+        return list(range(int(self._file_parts[self._num_ahead_files]), self.num_parts))
+
+    def count(self, fact: str, *, ahead: bool = False) -> int:
+        """Add up a fact of the parts of the input, or of those ahead of it: documents, rejected, text_bytes."""
+        facts, num_ahead = self._facts(), int(self._file_parts[self._num_ahead_files])
+        return sum(part[fact] for part in (facts[:num_ahead] if ahead else facts[num_ahead:]))
+
+    def columns_taken(self) -> dict[str, str]:
+        """Return which columns the files of the input gave for what; several where they differ."""
+        taken: dict[str, list[str]] = {}
+        for columns in map(self.columns.__getitem__, self.own_files()):
+            chosen = {"text": " + ".join(columns.text), "items": columns.items, "id": columns.id}
+            for role, name in (chosen | {"keep": columns.score, "group": columns.group}).items():
+                if name and name not in taken.setdefault(role, []):
+                    taken[role].append(name)
+        return {role: ", ".join(names) for role, names in taken.items() if names}
+
+    def summary(self) -> tuple[dict[str, Any], ...]:
+        """Return name, path and rows of every file that was read, those ahead first."""
+        firsts = self._file_first_rows
+        return tuple(
+            {
+                "file": file.name,
+                "path": file.path,
+                "rows": int(firsts[at + 1] - firsts[at]),
+                "ahead": at < self._num_ahead_files,
+            }
+            for at, file in enumerate(self.files)
+        )
+
+    def own_names(self) -> Iterator[pa.RecordBatch]:
+        """Iterate over row and doc_id of every document of the input."""
+        for part in self._own_parts():
+            yield from self.names(part)
+
+    def own_files(self) -> range:
+        """Return the numbers of the files of the input."""
+        return range(self._num_ahead_files, len(self.files))
+
+    def write(self, at: int, target: str, selection: pa.Table, kept_ids: pa.Array) -> None:
+        """Write the kept rows of a file; `kept_ids` are who stands for each row of the selection."""
+        first, stop = self._file_first_rows[at : at + 2].tolist()
+        is_kept = np.zeros(stop - first, np.bool_)
+        for part in range(*self._file_parts[at : at + 2].tolist()):
+            for batch in read_batches(self._workspace.folder / f"names/{part:06}.arrow", ["row"]):
+                is_kept[batch.column("row").to_numpy() + self.first_rows[part] - first] = True
+        begin, end = np.searchsorted(selection.column("row").to_numpy(), [first, stop])
+        removed = selection.slice(begin, end - begin)
+        rows = removed.column("row").to_numpy() - first
+        is_kept[rows] = False
+        verdicts = Verdicts(
+            is_kept=is_kept,
+            removed=rows,
+            kept_ids=kept_ids.slice(begin, end - begin),
+            similarities=removed.column("similarity").to_numpy(),
+        )
+        self._formats[at].write(self.files[at], target, verdicts, self._config)
+        check_unchanged(self.files[at])
+
+
+class _Notes:
+    """What the first reading of a part learns beside the texts: ids, scores and rejected rows, streamed to disk."""
+
+    def __init__(self, part: int, config: Config, workspace: Workspace) -> None:
+        self._names, self._rejected = f"names/{part:06}.arrow", f"rejected/{part:06}.arrow"
+        self._workspace, self._has_scores = workspace, config.keep_column is not None
+        self._facts: dict[str, Any] = {"num_rows": 0, "documents": 0, "rejected": 0, "text_bytes": 0}
+        self._found: set[str] = set()
+        self._columns = _SCORED_NAMES if self._has_scores else _NAMES
+
+    def __enter__(self) -> _Notes:
+        self._stack = contextlib.ExitStack()
+        self._writers = [
+            self._stack.enter_context(pa.ipc.new_file(str(self._workspace.draft(name)), kind))
+            for name, kind in ((self._names, self._columns), (self._rejected, _REJECTED))
+        ]
+        return self
+
+    def add(self, first_row: int, records: Records) -> None:
+        """Note a batch."""
+        names = [pa.array(records.rows + first_row), records.ids]
+        scores = [pa.nulls(len(records.rows), SCORES) if records.scores is None else records.scores]
+        self._writers[0].write_batch(pa.record_batch(names + scores * self._has_scores, schema=self._columns))
+        rows, reasons = [first_row + row for row, _ in records.rejected], [reason for _, reason in records.rejected]
+        self._writers[1].write_batch(
+            pa.record_batch([pa.array(rows, pa.int64()), pa.array(reasons, pa.string())], schema=_REJECTED)
+        )
+        self._facts["num_rows"] += records.num_rows
+        self._facts["documents"] += len(records.rows)
+        self._facts["rejected"] += len(records.rejected)
+        self._facts["text_bytes"] += pc.sum(pc.binary_length(records.texts)).as_py() or 0
+        self._found |= records.found
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        self._stack.close()
+        if kind is None:
+            self._workspace.finish(self._rejected)
+            self._workspace.finish(self._names, self._facts | {"found": sorted(self._found)})

@@ -1,0 +1,127 @@
+"""From the values of rows to Records: what every reader of values, not of Arrow columns, does at the end of a batch."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.config import Config
+from neardup.io.html import html_to_text
+from neardup.io.records import ITEM_END, Records
+from neardup.io.scores import sortable_values
+
+MAX_ROWS: Final = 65_536
+# What resiliparse raises for a page; anything else is not about the page.
+_PAGE_ERRORS: Final = (ValueError, RuntimeError, TypeError)
+
+
+class RowError(Exception):
+    """A row cannot be a document; the message is the reason."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Values:
+    """What was taken of the rows that are documents, one value a row; None for a column that is not taken."""
+
+    rows: Sequence[int]
+    texts: pa.Array
+    ids: list[Any] | None = None
+    scores: list[Any] | None = None
+    groups: list[Any] | None = None
+
+
+def records_of(
+    num_rows: int, values: Values, rejected: list[tuple[int, str]], *, found: frozenset[str], config: Config
+) -> Records:
+    """Build the records of a batch; rows that fail only here are added to the rejected ones."""
+    texts, unusable = _readable(values.texts) if config.html else (values.texts, {})
+    rows = np.fromiter(values.rows, np.int64, len(texts))
+    ids = pa.nulls(len(rows), pa.string()) if values.ids is None else string_array(values.ids)
+    groups = None if values.groups is None else string_array(values.groups)
+    scores = None if values.scores is None else sortable_values(values.scores)
+    if unusable:
+        rejected = sorted([*rejected, *((int(rows[position]), reason) for position, reason in unusable.items())])
+        is_usable = pa.array([position not in unusable for position in range(len(rows))])
+        rows = rows[is_usable.to_numpy(zero_copy_only=False)]
+        texts, ids, scores, groups = (
+            None if array is None else array.filter(is_usable) for array in (texts, ids, scores, groups)
+        )
+    return Records(
+        num_rows=num_rows,
+        rows=rows,
+        texts=texts,
+        ids=ids,
+        scores=scores,
+        groups=groups,
+        rejected=rejected,
+        found=found,
+    )
+
+
+def is_utf8(block: bytes) -> bool:
+    """Whether bytes are valid UTF-8; Arrow tells without making a text of them."""
+    offsets: npt.NDArray[np.int64] = np.array([0, len(block)], np.int64)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(block)]
+    try:
+        pa.Array.from_buffers(pa.large_string(), 1, buffers).validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def reason_against_bytes(line: bytes) -> str | None:
+    """Say why bytes are not UTF-8; None if they are."""
+    try:
+        line.decode()
+    except UnicodeDecodeError as error:
+        return f"not valid UTF-8: {error.reason} at byte {error.start}"
+    return None
+
+
+def as_string(value: Any) -> str:
+    """Spell an id, a group or an item as Arrow does.
+
+    >>> as_string(7), as_string(True), as_string(2.0)
+    ('7', 'true', '2')
+    """
+    if isinstance(value, float):
+        return str(pa.scalar(value).cast(pa.string()))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def string_array(values: list[Any]) -> pa.Array:
+    """Return values as strings; None stays null."""
+    try:
+        return pa.array(values, pa.string())
+    except (pa.ArrowTypeError, pa.ArrowInvalid, TypeError):
+        return pa.array([None if value is None else as_string(value) for value in values], pa.string())
+
+
+def items_text(value: Any) -> str:
+    """Join the items of a set into the text they travel as; a text is cut at white space."""
+    items = value.split() if isinstance(value, str) else list(map(as_string, value))
+    text = "".join([item + ITEM_END for item in items])
+    if text.count(ITEM_END) != len(items):
+        raise RowError(f"an item has the character {ITEM_END!r}, which ends items")
+    return text
+
+
+def _readable(pages: pa.Array) -> tuple[pa.Array, dict[int, str]]:
+    """The visible text of pages, empty for one that cannot be parsed, and the reason for those."""
+    try:
+        return html_to_text(pages), {}
+    except _PAGE_ERRORS:
+        pass  # a page is at fault: found and named below
+    texts, reasons = [], {}
+    for position in range(len(pages)):
+        try:
+            texts.append(html_to_text(pages.slice(position, 1)))
+        except _PAGE_ERRORS as error:
+            reasons[position] = f"cannot be parsed as HTML: {error}"
+            texts.append(pa.array([""], pa.large_string()))
+    return pa.concat_arrays(texts), reasons

@@ -1,0 +1,181 @@
+"""The tables that a run writes for itself: removed, pairs, clusters, rejected.
+
+The bytes depend on the rows alone, not on how they were cut into calls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import math
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Final, Protocol, Self
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from neardup import schema
+from neardup.errors import ConfigError
+from neardup.io.streams import is_remote, open_output
+
+# Rows of a Parquet row group, and rows that wait to be written.
+GROUP_ROWS: Final = 1 << 17
+
+
+class _Sink(Protocol):
+    def write(self, table: pa.Table) -> None:
+        """Write the next GROUP_ROWS rows, or the last."""
+
+    def close(self) -> None:
+        """Write what ends the file."""
+
+
+class _Parquet:
+    def __init__(self, output: IO[bytes], columns: pa.Schema) -> None:
+        self._writer = pq.ParquetWriter(output, columns, compression="zstd")
+
+    def write(self, table: pa.Table) -> None:
+        # The chunks of a column decide where its pages end, so there must be one.
+        self._writer.write_table(table.combine_chunks(), row_group_size=GROUP_ROWS)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class _JsonLines:
+    def __init__(self, output: IO[bytes], columns: pa.Schema) -> None:  # noqa: ARG002
+        self._output = output
+        self._encoder = msgspec.json.Encoder()
+
+    def write(self, table: pa.Table) -> None:
+        names = table.column_names
+        columns = [_json_values(column) for column in table.columns]
+        lines = (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
+        self._output.write(self._encoder.encode_lines(lines))
+
+    def close(self) -> None:
+        """Nothing ends a file of lines."""
+
+
+def _json_values(column: pa.ChunkedArray) -> list[Any]:
+    """Return Python values; a number as Python writes it, null for what JSON has no number for."""
+    values: list[Any] = column.to_pylist()
+    if not pa.types.is_floating(column.type):
+        return values
+    return [
+        msgspec.Raw(repr(value).encode()) if value is not None and math.isfinite(value) else None for value in values
+    ]
+
+
+class _Lines(list[str]):
+    """Lines of CSV; a line must end in both characters for Python 3.11 to quote a cell with either of them."""
+
+    def write(self, line: str) -> None:
+        """Add a line, with a line feed alone at its end."""
+        self.append(line.removesuffix("\r\n") + "\n")
+
+
+class _Csv:
+    def __init__(self, output: IO[bytes], columns: pa.Schema) -> None:
+        self._output = output
+        self._write([columns.names])
+
+    def write(self, table: pa.Table) -> None:
+        self._write(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+    def _write(self, rows: Iterable[Iterable[Any]]) -> None:
+        lines = _Lines()
+        csv.writer(lines, lineterminator="\r\n").writerows(rows)
+        self._output.write("".join(lines).encode())
+
+    def close(self) -> None:
+        """Nothing ends a CSV file."""
+
+
+_SINKS: Final[dict[str, Any]] = {".parquet": _Parquet, ".jsonl": _JsonLines, ".csv": _Csv}
+
+
+def _as_table(rows: pa.Table | pa.RecordBatch, columns: pa.Schema) -> pa.Table:
+    table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+    return table.select(columns.names).cast(columns)
+
+
+def known_ending(path: str | os.PathLike[str]) -> str:
+    """Return the ending that chooses the format of a table."""
+    ending = Path(path).suffix.lower()
+    if ending not in _SINKS:
+        raise ConfigError(
+            f"the output {os.fspath(path)!r} must end in .parquet, .jsonl or .csv, got {ending or 'no ending'!r}",
+            hint="the ending chooses the format",
+        )
+    return ending
+
+
+class TableWriter:
+    """Write tables one after the other to a .parquet, .jsonl or .csv file; a failed block leaves no file."""
+
+    def __init__(self, path: str | os.PathLike[str], columns: pa.Schema) -> None:
+        """Open the file for rows of the given schema."""
+        self._path = os.fspath(path)
+        ending = known_ending(self._path)
+        self._columns = columns
+        self._waiting: list[pa.Table] = []
+        self._num_waiting = 0
+        self._open = contextlib.ExitStack()
+        output = self._open.enter_context(open_output(self._path, None))
+        self._sink: _Sink | None = _SINKS[ending](output, columns)
+
+    def write(self, rows: pa.Table | pa.RecordBatch) -> None:
+        """Add rows; they must have the columns of the schema, in any order."""
+        if self._sink is None:
+            raise ValueError(f"{self._path} is closed: no more rows can be written")
+        table = _as_table(rows, self._columns)
+        self._waiting.append(table)
+        self._num_waiting += table.num_rows
+        if self._num_waiting >= GROUP_ROWS:
+            self._write_groups(self._sink)
+
+    def _write_groups(self, sink: _Sink) -> None:
+        """Write whole groups; the rest waits on."""
+        table = pa.concat_tables(self._waiting)
+        stop = table.num_rows - table.num_rows % GROUP_ROWS
+        for first in range(0, stop, GROUP_ROWS):
+            sink.write(table.slice(first, GROUP_ROWS))
+        self._waiting, self._num_waiting = [table.slice(stop)], table.num_rows - stop
+
+    def close(self) -> None:
+        """Write what waits and end the file; a second call does nothing."""
+        if self._sink is None:
+            return
+        sink, self._sink = self._sink, None
+        with self._open:
+            if self._num_waiting:
+                sink.write(pa.concat_tables(self._waiting))
+            sink.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+            return
+        self._num_waiting = 0
+        with contextlib.suppress(OSError, pa.ArrowException):  # what went wrong first is on its way already
+            self.close()
+        if not is_remote(self._path):
+            Path(self._path).unlink(missing_ok=True)
+
+
+def write_rejected(path: str | os.PathLike[str], batches: Iterable[pa.Table | pa.RecordBatch]) -> None:
+    """Write the rejected rows as JSON Lines, in order; an empty file if there are none."""
+    with open_output(os.fspath(path), None) as output:
+        sink = _JsonLines(output, schema.REJECTED)
+        for batch in batches:
+            sink.write(_as_table(batch, schema.REJECTED))

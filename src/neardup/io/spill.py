@@ -1,0 +1,91 @@
+"""Sorting beyond memory, by DuckDB; and texts set aside on disk."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+# A column and "ascending" or "descending".
+SortKey = tuple[str, str]
+# DuckDB goes up to half as much again over its limit.
+_SHARE: Final = 0.5
+_SQL_DIRECTIONS: Final = {"ascending": "ASC", "descending": "DESC"}
+_SORTED_ROWS: Final = 1 << 20
+# Texts wait in memory until a shelf has this much, then go to its file.
+_SHELF_BUFFER: Final = 1 << 20
+
+
+def sort_on_disk(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, by: Sequence[SortKey], folder: Path, room: int, threads: int
+) -> Iterator[pa.RecordBatch]:
+    """Sort rows by columns with about `room` bytes of memory."""
+    import duckdb
+
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": f"{max(128 << 20, int(room * _SHARE)) >> 20}MiB",
+        "temp_directory": str(folder),
+        "threads": threads,
+        "preserve_insertion_order": False,
+    }
+    source = pa.RecordBatchReader.from_batches(schema, iter(batches))
+    with duckdb.connect(config=settings) as connection:
+        connection.register("source", source)
+        order = ", ".join(f'"{name}" {_SQL_DIRECTIONS[direction]}' for name, direction in by)
+        yield from connection.sql(f"SELECT * FROM source ORDER BY {order}").to_arrow_reader(_SORTED_ROWS)  # noqa: S608
+
+
+class Shelves:
+    """Documents set aside on disk, by shelf; safe to use from many threads."""
+
+    def __init__(self, folder: Path) -> None:
+        shutil.rmtree(folder, ignore_errors=True)  # what a killed start left is written again
+        folder.mkdir(parents=True)
+        self._folder = folder
+        self._waiting: dict[int, list[pa.RecordBatch]] = {}
+        self._sizes: dict[int, int] = {}
+        self._lock = threading.Lock()
+
+    def put(self, shelf: int, documents: pa.RecordBatch) -> None:
+        """Add documents to a shelf."""
+        with self._lock:
+            self._waiting.setdefault(shelf, []).append(documents)
+            self._sizes[shelf] = self._sizes.get(shelf, 0) + documents.nbytes
+            if self._sizes[shelf] >= _SHELF_BUFFER:
+                self._write(shelf)
+
+    def flush(self) -> None:
+        """Write what still waits."""
+        with self._lock:
+            for shelf in list(self._waiting):
+                self._write(shelf)
+
+    def _write(self, shelf: int) -> None:
+        """Append a whole Arrow stream: no file stays open, however many shelves there are."""
+        table = pa.Table.from_batches(self._waiting.pop(shelf)).combine_chunks()
+        del self._sizes[shelf]
+        with self._path(shelf).open("ab") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+
+    def batches(self, shelf: int) -> Iterator[pa.RecordBatch]:
+        """Read the documents of a shelf."""
+        with self._lock:
+            if shelf in self._waiting:
+                self._write(shelf)
+        path = self._path(shelf)
+        size = path.stat().st_size if path.exists() else 0
+        if size:
+            with path.open("rb") as source:
+                while source.tell() < size:
+                    yield from pa.ipc.open_stream(source)
+
+    def clear(self, shelf: int) -> None:
+        """Delete a shelf."""
+        self._path(shelf).unlink(missing_ok=True)
+
+    def _path(self, shelf: int) -> Path:
+        return self._folder / f"{shelf:06}.arrows"

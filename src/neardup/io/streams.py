@@ -1,0 +1,172 @@
+"""Bytes of files, local or remote, plain or compressed."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, BinaryIO, Final, cast
+
+import pyarrow as pa
+
+from neardup.errors import DataError, MissingExtraError
+from neardup.io.records import InputFile
+
+# Small enough that what is read ahead, and copied once more, is little.
+BUFFER_BYTES: Final = 1 << 16
+# What a remote filesystem may tell of the age of a file, the most telling first.
+_MODIFIED_KEYS: Final = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "modified", "created")
+# As gzip itself; Arrow takes 9: 11 instead of 39 MB/s on source code, for 1.4 % of the size.
+_GZIP_LEVEL: Final = 6
+
+
+class _Checked(io.RawIOBase):
+    """A stream whose failures name the file."""
+
+    def __init__(self, file: InputFile, plain: Any, stream: Any) -> None:
+        self._file, self._plain, self._stream = file, plain, stream
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return self._file.compression is None
+
+    def readinto(self, buffer: Any) -> int:
+        with _named(self._file):
+            return int(self._stream.readinto(buffer))
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        with _named(self._file):
+            return int(self._stream.seek(offset, whence))
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.close()
+            self._plain.close()
+        super().close()
+
+
+@contextlib.contextmanager
+def _named(file: InputFile) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, EOFError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise DataError(f"{file.path} cannot be read: {error.strerror or error}") from error
+        raise DataError(
+            f"{file.path} is truncated or damaged: {error}", hint="fetch or write the file again, or leave it out"
+        ) from error
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path is an address for fsspec."""
+    return "://" in path
+
+
+def filesystem(address: str) -> tuple[Any, str]:
+    """Return the fsspec filesystem of an address, and the path in it."""
+    import fsspec  # type: ignore[import-untyped]
+
+    try:
+        filesystem, path = fsspec.core.url_to_fs(address)
+    except ImportError as error:
+        protocol = address.partition("://")[0]
+        raise MissingExtraError(
+            f"{address} needs a package that is not installed: {error}",
+            hint=f"install what fsspec takes for {protocol}://, as with pip install 'fsspec[{protocol}]'",
+        ) from error
+    except ValueError as error:
+        raise DataError(f"{address} cannot be opened: {error}", hint="use a local path or an fsspec address") from error
+    return filesystem, path
+
+
+def version_of(path: str) -> tuple[int, str]:
+    """Return size and modification of a file, which together tell whether it changed."""
+    if not is_remote(path):
+        status = Path(path).stat()
+        return status.st_size, str(status.st_mtime_ns)
+    files, inner = filesystem(path)
+    files.invalidate_cache()
+    return version_in(files.info(inner), path)
+
+
+def version_in(info: dict[str, Any], path: str) -> tuple[int, str]:
+    """Return size and modification out of what fsspec tells of a file."""
+    if info.get("size") is None:
+        raise DataError(f"the size of {path} is not told by its server", hint="download it and name the local file")
+    return int(info["size"]), str(next((info[key] for key in _MODIFIED_KEYS if info.get(key)), ""))
+
+
+def check_unchanged(file: InputFile) -> None:
+    """Raise if a file is not the one that was found at the start."""
+    with _named(file):
+        version = version_of(file.path)
+    if version != (file.size, file.modified):
+        raise DataError(
+            f"{file.path} changed while it was read", hint="wait until it is complete, then run the command again"
+        )
+
+
+def open_input(file: InputFile) -> BinaryIO:
+    """Open a file for reading, decompressed."""
+    with _named(file):
+        if is_remote(file.path):
+            files, inner = filesystem(file.path)
+            plain = files.open(inner, "rb")
+        else:
+            plain = Path(file.path).open("rb", buffering=0)  # noqa: SIM115
+    if file.compression is None:
+        return cast(BinaryIO, io.BufferedReader(_Checked(file, plain, plain), BUFFER_BYTES))
+    if file.size == 0:
+        plain.close()
+        raise DataError(f"{file.path} is truncated or damaged: it has no bytes", hint="fetch or write the file again")
+    stream = pa.CompressedInputStream(pa.PythonFile(plain, "r"), file.compression)
+    return cast(BinaryIO, io.BufferedReader(_Checked(file, plain, stream), BUFFER_BYTES))
+
+
+def read_range(file: InputFile, start: int, stop: int) -> bytes:
+    """Return the bytes of an uncompressed file from `start` up to `stop`."""
+    with open_input(file) as stream:
+        stream.seek(start)
+        return stream.read(stop - start)
+
+
+@contextlib.contextmanager
+def open_output(target: str, compression: str | None) -> Iterator[IO[bytes]]:
+    """Open a file for writing; equal content gives equal bytes, compressed too."""
+    with contextlib.ExitStack() as stack:
+        plain = stack.enter_context(_open_target(target))
+        if compression == "gzip":
+            # Neither name nor time go into the header.
+            yield cast(IO[bytes], stack.enter_context(gzip.GzipFile("", "wb", _GZIP_LEVEL, plain, mtime=0)))
+        elif compression is not None:
+            yield stack.enter_context(pa.CompressedOutputStream(pa.PythonFile(plain, "w"), compression))
+        else:
+            yield plain
+
+
+def _open_target(target: str) -> IO[bytes]:
+    if is_remote(target):
+        files, inner = filesystem(target)
+        return cast(IO[bytes], files.open(inner, "wb"))
+    Path(target).parent.mkdir(parents=True, exist_ok=True)
+    return Path(target).open("wb")
+
+
+def copy_file(file: InputFile, target: str) -> None:
+    """Copy a file as it is, compressed or not."""
+    with _named(file):
+        if not is_remote(file.path) and not is_remote(target):
+            Path(target).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file.path, target)
+            return
+    as_it_is = InputFile(
+        path=file.path, name=file.name, format=file.format, compression=None, size=file.size, modified=file.modified
+    )
+    with open_input(as_it_is) as stream, open_output(target, None) as output:
+        shutil.copyfileobj(stream, output)

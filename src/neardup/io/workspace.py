@@ -1,0 +1,258 @@
+"""The hidden folder beside an output: what is finished stays there by name and digest until the run is done."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from neardup.errors import ConfigError, DataError, NearDupError
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows has no such module
+    fcntl = None  # type: ignore[assignment]
+
+MANIFEST: Final = "manifest.json"
+JOURNAL: Final = "finished.jsonl"
+LOCK: Final = "lock"
+PUBLISHED: Final = "published"
+REPORT: Final = "report.json"
+_DIGEST_BLOCK: Final = 4 << 20
+
+
+class Workspace:
+    """Files of a run that is under way; safe to use from many threads."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._finished = _read_journal(folder / JOURNAL)
+        self._sound: set[str] = set()  # finished, and checked by this process
+        self._lock = threading.Lock()
+
+    def once(self, name: str, make: Callable[[Path], dict[str, Any] | None]) -> Path:
+        """Make a file unless an earlier start of the run finished it.
+
+        `make` writes to the path it is given and may return facts to remember; see `facts`.
+        """
+        if not self.has(name):
+            self.finish(name, make(self.draft(name)))
+        return self.folder / name
+
+    def has(self, name: str) -> bool:
+        """Whether a file is finished and as it was then."""
+        entry, path = self._finished.get(name), self.folder / name
+        if entry is not None and name not in self._sound and _digest(path) == entry["digest"]:
+            self._sound.add(name)
+        return name in self._sound
+
+    def draft(self, name: str) -> Path:
+        """Return where a file may be written until it is finished."""
+        path = self.folder / "drafts" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def finish(self, name: str, facts: dict[str, Any] | None = None) -> None:
+        """Let a draft be the file, and remember it."""
+        draft = self.draft(name)
+        entry = {"name": name, "digest": _digest(draft), "facts": facts or {}}
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if entry["digest"]:
+            draft.replace(path)
+        with self._lock:
+            self._finished[name] = entry
+            self._sound.add(name)
+            with (self.folder / JOURNAL).open("a", encoding="utf-8") as journal:
+                journal.write(json.dumps(entry) + "\n")
+
+    def facts(self, name: str) -> dict[str, Any]:
+        """Return what was remembered about a finished file."""
+        facts: dict[str, Any] = self._finished[name]["facts"]
+        return facts
+
+    def forget(self, name: str) -> None:
+        """Delete a file that is not needed any more."""
+        (self.folder / name).unlink(missing_ok=True)
+
+
+def _read_journal(path: Path) -> dict[str, dict[str, Any]]:
+    finished = {}
+    if path.exists():
+        for line in path.read_text("utf-8", errors="replace").splitlines():
+            with contextlib.suppress(json.JSONDecodeError, KeyError):  # the last line of a killed run may be torn
+                entry = json.loads(line)
+                finished[entry["name"]] = entry
+    return finished
+
+
+def _digest(path: Path) -> str:
+    """The digest of a file, or nothing where there is none: a text file that is removed leaves no file."""
+    if not path.is_file():
+        return ""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(_DIGEST_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def write_batches(path: Path, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
+    """Write an Arrow file."""
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def read_batches(path: Path, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """Read some columns of an Arrow file, in the order of `columns`, a batch at a time, without mapping it."""
+    with pa.OSFile(str(path), "rb") as source:
+        names = pa.ipc.open_file(source).schema.names
+        chosen = None if columns is None else [names.index(name) for name in columns]
+        reader = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=chosen))
+        for number in range(reader.num_record_batches):
+            batch = reader.get_batch(number)
+            yield batch if columns is None else batch.select(columns)
+
+
+@contextlib.contextmanager
+def open_workspace(out: Path, manifest: dict[str, Any], *, overwrite: bool, is_fresh: bool) -> Iterator[Workspace]:
+    """Open the work folder of an output for one run; a second run on the same output gets an error.
+
+    is_fresh: start anew whatever an earlier start has left.
+    """
+    folder = folder_of(out)
+    _check_output(out, overwrite=overwrite)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(
+            f"the work folder {folder} cannot be made: {error.strerror}", hint="choose another -o"
+        ) from error
+    with _locked(folder):
+        _check_manifest(folder, manifest, overwrite=overwrite or is_fresh)
+        yield Workspace(folder)
+
+
+def folder_of(out: Path) -> Path:
+    """Return the work folder of an output."""
+    return out.parent / f".{out.name}.neardup"
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    with (folder / LOCK).open("a+", encoding="ascii") as lock:
+        if fcntl is not None:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                lock.seek(0)
+                owner = lock.read().strip() or "unknown"
+                raise NearDupError(
+                    f"another run is writing this output (process {owner}, work folder {folder})",
+                    hint="wait for it, or choose another -o",
+                ) from error
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
+
+
+def _check_manifest(folder: Path, manifest: dict[str, Any], *, overwrite: bool) -> None:
+    path = folder / MANIFEST
+    now = json.loads(json.dumps(manifest))
+    with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
+        before = json.loads(path.read_text("utf-8"))
+        if before == now:
+            return
+        if not overwrite:
+            raise ConfigError(
+                f"the work folder {folder} belongs to an earlier start of another run: {_difference(before, now)}",
+                hint="repeat the earlier command to finish it; delete the folder, or pass --overwrite, to start anew",
+            )
+    for entry in folder.iterdir():
+        if entry.name != LOCK:
+            remove_tree(entry)
+    draft = path.with_suffix(".draft")
+    draft.write_text(json.dumps(manifest, indent=1), "utf-8")
+    draft.replace(path)
+
+
+def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
+    """Name the first settings, inputs or versions in which two starts differ."""
+    for name, what in (("version", "neardup"), ("command", "command")):
+        if before.get(name) != now[name]:
+            return f"{what} was {before.get(name)}, now {now[name]}"
+    changed = [
+        f"{name} was {before.get('settings', {}).get(name)!r}, now {value!r}"
+        for name, value in now["settings"].items()
+        if before.get("settings", {}).get(name) != value
+    ]
+    if changed:
+        return "; ".join(changed[:3])
+    old_files = {file["path"]: file for file in before.get("inputs", [])}
+    gone = old_files.keys() - {file["path"] for file in now["inputs"]}
+    if gone:
+        return f"{min(gone)} was an input then"
+    for file in now["inputs"]:
+        if file["path"] not in old_files:
+            return f"{file['path']} is new among the inputs"
+        if old_files[file["path"]] != file:
+            return f"{file['path']} has changed since"
+    return "the inputs differ"
+
+
+def _check_output(out: Path, *, overwrite: bool) -> None:
+    if not out.exists() and not out.is_symlink():
+        return
+    if not overwrite:
+        raise DataError(f"the output {out} is there already", hint="choose another -o, or pass --overwrite")
+    if out.is_dir() and any(out.iterdir()) and not (out / REPORT).is_file():
+        raise DataError(
+            f"{out} is no output of neardup (it has no {REPORT}), so it is not overwritten",
+            hint="choose another -o, or delete it yourself",
+        )
+
+
+def publish_folder(workspace: Workspace, out: Path) -> None:
+    """Let the folder `out` of a workspace appear whole as the output, by one rename, and end the workspace."""
+    (workspace.folder / PUBLISHED).touch()
+    publish(workspace.folder / "out", out)
+    remove_tree(workspace.folder)
+
+
+def is_published(out: Path, manifest: dict[str, Any]) -> bool:
+    """Whether the same run was killed between the moment its output appeared and its end."""
+    folder = folder_of(out)
+    if not (folder / PUBLISHED).exists() or (folder / "out").exists() or not (out / REPORT).is_file():
+        return False
+    with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
+        return bool(json.loads((folder / MANIFEST).read_text("utf-8")) == json.loads(json.dumps(manifest)))
+    return False
+
+
+def publish(draft: Path, out: Path) -> None:
+    """Let an output appear whole, by one rename; what stood there before goes."""
+    if out.is_dir() and not out.is_symlink():
+        aside = folder_of(out) / "replaced"
+        out.replace(aside)
+        draft.replace(out)
+        remove_tree(aside)
+    else:
+        draft.replace(out)
+
+
+def remove_tree(path: Path) -> None:
+    """Delete a file or a folder."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,365 @@
+"""A run from files to files: read, run the stages on disk, write the output whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import functools
+import json
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import neardup
+from neardup import pipeline, schema
+from neardup.config import Config
+from neardup.engines.local import LocalEngine
+from neardup.errors import ConfigError, DataError, NearDupError, NotStoredError
+from neardup.estimate import estimate
+from neardup.io import finished
+from neardup.io.corpus import FileDocuments
+from neardup.io.files import find_files
+from neardup.io.outputs import TableWriter, known_ending, write_rejected
+from neardup.io.records import InputFile
+from neardup.io.spool import spooled
+from neardup.io.workspace import (
+    REPORT,
+    Workspace,
+    folder_of,
+    is_published,
+    open_workspace,
+    publish,
+    publish_folder,
+    remove_tree,
+)
+from neardup.measures.jaccard import signature_format
+from neardup.planner import Plan, plan_for
+from neardup.report import Progress, Report, Watch, count_below, peak_memory_bytes, summarise_clusters
+
+NUM_LARGEST: Final = 10
+PAIRS: Final = "out/pairs.parquet"
+_DONE: Final = "finished parts stay in {folder}; run the same command again to go on"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class _Job:
+    """What the steps of one run share."""
+
+    documents: FileDocuments
+    outcome: pipeline.Outcome
+    plan: Plan
+    config: Config
+    workspace: Workspace
+    engine: LocalEngine
+    watch: Watch
+
+
+class _Published(Exception):  # noqa: N818 - not an error
+    """An earlier start of the same run has written the output already."""
+
+
+def deduplicate_files(inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None) -> Report:
+    """Write the kept rows of files, and what was removed for which of them, to the folder `out`."""
+    target = Path(out)
+    if target.exists() and not target.is_dir():
+        raise DataError(f"the output {out} is a file, not a folder", hint="choose another -o")
+    try:
+        return _deduplicate(inputs, target, config, progress)
+    except _Published:
+        return finished.restore(target)
+
+
+def _deduplicate(inputs: Sequence[str], target: Path, config: Config, progress: Progress | None) -> Report:
+    with _run("dedup", inputs, target, config, progress) as job:
+        kept_ids = _kept_ids(job)
+        with job.watch.stage("write", len(job.documents.own_files()), "files") as advance:
+            _write_tables(job, kept_ids)
+            if not config.dry_run:
+                _write_kept(job, kept_ids, advance)
+        report = _report(
+            job, str(target), functools.partial(finished.load_table, target), PAIRS if config.pairs else None
+        )
+        _write_json(job.workspace.folder / "out" / REPORT, report)
+        publish_folder(job.workspace, target)
+    return report
+
+
+def find_pairs_files(inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None) -> Report:
+    """Write every pair of similar documents of files to the file `out`."""
+    target = Path(out)
+    config = Config.of(config, pairs=True)
+    if target.is_dir():
+        raise DataError(f"the output {out} is a folder, not a file", hint="name a file: -o pairs.parquet")
+    known_ending(target)
+    if len(inputs) == 1 and finished.is_finished(Path(inputs[0])):
+        return _list_stored(Path(inputs[0]), target, config)
+    beside = {name: target.with_name(f"{target.name}.{name}") for name in ("rejected.jsonl", REPORT)}
+    with _run("pairs", inputs, target, config, progress) as job:
+        with job.watch.stage("write"):
+            name = f"out/{target.name}"
+            pairs = job.workspace.once(name, lambda path: _write_pairs(job, path))
+            rejected = job.workspace.once("out/rejected.jsonl", lambda path: _write_rejected(job, path))
+        report = _report(job, str(target), functools.partial(finished.load_pairs, target), name)
+        _write_json(job.workspace.folder / "out" / REPORT, report)
+        publish(rejected, beside["rejected.jsonl"])
+        publish(job.workspace.folder / "out" / REPORT, beside[REPORT])
+        publish(pairs, target)
+        remove_tree(job.workspace.folder)
+    return report
+
+
+def _list_stored(run: Path, target: Path, config: Config) -> Report:
+    """Write the pairs that a finished run has stored, those of at least the threshold."""
+    stored = finished.load_table(run, "pairs")
+    if stored is None:
+        raise NotStoredError(
+            f"the run {run} did not store its pairs: removed documents were not compared with each other",
+            hint="run neardup dedup with --pairs, or neardup pairs on the input files",
+        )
+    before = finished.restore(run)
+    if config.threshold < before.config.threshold:
+        raise ConfigError(
+            f"`threshold` must be at least {before.config.threshold:g}, the threshold of {run}, "
+            f"got {config.threshold:g}",
+            hint="run neardup pairs on the input files",
+        )
+    found = stored.filter(pc.greater_equal(stored.column("similarity"), config.threshold))
+    with open_workspace(target, _manifest("pairs", [], config), overwrite=config.overwrite, is_fresh=True) as workspace:
+        draft = workspace.draft(target.name)
+        with TableWriter(draft, stored.schema) as writer:
+            writer.write(found)
+        publish(draft, target)
+        remove_tree(workspace.folder)
+    plan = dataclasses.replace(before.plan, threshold=config.threshold)
+    load = functools.partial(finished.load_pairs, target)
+    return dataclasses.replace(before, config=config, plan=plan, num_pairs=found.num_rows, load=load, out=str(target))
+
+
+@contextlib.contextmanager
+def _run(command: str, inputs: Sequence[str], out: Path, config: Config, progress: Progress | None) -> Iterator[_Job]:
+    """Run the stages; what stops a run says how to go on."""
+    if "://" in str(out):
+        raise ConfigError(f"the output must be on a local disk, got {out}", hint="write it here and copy it")
+    watch, plan = Watch(progress), plan_for(config)
+    with spooled(inputs, out.parent, config) as (paths, has_spool), _explained(out):
+        with watch.stage("read"):
+            own = find_files(paths, config)
+            ahead = _find_ahead(own, config)
+            _check_apart(out, own)
+            manifest = _manifest(command, [*ahead, *own], config)
+        if is_published(out, manifest):
+            remove_tree(folder_of(out))
+            raise _Published
+        if not plan.keeps_recall:
+            watch.warn(plan.judgement())
+        with open_workspace(out, manifest, overwrite=config.overwrite, is_fresh=has_spool) as workspace:
+            documents = FileDocuments([*ahead, *own], len(ahead), config, workspace)
+            _check_disk(own, plan, config, workspace.folder)
+            engine = LocalEngine(config.threads, workspace, config.memory)
+            outcome = pipeline.run(documents, plan, config, engine, watch)
+            yield _Job(
+                documents=documents,
+                outcome=outcome,
+                plan=plan,
+                config=config,
+                workspace=workspace,
+                engine=engine,
+                watch=watch,
+            )
+
+
+@contextlib.contextmanager
+def _explained(out: Path) -> Iterator[None]:
+    """Turn a full disk and the like into errors that say how to go on."""
+    go_on = _DONE.format(folder=folder_of(out))
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        if folder_of(out).exists():
+            error.add_note(go_on)
+        raise
+    except OSError as error:
+        if error.errno == errno.ENOSPC or "No space left" in str(error):
+            raise DataError(f"the disk of {out} is full", hint=f"make room; {go_on}") from error
+        raise
+    except MemoryError as error:
+        raise NearDupError("memory ran out", hint=f"pass a smaller --memory; {go_on}") from error
+    except Exception as error:
+        if type(error).__module__.startswith(("duckdb", "_duckdb")):
+            raise NearDupError(f"sorting on disk failed: {error}", hint=go_on) from error
+        raise
+
+
+def _find_ahead(own: Sequence[InputFile], config: Config) -> list[InputFile]:
+    """Find the files of --against, with names that no file of the input has."""
+    paths = finished.kept_of_runs(config.against)
+    ahead, taken = find_files(paths, config) if paths else [], {file.name for file in own}
+    if not taken.isdisjoint(file.name for file in ahead):
+        ahead = [dataclasses.replace(file, name=f"against/{file.name}") for file in ahead]
+    return ahead
+
+
+def _manifest(command: str, files: Sequence[InputFile], config: Config) -> dict[str, Any]:
+    return {
+        "version": neardup.__version__,
+        "command": command,
+        "settings": config.result_settings(),
+        "inputs": [dataclasses.asdict(file) for file in files],
+    }
+
+
+def _check_apart(out: Path, files: Sequence[InputFile]) -> None:
+    whole = out.resolve()
+    for file in files:
+        if "://" not in file.path and whole in (Path(file.path).resolve(), *Path(file.path).resolve().parents):
+            raise ConfigError(f"the output {out} holds the input {file.path}", hint="choose another -o")
+
+
+def _check_disk(files: Sequence[InputFile], plan: Plan, config: Config, folder: Path) -> None:
+    needed = estimate(files, plan, config).disk_bytes
+    free = shutil.disk_usage(folder).free
+    done = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    if needed - done > free:
+        raise DataError(
+            f"this run needs about {needed / 1e9:.1f} GB on the disk of {folder.parent}, which has {free / 1e9:.1f} GB",
+            hint="make room, choose another -o, or pass --dry-run to write no kept rows",
+        )
+
+
+def _kept_ids(job: _Job) -> pa.Array:
+    """The id of the document that stands for each removed one."""
+    rows, inverse = np.unique(job.outcome.selection.column("kept_row").to_numpy(), return_inverse=True)
+    return job.documents.ids_of(rows).take(pa.array(inverse))
+
+
+def _write_tables(job: _Job, kept_ids: pa.Array) -> None:
+    once = job.workspace.once
+    once("out/removed.parquet", lambda path: _write_removed(job, kept_ids, path))
+    once("out/clusters.parquet", lambda path: _write_clusters(job, kept_ids, path))
+    once("out/rejected.jsonl", lambda path: _write_rejected(job, path))
+    if job.config.pairs:
+        once(PAIRS, lambda path: _write_pairs(job, path))
+
+
+def _write_removed(job: _Job, kept_ids: pa.Array, path: Path) -> None:
+    selection = job.outcome.selection
+    rows, kept_rows = (selection.column(name).to_numpy() for name in ("row", "kept_row"))
+    files, numbers = job.documents.locate(rows)
+    kept_files, kept_numbers = job.documents.locate(kept_rows)
+    columns = [job.documents.ids_of(rows), kept_ids, selection.column("similarity")]
+    with TableWriter(path, schema.REMOVED_FROM_FILES) as writer:
+        writer.write(pa.table([*columns, files, numbers, kept_files, kept_numbers], schema=schema.REMOVED_FROM_FILES))
+
+
+def _write_clusters(job: _Job, kept_ids: pa.Array, path: Path) -> None:
+    removed = job.outcome.selection.column("row").to_numpy()
+    columns = schema.clusters(pa.string())
+    with TableWriter(path, columns) as writer:
+        for batch in job.documents.own_names():
+            rows, ids = batch.column("row").to_numpy(), batch.column("doc_id")
+            begin, end = np.searchsorted(removed, [rows[0], rows[-1] + 1]) if rows.size else (0, 0)
+            is_removed = pa.array(np.isin(rows, removed[begin:end], assume_unique=True))
+            kept = pc.replace_with_mask(ids, is_removed, kept_ids.slice(begin, end - begin))
+            writer.write(pa.record_batch([ids, kept], schema=columns))
+
+
+def _write_pairs(job: _Job, path: Path) -> dict[str, int]:
+    num_pairs = 0
+    with TableWriter(path, schema.PAIRS_FROM_FILES) as writer:
+        for batch in job.outcome.row_pairs or ():
+            ends = np.r_[batch.column("row_a").to_numpy(), batch.column("row_b").to_numpy()]
+            rows, inverse = np.unique(ends, return_inverse=True)
+            ids = job.documents.ids_of(rows).take(pa.array(inverse))
+            files, numbers = job.documents.locate(ends)
+            half = batch.num_rows
+            columns = [ids[:half], ids[half:], batch.column("similarity"), files[:half], pa.array(numbers[:half])]
+            columns += [files[half:], pa.array(numbers[half:])]
+            writer.write(pa.record_batch(columns, schema=schema.PAIRS_FROM_FILES))
+            num_pairs += half
+    return {"num_pairs": num_pairs}
+
+
+def _write_rejected(job: _Job, path: Path) -> None:
+    write_rejected(path, job.documents.rejected())
+
+
+def _write_kept(job: _Job, kept_ids: pa.Array, advance: Callable[[int], None]) -> None:
+    def write(at: int) -> None:
+        name = f"out/kept/{job.documents.files[at].name}"
+        job.workspace.once(name, lambda path: job.documents.write(at, str(path), job.outcome.selection, kept_ids))
+        advance(1)
+
+    job.engine.side_by_side(write, job.documents.own_files())
+
+
+def _report(job: _Job, out: str, load: Callable[[str], pa.Table | None], pairs: str | None) -> Report:
+    """Report on a run; `pairs` names the file with its pairs in the workspace."""
+    _warn_of_ahead(job)
+    documents, selection = job.documents, job.outcome.selection
+    num_documents, num_rejected = documents.count("documents"), documents.count("rejected")
+    if below := count_below(selection, job.config.threshold):
+        job.watch.warn(f"{below:,} removed documents are below the threshold: chains count with cluster='components'")
+    if num_rejected and not num_documents:
+        job.watch.warn(f"all {num_rejected:,} rows were rejected, the first, {_first(documents.rejected())}")
+    return Report(
+        config=job.config,
+        plan=job.plan,
+        documents=num_documents + num_rejected,
+        num_kept=num_documents - selection.num_rows,
+        num_removed=selection.num_rows,
+        num_rejected=num_rejected,
+        exact_duplicates=job.outcome.exact_duplicates,
+        pairs_verified=job.outcome.pairs_verified,
+        num_pairs=job.workspace.facts(pairs)["num_pairs"] if pairs else None,
+        seconds=job.watch.seconds,
+        bytes_read=documents.count("text_bytes"),
+        peak_memory_bytes=peak_memory_bytes(),
+        stages=job.watch.seconds_by_stage,
+        warnings=tuple(job.watch.warnings),
+        columns=documents.columns_taken(),
+        signature_format=signature_format(job.config),
+        load=load,
+        out=out,
+        inputs=documents.summary(),
+        largest=_largest(job),
+    )
+
+
+def _largest(job: _Job) -> tuple[dict[str, Any], ...]:
+    selection = job.outcome.selection
+    rows, kept_rows = (selection.column(name).to_numpy() for name in ("row", "kept_row"))
+    similarity = selection.column("similarity").to_numpy()
+    kept, sizes, weakest = summarise_clusters(kept_rows, similarity, NUM_LARGEST)
+    named, inverse = np.unique(np.r_[kept, rows[weakest]], return_inverse=True)
+    ids = job.documents.ids_of(named).take(pa.array(inverse)).to_pylist()
+    members = zip(ids[: kept.size], sizes.tolist(), ids[kept.size :], similarity[weakest].tolist(), strict=True)
+    names = ("cluster_id", "documents", "weakest_id", "similarity")
+    return tuple(dict(zip(names, member, strict=True)) for member in members)
+
+
+def _first(rejected: Iterator[pa.RecordBatch]) -> str:
+    """Name the first rejected row."""
+    first = next(row for batch in rejected for row in batch.slice(0, 1).to_pylist())
+    return f"{first['file']} row {first['row']}, because {first['reason']}"
+
+
+def _warn_of_ahead(job: _Job) -> None:
+    """Rows of OLD are not listed as rejected, since they are not of the input; but nobody shall miss them."""
+    num_usable, num_rejected = (job.documents.count(fact, ahead=True) for fact in ("documents", "rejected"))
+    if not num_rejected:
+        return
+    first = _first(job.documents.rejected(ahead=True))
+    if not num_usable:
+        raise DataError(f"no row of --against can be used, the first, {first}", hint="name its columns as the input's")
+    job.watch.warn(f"{num_rejected:,} rows of --against cannot be used, the first, {first}")
+
+
+def _write_json(path: Path, report: Report) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(report.as_dict(), ensure_ascii=False, indent=1) + "\n", "utf-8")

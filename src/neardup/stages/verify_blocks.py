@@ -1,0 +1,270 @@
+"""Stage 5 of 6 for a component larger than memory: block after block in keep order, with the result of `verify`.
+
+Leaders: a block meets the kept documents of earlier blocks, which were put aside, then itself. Pairs and closure: it
+meets all documents of earlier blocks. A document that an earlier block already matched leads nobody, but goes on
+looking for a better match.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from neardup import schema
+from neardup.config import Config
+from neardup.kernels import verify as kernel
+from neardup.measures import jaccard
+from neardup.planner import Plan
+from neardup.stages.verify import F64, I64, U8, Bools, Documents, Found, compare, prepare, roles_within, verified
+
+
+class Blocks(Protocol):
+    """The documents of one component; batches have the columns component, row, text, priority, group."""
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Yield the blocks in keep order, from the first one on, also while another iteration is under way."""
+
+    def put(self, batch: pa.RecordBatch) -> None:
+        """Store documents aside, out of memory."""
+
+    def stored(self) -> Iterator[pa.RecordBatch]:
+        """Yield all that was put, in batches that fit into memory beside a block."""
+
+
+@dataclasses.dataclass(kw_only=True, slots=True)
+class _Outcome:
+    """What is known of the documents of one block.
+
+    start: the place of the first one in the component; kept_rows: the match so far; values: the similarity to it;
+    pairs: (place in the block, row of the partner, similarity).
+    """
+
+    start: int
+    rows: I64
+    is_ahead: Bools
+    is_kept: Bools
+    kept_rows: I64
+    values: F64
+    compared: I64
+    pairs: list[tuple[I64, I64, F64]]
+
+    @property
+    def part(self) -> slice:
+        """The places of the block in the component."""
+        return slice(self.start, self.start + self.rows.size)
+
+    def learn(self, found: Found, rows: I64) -> None:
+        """Take over the last documents of a comparison, which are those of the block."""
+        before = rows.size - self.rows.size
+        matches, values = found.matches[before:], found.values[before:]
+        is_better = matches >= 0
+        self.is_kept[is_better] = False
+        self.kept_rows[is_better] = rows[matches[is_better]]
+        self.values[is_better] = values[is_better]
+        self.compared += found.compared[before:]
+        if found.left.size:
+            self.pairs.append((found.left - before, rows[found.right], found.similarities))
+
+
+def verify_blocks(blocks: Blocks, plan: Plan, config: Config) -> pa.Table:
+    """Compare the documents of one component; one row each, in keep order, with what `verify` says of all at once.
+
+    Memory: the texts of two blocks, the sets and signatures of four while two blocks are joined and three while they
+    are compared, about 40 bytes for each document of the component, and the listed pairs.
+    """
+    is_leading = not config.pairs and config.cluster == "leader"
+    outcomes: list[_Outcome] = []
+    parents = np.empty(0, np.int64)
+    for block in blocks:
+        outcome = _unknown(block, outcomes)
+        parents = np.concatenate([parents, np.arange(outcome.start, outcome.part.stop)])
+        documents = prepare(block, plan, config)
+        if not outcome.is_ahead.all():
+            if is_leading:
+                _meet_stored(documents, outcome, blocks, plan, config)
+            else:
+                _meet_earlier(documents, outcome, zip(outcomes, blocks, strict=False), parents, plan, config)
+        _meet_itself(documents, outcome, parents, plan, config)
+        if is_leading and outcome.is_kept.any():
+            blocks.put(block.filter(pa.array(outcome.is_kept)))
+        outcomes.append(outcome)
+        del documents
+    if config.cluster == "components":
+        _close(blocks, outcomes, parents, config)
+    return pa.Table.from_batches(map(_table, outcomes), schema=schema.VERIFIED)
+
+
+def _unknown(block: pa.RecordBatch, outcomes: list[_Outcome]) -> _Outcome:
+    return _Outcome(
+        start=outcomes[-1].part.stop if outcomes else 0,
+        rows=block.column("row").to_numpy().copy(),
+        is_ahead=block.column("priority").to_numpy() == schema.AHEAD,
+        is_kept=np.ones(block.num_rows, np.bool_),
+        kept_rows=np.zeros(block.num_rows, np.int64),
+        values=np.zeros(block.num_rows),
+        compared=np.zeros(block.num_rows, np.int64),
+        pairs=[],
+    )
+
+
+def _meet_stored(documents: Documents, outcome: _Outcome, blocks: Blocks, plan: Plan, config: Config) -> None:
+    """Compare a block with the kept documents of earlier ones."""
+    for batch in blocks.stored():
+        before = batch.num_rows
+        both = _joined(prepare(batch, plan, config), documents)
+        found = compare(
+            both,
+            np.array([0, both.rows.size]),
+            plan,
+            config,
+            _roles_between(before, outcome.is_ahead),
+            given_values=np.concatenate([np.zeros(before), outcome.values]),
+            given_rows=np.concatenate([np.zeros(before, np.int64), outcome.kept_rows]),
+        )
+        outcome.learn(found, both.rows)
+
+
+def _meet_earlier(
+    documents: Documents,
+    outcome: _Outcome,
+    earlier_blocks: Iterable[tuple[_Outcome, pa.RecordBatch]],
+    parents: I64,
+    plan: Plan,
+    config: Config,
+) -> None:
+    """Compare a block with all documents of earlier ones, and note in `parents` what is joined."""
+    for earlier, batch in earlier_blocks:
+        places = np.concatenate([_places(earlier), _places(outcome)])
+        roots = _roots(parents, places)
+        both = _joined(prepare(batch, plan, config), documents)
+        found = compare(
+            both,
+            np.array([0, both.rows.size]),
+            plan,
+            config,
+            _roles_between(earlier.rows.size, outcome.is_ahead),
+            given_values=np.concatenate([earlier.values, outcome.values]),
+            given_rows=np.concatenate([earlier.kept_rows, outcome.kept_rows]),
+            given_parents=_firsts(roots),
+        )
+        outcome.learn(found, both.rows)
+        _join_roots(parents, roots, found.parents)
+
+
+def _meet_itself(documents: Documents, outcome: _Outcome, parents: I64, plan: Plan, config: Config) -> None:
+    """Compare the documents of a block with each other."""
+    roots = _roots(parents, _places(outcome))
+    found = compare(
+        documents,
+        np.array([0, outcome.rows.size]),
+        plan,
+        config,
+        roles_within(outcome.is_ahead),
+        given_values=outcome.values.copy(),
+        given_rows=outcome.kept_rows.copy(),
+        given_parents=_firsts(roots),
+    )
+    outcome.learn(found, outcome.rows)
+    _join_roots(parents, roots, found.parents)
+
+
+def _roles_between(num_earlier: int, is_ahead: Bools) -> U8:
+    """Say that the documents of a block meet the earlier ones alone."""
+    return np.concatenate(
+        [np.full(num_earlier, kernel.ENTERED, np.uint8), np.where(is_ahead, 0, kernel.COMPARED).astype(np.uint8)]
+    )
+
+
+def _joined(first: Documents, second: Documents) -> Documents:
+    return Documents(
+        rows=np.concatenate([first.rows, second.rows]),
+        is_ahead=np.concatenate([first.is_ahead, second.is_ahead]),
+        sets=_joined_sets(first.sets, second.sets),
+        signatures=np.concatenate([first.signatures, second.signatures]),
+        keys=np.concatenate([first.keys, second.keys]),
+    )
+
+
+def _joined_sets(first: jaccard.Sets, second: jaccard.Sets) -> jaccard.Sets:
+    return jaccard.Sets(
+        np.concatenate([first.shingles, second.shingles]),
+        np.concatenate([first.ends, first.ends[-1] + second.ends[1:]]),
+    )
+
+
+def _places(outcome: _Outcome) -> I64:
+    return np.arange(outcome.part.start, outcome.part.stop)
+
+
+def _roots(parents: I64, places: I64) -> I64:
+    """Return the first documents of the closures of these, as far as they are known."""
+    roots = parents[places]
+    while (parents[roots] != roots).any():
+        roots = parents[roots]
+    parents[places] = roots
+    return roots
+
+
+def _firsts(roots: I64) -> I64:
+    """Return for each document the first one here with the same root."""
+    _, firsts, numbers = np.unique(roots, return_index=True, return_inverse=True)
+    return firsts[numbers].astype(np.int64)
+
+
+def _join_roots(parents: I64, roots: I64, joined: I64) -> None:
+    """Note in `parents` that documents with these roots were joined; the smallest root of all joined is theirs."""
+    smallest = roots.copy()
+    np.minimum.at(smallest, joined, roots)
+    parents[roots] = smallest[joined]
+
+
+def _close(blocks: Blocks, outcomes: list[_Outcome], parents: I64, config: Config) -> None:
+    """Point every document to the first one of its closure, with their exact similarity."""
+    roots = _roots(parents, np.arange(parents.size))
+    rows = np.concatenate([np.empty(0, np.int64), *(outcome.rows for outcome in outcomes)])
+    is_first = np.zeros(rows.size, np.bool_)
+    for outcome in outcomes:
+        is_removed = (roots[outcome.part] != _places(outcome)) & ~outcome.is_ahead
+        is_first[roots[outcome.part][is_removed]] = True
+        outcome.is_kept, outcome.kept_rows = ~is_removed, rows[roots[outcome.part]]
+    for outcome, block in zip(outcomes, blocks, strict=True):
+        if is_first[outcome.part].any():
+            blocks.put(block.filter(pa.array(is_first[outcome.part])))
+    for outcome, block in zip(outcomes, blocks, strict=True):
+        if not outcome.is_kept.all():
+            _compare_with_firsts(outcome, block, blocks.stored(), config)
+
+
+def _compare_with_firsts(
+    outcome: _Outcome, block: pa.RecordBatch, firsts: Iterable[pa.RecordBatch], config: Config
+) -> None:
+    """Write how similar the removed documents of a block are to the first of their closures."""
+    removed = np.flatnonzero(~outcome.is_kept)
+    sets = jaccard.text_sets(block.column("text"), config)
+    for batch in firsts:
+        rows = batch.column("row").to_numpy()
+        order = np.argsort(rows)
+        matched = removed[np.isin(outcome.kept_rows[removed], rows)]
+        places = order[np.searchsorted(rows, outcome.kept_rows[matched], sorter=order)]
+        values = np.empty(matched.size)
+        both = _joined_sets(jaccard.text_sets(batch.column("text"), config), sets)
+        kernel.similarities(*both, rows.size + matched, places, values)
+        outcome.values[matched] = values
+
+
+def _table(outcome: _Outcome) -> pa.RecordBatch:
+    nothing = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+    places, partners, similarities = map(np.concatenate, zip(nothing, *outcome.pairs, strict=True))
+    order = np.argsort(places, kind="stable")
+    return verified(
+        outcome.rows,
+        outcome.kept_rows,
+        outcome.values,
+        outcome.is_kept,
+        outcome.compared,
+        (places[order], partners[order], similarities[order]),
+    )

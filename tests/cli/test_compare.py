@@ -1,0 +1,76 @@
+import gzip
+import json
+
+import pytest
+
+
+@pytest.fixture
+def two(tmp_path):
+    (tmp_path / "a.txt").write_text("one two three four five six seven eight", "utf-8")
+    (tmp_path / "b.txt").write_text("one two three four five six seven nine", "utf-8")
+    return "a.txt", "b.txt"
+
+
+def test_compare_shows_numbers_and_what_differs(run, two):
+    finished = run("compare", *two, "--size", "2")
+    assert finished.returncode == 0
+    lines = finished.stdout.splitlines()
+    assert lines[0] == "exact similarity      0.7500  no pair at threshold 0.8"
+    assert lines[2].startswith("A contained in B      0.8571  A: a.txt, 7 shingles")
+    assert lines[-5:] == ["--- A  a.txt", "+++ B  b.txt", "  one two three four five six seven", "- eight", "+ nine"]
+
+
+def test_json_holds_the_numbers_only(run, two):
+    answer = json.loads(run("compare", *two, "--size", "2", "--threshold", "0.7", "--json").stdout)
+    assert answer["jaccard"] == 0.75
+    assert answer["is_pair"] is True
+    assert {"estimate", "containment_a", "containment_b", "chance", "shared", "threshold"} <= set(answer)
+
+
+def test_quiet_leaves_the_texts_out(run, two):
+    assert "eight" not in run("compare", *two, "--quiet").stdout
+
+
+def test_equal_texts_are_said_to_be_equal(run, two):
+    assert "The two texts are equal, word for word." in run("compare", two[0], two[0]).stdout
+
+
+def test_one_text_may_come_from_standard_input(run, two):
+    finished = run("compare", "-", two[1], "--json", "--size", "2", stdin="one two three four five six seven eight")
+    assert json.loads(finished.stdout)["jaccard"] == 0.75
+
+
+@pytest.mark.usefixtures("two")
+def test_a_compressed_file_is_read_as_its_text(run, tmp_path):
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress((tmp_path / "a.txt").read_bytes()))
+    assert json.loads(run("compare", "a.txt.gz", "a.txt", "--json").stdout)["jaccard"] == 1
+
+
+def test_html_compares_and_shows_what_a_reader_sees(run, tmp_path):
+    (tmp_path / "a.html").write_text("<p class=x>one two three four five <b>six</b></p>", "utf-8")
+    (tmp_path / "b.html").write_text("<div>one two three four five seven</div>", "utf-8")
+    finished = run("compare", "a.html", "b.html", "--html")
+    assert "- six\n+ seven\n" in finished.stdout
+    assert "<b>" not in finished.stdout
+
+
+@pytest.mark.usefixtures("two")
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["-", "-"], 2, 'only one of A and B can be "-"'),
+        (["a.txt"], 2, "Missing argument 'B'"),
+        (["a.txt", "nowhere.txt"], 1, "No such file or directory: 'nowhere.txt'"),
+        (["a.txt", "."], 1, "Is a directory"),
+        (["a.txt", "latin.txt"], 1, "latin.txt is not UTF-8 text: byte 3 is 0xe9"),
+        (["a.txt", "cut.gz"], 1, "cut.gz is truncated or damaged"),
+        (["a.txt", "b.txt", "--size", "0"], 2, "`size` must be a whole number from 1"),
+    ],
+)
+def test_a_mistake_is_a_message(run, tmp_path, arguments, code, words):
+    (tmp_path / "latin.txt").write_bytes("café".encode("latin1"))
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"some text " * 1000)[:-12])
+    finished = run("compare", *arguments)
+    assert finished.returncode == code
+    assert words in finished.stderr
+    assert "Traceback" not in finished.stderr

@@ -1,0 +1,71 @@
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+
+def test_dedup_writes_the_output_and_prints_a_summary(run, pages, tmp_path):
+    finished = run("dedup", pages.name, "-o", "out")
+    assert finished.returncode == 0, finished.stderr
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    assert written >= {"kept", "rejected.jsonl", "removed.parquet", "report.json"}
+    kept = (tmp_path / "out" / "kept" / pages.name).read_text("utf-8").splitlines()
+    assert [json.loads(line)["id"] for line in kept] == ["a", "c"]
+    lines = finished.stdout.splitlines()
+    assert lines[0] == "5 documents: 2 kept, 2 removed (1 exact), 1 rejected, see rejected.jsonl."
+    assert lines[1] == "16 bands x 6 rows finds 99.22 % of pairs at 0.8."
+    assert lines[2].endswith(" MB/s.")
+    assert lines[3].startswith("Written to out: ")
+    assert {name.rstrip("/") for name in lines[3].partition(": ")[2].split(", ")} == written
+
+
+def test_json_is_the_report_and_nothing_else_is_on_stdout(run, pages, tmp_path):
+    finished = run("dedup", pages.name, "-o", "out", "--json", "--pairs")
+    assert json.loads(finished.stdout) == json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
+    assert (tmp_path / "out" / "pairs.parquet").exists()
+
+
+def test_quiet_prints_nothing(run, pages):
+    finished = run("dedup", pages.name, "-o", "out", "--quiet")
+    assert (finished.returncode, finished.stdout, finished.stderr) == (0, "", "")
+
+
+def test_standard_input_is_read_as_json_lines(run, pages, tmp_path):
+    finished = run("dedup", "-", "-o", "out", stdin=pages.read_text("utf-8"))
+    assert finished.returncode == 0, finished.stderr
+    assert pq.read_table(tmp_path / "out" / "removed.parquet").column("doc_id").to_pylist() == ["b", "d"]
+
+
+def test_a_dry_run_names_no_kept_rows(run, pages, tmp_path):
+    finished = run("dedup", pages.name, "-o", "out", "--dry-run")
+    assert "removed.parquet" in finished.stdout
+    assert "kept/" not in finished.stdout
+    assert not (tmp_path / "out" / "kept").exists()
+
+
+def test_an_output_that_is_there_is_replaced_only_when_asked(run, pages):
+    run("dedup", pages.name, "-o", "out")
+    again = run("dedup", pages.name, "-o", "out", "--threshold", "0.9")
+    assert again.returncode in {1, 2}
+    assert "overwrite" in again.stderr
+    assert run("dedup", pages.name, "-o", "out", "--threshold", "0.9", "--overwrite").returncode == 0
+
+
+@pytest.mark.usefixtures("pages")
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["pages.jsonl"], 2, "Missing option '-o'"),
+        (["-o", "out"], 2, "Missing argument 'INPUT...'"),
+        (["nowhere.jsonl", "-o", "out"], 1, "nowhere.jsonl"),
+        (["pages.jsonl", "-o", "out", "--threshold", "80"], 2, "hint: use 0.8 for 80 %"),
+        (["pages.jsonl", "-o", "out", "--text-column", "body"], 1, "body"),
+        (["pages.jsonl", "-o", "out", "--strict"], 1, "pages.jsonl"),
+    ],
+)
+def test_a_mistake_is_a_message_and_leaves_no_output(run, tmp_path, arguments, code, words):
+    finished = run("dedup", *arguments)
+    assert finished.returncode == code
+    assert words in finished.stderr
+    assert "Traceback" not in finished.stderr
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,87 @@
+import itertools
+import random
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neardup.cli import diff
+from neardup.cli.diff import differ, split_words
+
+words = st.lists(st.sampled_from(["a", "b", "c", "灯台", "lot", "x,"]), max_size=60).map(" ".join)
+
+
+def check(text_a, text_b):
+    """What must hold for any two texts; returns the passages."""
+    passages = differ(text_a, text_b)
+    assert [word for passage in passages for word in passage.words_a] == split_words(text_a)
+    assert [word for passage in passages for word in passage.words_b] == split_words(text_b)
+    kinds = [passage.is_equal for passage in passages]
+    assert all(kind != after for kind, after in itertools.pairwise(kinds))
+    for passage in passages:
+        is_same = [word.strip() for word in passage.words_a] == [word.strip() for word in passage.words_b]
+        assert is_same == passage.is_equal
+    return passages
+
+
+def num_equal(passages):
+    return sum(len(passage.words_a) for passage in passages if passage.is_equal)
+
+
+@settings(max_examples=150, derandomize=True, deadline=None)
+@given(words, words)
+def test_passages_give_both_texts_back_and_are_equal_where_they_say_so(text_a, text_b):
+    check(text_a, text_b)
+
+
+@settings(max_examples=100, derandomize=True, deadline=None)
+@given(words, words, st.integers(1, 30))
+def test_cutting_by_anchors_gives_both_texts_back_too(text_a, text_b, cells):
+    before = diff._GAP_CELLS
+    diff._GAP_CELLS = cells
+    try:
+        check(text_a, text_b)
+    finally:
+        diff._GAP_CELLS = before
+
+
+def test_a_word_is_a_character_where_words_have_no_spaces():
+    passages = check("灯台の朝は早い", "灯台の朝は遅い")
+    assert [("".join(p.words_a), "".join(p.words_b)) for p in passages if not p.is_equal] == [("早", "遅")]
+
+
+def test_white_space_does_not_differ():
+    assert [passage.is_equal for passage in check("to be\n\nor not", " to  be or\tnot\n")] == [True]
+
+
+@pytest.mark.parametrize(
+    ("text_a", "text_b", "num_passages"), [("", "", 0), ("", "a b", 1), ("a b", "", 1), ("a", "b", 1)]
+)
+def test_texts_without_anything_in_common(text_a, text_b, num_passages):
+    assert len(check(text_a, text_b)) == num_passages
+
+
+def test_the_heaviest_run_wins_where_text_was_moved():
+    long, short = [f"l{n}" for n in range(500)], [f"s{n}" for n in range(300)]
+    assert num_equal(check(" ".join(long + short), " ".join(short + long))) == 500
+
+
+def test_scattered_edits_of_a_large_text_are_found_in_seconds():
+    chance = random.Random(1)
+    vocabulary = [f"word{number}" for number in range(5000)]
+    before = [chance.choice(vocabulary) for _ in range(200_000)]
+    after = [chance.choice(vocabulary) if chance.random() < 0.02 else word for word in before]
+    began = time.perf_counter()
+    passages = check(" ".join(before), " ".join(after))
+    assert num_equal(passages) >= 195_000
+    assert time.perf_counter() - began < 15
+
+
+@pytest.mark.parametrize("num_words", [100_000])
+def test_texts_of_one_word_or_of_few_stay_fast(num_words):
+    chance = random.Random(2)
+    began = time.perf_counter()
+    check("spam " * num_words, "spam " * (num_words // 2) + "egg " + "spam " * (num_words // 3))
+    check(*(" ".join(chance.choices("abc", k=num_words)) for _ in "ab"))
+    assert time.perf_counter() - began < 15

@@ -1,0 +1,100 @@
+import json
+
+import pytest
+
+# An explanation as the library gives it, so that what is printed can be tested without a run.
+STUB = """
+import dataclasses
+import neardup.api as api
+
+@dataclasses.dataclass
+class Explanation:
+    doc_id: str = "b"
+    kept_id: str | None = "a"
+    similarity: float | None = 0.75
+    text: str = "one two three four five six seven eight"
+    kept_text: str = "one two three four five six seven nine"
+    comparison: object = None
+    file: str = "pages.jsonl"
+    row: int = 2
+    kept_file: str | None = "pages.jsonl"
+    kept_row: int | None = 1
+    members: list = dataclasses.field(default_factory=list)
+
+comparison = api.Comparison(
+    jaccard=0.75, estimate=0.7, containment_a=6 / 7, containment_b=6 / 7, chance=0.9, shingles_a=7,
+    shingles_b=7, shared=6
+)
+api.explain = lambda out, doc_id, file=None, row=None: Explanation(comparison=comparison, CHANGES)
+"""
+
+
+def stub(changes=""):
+    return STUB.replace(", CHANGES", f", {changes}" if changes else "")
+
+
+def test_a_removed_document_is_explained_by_the_kept_one_and_what_differs(run):
+    finished = run("explain", "out", "b", before=stub())
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout.splitlines() == [
+        "b (pages.jsonl:2) was removed: it is 0.7500 similar to a (pages.jsonl:1), which stays.",
+        "They share 6 of 8 distinct shingles: 85.7% of the removed one (A), 85.7% of the kept one (B).",
+        "",
+        "1 place differs: 1 word only in A, 1 only in B.",
+        "--- A  b",
+        "+++ B  a",
+        "  one two three four five six seven",
+        "- eight",
+        "+ nine",
+    ]
+
+
+def test_quiet_leaves_the_texts_out(run):
+    assert run("explain", "out", "b", "--quiet", before=stub()).stdout.count("\n") == 2
+
+
+def test_a_kept_document_names_those_it_stands_for(run):
+    finished = run("explain", "out", "a", before=stub("doc_id='a', kept_id=None, members=[('b', 0.75), ('d', 1.0)]"))
+    assert finished.stdout.splitlines() == [
+        "a (pages.jsonl:2) was kept. It stands for 2 removed documents:",
+        "  0.7500  b",
+        "  1.0000  d",
+    ]
+
+
+def test_a_kept_document_like_no_other_says_so(run):
+    finished = run("explain", "out", "a", before=stub("doc_id='pages.jsonl:2', kept_id=None"))
+    assert finished.stdout.startswith("pages.jsonl:2 was kept: ")
+
+
+def test_json_holds_the_whole_explanation(run):
+    answer = json.loads(run("explain", "out", "b", "--json", before=stub()).stdout)
+    assert (answer["kept_id"], answer["comparison"]["shared"], answer["row"]) == ("a", 6, 2)
+
+
+@pytest.mark.parametrize(
+    ("doc_id", "words"), [("b", "similar to a"), ("a", "It stands for 2 removed documents:"), ("c", "was kept")]
+)
+def test_documents_of_a_real_run_are_explained(run, pages, doc_id, words):
+    assert run("dedup", pages.name, "-o", "out").returncode == 0
+    finished = run("explain", "out", doc_id)
+    assert finished.returncode == 0, finished.stderr
+    assert words in finished.stdout
+
+
+def test_an_unknown_document_is_an_error_with_near_names(run, tmp_path):
+    lines = [json.dumps({"id": f"page-{number}", "text": f"text {number}"}) for number in range(20)]
+    (tmp_path / "pages.jsonl").write_text("\n".join(lines), "utf-8")
+    assert run("dedup", "pages.jsonl", "-o", "out").returncode == 0
+    finished = run("explain", "out", "pagee-17")
+    assert finished.returncode in {1, 2}
+    assert "page-17" in finished.stderr
+    assert "Traceback" not in finished.stderr
+
+
+def test_a_folder_that_is_no_run_is_an_error_that_names_it(run, tmp_path):
+    (tmp_path / "empty").mkdir()
+    finished = run("explain", "empty", "b")
+    assert finished.returncode in {1, 2}
+    assert "empty" in finished.stderr
+    assert "Traceback" not in finished.stderr

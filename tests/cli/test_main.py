@@ -1,0 +1,133 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import neardup
+from neardup.cli.main import COMMANDS
+
+SLOW_TO_IMPORT = ["numpy", "pyarrow", "numba", "rich", "matplotlib", "duckdb", "pandas"]
+
+
+def failing(error):
+    """Python that makes `neardup explain` meet an error in the library."""
+    return f"""
+import neardup.api as api
+def explain(*arguments, **settings):
+    {error}
+api.explain = explain
+"""
+
+
+def test_version_is_that_of_the_library(run):
+    assert run("--version").stdout.strip() == f"neardup, version {neardup.__version__}"
+
+
+def test_help_lists_every_command_with_what_it_is_for(run):
+    lines = run("--help").stdout.splitlines()
+    listed = [line.split()[0] for line in lines[lines.index("Commands:") + 1 :]]
+    assert listed == list(COMMANDS)
+    assert not [line for line in lines[1:] if line.endswith("...")]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], *([name, "--help"] for name in COMMANDS)])
+def test_help_loads_nothing_slow(run, arguments):
+    check = f"""
+import atexit, sys
+atexit.register(lambda: print(*(name for name in {SLOW_TO_IMPORT} if name in sys.modules), file=sys.stderr, end=""))
+"""
+    finished = run(*arguments, before=check)
+    assert (finished.returncode, finished.stderr) == (0, "")
+
+
+def test_help_takes_a_fifth_of_a_second_at_most(run):
+    def seconds():
+        before = os.times()
+        run("--help")
+        after = os.times()
+        return after.children_user + after.children_system - before.children_user - before.children_system
+
+    # Time of the processor, and the best of some: other work on the machine is not ours.
+    assert min(seconds() for _ in range(5)) <= 0.2
+
+
+def test_no_command_shows_the_help_and_is_wrong_usage(run):
+    finished = run()
+    assert finished.returncode == 2
+    assert "Commands:" in finished.stderr + finished.stdout
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        ("raise MemoryError", 1, "error: out of memory\n\nhint: pass a smaller --memory"),
+        ("raise OSError(28, 'full', '/data/out')", 1, "error: No space left on device: /data/out\n\nhint: make room"),
+        ("raise PermissionError(13, 'Permission denied', 'x')", 1, "error: [Errno 13] Permission denied: 'x'"),
+        ("raise __import__('neardup').errors.DataError('row 3 is bad')", 1, "error: row 3 is bad"),
+        ("raise __import__('neardup').errors.ConfigError('no such value')", 2, "error: no such value"),
+        ("raise BrokenPipeError(32, 'the server hung up')", 1, "error: [Errno 32] the server hung up"),
+    ],
+)
+def test_an_error_is_a_message_and_a_code_and_no_traceback(run, error, code, words):
+    finished = run("explain", "out", "x", before="import neardup.errors\n" + failing(error))
+    assert finished.returncode == code
+    assert finished.stderr.startswith(words)
+    assert "Traceback" not in finished.stderr
+    assert finished.stdout == ""
+
+
+def test_an_interrupted_command_exits_130_and_says_how_to_go_on(run):
+    raising = "error = KeyboardInterrupt(); error.add_note('run the same command again to go on'); raise error"
+    finished = run("explain", "out", "x", before=failing(raising))
+    assert finished.returncode == 130
+    assert finished.stderr == "interrupted\nrun the same command again to go on\n"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_who_has_seen_enough_is_no_failure(unbuffered):
+    command = [sys.executable, "-c", "from neardup.cli.main import main; main()", "plan"]
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as closed:
+        finished = subprocess.run(
+            command, stdout=closed, stderr=subprocess.PIPE, text=True, check=False, env=environment
+        )
+    assert (finished.returncode, finished.stderr) == (0, "")
+
+
+def test_full_disk_is_a_message_and_exit_1():
+    command = [sys.executable, "-c", "from neardup.cli.main import main; main()", "plan"]
+    with Path("/dev/full").open("w") as full:
+        finished = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert finished.returncode == 1
+    assert finished.stderr.startswith("error: No space left on device")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_the_script_of_a_shell(run, shell):
+    finished = run("completion", shell)
+    assert finished.returncode == 0
+    assert f"_NEARDUP_COMPLETE={shell}_complete" in finished.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("neardup de", ["plain,demo", "plain,dedup"]),
+        ("neardup dedup x.jsonl --cluster c", ["plain,components"]),
+        ("neardup dedup x.jsonl --keep m", ["plain,max:", "plain,min:"]),
+        ("neardup dedup pag", ["file,pag"]),
+        ("neardup compare a.txt b", ["file,b"]),
+    ],
+)
+def test_a_shell_completes_commands_choices_and_files(run, words, completed):
+    finished = run(_NEARDUP_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(len(words.split()) - 1))
+    assert finished.stdout.split() == completed
+
+
+def test_json_of_a_plan_is_one_object(run):
+    assert json.loads(run("plan", "--json").stdout)["bands"] == 16

@@ -1,0 +1,96 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+import neardup
+
+
+def test_plan_draws_the_curve_and_says_what_it_promises(run):
+    finished = run("plan")
+    assert finished.returncode == 0
+    assert finished.stdout.startswith("16 bands x 6 rows finds 99.22 % of pairs at 0.8.\n")
+    assert "100 % ┤╌" in finished.stdout
+    assert "exactly there with chance 0.9922, asked for 0.99" in finished.stdout
+    assert "       0.8  0.992281  the threshold\n" in finished.stdout
+    assert finished.stderr == ""
+
+
+def test_the_pointer_stands_under_the_line_of_the_threshold(run):
+    lines = run("plan", "--threshold", "0.5", "--num-perm", "256").stdout.splitlines()
+    at = next(line.index("▲") for line in lines if line.strip() == "▲")
+    assert {line[at] for line in lines if "┤" in line} == {"│"}
+
+
+def test_a_plan_that_misses_what_was_asked_for_says_so(run):
+    finished = run("plan", "--bands", "9", "--rows", "13")
+    assert "9 bands x 13 rows finds 40 % of pairs at 0.8; asked for 99 %" in finished.stdout
+    assert finished.returncode == 0
+
+
+@pytest.mark.parametrize("columns", [30, 60, 200])
+def test_the_curve_fits_the_terminal(run, columns):
+    lines = run("plan", COLUMNS=str(columns)).stdout.splitlines()
+    assert max(len(line) for line in lines if "│" in line or "┤" in line) <= max(columns, 31)
+
+
+def test_a_terminal_without_unicode_gets_plain_characters(run):
+    finished = run("plan", PYTHONIOENCODING="ascii")
+    assert finished.stdout.isascii()
+    assert "?" not in finished.stdout
+
+
+def test_json_holds_the_plan_and_its_curve(run):
+    answer = json.loads(run("plan", "--json", "--threshold", "0.9").stdout)
+    assert (answer["bands"], answer["rows"], answer["method"]) == (11, 10, "lsh")
+    assert answer["chances"][18] == [0.9, neardup.plan(threshold=0.9).chance(0.9)]
+
+
+def test_a_plan_without_inputs_loads_neither_arrow_nor_numba(run):
+    check = (
+        "import atexit, sys; atexit.register(lambda: print({'pyarrow', 'numba'} & set(sys.modules), file=sys.stderr))"
+    )
+    assert run("plan", before=check).stderr == "set()\n"
+
+
+@pytest.mark.parametrize("ending", ["svg", "png"])
+def test_equal_plans_give_equal_pictures(run, tmp_path, ending):
+    for name in ("one", "two"):
+        assert run("plan", "--plot", f"{name}.{ending}").returncode == 0
+    one, two = ((tmp_path / f"{name}.{ending}").read_bytes() for name in ("one", "two"))
+    assert one == two
+    assert one.startswith(b"<?xml" if ending == "svg" else b"\x89PNG")
+
+
+def test_another_ending_of_a_picture_is_wrong_usage_and_writes_nothing(run, tmp_path):
+    finished = run("plan", "--plot", "curve.pdf")
+    assert finished.returncode == 2
+    assert "`plot` must be a file that ends in .svg or .png, got 'curve.pdf'" in finished.stderr
+    assert (finished.stdout, list(tmp_path.iterdir())) == ("", [])
+
+
+def test_without_matplotlib_the_error_says_how_to_install_it(run):
+    finished = run("plan", "--plot", "curve.svg", before="import sys; sys.modules['matplotlib'] = None")
+    assert finished.returncode == 1
+    assert "hint: pip install 'neardup[plot]'" in finished.stderr
+
+
+def test_no_feasible_plan_is_wrong_usage_with_the_way_out(run):
+    finished = run("plan", "--threshold", "0.1", "--num-perm", "16")
+    assert finished.returncode == 2
+    assert "hint: use num_perm=64" in finished.stderr
+
+
+def test_inputs_add_documents_memory_disk_and_time(run, pages):
+    finished = run("plan", pages.name)
+    assert finished.returncode == 0
+    assert [line.split()[0] for line in finished.stdout.splitlines()[-4:]] == ["documents", "memory", "disk", "time"]
+    estimate = json.loads(run("plan", pages.name, "--json").stdout)["estimate"]
+    assert {"documents", "text_bytes", "disk_bytes", "memory_bytes", "seconds"} <= set(estimate)
+
+
+def test_the_picture_module_opens_no_window():
+    check = "from neardup.cli.plot import plot; import neardup, sys; plot(neardup.plan(), '/dev/null/x.svg')"
+    finished = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=False)
+    assert "NotADirectoryError" in finished.stderr

@@ -1,0 +1,102 @@
+"""Bytes of files: compressed, damaged, changed, remote."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+
+import fsspec
+import pyarrow as pa
+import pytest
+
+from neardup.config import Config
+from neardup.errors import DataError, NearDupError
+from neardup.io import streams
+from neardup.io.files import find_files
+
+CONTENT = b"".join(b"line %d of the file\n" % number for number in range(5000))
+
+
+def found(path, content):
+    path.write_bytes(content)
+    return find_files([str(path)], Config())[0]
+
+
+def read_all(file):
+    with streams.open_input(file) as stream:
+        return stream.read()
+
+
+def zstd(content):
+    return pa.compress(content, "zstd", asbytes=True)
+
+
+@pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".zst", zstd), ("", bytes)])
+def test_members_that_follow_each_other_are_read_as_one_file(tmp_path, ending, pack):
+    assert read_all(found(tmp_path / f"a.txt{ending}", pack(CONTENT) + pack(b"more\n"))) == CONTENT + b"more\n"
+
+
+@pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".zst", zstd)])
+@pytest.mark.parametrize("cut", [0, 1, 12, -8, -1])
+def test_a_truncated_file_is_an_error_that_names_it(tmp_path, ending, pack, cut):
+    file = found(tmp_path / f"a.txt{ending}", pack(CONTENT)[:cut])
+    with pytest.raises(DataError, match=rf"a\.txt\{ending} is truncated or damaged"):
+        read_all(file)
+
+
+@pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".zst", zstd)])
+def test_bytes_that_are_not_compressed_are_an_error(tmp_path, ending, pack):
+    with pytest.raises(DataError, match="truncated or damaged"):
+        read_all(found(tmp_path / f"a.txt{ending}", CONTENT))
+    with pytest.raises(DataError, match="truncated or damaged"):
+        read_all(found(tmp_path / f"b.txt{ending}", pack(CONTENT) + b"garbage behind"))
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zstd", None])
+def test_equal_content_is_written_as_equal_bytes(tmp_path, compression):
+    ending = {"gzip": ".gz", "zstd": ".zst", None: ""}[compression]
+    for name in ("a", "b"):
+        with streams.open_output(str(tmp_path / "new" / f"{name}.txt{ending}"), compression) as output:
+            output.write(CONTENT)
+            output.write(b"end")
+    paths = [tmp_path / "new" / f"{name}.txt{ending}" for name in ("a", "b")]
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    assert read_all(find_files([str(paths[0])], Config())[0]) == CONTENT + b"end"
+
+
+def test_a_range_of_a_file_is_its_bytes_from_start_to_stop(tmp_path):
+    assert streams.read_range(found(tmp_path / "a.txt", CONTENT), 7, 1007) == CONTENT[7:1007]
+
+
+def test_a_file_that_changed_since_it_was_found_is_an_error(tmp_path):
+    file = found(tmp_path / "a.txt", CONTENT)
+    streams.check_unchanged(file)
+    with pytest.raises(DataError, match=r"a\.txt changed while it was read"):
+        streams.check_unchanged(dataclasses.replace(file, modified="1"))
+    (tmp_path / "a.txt").write_bytes(CONTENT + b"x")
+    with pytest.raises(DataError, match=r"a\.txt changed while it was read"):
+        streams.check_unchanged(file)
+    (tmp_path / "a.txt").unlink()
+    with pytest.raises(DataError, match=r"a\.txt cannot be read: No such file"):
+        streams.check_unchanged(file)
+    with pytest.raises(DataError, match=r"a\.txt cannot be read: No such file"):
+        streams.open_input(file)
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+def test_remote_files_are_read_written_copied_and_checked(name):
+    files = fsspec.filesystem("memory")
+    files.pipe(f"/streams/{name}", gzip.compress(CONTENT) if name.endswith("gz") else CONTENT)
+    file = find_files([f"memory://streams/{name}"], Config())[0]
+    assert read_all(file) == CONTENT
+    streams.check_unchanged(file)
+    streams.copy_file(file, f"memory://streams/copy/{name}")
+    assert files.cat(f"/streams/copy/{name}") == files.cat(f"/streams/{name}")
+    files.pipe(f"/streams/{name}", b"other")
+    with pytest.raises(DataError, match="changed while it was read"):
+        streams.check_unchanged(file)
+
+
+def test_a_protocol_that_nobody_knows_is_an_error_with_a_hint():
+    with pytest.raises(NearDupError, match="nosuch://a"):
+        streams.filesystem("nosuch://a/b.jsonl")

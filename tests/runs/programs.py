@@ -1,0 +1,341 @@
+"""Runs of the command line from one process that has loaded everything: each is a fork and takes tenths of a second.
+
+A test names Python to run in the child first (`before`), such as the functions of this module.
+"""
+
+from __future__ import annotations
+
+import atexit
+import collections
+import contextlib
+import dataclasses
+import itertools
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+# What a resumed run may say otherwise than one that was never interrupted.
+TIME_AND_MEMORY = ("seconds", "stages", "peak_memory_bytes")
+# Audit events that change something on disk; making folders leaves nothing half done.
+_EVENTS = ("open", "os.rename", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree")
+
+
+@dataclasses.dataclass(frozen=True)
+class Finished:
+    """How a run ended; the code is negative for a signal."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+class Running:
+    """A run under way, in its folder."""
+
+    def __init__(self, programs: Programs, pid: int, spoken: Path) -> None:
+        self._programs, self.pid, self._spoken = programs, pid, spoken
+
+    def wait(self) -> Finished:
+        """Wait for the end."""
+        code = self._programs.ask(wait=self.pid)
+        words = [self._spoken.with_suffix(ending).read_text("utf-8") for ending in (".out", ".err")]
+        return Finished(code, *words)
+
+    def signal(self, number: int) -> None:
+        """Send a signal."""
+        os.kill(self.pid, number)
+
+
+class Programs:
+    """Starts runs; one process behind it forks them."""
+
+    def __init__(self, folder: Path, wrapper: Sequence[str] = ()) -> None:
+        self._folder, self._numbers = folder, itertools.count()
+        command = [*wrapper, sys.executable, __file__]
+        self._server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.root = Path(f"/proc/{self._server.pid}/root")
+
+    def ask(self, **request: Any) -> int:
+        """Send a request and return the answer."""
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        self._server.stdin.write(json.dumps(request).encode() + b"\n")
+        self._server.stdin.flush()
+        answer = self._server.stdout.readline()
+        if not answer:
+            raise RuntimeError("the process that starts runs has ended; its own words are above")
+        return int(answer)
+
+    def start(self, *arguments: str | Path, cwd: Path, before: str = "") -> Running:
+        """Start `neardup` with arguments in a folder."""
+        spoken = self._folder / str(next(self._numbers))
+        given = [str(argument) for argument in arguments]
+        return Running(self, self.ask(arguments=given, cwd=str(cwd), before=before, spoken=str(spoken)), spoken)
+
+    def run(self, *arguments: str | Path, cwd: Path, before: str = "") -> Finished:
+        """Run `neardup` to its end."""
+        return self.start(*arguments, cwd=cwd, before=before).wait()
+
+    def close(self) -> None:
+        """End the process."""
+        with contextlib.suppress(BrokenPipeError):
+            self._server.communicate()
+
+
+def wait_until(is_so: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Wait for something that another process does."""
+    until = time.monotonic() + seconds
+    while not is_so():
+        if time.monotonic() > until:
+            raise TimeoutError(f"not so after {seconds} s")
+        time.sleep(0.002)
+
+
+def contents(folder: Path) -> dict[str, Any]:
+    """Everything in an output that must not differ."""
+    found: dict[str, Any] = {
+        str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
+    }
+    report = json.loads(found["report.json"])
+    found["report.json"] = {name: value for name, value in report.items() if name not in TIME_AND_MEMORY}
+    return found
+
+
+# --- for `before` ---
+
+
+def kill_at_event(number: int, kind: int = signal.SIGKILL, is_counted: Callable[[], bool] = lambda: True) -> None:
+    """Kill this process right before it changes something on disk for the n-th time, from 1."""
+    here, events = Path.cwd(), itertools.count(1)
+
+    def heard(event: str, arguments: tuple[Any, ...]) -> None:
+        is_read = event == "open" and str(arguments[1]).startswith("r")
+        if event in _EVENTS and not is_read and isinstance(arguments[0], (str, os.PathLike)):
+            path = here / os.fspath(arguments[0])
+            if path.is_relative_to(here) and is_counted() and next(events) == number:
+                os.kill(os.getpid(), kind)
+
+    sys.addaudithook(heard)
+
+
+def kill_at_finish(number: int) -> None:
+    """Kill this process when the n-th part is finished, from 1."""
+    after_finish(number, lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def after_finish(number: int, act: Callable[[], Any]) -> None:
+    """Do something when the n-th part is finished, from 1."""
+    from neardup.io.workspace import Workspace
+
+    original, numbers = Workspace.finish, itertools.count(1)
+
+    def finish(self: Any, *arguments: Any, **named: Any) -> None:
+        original(self, *arguments, **named)
+        if next(numbers) == number:
+            act()
+
+    Workspace.finish = finish  # type: ignore[method-assign]
+
+
+def kill_at_part(name: str) -> None:
+    """Kill this process right before the part of a name is made."""
+    before_part(name, lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def pause_at(name: str) -> None:
+    """Wait before the part of a name is made, until the file `go` is there; tell by the file `paused`."""
+
+    def pause() -> None:
+        Path("paused").touch()
+        wait_until(Path("go").exists)
+
+    before_part(name, pause)
+
+
+def before_part(name: str, act: Callable[[], Any]) -> None:
+    """Do something right before the part of a name is made."""
+    from neardup.io.workspace import Workspace
+
+    original = Workspace.draft
+
+    def draft(self: Any, part: str) -> Path:
+        if part == name:
+            act()
+        return original(self, part)
+
+    Workspace.draft = draft  # type: ignore[method-assign]
+
+
+def kill_when_published() -> None:
+    """Kill this process when the output has got its name."""
+
+    def heard(event: str, _: tuple[Any, ...]) -> None:
+        if event == "shutil.rmtree" and Path("out").exists():
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(heard)
+
+
+def kill_before_publishing() -> None:
+    """Kill this process right before the output gets its name."""
+    from neardup import jobs
+
+    jobs.publish = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+
+
+def before_report(act: Callable[[], Any]) -> None:
+    """Do something right before the report is written, the last file of an output."""
+    from neardup import jobs
+
+    original = jobs._write_json
+
+    def write_json(*arguments: Any) -> None:
+        act()
+        original(*arguments)
+
+    jobs._write_json = write_json
+
+
+def is_replacing() -> bool:
+    """Whether the new output is written and the old one is not deleted yet."""
+    return any(Path(".out.neardup", name).exists() for name in ("out/report.json", "replaced"))
+
+
+def remove_folder_before_locking() -> None:
+    """Let another run end, and remove the work folder, in the moment before this one locks it."""
+    import fcntl
+
+    original, calls = fcntl.flock, itertools.count()
+
+    def flock(file: Any, kind: int) -> None:
+        if next(calls) == 0:
+            shutil.rmtree(".out.neardup")
+        original(file, kind)
+
+    fcntl.flock = flock
+
+
+def give_room(num_bytes: int) -> None:
+    """Let stages believe that this much memory is left, so that little input already goes to disk."""
+    from neardup.engines.memory import Memory
+
+    Memory.room = lambda _: num_bytes  # type: ignore[method-assign]
+
+
+def count_reads(target: str) -> None:
+    """Write at the end how often each file was read for its texts in the first and in later readings."""
+    from neardup.io.corpus import FileDocuments
+
+    original, counts = FileDocuments.read, collections.Counter[str]()
+
+    def read(self: Any, part: int, advance: Any) -> Iterator[Any]:
+        counts[f"{'later' if self.first_rows.size else 'first'} {self.parts[part][0]}"] += 1
+        return original(self, part, advance)
+
+    FileDocuments.read = read  # type: ignore[method-assign]
+    atexit.register(lambda: Path(target).write_text(json.dumps(counts), "utf-8"))
+
+
+def tell_peak(target: str) -> None:
+    """Write at the end the most memory that this process held."""
+
+    def tell() -> None:
+        status = Path("/proc/self/status").read_text("ascii")
+        peak = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
+        Path(target).write_text(str(int(peak.split()[1]) << 10), "ascii")
+
+    atexit.register(tell)
+
+
+def fill_disk() -> None:
+    """Leave no room on the disk of this folder; deleting the file `ballast` makes it again."""
+    with Path("ballast").open("ab", buffering=0) as ballast, contextlib.suppress(OSError):
+        while ballast.write(bytes(1 << 12)):
+            pass
+
+
+def limit_address_space(num_bytes: int) -> None:
+    """As `ulimit -v`."""
+    resource.setrlimit(resource.RLIMIT_AS, (num_bytes, num_bytes))
+
+
+def drop_privileges() -> None:
+    """Be nobody where this is root, who may read and write everything."""
+    if os.getuid() == 0:
+        os.setgid(65534)
+        os.setuid(65534)
+
+
+# --- the process that forks ---
+
+
+def _serve() -> None:
+    _load()
+    for line in sys.stdin.buffer:
+        request = json.loads(line)
+        if "wait" in request:
+            answer = os.waitstatus_to_exitcode(os.waitpid(request["wait"], 0)[1])
+        else:
+            answer = os.fork()
+            if not answer:
+                _become(**request)
+                return
+        sys.stdout.buffer.write(b"%d\n" % answer)
+        sys.stdout.buffer.flush()
+
+
+def _load() -> None:
+    """Load kernels and modules by running what tests run, also with so little memory that it goes to disk."""
+    from neardup.cli.main import commands
+    from neardup.engines.memory import Memory
+
+    texts = [" ".join(f"word{at}" for at in range(number, number + 90)) for number in (0, 0, 1, 2, 3, 4, 5, 50)]
+    room = Memory.room
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "warm.jsonl"
+        path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), "utf-8")
+        for number in range(2):
+            arguments = ["dedup", str(path), "-o", f"{name}/{number}", "--pairs", "--threads", "1", "--json"]
+            with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
+                commands(arguments, standalone_mode=False)
+            give_room(20_000)
+    Memory.room = room  # type: ignore[method-assign]
+
+
+def _become(arguments: list[str], cwd: str, before: str, spoken: str) -> None:
+    """Be the command line."""
+    Path(cwd).mkdir(parents=True, exist_ok=True)
+    os.chdir(cwd)
+    for descriptor, ending in ((1, ".out"), (2, ".err")):
+        os.dup2(os.open(spoken + ending, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666), descriptor)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    exec(before, globals())  # noqa: S102
+    sys.argv = ["neardup", *arguments]
+    from neardup.cli.main import main
+
+    code = 1
+    try:
+        main()
+    except SystemExit as ending:
+        code = int(ending.code or 0)
+    except BaseException:  # noqa: BLE001 - what Python would do, without taking everything down again, which costs half a second
+        traceback.print_exc()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        _serve()

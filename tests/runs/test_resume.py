@@ -1,0 +1,247 @@
+"""A run that was killed goes on when the same command is given again, and gives the same bytes."""
+
+import json
+import random
+import re
+import shutil
+import signal
+import time
+
+import pytest
+
+from runs.programs import contents, wait_until
+
+COMMAND = ("--threads", "1", "--pairs", "--quiet")
+WORK = ".out.neardup"
+# Shelves and blocks of a large component go to disk; with less, the sorts do as well.
+LITTLE_ROOM, LEAST_ROOM = 60_000, 40_000
+
+
+@pytest.fixture(scope="module")
+def whole(programs, corpus, tmp_path_factory):
+    """What a run gives that nobody interrupts."""
+    folder = tmp_path_factory.mktemp("whole")
+    assert programs.run("dedup", corpus, "-o", "out", *COMMAND, cwd=folder).code == 0
+    return contents(folder / "out")
+
+
+@pytest.fixture
+def start(programs, corpus, tmp_path):
+    """Run the command, or go on with it, in the folder of the test."""
+
+    def run(*options, before="", cwd=tmp_path):
+        return programs.run("dedup", corpus, "-o", "out", *COMMAND, *options, cwd=cwd, before=before)
+
+    return run
+
+
+def _check_killed_at(number, room, start, whole, folder):
+    """Kill a run at its n-th change of the disk and go on; say whether it was still running then."""
+    killed = start(cwd=folder, before=f"{room}; kill_at_event({number})")
+    if killed.code == 0:
+        return False
+    assert killed.code == -signal.SIGKILL, killed.stderr
+    is_published = (folder / "out").exists()
+    if is_published:  # by one rename, so it is whole
+        assert contents(folder / "out") == whole, f"half an output is visible when killed at {number}"
+    finished = start(cwd=folder, before=room)
+    if not is_published:
+        assert finished.code == 0, (number, finished.stderr)
+    assert contents(folder / "out") == whole, f"killed at {number}"
+    return True
+
+
+@pytest.mark.parametrize(("room", "begin", "step"), [("pass", 1, 2), (f"give_room({LITTLE_ROOM})", 2, 2)])
+def test_killed_at_any_point_a_run_goes_on_to_the_same_bytes(room, begin, step, start, whole, tmp_path):
+    number = begin
+    while _check_killed_at(number, room, start, whole, tmp_path / "run"):
+        shutil.rmtree(tmp_path / "run")
+        number += step
+    assert number > 50, "the run is expected to change more on disk"
+
+
+def test_killed_while_it_sorts_on_disk_a_run_goes_on(start, whole, tmp_path):
+    room = f"give_room({LEAST_ROOM})"
+    for number in (22, 26, 31, 35):
+        _check_killed_at(number, room, start, whole, tmp_path / str(number))
+
+
+@pytest.mark.parametrize("room", ["pass", f"give_room({LITTLE_ROOM})"])
+def test_killed_again_and_again_a_run_comes_to_its_end(room, start, whole, tmp_path):
+    rng, starts = random.Random(3), 0
+    while not (tmp_path / "out").exists():
+        start(before=f"{room}; kill_at_event({rng.randrange(8, 20)})")
+        starts += 1
+        assert starts < 60, "no start makes progress"
+    assert starts > 4
+    assert contents(tmp_path / "out") == whole
+
+
+@pytest.mark.parametrize("seconds", [0.03, 0.06, 0.1, 0.15])
+def test_killed_from_outside_with_two_threads_a_run_goes_on(seconds, programs, corpus, whole, tmp_path):
+    command = ("dedup", corpus, "-o", "out", "--threads", "2", "--pairs", "--quiet")
+    running = programs.start(*command, cwd=tmp_path, before=f"give_room({LITTLE_ROOM})")
+    time.sleep(seconds)
+    running.signal(signal.SIGKILL)
+    if running.wait().code != 0:
+        assert programs.run(*command, cwd=tmp_path).code == 0
+    found = contents(tmp_path / "out")
+    assert {name: found[name] for name in found if name != "report.json"} == {
+        name: whole[name] for name in whole if name != "report.json"
+    }
+
+
+def test_finished_parts_are_not_read_again(start, tmp_path):
+    start(before="kill_at_finish(6)")  # two parts, each with its names, rejected rows and sketches
+    start(before="count_reads('reads.json')")
+    reads = json.loads((tmp_path / "reads.json").read_text("utf-8"))
+    assert {name: count for name, count in reads.items() if name.startswith("first")} == {"first 2": 1}
+
+
+def test_what_is_verified_is_neither_read_nor_verified_again(start, tmp_path):
+    start(before=f"give_room({LITTLE_ROOM}); kill_at_part('out/removed.parquet')")
+    assert len(list((tmp_path / WORK / "verified").iterdir())) > 1
+    start(before="count_reads('reads.json')")
+    assert json.loads((tmp_path / "reads.json").read_text("utf-8")) == {}
+
+
+def test_killed_once_its_output_is_there_a_run_is_tidied_up_by_the_same_command(start, whole, tmp_path):
+    start(before="kill_when_published()")
+    assert contents(tmp_path / "out") == whole
+    assert (tmp_path / WORK).exists()
+    again = start()
+    assert again.code == 0, again.stderr
+    assert contents(tmp_path / "out") == whole
+    assert not (tmp_path / WORK).exists()
+
+
+def test_a_torn_last_line_of_the_journal_costs_one_part_only(start, whole, tmp_path):
+    start(before="kill_at_finish(6)")
+    journal = tmp_path / WORK / "finished.jsonl"
+    journal.write_bytes(journal.read_bytes()[:-20])
+    start(before="kill_at_finish(6); count_reads('unused')")  # the torn part once more, and the third
+    assert start(before="count_reads('reads.json')").code == 0
+    assert "first" not in (tmp_path / "reads.json").read_text("utf-8"), "a part was lost behind the torn line"
+    assert contents(tmp_path / "out") == whole
+
+
+def _files_in_work(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.name != "lock")
+
+
+@pytest.mark.parametrize("damage", ["changed", "cut", "emptied", "deleted"])
+def test_a_finished_part_that_was_damaged_is_made_again(damage, start, whole, tmp_path):
+    start(before=f"give_room({LITTLE_ROOM}); kill_at_part('out/kept/b.jsonl')", cwd=tmp_path / "killed")
+    names = [name for name in _files_in_work(tmp_path / "killed" / WORK) if name.endswith((".arrow", ".parquet"))]
+    assert len(names) > 15
+    wrong = []
+    for name in names:
+        folder = tmp_path / name.replace("/", "_")
+        shutil.copytree(tmp_path / "killed", folder)
+        _damage(folder / WORK / name, damage)
+        finished = start(cwd=folder)
+        if finished.code != 0 or contents(folder / "out") != whole:
+            wrong.append((name, finished.code, finished.stderr[-200:]))
+    assert not wrong
+
+
+def _damage(path, damage):
+    data = path.read_bytes()
+    if damage == "deleted":
+        path.unlink()
+    else:
+        middle = len(data) // 2
+        changed = data[:middle] + bytes(byte ^ 0xFF for byte in data[middle : middle + 8]) + data[middle + 8 :]
+        path.write_bytes({"changed": changed, "cut": data[:middle], "emptied": b""}[damage])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--threshold", "0.7"], "threshold was 0.8, now 0.7"),
+        (["--keep", "longest"], "keep was 'first', now 'longest'"),
+        (["--mark"], "mark was False, now True"),
+        (["--seed", "2", "--size", "3"], "size was 5, now 3; seed was 1, now 2"),
+    ],
+)
+def test_other_settings_on_the_same_work_folder_are_named_and_stop_the_run(options, words, start, whole, tmp_path):
+    start(before="kill_at_finish(7)")
+    before = {
+        path: path.read_bytes() for path in (tmp_path / WORK).rglob("*") if path.is_file() and path.name != "lock"
+    }
+    stopped = start(*options)
+    assert stopped.code == 2
+    assert words in stopped.stderr
+    assert "hint: " in stopped.stderr
+    after = {path: path.read_bytes() for path in (tmp_path / WORK).rglob("*") if path.is_file() and path.name != "lock"}
+    assert after == before
+    assert start().code == 0
+    assert contents(tmp_path / "out") == whole
+
+
+def test_overwrite_starts_anew_with_other_settings(start, tmp_path):
+    start(before="kill_at_finish(7)")
+    assert start("--threshold", "0.7", "--overwrite").code == 0
+    assert start("--threshold", "0.7", cwd=tmp_path / "clean").code == 0
+    found, clean = contents(tmp_path / "out"), contents(tmp_path / "clean" / "out")
+    assert found.pop("report.json")["config"] == clean.pop("report.json")["config"] | {"overwrite": True}
+    assert found == clean
+
+
+@pytest.mark.parametrize("options", [["--threads", "2"], ["--memory", "3GB"]])
+def test_other_threads_and_memory_go_on(options, start, whole, tmp_path):
+    start(before=f"give_room({LITTLE_ROOM}); kill_at_finish(9)")
+    assert start(*options, before="count_reads('reads.json')").code == 0
+    assert "first" not in (tmp_path / "reads.json").read_text("utf-8")
+    found = contents(tmp_path / "out")
+    assert {name: found[name] for name in found if name != "report.json"} == {
+        name: whole[name] for name in whole if name != "report.json"
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda folder: (folder / "b.jsonl").write_text('{"text": "another page"}\n'), "b.jsonl has changed"),
+        (lambda folder: (folder / "z.jsonl").write_text('{"text": "a new file"}\n'), "z.jsonl is new"),
+        (lambda folder: (folder / "b.jsonl").unlink(), "b.jsonl"),
+    ],
+)
+def test_an_input_that_changed_since_the_first_start_is_named(change, words, programs, corpus, tmp_path):
+    shutil.copytree(corpus, tmp_path / "in")
+    command = ("dedup", "in", "-o", "out", "--quiet")
+    programs.run(*command, cwd=tmp_path, before="kill_at_finish(7)")
+    change(tmp_path / "in")
+    stopped = programs.run(*command, cwd=tmp_path)
+    assert stopped.code == 2
+    assert words in stopped.stderr
+    assert not (tmp_path / "out").exists()
+    assert programs.run(*command, "--overwrite", cwd=tmp_path).code == 0
+
+
+@pytest.mark.parametrize("at", ["sketch/000001.arrow", "verified/000000.arrow", "out/clusters.parquet"])
+def test_ctrl_c_stops_without_a_traceback_and_says_how_to_go_on(at, programs, corpus, whole, tmp_path):
+    command = ("dedup", corpus, "-o", "out", "--threads", "1", "--pairs")
+    running = programs.start(*command, cwd=tmp_path, before=f"pause_at({at!r})")
+    wait_until((tmp_path / "paused").exists)
+    running.signal(signal.SIGINT)
+    (tmp_path / "go").touch()
+    stopped = running.wait()
+    assert stopped.code == 130
+    assert "Traceback" not in stopped.stderr
+    assert "run the same command again to go on" in stopped.stderr
+    assert WORK in stopped.stderr
+    assert len(re.findall("again", stopped.stderr)) == 1
+    assert not (tmp_path / "out").exists()
+    assert programs.run(*command, cwd=tmp_path).code == 0
+    assert contents(tmp_path / "out") == whole
+
+
+def test_a_terminated_run_can_go_on(start, whole, tmp_path):
+    stopped = start(before=f"kill_at_event(30, {int(signal.SIGTERM)})")
+    assert stopped.code in {-signal.SIGTERM, 128 + signal.SIGTERM, 130}
+    assert "Traceback" not in stopped.stderr
+    assert not (tmp_path / "out").exists()
+    assert start(before="count_reads('reads.json')").code == 0
+    assert "first 0" not in (tmp_path / "reads.json").read_text("utf-8")
+    assert contents(tmp_path / "out") == whole
