@@ -3,6 +3,7 @@
 NearDupError
 ├── ConfigError (ValueError)      a setting is out of range, or two settings disagree
 ├── DataError (ValueError)        the input cannot be used as it is; names the place
+│   └── StaleError                what was done so far is worth nothing to a later start
 ├── MissingExtraError (ImportError)  an optional package is needed and not installed
 └── NotStoredError (LookupError)  the question needs a table that this run did not keep
 """
@@ -24,6 +25,10 @@ class ConfigError(NearDupError, ValueError):
 
 class DataError(NearDupError, ValueError):
     """The input cannot be used as it is."""
+
+
+class StaleError(DataError):
+    """The input or the settings must change, so that what was done so far is worth nothing to a later start."""
 
 
 class MissingExtraError(NearDupError, ImportError):

@@ -27,16 +27,20 @@ from neardup.io.corpus import FileDocuments
 from neardup.io.files import find_files
 from neardup.io.outputs import TableWriter, known_ending, write_rejected
 from neardup.io.records import InputFile
-from neardup.io.spool import spooled
+from neardup.io.spool import GIVEN_AS, spool
 from neardup.io.workspace import (
     REPORT,
+    STANDARD_INPUT,
     Workspace,
+    check_output,
     folder_of,
+    is_finished,
     is_published,
     open_workspace,
     publish,
     publish_folder,
     remove_tree,
+    reserve,
 )
 from neardup.measures.jaccard import signature_format
 from neardup.planner import Plan, plan_for
@@ -49,7 +53,7 @@ _DONE: Final = "finished parts stay in {folder}; run the same command again to g
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class _Job:
-    """What the steps of one run share."""
+    """What the steps of one run share; spooled: the file that standard input was stored in."""
 
     documents: FileDocuments
     outcome: pipeline.Outcome
@@ -58,6 +62,7 @@ class _Job:
     workspace: Workspace
     engine: LocalEngine
     watch: Watch
+    spooled: str | None
 
 
 class _Published(Exception):  # noqa: N818 - not an error
@@ -97,12 +102,14 @@ def find_pairs_files(inputs: Sequence[str], out: str, config: Config, progress: 
     if target.is_dir():
         raise DataError(f"the output {out} is a folder, not a file", hint="name a file: -o pairs.parquet")
     known_ending(target)
-    if len(inputs) == 1 and finished.is_finished(Path(inputs[0])):
+    if len(inputs) == 1 and is_finished(Path(inputs[0])):
         return _list_stored(Path(inputs[0]), target, config)
     beside = {name: target.with_name(f"{target.name}.{name}") for name in ("rejected.jsonl", REPORT)}
+    for path in beside.values():
+        check_output(path, overwrite=config.overwrite)
     with _run("pairs", inputs, target, config, progress) as job:
         with job.watch.stage("write"):
-            name = f"out/{target.name}"
+            name = f"out/pairs{target.suffix}"
             pairs = job.workspace.once(name, lambda path: _write_pairs(job, path))
             rejected = job.workspace.once("out/rejected.jsonl", lambda path: _write_rejected(job, path))
         report = _report(job, str(target), functools.partial(finished.load_pairs, target), name)
@@ -130,12 +137,13 @@ def _list_stored(run: Path, target: Path, config: Config) -> Report:
             hint="run neardup pairs on the input files",
         )
     found = stored.filter(pc.greater_equal(stored.column("similarity"), config.threshold))
-    with open_workspace(target, _manifest("pairs", [], config), overwrite=config.overwrite, is_fresh=True) as workspace:
-        draft = workspace.draft(target.name)
+    with reserve(target) as folder:
+        check_output(target, overwrite=config.overwrite)
+        draft = folder / f"pairs{target.suffix}"
         with TableWriter(draft, stored.schema) as writer:
             writer.write(found)
         publish(draft, target)
-        remove_tree(workspace.folder)
+        remove_tree(folder)
     plan = dataclasses.replace(before.plan, threshold=config.threshold)
     load = functools.partial(finished.load_pairs, target)
     return dataclasses.replace(before, config=config, plan=plan, num_pairs=found.num_rows, load=load, out=str(target))
@@ -147,31 +155,33 @@ def _run(command: str, inputs: Sequence[str], out: Path, config: Config, progres
     if "://" in str(out):
         raise ConfigError(f"the output must be on a local disk, got {out}", hint="write it here and copy it")
     watch, plan = Watch(progress), plan_for(config)
-    with spooled(inputs, out.parent, config) as (paths, has_spool), _explained(out):
+    with _explained(out), reserve(out) as folder:
         with watch.stage("read"):
+            paths, spooled = spool(inputs, folder / STANDARD_INPUT, config)
             own = find_files(paths, config)
             ahead = _find_ahead(own, config)
-            _check_apart(out, own)
+            _check_apart(out, [*ahead, *own])
             manifest = _manifest(command, [*ahead, *own], config)
         if is_published(out, manifest):
-            remove_tree(folder_of(out))
+            remove_tree(folder)
             raise _Published
         if not plan.keeps_recall:
             watch.warn(plan.judgement())
-        with open_workspace(out, manifest, overwrite=config.overwrite, is_fresh=has_spool) as workspace:
-            documents = FileDocuments([*ahead, *own], len(ahead), config, workspace)
-            _check_disk(own, plan, config, workspace.folder)
-            engine = LocalEngine(config.threads, workspace, config.memory)
-            outcome = pipeline.run(documents, plan, config, engine, watch)
-            yield _Job(
-                documents=documents,
-                outcome=outcome,
-                plan=plan,
-                config=config,
-                workspace=workspace,
-                engine=engine,
-                watch=watch,
-            )
+        is_fresh = spooled is not None
+        workspace = open_workspace(folder, out, manifest, overwrite=config.overwrite, is_fresh=is_fresh)
+        documents = FileDocuments([*ahead, *own], len(ahead), config, workspace)
+        _check_disk(own, plan, config, folder)
+        engine = LocalEngine(config.threads, workspace, config.memory)
+        yield _Job(
+            documents=documents,
+            outcome=pipeline.run(documents, plan, config, engine, watch),
+            plan=plan,
+            config=config,
+            workspace=workspace,
+            engine=engine,
+            watch=watch,
+            spooled=spooled,
+        )
 
 
 @contextlib.contextmanager
@@ -326,7 +336,9 @@ def _report(job: _Job, out: str, load: Callable[[str], pa.Table | None], pairs: 
         signature_format=signature_format(job.config),
         load=load,
         out=out,
-        inputs=documents.summary(),
+        inputs=tuple(
+            entry | {"path": GIVEN_AS} if entry["path"] == job.spooled else entry for entry in documents.summary()
+        ),
         largest=_largest(job),
     )
 

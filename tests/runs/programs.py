@@ -246,6 +246,45 @@ def count_reads(target: str) -> None:
     atexit.register(lambda: Path(target).write_text(json.dumps(counts), "utf-8"))
 
 
+def slow_reading(part: int, which: str) -> None:
+    """Let the first or a later reading of a part take four seconds; write at the end how many of 200 steps it did."""
+    from neardup.io.corpus import FileDocuments
+
+    original, steps = FileDocuments.read, []
+
+    def read(self: Any, number: int, advance: Any) -> Iterator[Any]:
+        for batch in original(self, number, advance):
+            if number == part and which == ("later" if self.first_rows.size else "first"):
+                Path("paused").touch()
+                for _ in range(200):
+                    steps.append(time.sleep(0.02))
+                    yield batch.slice(0, 0)
+            yield batch
+
+    FileDocuments.read = read  # type: ignore[method-assign]
+    atexit.register(lambda: Path("steps").write_text(str(len(steps)), "ascii"))
+
+
+def sort_much() -> None:
+    """Let every sort on disk begin with one of 400 MB, in the same folder."""
+    import numpy as np
+    import pyarrow as pa
+
+    from neardup.engines import local
+
+    original, columns = local.sort_on_disk, pa.schema([("key", pa.int64()), ("row", pa.int64())])
+    rng = np.random.default_rng(1)
+
+    def sort_on_disk(batches: Any, schema: Any, by: Any, folder: Path, room: int, threads: int) -> Iterator[Any]:
+        numbers = (rng.integers(0, 1 << 60, 1 << 20) for _ in range(24))
+        much = (pa.record_batch([keys, keys], schema=columns) for keys in numbers)
+        for _ in original(much, columns, [("key", "ascending")], folder, room, threads):
+            pass
+        return original(batches, schema, by, folder, room, threads)
+
+    local.sort_on_disk = sort_on_disk
+
+
 def tell_peak(target: str) -> None:
     """Write at the end the most memory that this process held."""
 

@@ -81,9 +81,7 @@ def test_an_output_that_is_there_is_an_error_without_overwrite(run, pages, tmp_p
 def test_overwrite_replaces_the_whole_output(run, pages, tmp_path):
     run("dedup", pages, "-o", "out", "--pairs")
     assert run("dedup", pages, "-o", "out", "--overwrite", "--dry-run").code == 0
-    assert _names(tmp_path / "out") == [
-        *("clusters.parquet", "rejected.jsonl", "removed.parquet", "report.json")
-    ]
+    assert _names(tmp_path / "out") == [*("clusters.parquet", "rejected.jsonl", "removed.parquet", "report.json")]
     assert not (tmp_path / WORK).exists()
 
 
@@ -276,6 +274,16 @@ def test_after_a_mistake_the_corrected_command_runs(wrong, right, run, pages):
     assert corrected.code == 0, corrected.stderr
 
 
+def test_a_file_that_fails_stops_the_reading_of_the_others(run, pages, tmp_path):
+    shutil.copy(pages, tmp_path / "z.jsonl")
+    change = "before_part('sketch/000001.arrow', lambda: os.utime('z.jsonl', ns=(1, 1)))"
+    command = ("dedup", "pages.jsonl", "z.jsonl", "-o", "out", "--threads", "2")
+    failed = run(*command, before=f"slow_reading(0, 'first'); {change}")
+    assert failed.code == 1
+    assert "z.jsonl changed" in failed.stderr
+    assert int((tmp_path / "steps").read_text("ascii")) < 100, "the other file was read to its end first"
+
+
 def test_killed_with_standard_input_nothing_is_left_for_ever(pages, tmp_path):
     start = "from neardup.cli.main import main; main()"
     command = [sys.executable, "-c", start, "dedup", "-", "-o", "out", "--quiet"]
@@ -330,7 +338,8 @@ def test_a_parquet_file_that_is_rewritten_while_it_is_read_is_named(run, pages, 
         shutil.rmtree(tmp_path / WORK)
 
 
-def test_a_file_that_changed_and_is_complete_now_can_be_used(run, pages, tmp_path):
+@pytest.mark.usefixtures("pages")
+def test_a_file_that_changed_and_is_complete_now_can_be_used(run, tmp_path):
     """The hint says: wait until it is complete, then run the command again."""
     append = "lambda: open('pages.jsonl', 'a').write('{\"text\": \"one more\"}\\n')"
     assert run("dedup", "pages.jsonl", "-o", "out", before=f"after_finish(2, {append})").code == 1

@@ -237,6 +237,17 @@ def test_ctrl_c_stops_without_a_traceback_and_says_how_to_go_on(at, programs, co
     assert contents(tmp_path / "out") == whole
 
 
+@pytest.mark.parametrize("which", ["first", "later"])
+@pytest.mark.parametrize("room", ["pass", f"give_room({LITTLE_ROOM})"])
+def test_ctrl_c_does_not_wait_for_the_end_of_a_file(which, room, programs, corpus, tmp_path):
+    command = ("dedup", corpus, "-o", "out", "--threads", "1", "--pairs")
+    running = programs.start(*command, cwd=tmp_path, before=f"{room}; slow_reading(0, {which!r})")
+    wait_until((tmp_path / "paused").exists)
+    running.signal(signal.SIGINT)
+    assert running.wait().code == 130
+    steps = int((tmp_path / "steps").read_text("ascii")); print("STEPS", steps); assert steps < 100
+
+
 def test_a_terminated_run_can_go_on(start, whole, tmp_path):
     stopped = start(before=f"kill_at_event(30, {int(signal.SIGTERM)})")
     assert stopped.code in {-signal.SIGTERM, 128 + signal.SIGTERM, 130}

@@ -34,6 +34,9 @@ class Documents(Protocol):
     def read(self, part: int, advance: Advance) -> Iterator[pa.RecordBatch]:
         """Read the documents of a part, as schema.DOCUMENTS; rows and priorities are the part's own until `settle`."""
 
+    def has_read(self, part: int) -> bool:
+        """Whether an earlier start has read a part, so that it can be skipped."""
+
     def skip(self, part: int, advance: Advance) -> None:
         """Count a part that an earlier start has read."""
 

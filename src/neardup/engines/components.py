@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -61,10 +62,11 @@ def map_shelved(
     """Map the components of one shelf after the other."""
     numbers, is_large = shelves.column("shelf").to_numpy(), shelves.column("is_large").to_numpy()
     if not is_large.any() and not numbers.any():
-        return engine.once("verified/000000", lambda: map_held(documents, shelves, mapped, engine))
+        return engine.once("verified", lambda: map_held(documents, shelves, mapped, engine))
+    name = f"verified/{_tag(shelves)}-{{:06}}"
     store = Shelves(engine.folder("texts"))
     units = _units(shelves)
-    waiting = [unit for unit in units if not engine.has(f"verified/{unit[0]:06}")]
+    waiting = [unit for unit in units if not engine.has(name.format(unit[0]))]
     _set_aside(
         documents,
         shelves,
@@ -75,8 +77,16 @@ def map_shelved(
     results = []
     for unit in units:
         step = partial(_map_unit, *unit, shelves, store, mapped, block_step)
-        results.append(engine.once(f"verified/{unit[0]:06}", step))
+        results.append(engine.once(name.format(unit[0]), step))
     return pa.concat_tables(results)
+
+
+def _tag(shelves: pa.Table) -> str:
+    """Name a plan of shelves: the number of a shelf means nothing under another plan."""
+    digest = hashlib.blake2b(digest_size=8)
+    for name in ("row", "shelf"):
+        digest.update(shelves.column(name).to_numpy())
+    return digest.hexdigest()
 
 
 def _units(shelves: pa.Table) -> list[tuple[int, int, bool]]:

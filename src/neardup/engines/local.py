@@ -82,8 +82,10 @@ class LocalEngine:
 
             def store(part: int) -> Path:
                 name = f"sketch/{part:06}.arrow"
-                if workspace.has(name):
+                if workspace.has(name) and documents.has_read(part):
                     documents.skip(part, advance)
+                else:
+                    workspace.forget(name)
                 return workspace.once(name, lambda path: write_batches(path, results(part), schema))
 
             return StoredTable(self.side_by_side(store, range(documents.num_parts)), schema, documents)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.config import Config
-from neardup.errors import DataError
+from neardup.errors import DataError, StaleError
 from neardup.io import formats
 from neardup.io.columns import hash_groups
 from neardup.io.files import choose_columns
@@ -72,6 +72,10 @@ class FileDocuments:
             check_unchanged(file)
         advance(self._weight(part) - heard)
 
+    def has_read(self, part: int) -> bool:
+        """Whether an earlier start has read a part and its notes are sound."""
+        return all(self._workspace.has(f"{kind}/{part:06}.arrow") for kind in ("names", "rejected"))
+
     def skip(self, part: int, advance: Advance) -> None:
         """Count a part that an earlier start has read."""
         advance(self._weight(part))
@@ -126,7 +130,7 @@ class FileDocuments:
         asked |= {f"text_column {name}": name for name in named}
         for setting, column in asked.items():
             if column is not None and column not in found and any(facts["num_rows"] for facts in own):
-                raise DataError(
+                raise StaleError(
                     f"`{setting.partition(' ')[0]}` names {column!r}, which no row of the input has",
                     hint=f"the first file is {self.files[self._num_ahead_files].path}; look at its columns",
                 )
@@ -145,7 +149,7 @@ class FileDocuments:
             priorities[batch.column("row").to_numpy()] = np.arange(place, place + batch.num_rows)
             place += batch.num_rows
         if has_number and has_text:
-            raise DataError(
+            raise StaleError(
                 f"`keep` orders by {self._config.keep_column!r}, which holds numbers and texts",
                 hint="give the column one type",
             )

@@ -16,7 +16,7 @@ from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.io import formats
 from neardup.io.memory import ID_COLUMNS, TEXT_COLUMNS
-from neardup.io.records import Columns, InputFile
+from neardup.io.records import MARK_COLUMNS, Columns, InputFile
 from neardup.io.streams import filesystem, is_remote, version_in, version_of
 
 _WILDCARDS: Final = "*?["
@@ -225,6 +225,11 @@ def choose_columns(file: InputFile, names: list[str] | None, config: Config) -> 
         score=config.keep_column,
         group=config.group_column,
     )
+    if config.mark and file.format in ("jsonl", "csv") and MARK_COLUMNS.names[0] in names:
+        raise DataError(
+            f"{file.path} has the column {MARK_COLUMNS.names[0]!r}: an earlier run has marked it",
+            hint="name the file that was marked then, or drop its columns of marks",
+        )
     for name in (*columns.text, columns.items, columns.id, columns.score, columns.group):
         if name is not None and names.count(name) > 1:
             raise DataError(f"{file.path} has {names.count(name)} columns named {name!r}", hint="rename all but one")

@@ -20,16 +20,11 @@ from neardup.errors import DataError
 from neardup.io import formats
 from neardup.io.files import choose_columns, find_files
 from neardup.io.records import InputFile
-from neardup.io.workspace import REPORT
+from neardup.io.workspace import REPORT, is_finished
 from neardup.planner import plan_for
 from neardup.report import Report
 
 KEPT: Final = "kept"
-
-
-def is_finished(folder: Path) -> bool:
-    """Whether a folder is the output of a run."""
-    return (folder / REPORT).is_file() and (folder / "removed.parquet").is_file()
 
 
 def kept_of_runs(paths: Sequence[str]) -> list[str]:

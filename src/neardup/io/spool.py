@@ -2,43 +2,37 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from neardup.config import Config
-from neardup.errors import ConfigError, DataError
+from neardup.errors import ConfigError
+from neardup.io.workspace import remove_tree
 
-STANDARD_INPUT: Final = "-"
-_MAGIC: Final = ((b"PAR1", ".parquet"), (b"ARROW1", ".arrow"))
+GIVEN_AS: Final = "-"
+_MAGIC: Final = ((b"PAR1", ".parquet"), (b"ARROW1", ".arrow"), (b"\xff\xff\xff\xff", ".arrows"))
 _COMPRESSED: Final = ((b"\x1f\x8b", ".gz"), (b"\x28\xb5\x2f\xfd", ".zst"))
 
 
-@contextlib.contextmanager
-def spooled(inputs: Sequence[str], folder: Path, config: Config) -> Iterator[tuple[list[str], bool]]:
-    """Replace "-" among inputs by a file with what standard input holds; say whether there is one."""
+def spool(inputs: Sequence[str], folder: Path, config: Config) -> tuple[list[str], str | None]:
+    """Replace "-" among inputs by a file in `folder` with what standard input holds; return that file too."""
     if not inputs:
         raise ConfigError("no input was given", hint="name files, folders or globs, or - for standard input")
-    if STANDARD_INPUT not in inputs:
-        yield list(inputs), False
-        return
-    if list(inputs).count(STANDARD_INPUT) > 1:
+    if list(inputs).count(GIVEN_AS) > 1:
         raise ConfigError("standard input was named twice", hint="it can be read once")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        spool = tempfile.TemporaryDirectory(prefix=".neardup-stdin-", dir=folder)
-    except OSError as error:
-        raise DataError(f"standard input cannot be stored in {folder}: {error.strerror}") from error
-    with spool as name:
-        path = _store(sys.stdin.buffer, Path(name), config)
-        yield [str(path) if given == STANDARD_INPUT else given for given in inputs], True
+    remove_tree(folder)
+    if GIVEN_AS not in inputs:
+        return list(inputs), None
+    folder.mkdir()
+    path = str(_store(folder, config))
+    return [path if given == GIVEN_AS else given for given in inputs], path
 
 
-def _store(stream: BinaryIO, folder: Path, config: Config) -> Path:
+def _store(folder: Path, config: Config) -> Path:
+    stream = sys.stdin.buffer
     head = stream.read(1 << 16)
     path = folder / f"stdin{_ending(head, config)}"
     with path.open("wb") as target:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import gzip
 import io
 import os
@@ -13,7 +14,7 @@ from typing import IO, Any, BinaryIO, Final, cast
 
 import pyarrow as pa
 
-from neardup.errors import DataError, MissingExtraError
+from neardup.errors import DataError, MissingExtraError, StaleError
 from neardup.io.records import InputFile
 
 # Small enough that what is read ahead, and copied once more, is little.
@@ -99,7 +100,12 @@ def version_in(info: dict[str, Any], path: str) -> tuple[int, str]:
     """Return size and modification out of what fsspec tells of a file."""
     if info.get("size") is None:
         raise DataError(f"the size of {path} is not told by its server", hint="download it and name the local file")
-    return int(info["size"]), str(next((info[key] for key in _MODIFIED_KEYS if info.get(key)), ""))
+    return int(info["size"]), _spelled(next((info[key] for key in _MODIFIED_KEYS if info.get(key)), ""))
+
+
+def _spelled(modified: Any) -> str:
+    """Some filesystems tell a time as a number in a listing and as a date of a file."""
+    return str(modified.timestamp() if isinstance(modified, dt.datetime) else modified)
 
 
 def check_unchanged(file: InputFile) -> None:
@@ -107,7 +113,7 @@ def check_unchanged(file: InputFile) -> None:
     with _named(file):
         version = version_of(file.path)
     if version != (file.size, file.modified):
-        raise DataError(
+        raise StaleError(
             f"{file.path} changed while it was read", hint="wait until it is complete, then run the command again"
         )
 

@@ -10,11 +10,11 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import pyarrow as pa
 
-from neardup.errors import ConfigError, DataError, NearDupError
+from neardup.errors import ConfigError, DataError, NearDupError, StaleError
 
 try:
     import fcntl
@@ -24,6 +24,7 @@ except ImportError:  # pragma: no cover - Windows has no such module
 MANIFEST: Final = "manifest.json"
 JOURNAL: Final = "finished.jsonl"
 LOCK: Final = "lock"
+STANDARD_INPUT: Final = "stdin"
 PUBLISHED: Final = "published"
 REPORT: Final = "report.json"
 _DIGEST_BLOCK: Final = 4 << 20
@@ -80,8 +81,10 @@ class Workspace:
         return facts
 
     def forget(self, name: str) -> None:
-        """Delete a file that is not needed any more."""
-        (self.folder / name).unlink(missing_ok=True)
+        """Let a file be made again."""
+        with self._lock:
+            self._sound.discard(name)
+            self._finished.pop(name, None)
 
 
 def _read_journal(path: Path) -> dict[str, dict[str, Any]]:
@@ -124,22 +127,26 @@ def read_batches(path: Path, columns: list[str] | None = None) -> Iterator[pa.Re
 
 
 @contextlib.contextmanager
-def open_workspace(out: Path, manifest: dict[str, Any], *, overwrite: bool, is_fresh: bool) -> Iterator[Workspace]:
-    """Open the work folder of an output for one run; a second run on the same output gets an error.
+def reserve(out: Path) -> Iterator[Path]:
+    """Hold the work folder of an output for one run; a second run on the same output gets an error.
 
-    is_fresh: start anew whatever an earlier start has left.
+    A run that fails before anything is finished, or so that nothing it did is of use, leaves no folder.
     """
     folder = folder_of(out)
-    _check_output(out, overwrite=overwrite)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(
-            f"the work folder {folder} cannot be made: {error.strerror}", hint="choose another -o"
-        ) from error
     with _locked(folder):
-        _check_manifest(folder, manifest, overwrite=overwrite or is_fresh)
-        yield Workspace(folder)
+        try:
+            yield folder
+        except BaseException as error:
+            if not (folder / JOURNAL).exists() or isinstance(error, StaleError):
+                remove_tree(folder)
+            raise
+
+
+def open_workspace(folder: Path, out: Path, manifest: dict[str, Any], *, overwrite: bool, is_fresh: bool) -> Workspace:
+    """Open a reserved work folder to go on, or to begin; is_fresh: begin whatever an earlier start has left."""
+    check_output(out, overwrite=overwrite)
+    _check_manifest(folder, manifest, overwrite=overwrite or is_fresh)
+    return Workspace(folder)
 
 
 def folder_of(out: Path) -> Path:
@@ -149,21 +156,45 @@ def folder_of(out: Path) -> Path:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    with (folder / LOCK).open("a+", encoding="ascii") as lock:
-        if fcntl is not None:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                lock.seek(0)
-                owner = lock.read().strip() or "unknown"
-                raise NearDupError(
-                    f"another run is writing this output (process {owner}, work folder {folder})",
-                    hint="wait for it, or choose another -o",
-                ) from error
+    with contextlib.ExitStack() as stack:
+        while True:
+            lock = stack.enter_context(_open_lock(folder))
+            _hold(lock, folder)
+            # A run that ended just now has taken its folder, and the file we hold, away.
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(lock.fileno()), (folder / LOCK).stat()):
+                    break
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
         yield
+
+
+def _open_lock(folder: Path) -> IO[str]:
+    while True:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            return (folder / LOCK).open("a+", encoding="ascii")
+        except FileNotFoundError:  # taken away between the two
+            continue
+        except OSError as error:
+            raise DataError(
+                f"the work folder {folder} cannot be made: {error.strerror}", hint="choose another -o"
+            ) from error
+
+
+def _hold(lock: IO[str], folder: Path) -> None:
+    if fcntl is None:  # pragma: no cover - Windows
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        lock.seek(0)
+        owner = lock.read().strip() or "unknown"
+        raise NearDupError(
+            f"another run is writing this output (process {owner}, work folder {folder})",
+            hint="wait for it, or choose another -o",
+        ) from error
 
 
 def _check_manifest(folder: Path, manifest: dict[str, Any], *, overwrite: bool) -> None:
@@ -179,7 +210,7 @@ def _check_manifest(folder: Path, manifest: dict[str, Any], *, overwrite: bool) 
                 hint="repeat the earlier command to finish it; delete the folder, or pass --overwrite, to start anew",
             )
     for entry in folder.iterdir():
-        if entry.name != LOCK:
+        if entry.name not in (LOCK, STANDARD_INPUT):
             remove_tree(entry)
     draft = path.with_suffix(".draft")
     draft.write_text(json.dumps(manifest, indent=1), "utf-8")
@@ -210,16 +241,30 @@ def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
     return "the inputs differ"
 
 
-def _check_output(out: Path, *, overwrite: bool) -> None:
-    if not out.exists() and not out.is_symlink():
+def check_output(out: Path, *, overwrite: bool) -> None:
+    """Raise where an output is in the way."""
+    if out.is_symlink():
+        raise DataError(f"the output {out} is a symbolic link", hint="name what it points to, or choose another -o")
+    if not out.exists():
         return
     if not overwrite:
         raise DataError(f"the output {out} is there already", hint="choose another -o, or pass --overwrite")
-    if out.is_dir() and any(out.iterdir()) and not (out / REPORT).is_file():
+    if out.is_dir() and any(out.iterdir()) and not is_finished(out):
         raise DataError(
-            f"{out} is no output of neardup (it has no {REPORT}), so it is not overwritten",
+            f"{out} is no output of neardup, so it is not overwritten",
             hint="choose another -o, or delete it yourself",
         )
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether a folder is the output of a run."""
+    if not (folder / "removed.parquet").is_file():
+        return False
+    try:
+        report = json.loads((folder / REPORT).read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(report, dict) and {"config", "plan", "documents"} <= report.keys()
 
 
 def publish_folder(workspace: Workspace, out: Path) -> None:
@@ -241,13 +286,12 @@ def is_published(out: Path, manifest: dict[str, Any]) -> bool:
 
 def publish(draft: Path, out: Path) -> None:
     """Let an output appear whole, by one rename; what stood there before goes."""
-    if out.is_dir() and not out.is_symlink():
-        aside = folder_of(out) / "replaced"
-        out.replace(aside)
-        draft.replace(out)
+    aside = folder_of(out) / "replaced"
+    if out.is_dir():
         remove_tree(aside)
-    else:
-        draft.replace(out)
+        out.replace(aside)
+    draft.replace(out)
+    remove_tree(aside)
 
 
 def remove_tree(path: Path) -> None:
