@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from neardup.config import Config
 from neardup.engines.local import available_cores
@@ -17,6 +18,7 @@ from neardup.engines.memory import Memory
 from neardup.io import formats
 from neardup.io.files import choose_columns
 from neardup.io.records import InputFile
+from neardup.io.tables import opened
 from neardup.measures.jaccard import sketch_texts
 from neardup.planner import Plan
 
@@ -75,10 +77,12 @@ def estimate(files: Sequence[InputFile], plan: Plan, config: Config, *, is_timed
     documents, text_bytes = round(sample.rows * scale), round(sample.text_bytes * scale)
     work = documents * (8 * plan.bands + _NOTE_BYTES)
     threads = config.threads or available_cores()
+    # At worst every document has a partner, and what does not fit in a third of memory is set aside.
+    aside = text_bytes if text_bytes > Memory(config.memory).limit // 3 else 0
     return Estimate(
         documents=documents,
         text_bytes=text_bytes,
-        disk_bytes=work + (0 if config.dry_run else size),
+        disk_bytes=work + aside + (0 if config.dry_run else size),
         memory_bytes=min(_BASE_MEMORY + documents * _MEMORY_BYTES, Memory(config.memory).limit),
         seconds=sample.seconds * scale * (1 + _REST) / threads + 1.0 if is_timed else None,
     )
@@ -92,21 +96,24 @@ def _add(sample: _Sample, file: InputFile, plan: Plan, config: Config, *, is_tim
         return
     if is_timed:  # load the kernels first
         sketch_texts(pa.array(["a b"], pa.large_string()), plan.bands, plan.rows, config)
-    began, text_bytes = time.perf_counter(), 0
+    began, rows, text_bytes = time.perf_counter(), 0, 0
     batches = form.read(file, spans[0], columns, config)
     for records in islice(batches, SAMPLED_BATCHES):
-        sample.rows += records.num_rows
+        rows += records.num_rows
         text_bytes += pc.sum(pc.binary_length(records.texts)).as_py() or 0
         if is_timed:
             sketch_texts(records.texts, plan.bands, plan.rows, config)
     sample.seconds += time.perf_counter() - began
-    is_whole = next(batches, None) is None and len(spans) == 1
+    sample.rows += rows
     sample.text_bytes += text_bytes
-    # How much of the file the sample is: all of it, or what its text makes likely.
-    part = file.size / len(spans)
-    sample.file_bytes += file.size if is_whole else min(part, text_bytes * _ratio(file))
+    sample.file_bytes += file.size * _share(file, rows, text_bytes, next(batches, None) is None and len(spans) == 1)
 
 
-def _ratio(file: InputFile) -> float:
-    """Bytes in the file for a byte of text, about."""
-    return _PACKED if file.compression or file.format == "parquet" else 1.05
+def _share(file: InputFile, rows: int, text_bytes: int, is_whole: bool) -> float:
+    """How much of the file a sample is: all of it, so many of its rows, or what its text makes likely."""
+    if is_whole or not file.size:
+        return 1.0
+    if file.format == "parquet":
+        with opened(file, "Parquet") as source:
+            return float(rows / max(1, pq.ParquetFile(source).metadata.num_rows))
+    return min(1.0, text_bytes * (_PACKED if file.compression else 1.05) / file.size)

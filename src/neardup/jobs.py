@@ -29,6 +29,7 @@ from neardup.io.outputs import TableWriter, known_ending, write_rejected
 from neardup.io.records import InputFile
 from neardup.io.spool import GIVEN_AS, spool
 from neardup.io.workspace import (
+    PUBLISHED,
     REPORT,
     STANDARD_INPUT,
     Workspace,
@@ -106,7 +107,7 @@ def find_pairs_files(inputs: Sequence[str], out: str, config: Config, progress: 
         return _list_stored(Path(inputs[0]), target, config)
     beside = {name: target.with_name(f"{target.name}.{name}") for name in ("rejected.jsonl", REPORT)}
     for path in beside.values():
-        check_output(path, overwrite=config.overwrite)
+        check_output(path, overwrite=config.overwrite or (folder_of(target) / PUBLISHED).exists())
     with _run("pairs", inputs, target, config, progress) as job:
         with job.watch.stage("write"):
             name = f"out/pairs{target.suffix}"
@@ -114,6 +115,7 @@ def find_pairs_files(inputs: Sequence[str], out: str, config: Config, progress: 
             rejected = job.workspace.once("out/rejected.jsonl", lambda path: _write_rejected(job, path))
         report = _report(job, str(target), functools.partial(finished.load_pairs, target), name)
         _write_json(job.workspace.folder / "out" / REPORT, report)
+        (job.workspace.folder / PUBLISHED).touch()
         publish(rejected, beside["rejected.jsonl"])
         publish(job.workspace.folder / "out" / REPORT, beside[REPORT])
         publish(pairs, target)
@@ -196,14 +198,20 @@ def _explained(out: Path) -> Iterator[None]:
         raise
     except OSError as error:
         if error.errno == errno.ENOSPC or "No space left" in str(error):
-            raise DataError(f"the disk of {out} is full", hint=f"make room; {go_on}") from error
+            raise _full(out) from error
         raise
     except MemoryError as error:
         raise NearDupError("memory ran out", hint=f"pass a smaller --memory; {go_on}") from error
     except Exception as error:
         if type(error).__module__.startswith(("duckdb", "_duckdb")):
+            if "max_temp_directory_size" in str(error) or "No space left" in str(error):
+                raise _full(out) from error
             raise NearDupError(f"sorting on disk failed: {error}", hint=go_on) from error
         raise
+
+
+def _full(out: Path) -> DataError:
+    return DataError(f"the disk of {out} is full", hint=f"make room; {_DONE.format(folder=folder_of(out))}")
 
 
 def _find_ahead(own: Sequence[InputFile], config: Config) -> list[InputFile]:

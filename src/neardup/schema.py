@@ -6,6 +6,7 @@ DOCUMENTS, sketches, CLASSES and SELECTION are sorted by it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -96,6 +97,14 @@ PAIRS_FROM_FILES = pa.schema(
         ("row_b", pa.int64()),
     ]
 )
+
+
+def one_batch(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    """Return batches as one; without a copy where there is one."""
+    if len(batches) == 1:
+        return batches[0]
+    whole = pa.Table.from_batches(batches, schema=schema).combine_chunks().to_batches()
+    return whole[0] if whole else pa.RecordBatch.from_pylist([], schema=schema)
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:

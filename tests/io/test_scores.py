@@ -12,8 +12,6 @@ import pytest
 from neardup.errors import DataError
 from neardup.io.scores import SCORES, sortable_column, sortable_values
 
-DAY = 86_400_000_000
-
 
 def keys(scores):
     """What a run sorts by: number, then integer, then text; None without a score."""

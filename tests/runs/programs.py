@@ -26,6 +26,8 @@ from typing import Any
 
 # What a resumed run may say otherwise than one that was never interrupted.
 TIME_AND_MEMORY = ("seconds", "stages", "peak_memory_bytes")
+# A run that hangs is ended by a signal.
+_LONGEST_SECONDS = 30
 # Audit events that change something on disk; making folders leaves nothing half done.
 _EVENTS = ("open", "os.rename", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree")
 
@@ -101,14 +103,25 @@ def wait_until(is_so: Callable[[], bool], seconds: float = 20.0) -> None:
         time.sleep(0.002)
 
 
-def contents(folder: Path) -> dict[str, Any]:
-    """Everything in an output that must not differ."""
-    found: dict[str, Any] = {
-        str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
-    }
-    report = json.loads(found["report.json"])
-    found["report.json"] = {name: value for name, value in report.items() if name not in TIME_AND_MEMORY}
+def contents(out: Path) -> dict[str, Any]:
+    """Everything in an output that must not differ; it must be a whole one."""
+    found = everything(out)
+    assert "report.json" in found
     return found
+
+
+def everything(folder: Path) -> dict[str, Any]:
+    """Every file below a folder by name: its bytes, or, of a report, what must not differ."""
+    found: dict[str, Any] = {}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        data = path.read_bytes()
+        is_report = path.name.endswith("report.json")
+        found[str(path.relative_to(folder))] = _without_time(json.loads(data)) if is_report else data
+    return found
+
+
+def _without_time(report: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in report.items() if name not in TIME_AND_MEMORY}
 
 
 # --- for `before` ---
@@ -178,32 +191,44 @@ def before_part(name: str, act: Callable[[], Any]) -> None:
 
 def kill_when_published() -> None:
     """Kill this process when the output has got its name."""
+    _kill_when(lambda event, _: event == "shutil.rmtree" and Path("out").exists())
 
-    def heard(event: str, _: tuple[Any, ...]) -> None:
-        if event == "shutil.rmtree" and Path("out").exists():
+
+def kill_before_publishing() -> None:
+    """Kill this process right before the output gets its name."""
+    _kill_when(
+        lambda event, arguments: event == "os.rename" and Path(arguments[1]).absolute() == Path("out").absolute()
+    )
+
+
+def _kill_when(is_so: Callable[[str, tuple[Any, ...]], bool]) -> None:
+    def heard(event: str, arguments: tuple[Any, ...]) -> None:
+        if is_so(event, arguments):
             os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(heard)
 
 
-def kill_before_publishing() -> None:
-    """Kill this process right before the output gets its name."""
-    from neardup import jobs
-
-    jobs.publish = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-
-
 def before_report(act: Callable[[], Any]) -> None:
     """Do something right before the report is written, the last file of an output."""
-    from neardup import jobs
+    waiting = [act]
 
-    original = jobs._write_json
+    def heard(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and str(arguments[0]).endswith("report.json") and "w" in str(arguments[1]) and waiting:
+            waiting.pop()()
 
-    def write_json(*arguments: Any) -> None:
-        act()
-        original(*arguments)
+    sys.addaudithook(heard)
 
-    jobs._write_json = write_json
+
+def kill_in_writing(name: str) -> None:
+    """Kill this process when it has opened a file to write it from its beginning, and written nothing yet."""
+
+    def heard(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and str(arguments[0]).endswith(f"/{name}") and "w" in str(arguments[1]):
+            os.truncate(arguments[0], 0)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(heard)
 
 
 def is_replacing() -> bool:
@@ -347,7 +372,7 @@ def _load() -> None:
             arguments = ["dedup", str(path), "-o", f"{name}/{number}", "--pairs", "--threads", "1", "--json"]
             with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
                 commands(arguments, standalone_mode=False)
-            give_room(20_000)
+            give_room(1_000)
     Memory.room = room  # type: ignore[method-assign]
 
 
@@ -358,6 +383,7 @@ def _become(arguments: list[str], cwd: str, before: str, spoken: str) -> None:
     for descriptor, ending in ((1, ".out"), (2, ".err")):
         os.dup2(os.open(spoken + ending, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666), descriptor)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    signal.alarm(_LONGEST_SECONDS)
     exec(before, globals())  # noqa: S102
     sys.argv = ["neardup", *arguments]
     from neardup.cli.main import main

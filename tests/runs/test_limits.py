@@ -69,25 +69,32 @@ def _tables(found):
     return {name: data for name, data in found.items() if name.endswith((".parquet", ".jsonl"))}
 
 
-def test_a_run_stays_within_its_memory_and_gives_the_same_bytes(large, plenty, tmp_path):
-    limit = 600_000_000
-    arguments = ("dedup", large, "-o", "out", "--dry-run", "--quiet", "--memory", "600MB", "--threads", "2")
-    finished = _run_fresh(tmp_path, *arguments, before="tell_peak('peak')")
+@pytest.fixture(scope="module")
+def limited(large):
+    """The folder of a run with 600 MB that could not take more than 3.5 GB of addresses, as with `ulimit -v`.
+
+    Threads, libraries and the files they map take 2.5 GB of addresses before any work.
+    """
+    arguments = ("dedup", large, "-o", "limited", "--dry-run", "--quiet", "--memory", "600MB", "--threads", "2")
+    before = "limit_address_space(3_500_000_000); tell_peak('peak')"
+    finished = _run_fresh(large.parent, *arguments, before=before)
     assert finished.returncode == 0, finished.stderr
-    assert _tables(contents(tmp_path / "out")) == _tables(plenty)
-    peak = int((tmp_path / "peak").read_text("ascii"))
-    assert peak <= 1.1 * limit, f"held {peak / 1e6:.0f} MB of 600 MB"
-    told = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))["peak_memory_bytes"]
+    return large.parent
+
+
+def test_a_run_under_a_hard_limit_of_memory_gives_the_same_bytes(limited, plenty):
+    assert _tables(contents(limited / "limited")) == _tables(plenty)
+
+
+def test_a_run_stays_within_its_memory(limited):
+    peak = int((limited / "peak").read_text("ascii"))
+    assert peak <= 1.1 * 600_000_000, f"held {peak / 1e6:.0f} MB of 600 MB"
+
+
+def test_the_report_tells_the_memory_of_this_process_and_not_of_the_one_that_started_it(limited):
+    peak = int((limited / "peak").read_text("ascii"))
+    told = json.loads((limited / "limited" / "report.json").read_text("utf-8"))["peak_memory_bytes"]
     assert abs(told - peak) < 0.05 * peak
-
-
-def test_a_run_finishes_under_a_hard_limit_of_memory(large, plenty, tmp_path):
-    """As `ulimit -v`: threads, libraries and the files they map take 2.5 GB of addresses before any work."""
-    before = "limit_address_space(3_500_000_000)"
-    arguments = ("dedup", large, "-o", "out", "--dry-run", "--quiet", "--memory", "600MB", "--threads", "2")
-    finished = _run_fresh(tmp_path, *arguments, before=before)
-    assert finished.returncode == 0, finished.stderr
-    assert _tables(contents(tmp_path / "out")) == _tables(plenty)
 
 
 def test_a_component_larger_than_memory_stays_within_it(tmp_path):

@@ -7,9 +7,12 @@ import shutil
 import signal
 import time
 
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 
-from runs.programs import contents, wait_until
+from runs.programs import contents, everything, wait_until
 
 COMMAND = ("--threads", "1", "--pairs", "--quiet")
 WORK = ".out.neardup"
@@ -51,13 +54,60 @@ def _check_killed_at(number, room, start, whole, folder):
     return True
 
 
-@pytest.mark.parametrize(("room", "begin", "step"), [("pass", 1, 2), (f"give_room({LITTLE_ROOM})", 2, 2)])
+# Every third change, and every seventh of the many that shelves make: with those below, one of each kind.
+@pytest.mark.parametrize(("room", "begin", "step"), [("pass", 1, 3), (f"give_room({LITTLE_ROOM})", 2, 7)])
 def test_killed_at_any_point_a_run_goes_on_to_the_same_bytes(room, begin, step, start, whole, tmp_path):
     number = begin
     while _check_killed_at(number, room, start, whole, tmp_path / "run"):
         shutil.rmtree(tmp_path / "run")
         number += step
     assert number > 50, "the run is expected to change more on disk"
+
+
+@pytest.fixture(scope="module")
+def mixed(corpus, tmp_path_factory):
+    """The same pages as Parquet, compressed CSV and compressed JSON Lines, and some of them as an old run."""
+    folder = tmp_path_factory.mktemp("mixed")
+    tables = [_usable_rows(corpus / f"{name}.jsonl") for name in "abc"]
+    pq.write_table(tables[0], folder / "a.parquet")
+    with pa.CompressedOutputStream(str(folder / "b.csv.gz"), "gzip") as sink:
+        pa.csv.write_csv(tables[1], sink)
+    with pa.CompressedOutputStream(str(folder / "c.jsonl.zst"), "zstd") as sink:
+        sink.write((corpus / "c.jsonl").read_bytes())
+    return folder
+
+
+def _usable_rows(path):
+    lines = [line for line in path.read_text("utf-8").splitlines() if '"text": "' in line]
+    return pa.Table.from_pylist([json.loads(line) for line in lines])
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "step"),
+    [
+        ("dedup", ["--mark", "--keep", "longest", "--threads", "1"], 13),
+        ("dedup", ["--group-column", "id", "--keep", "max:id", "--dry-run", "--threads", "2"], 13),
+        ("dedup", ["--against", "corpus/a.jsonl", "--cluster", "components", "--threads", "2"], 13),
+        ("pairs", ["--threads", "1"], 11),
+        ("pairs", ["--threads", "1", "--overwrite"], 17),
+    ],
+)
+def test_killed_every_command_goes_on_to_the_same_bytes(command, options, step, programs, corpus, mixed, tmp_path):
+    options = [str(corpus / "a.jsonl") if option == "corpus/a.jsonl" else option for option in options]
+    out = "out" if command == "dedup" else "out.parquet"
+    given = (command, mixed, "-o", out, "--quiet", *options)
+    room = f"give_room({LITTLE_ROOM})"
+    assert programs.run(*given, cwd=tmp_path / "whole", before=room).code == 0
+    for number in range(2, 100, step):
+        folder = tmp_path / str(number)
+        killed = programs.run(*given, cwd=folder, before=f"{room}; kill_at_event({number})")
+        if killed.code == 0:
+            break
+        if not (folder / out).exists():
+            again = programs.run(*given, cwd=folder, before=room)
+            assert again.code == 0, (number, again.stderr)
+            assert everything(folder) == everything(tmp_path / "whole"), f"killed at {number}"
+    assert number > 25
 
 
 def test_killed_while_it_sorts_on_disk_a_run_goes_on(start, whole, tmp_path):
@@ -70,7 +120,7 @@ def test_killed_while_it_sorts_on_disk_a_run_goes_on(start, whole, tmp_path):
 def test_killed_again_and_again_a_run_comes_to_its_end(room, start, whole, tmp_path):
     rng, starts = random.Random(3), 0
     while not (tmp_path / "out").exists():
-        start(before=f"{room}; kill_at_event({rng.randrange(8, 20)})")
+        start(before=f"{room}; kill_at_event({rng.randrange(8, 20) + starts})")
         starts += 1
         assert starts < 60, "no start makes progress"
     assert starts > 4
@@ -123,6 +173,13 @@ def test_a_torn_last_line_of_the_journal_costs_one_part_only(start, whole, tmp_p
     assert start(before="count_reads('reads.json')").code == 0
     assert "first" not in (tmp_path / "reads.json").read_text("utf-8"), "a part was lost behind the torn line"
     assert contents(tmp_path / "out") == whole
+
+
+def test_killed_while_it_tidies_its_journal_a_run_forgets_nothing(start, tmp_path):
+    start(before="kill_at_finish(6)")
+    start(before="kill_in_writing('finished.jsonl'); kill_at_finish(1)")
+    start(before="count_reads('reads.json')")
+    assert "first 0" not in (tmp_path / "reads.json").read_text("utf-8")
 
 
 def _files_in_work(folder):
@@ -219,7 +276,7 @@ def test_an_input_that_changed_since_the_first_start_is_named(change, words, pro
     assert programs.run(*command, "--overwrite", cwd=tmp_path).code == 0
 
 
-@pytest.mark.parametrize("at", ["sketch/000001.arrow", "verified/000000.arrow", "out/clusters.parquet"])
+@pytest.mark.parametrize("at", ["sketch/000001.arrow", "shelves.arrow", "out/clusters.parquet"])
 def test_ctrl_c_stops_without_a_traceback_and_says_how_to_go_on(at, programs, corpus, whole, tmp_path):
     command = ("dedup", corpus, "-o", "out", "--threads", "1", "--pairs")
     running = programs.start(*command, cwd=tmp_path, before=f"pause_at({at!r})")
@@ -245,7 +302,7 @@ def test_ctrl_c_does_not_wait_for_the_end_of_a_file(which, room, programs, corpu
     wait_until((tmp_path / "paused").exists)
     running.signal(signal.SIGINT)
     assert running.wait().code == 130
-    steps = int((tmp_path / "steps").read_text("ascii")); print("STEPS", steps); assert steps < 100
+    assert int((tmp_path / "steps").read_text("ascii")) < 100
 
 
 def test_a_terminated_run_can_go_on(start, whole, tmp_path):

@@ -1,4 +1,4 @@
-"""The second reading: the documents of components, held in memory where they fit, else on shelves on disk."""
+"""The second reading: the documents of components, a shelf of whole components at a time."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from neardup.engines.local import LocalEngine
 
 I64 = npt.NDArray[np.int64]
+# Bytes of text on a shelf, for each thread: some batches for each, and little to copy when it is taken down.
+SHELF_BYTES: Final = 16 << 20
 _BLOCK_COLUMNS: Final = ["component", "row", "text", "priority", "group"]
 _SHELVES: Final = pa.schema(
     [*schemas.COMPONENTS, ("priority", pa.int64()), ("shelf", pa.int64()), ("is_large", pa.bool_())]
@@ -28,57 +30,41 @@ _SHELVES: Final = pa.schema(
 Mapped = Callable[[Iterable[pa.RecordBatch]], pa.Table]
 
 
-def map_held(documents: Documents, members: pa.Table, mapped: Mapped, engine: LocalEngine) -> pa.Table:
-    """Hold the members of all components and map them."""
-    held = _gather(documents, members.column("row").to_numpy(), engine)
-    return mapped(cut_components(held, members))
-
-
-def plan_shelves(members: pa.Table, limit: int) -> pa.Table:
-    """Put components on shelves of about `limit` bytes of text each; one that takes more to verify goes on several."""
-    rows, labels, priority, text_bytes, cost = (
+def plan_shelves(members: pa.Table, shelf_bytes: int, limit: int | None) -> pa.Table:
+    """Put components on shelves of about `shelf_bytes` of text; one that takes over `limit` to verify on several."""
+    rows, labels, priority, sizes, cost = (
         members.column(name).to_numpy() for name in ("row", "component", "priority", "text_bytes", "verify_bytes")
     )
     order = np.lexsort((rows, priority, labels))
-    firsts = np.flatnonzero(np.r_[True, np.diff(labels[order]) != 0]) if rows.size else np.empty(0, np.int64)
-    component = np.cumsum(np.isin(np.arange(rows.size), firsts)) - 1
+    is_first = np.r_[True, np.diff(labels[order]) != 0][: rows.size]
+    firsts, component = np.flatnonzero(is_first), np.cumsum(is_first) - 1
     costs = np.add.reduceat(cost[order], firsts) if rows.size else np.empty(0, np.int64)
-    is_large = (costs > limit)[component]
-    texts = np.where(is_large, 0, text_bytes[order])
-    shelf = (np.cumsum(texts) - texts)[firsts][component] // limit
+    is_large = (costs > limit)[component] if limit is not None else np.zeros(rows.size, np.bool_)
+    texts = np.where(is_large, 0, sizes[order])
+    shelf = (np.cumsum(texts) - texts)[firsts][component] // shelf_bytes
     spent = np.cumsum(cost[order]) - cost[order]
-    block = (spent - spent[firsts][component]) // max(limit // 2, 1)
+    # Verifying a block against another takes up to four times a block.
+    block = (spent - spent[firsts][component]) // max((limit or 1) // 4, 1)
     # Large components come behind the others, their blocks one after the other.
-    numbers = np.unique(
-        np.stack([is_large, np.where(is_large, component, shelf), block * is_large]), axis=1, return_inverse=True
-    )[1]
+    places = np.stack([is_large, np.where(is_large, component, shelf), block * is_large])
+    numbers = np.unique(places, axis=1, return_inverse=True)[1].ravel()
     back = np.argsort(order)
-    return pa.table([rows, labels, priority, numbers.ravel()[back], is_large[back]], schema=_SHELVES)
+    return pa.table([rows, labels, priority, numbers[back], is_large[back]], schema=_SHELVES)
 
 
 def map_shelved(
-    documents: Documents, shelves: pa.Table, mapped: Mapped, block_step: BlockStep, engine: LocalEngine
+    documents: Documents, shelves: pa.Table, mapped: Mapped, block_step: BlockStep, engine: LocalEngine, store: Shelves
 ) -> pa.Table:
-    """Map the components of one shelf after the other."""
-    numbers, is_large = shelves.column("shelf").to_numpy(), shelves.column("is_large").to_numpy()
-    if not is_large.any() and not numbers.any():
-        return engine.once("verified", lambda: map_held(documents, shelves, mapped, engine))
+    """Read the members of components again and map one shelf after the other."""
     name = f"verified/{_tag(shelves)}-{{:06}}"
-    store = Shelves(engine.folder("texts"))
     units = _units(shelves)
-    waiting = [unit for unit in units if not engine.has(name.format(unit[0]))]
-    _set_aside(
-        documents,
-        shelves,
-        np.concatenate([np.arange(first, stop) for first, stop, _ in waiting] or [np.empty(0, int)]),
-        store,
-        engine,
-    )
+    waiting = [np.arange(first, stop) for first, stop, _ in units if not engine.has(name.format(first))]
+    _set_aside(documents, shelves, np.concatenate([*waiting, np.empty(0, np.int64)]), store, engine)
     results = []
     for unit in units:
         step = partial(_map_unit, *unit, shelves, store, mapped, block_step)
         results.append(engine.once(name.format(unit[0]), step))
-    return pa.concat_tables(results)
+    return pa.concat_tables(results) if results else mapped([])
 
 
 def _tag(shelves: pa.Table) -> str:
@@ -100,13 +86,19 @@ def _units(shelves: pa.Table) -> list[tuple[int, int, bool]]:
 
 
 def _map_unit(
-    first: int, stop: int, large: bool, shelves: pa.Table, store: Shelves, mapped: Mapped, block_step: BlockStep
+    first: int,
+    stop: int,
+    large: bool,
+    shelves: pa.Table,
+    store: Shelves,
+    mapped: Mapped,
+    block_step: BlockStep,
 ) -> pa.Table:
-    numbers = shelves.column("shelf").to_numpy()
     if large:
         result = block_step(_ShelvedBlocks(store, shelves, first, stop))
     else:
-        held = pa.Table.from_batches(store.batches(first), schema=schemas.DOCUMENTS).sort_by("row")
+        held = pa.Table.from_batches(store.batches(first), schema=schemas.DOCUMENTS)
+        numbers = shelves.column("shelf").to_numpy()
         result = mapped(cut_components(held, shelves.filter(pa.array(numbers == first))))
     for number in range(first, stop):
         store.clear(number)
@@ -121,7 +113,7 @@ class _ShelvedBlocks:
         self._shelves = range(first, stop)
         self._aside = -1 - first
         numbers = shelves.column("shelf").to_numpy()
-        self._component = shelves.column("component")[int(np.flatnonzero(numbers == first)[0])].as_py()
+        self._component = shelves.column("component")[int(np.argmax(numbers == first))].as_py()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for shelf in self._shelves:
@@ -138,42 +130,31 @@ class _ShelvedBlocks:
 
 
 def _set_aside(documents: Documents, shelves: pa.Table, wanted: I64, store: Shelves, engine: LocalEngine) -> None:
+    """Put every document of the wanted shelves on its own."""
     numbers = shelves.column("shelf").to_numpy()
     chosen = np.isin(numbers, wanted)
     rows, numbers = shelves.column("row").to_numpy()[chosen], numbers[chosen]
 
     def read(part: int) -> None:
-        for batch in _wanted_of(documents, part, rows):
-            batch_numbers = numbers[np.searchsorted(rows, batch.column("row").to_numpy())]
-            for number in np.unique(batch_numbers).tolist():
-                store.put(number, batch.filter(pa.array(batch_numbers == number)))
+        for batch in documents.read(part, _unheard):
+            engine.check_going()
+            batch_rows = batch.column("row").to_numpy()
+            at = np.minimum(np.searchsorted(rows, batch_rows), rows.size - 1)
+            own = np.flatnonzero(rows[at] == batch_rows)
+            if own.size:
+                _shelve(batch, own, numbers[at[own]], store)
 
-    engine.side_by_side(read, _parts_with(documents, rows))
-    store.flush()
-
-
-def _gather(documents: Documents, rows: I64, engine: LocalEngine) -> pa.Table:
-    def read(part: int) -> list[pa.RecordBatch]:
-        return list(_wanted_of(documents, part, rows))
-
-    parts = engine.side_by_side(read, _parts_with(documents, rows))
-    return pa.Table.from_batches([batch for part in parts for batch in part], schema=schemas.DOCUMENTS)
-
-
-def _parts_with(documents: Documents, rows: I64) -> list[int]:
-    """The parts that hold some of the rows."""
     ends = np.searchsorted(rows, documents.first_rows)
-    found: list[int] = np.flatnonzero(np.diff(ends)).tolist()
-    return found
+    engine.side_by_side(read, np.flatnonzero(np.diff(ends)).tolist())
 
 
-def _wanted_of(documents: Documents, part: int, rows: I64) -> Iterator[pa.RecordBatch]:
-    for batch in documents.read(part, _unheard):
-        batch_rows = batch.column("row").to_numpy()
-        at = np.minimum(np.searchsorted(rows, batch_rows), rows.size - 1)
-        is_wanted = rows[at] == batch_rows
-        if is_wanted.any():
-            yield batch if is_wanted.all() else batch.filter(pa.array(is_wanted))
+def _shelve(batch: pa.RecordBatch, own: I64, numbers: I64, store: Shelves) -> None:
+    """Copy the wanted rows of a batch once, in the order of their shelves, and cut without a copy."""
+    order = np.argsort(numbers, kind="stable")
+    ordered, numbers = batch.take(pa.array(own[order])), numbers[order]
+    cuts = np.flatnonzero(np.r_[True, np.diff(numbers) != 0, True])
+    for start, stop in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+        store.put(int(numbers[start]), ordered.slice(start, stop - start))
 
 
 def _unheard(steps: int) -> None:
@@ -181,10 +162,12 @@ def _unheard(steps: int) -> None:
 
 
 def cut_components(documents: pa.Table, members: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Gather whole components, a batch of them at a time, best priority first in each."""
+    """Take whole components, a batch of them at a time, best priority first in each."""
+    documents = documents.combine_chunks()  # Arrow joins all chunks of a column at every take
     rows, member_rows = documents.column("row").to_numpy(), members.column("row").to_numpy()
+    by_row = np.argsort(rows)
     labels = members.column("component").to_numpy()
-    at = np.searchsorted(rows, member_rows)
+    at = by_row[np.searchsorted(rows, member_rows, sorter=by_row)]
     order = np.lexsort((member_rows, documents.column("priority").to_numpy()[at], labels))
     at, labels = at[order], labels[order]
     sizes = np.concatenate([text_bytes(chunk) for chunk in documents.column("text").chunks] or [np.empty(0, int)])

@@ -6,7 +6,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from neardup import schema as schemas
 from neardup.engines.base import Advance, BatchStep, BlockStep, Documents, Table, View
-from neardup.engines.components import map_held, map_shelved, plan_shelves
+from neardup.engines.components import SHELF_BYTES, map_shelved, plan_shelves
 from neardup.engines.memory import Memory
-from neardup.io.spill import SortKey, sort_on_disk
+from neardup.io.spill import Shelves, SortKey, sort_on_disk
 from neardup.io.workspace import Workspace, read_batches, write_batches
 from neardup.kernels import components
 
@@ -95,11 +95,20 @@ class LocalEngine:
         with ThreadPoolExecutor(self.threads) as pool:
             futures = [pool.submit(step, number) for number in numbers]
             try:
+                done = wait(futures, return_when=FIRST_EXCEPTION).done
+                for future in futures:  # of several errors the first in order, so that a run says the same each time
+                    if future in done:
+                        future.result()
                 return [future.result() for future in futures]
             except BaseException:
                 self._stopped.set()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
+
+    def check_going(self) -> None:
+        """Raise where another thread has failed, or the run was interrupted."""
+        if self._stopped.is_set():
+            raise InterruptedError("another thread has failed")
 
     def _in_order(
         self, batches: Iterable[pa.RecordBatch], step: BatchStep, pool: ThreadPoolExecutor, slots: threading.Semaphore
@@ -116,8 +125,7 @@ class LocalEngine:
 
         try:
             for batch in batches:
-                if self._stopped.is_set():
-                    raise InterruptedError("another thread has failed")
+                self.check_going()
                 while not slots.acquire(blocking=not waiting):
                     yield oldest()
                 waiting.append((batch, pool.submit(step, batch)))
@@ -157,7 +165,7 @@ class LocalEngine:
 
         def held(view: View) -> pa.RecordBatch:
             batches = list(_filtered(table, view.columns, where))
-            return step(one_batch(batches, _sub_schema(table, view.columns)))
+            return step(schemas.one_batch(batches, _sub_schema(table, view.columns)))
 
         abreast = self.threads if room is None else max(1, min(self.threads, room // max(cost, 1)))
         with ThreadPoolExecutor(abreast) as pool:
@@ -214,19 +222,17 @@ class LocalEngine:
         schema: pa.Schema,
         advance: Advance,
     ) -> pa.Table:
-        """Read the members again and hold them if they fit; else set them aside on disk, a shelf at a time."""
+        """Read the members again and hold them if they fit, else set them aside on disk; map a shelf at a time."""
         mapped = partial(self.map_batches, step=step, schema=schema, advance=advance)
-        if self._memory is None:
-            return map_held(documents, members, mapped, self)
-        room = self._memory.room()
-        shelves = self.once("shelves", lambda: plan_shelves(members, room // (self.threads + 2)))
-        return map_shelved(documents, shelves, mapped, block_step, self)
-
-    def folder(self, name: str) -> Path:
-        """Return a folder of the workspace."""
-        if self._workspace is None:
-            raise ValueError("an engine without a workspace has no folders")
-        return self._workspace.folder / name
+        shelf_bytes, store = SHELF_BYTES * self.threads, Shelves()
+        limit = None
+        if self._workspace is not None and self._memory is not None:
+            room = self._memory.room()
+            limit = room // (self.threads + 2)
+            shelf_bytes = min(shelf_bytes, limit)
+            store = Shelves(self._workspace.folder / "texts", room // 3)
+        shelves = self.once("shelves", lambda: plan_shelves(members, shelf_bytes, limit))
+        return map_shelved(documents, shelves, mapped, block_step, self, store)
 
     def has(self, name: str) -> bool:
         """Whether an earlier start of the run finished a table."""
@@ -251,14 +257,6 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def one_batch(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    """Return batches as one."""
-    if len(batches) == 1:
-        return batches[0]
-    whole = pa.Table.from_batches(batches, schema=schema).combine_chunks().to_batches()
-    return whole[0] if whole else pa.RecordBatch.from_pylist([], schema=schema)
-
-
 def _sub_schema(table: Table, columns: Sequence[str]) -> pa.Schema:
     return pa.schema([table.schema.field(name) for name in columns])
 
@@ -276,7 +274,7 @@ def _whole_groups(batches: Iterable[pa.RecordBatch], by: Sequence[str]) -> Itera
         if not batch.num_rows:
             continue
         if first is not None and _key(first, by) == _key(batch, by):
-            batch = one_batch([first, batch], batch.schema)
+            batch = schemas.one_batch([first, batch], batch.schema)
         yield batch
         is_last = np.ones(batch.num_rows, np.bool_)
         for name in by:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +17,7 @@ import pyarrow.compute as pc
 from neardup import schema
 from neardup.config import Config
 from neardup.errors import DataError, StaleError
-from neardup.io import formats
+from neardup.io import formats, records
 from neardup.io.columns import hash_groups
 from neardup.io.files import choose_columns
 from neardup.io.records import InputFile, Records, Verdicts
@@ -27,8 +30,9 @@ Advance = Callable[[int], None]
 _NAMES: Final = pa.schema([("row", pa.int64()), ("id", pa.string())])
 _SCORED_NAMES: Final = pa.schema([*_NAMES, ("score", SCORES)])
 _REJECTED: Final = pa.schema([("row", pa.int64()), ("reason", pa.string())])
-# What compressed text becomes, about; for progress only.
-_EXPANSION: Final = 3
+# Rows of a batch at most, and how many small batches wait to become one.
+BATCH_ROWS: Final = 1 << 16
+_MANY_BATCHES: Final = 256
 
 
 class FileDocuments:
@@ -45,32 +49,43 @@ class FileDocuments:
             for file, form in zip(files, self._formats, strict=True)
         ]
         spans = [form.split(file) for file, form in zip(files, self._formats, strict=True)]
-        self.parts = [(at, span) for at in range(len(files)) for span in spans[at]]
-        # The parts of file f are _file_parts[f]:_file_parts[f + 1].
-        self._file_parts: I64 = np.cumsum([0, *map(len, spans)], dtype=np.int64)
-        self.num_parts = len(self.parts)
-        self.total = sum(self._weight(part) for part in range(self.num_parts))
+        # A piece is a span of a file; a part holds many where they are small.
+        self._pieces = [(at, span) for at in range(len(files)) for span in spans[at]]
+        self._file_pieces: I64 = np.cumsum([0, *map(len, spans)], dtype=np.int64)
+        weights = [files[at].size // len(spans[at]) for at, _ in self._pieces]
+        self._part_pieces = _join_pieces(weights, int(self._file_pieces[num_ahead_files]))
+        self._weights = [sum(weights[first:stop]) for first, stop in pairwise(self._part_pieces)]
+        self.num_parts, self.total = len(self._weights), sum(weights)
         self.first_rows = self._file_first_rows = np.zeros(0, np.int64)
         self._priorities: I64 | None = None
+        self._rows_of_part: tuple[int, I64] = -1, np.empty(0, np.int64)
+        self._rows_lock = threading.Lock()
 
     def read(self, part: int, advance: Advance) -> Iterator[pa.RecordBatch]:
         """Read the documents of a part; the first reading also notes ids, scores and rejected rows on disk."""
-        at, span = self.parts[part]
-        file, is_first, row, heard = self.files[at], not self.first_rows.size, 0, 0
+        is_first, heard = not self.first_rows.size, 0
         with _Notes(part, self._config, self._workspace) if is_first else contextlib.nullcontext() as notes:
-            for records in self._formats[at].read(file, span, self.columns[at], self._config):
-                if notes is not None:
-                    self._check_strict(part, row, records)
-                    notes.add(row, records)
-                batch = self._documents(records, row)
+            for batch in joined(self._read_pieces(part, notes)):
                 yield batch if is_first else self.place(part, batch)
-                row += records.num_rows
-                share = records.texts.nbytes // (_EXPANSION if file.compression else 1)
-                share = min(share, self._weight(part) - heard)
+                share = min(batch.nbytes, self._weights[part] - heard)
                 heard += share
                 advance(share)
-            check_unchanged(file)
-        advance(self._weight(part) - heard)
+        advance(self._weights[part] - heard)
+
+    def _read_pieces(self, part: int, notes: _Notes | None) -> Iterator[pa.RecordBatch]:
+        row = 0
+        for piece in range(*self._part_pieces[part : part + 2]):
+            at, span = self._pieces[piece]
+            first_row = row
+            for found in self._formats[at].read(self.files[at], span, self.columns[at], self._config):
+                if notes is not None:
+                    self._check_strict(piece, row - first_row, found)
+                    notes.add(row, found)
+                yield self._documents(found, row)
+                row += found.num_rows
+            check_unchanged(self.files[at])
+            if notes is not None:
+                notes.end_piece(row - first_row)
 
     def has_read(self, part: int) -> bool:
         """Whether an earlier start has read a part and its notes are sound."""
@@ -78,28 +93,23 @@ class FileDocuments:
 
     def skip(self, part: int, advance: Advance) -> None:
         """Count a part that an earlier start has read."""
-        advance(self._weight(part))
+        advance(self._weights[part])
 
-    def _weight(self, part: int) -> int:
-        """Bytes of the file that belong to a part, about."""
-        at, _ = self.parts[part]
-        return self.files[at].size // int(self._file_parts[at + 1] - self._file_parts[at])
-
-    def _documents(self, records: Records, first_row: int) -> pa.RecordBatch:
-        num_docs = len(records.texts)
+    def _documents(self, found: Records, first_row: int) -> pa.RecordBatch:
+        num_docs = len(found.texts)
         priority: I64 = np.zeros(num_docs, np.int64)
         if self._config.keep == "longest":
-            priority = -pc.binary_length(records.texts).to_numpy().astype(np.int64)
-        groups = np.zeros(num_docs, np.int64) if records.groups is None else hash_groups(records.groups)
-        columns = [pa.array(records.rows + first_row), records.texts, pa.array(priority), pa.array(groups)]
+            priority = -pc.binary_length(found.texts).to_numpy().astype(np.int64)
+        groups = np.zeros(num_docs, np.int64) if found.groups is None else hash_groups(found.groups)
+        columns = [pa.array(found.rows + first_row), found.texts, pa.array(priority), pa.array(groups)]
         return pa.record_batch(columns, schema=schema.DOCUMENTS)
 
-    def _check_strict(self, part: int, first_row: int, records: Records) -> None:
-        if self._config.strict and records.rejected:
-            at, _ = self.parts[part]
-            row, reason = min(records.rejected)
-            before = 0  # rows of earlier parts of the file, which may not have been counted yet
-            for _, span in self.parts[self._file_parts[at] : part]:
+    def _check_strict(self, piece: int, first_row: int, found: Records) -> None:
+        if self._config.strict and found.rejected:
+            at, _ = self._pieces[piece]
+            row, reason = min(found.rejected)
+            before = 0  # rows of earlier pieces of the file, which may not have been counted yet
+            for _, span in self._pieces[self._file_pieces[at] : piece]:
                 earlier = self._formats[at].read(self.files[at], span, self.columns[at], self._config)
                 before += sum(batch.num_rows for batch in earlier)
             raise DataError(
@@ -109,9 +119,9 @@ class FileDocuments:
 
     def settle(self, sort: Callable[..., Iterable[pa.RecordBatch]]) -> None:
         """Number the rows of all parts and put them in keep order."""
-        num_rows = [facts["num_rows"] for facts in self._facts()]
-        self.first_rows = np.cumsum([0, *num_rows], dtype=np.int64)
-        self._file_first_rows = self.first_rows[self._file_parts]
+        piece_rows = [rows for facts in self._facts() for rows in facts["piece_rows"]]
+        firsts = np.cumsum([0, *piece_rows], dtype=np.int64)
+        self.first_rows, self._file_first_rows = firsts[self._part_pieces], firsts[self._file_pieces]
         self._check_found()
         if self._config.keep_column is not None:
             self._priorities = self._rank(sort)
@@ -121,7 +131,7 @@ class FileDocuments:
 
     def _check_found(self) -> None:
         """A column that was asked for must stand in some row of the input."""
-        own = [facts for (at, _), facts in zip(self.parts, self._facts(), strict=True) if at >= self._num_ahead_files]
+        own = self._facts()[self._num_ahead_parts :]
         found = {name for facts in own for name in facts["found"]}
         config = self._config
         asked = {"items_column": config.items_column, "id_column": config.id_column}
@@ -129,7 +139,7 @@ class FileDocuments:
         named = config.text_column if isinstance(config.text_column, tuple) else (config.text_column,)
         asked |= {f"text_column {name}": name for name in named}
         for setting, column in asked.items():
-            if column is not None and column not in found and any(facts["num_rows"] for facts in own):
+            if column is not None and column not in found and any(sum(facts["piece_rows"]) for facts in own):
                 raise StaleError(
                     f"`{setting.partition(' ')[0]}` names {column!r}, which no row of the input has",
                     hint=f"the first file is {self.files[self._num_ahead_files].path}; look at its columns",
@@ -169,7 +179,7 @@ class FileDocuments:
         batch = batch.set_column(batch.schema.get_field_index("row"), batch.schema.field("row"), pa.array(rows))
         at = batch.schema.get_field_index("priority")
         priority: I64 | None = None
-        if self.parts[part][0] < self._num_ahead_files:
+        if part < self._num_ahead_parts:
             priority = np.full(rows.size, schema.AHEAD)
         elif self._priorities is not None:
             priority = self._priorities[rows]
@@ -209,17 +219,21 @@ class FileDocuments:
 
     def rejected(self, *, ahead: bool = False) -> Iterator[pa.RecordBatch]:
         """Iterate over the rejected rows of the input, or of the files ahead of it, as schema.REJECTED."""
-        for part in range(self.num_parts - len(self._own_parts())) if ahead else self._own_parts():
+        for part in range(self._num_ahead_parts) if ahead else self._own_parts():
             for batch in read_batches(self._workspace.folder / f"rejected/{part:06}.arrow"):
                 files, numbers = self.locate(batch.column("row").to_numpy() + self.first_rows[part])
                 yield pa.record_batch([files, pa.array(numbers), batch.column("reason")], schema=schema.REJECTED)
 
-    def _own_parts(self) -> list[int]:
-        return list(range(int(self._file_parts[self._num_ahead_files]), self.num_parts))
+    @property
+    def _num_ahead_parts(self) -> int:
+        return int(np.searchsorted(self._part_pieces, self._file_pieces[self._num_ahead_files]))
+
+    def _own_parts(self) -> range:
+        return range(self._num_ahead_parts, self.num_parts)
 
     def count(self, fact: str, *, ahead: bool = False) -> int:
         """Add up a fact of the parts of the input, or of those ahead of it: documents, rejected, text_bytes."""
-        facts, num_ahead = self._facts(), int(self._file_parts[self._num_ahead_files])
+        facts, num_ahead = self._facts(), self._num_ahead_parts
         return sum(part[fact] for part in (facts[:num_ahead] if ahead else facts[num_ahead:]))
 
     def columns_taken(self) -> dict[str, str]:
@@ -254,13 +268,29 @@ class FileDocuments:
         """Return the numbers of the files of the input."""
         return range(self._num_ahead_files, len(self.files))
 
+    def _document_rows(self, part: int) -> Iterable[I64]:
+        """Iterate over the rows of a part that are documents, ascending."""
+        if self._part_pieces[part + 1] - self._part_pieces[part] > 1:  # many files will ask
+            with self._rows_lock:
+                if self._rows_of_part[0] != part:
+                    self._rows_of_part = part, np.concatenate([*self._read_rows(part), np.empty(0, np.int64)])
+                return [self._rows_of_part[1]]
+        return self._read_rows(part)
+
+    def _read_rows(self, part: int) -> Iterator[I64]:
+        for batch in read_batches(self._workspace.folder / f"names/{part:06}.arrow", ["row"]):
+            yield batch.column("row").to_numpy() + self.first_rows[part]
+
     def write(self, at: int, target: str, selection: pa.Table, kept_ids: pa.Array) -> None:
         """Write the kept rows of a file; `kept_ids` are who stands for each row of the selection."""
         first, stop = self._file_first_rows[at : at + 2].tolist()
         is_kept = np.zeros(stop - first, np.bool_)
-        for part in range(*self._file_parts[at : at + 2].tolist()):
-            for batch in read_batches(self._workspace.folder / f"names/{part:06}.arrow", ["row"]):
-                is_kept[batch.column("row").to_numpy() + self.first_rows[part] - first] = True
+        begin, end = self._file_pieces[at : at + 2]
+        first_part = int(np.searchsorted(self._part_pieces, begin, side="right")) - 1
+        for part in range(first_part, int(np.searchsorted(self._part_pieces, end))):
+            for rows in self._document_rows(part):
+                low, high = np.searchsorted(rows, [first, stop])
+                is_kept[rows[low:high] - first] = True
         begin, end = np.searchsorted(selection.column("row").to_numpy(), [first, stop])
         removed = selection.slice(begin, end - begin)
         rows = removed.column("row").to_numpy() - first
@@ -275,41 +305,97 @@ class FileDocuments:
         check_unchanged(self.files[at])
 
 
+def _join_pieces(weights: Sequence[int], boundary: int) -> list[int]:
+    """Cut pieces into parts of about PART_BYTES; return the ends. One part ends at the boundary."""
+    ends, size = [0], 0
+    for piece, weight in enumerate(weights):
+        if piece > ends[-1] and (size + weight > records.PART_BYTES or piece == boundary):
+            ends.append(piece)
+            size = 0
+        size += weight
+    return [*ends, len(weights)] if weights else ends
+
+
+def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Join small batches, as those of many small files, to about BATCH_BYTES."""
+    waiting: list[pa.RecordBatch] = []
+    size = num_rows = 0
+    for batch in batches:
+        if waiting and (size + batch.nbytes > records.BATCH_BYTES or num_rows + batch.num_rows > BATCH_ROWS):
+            yield schema.one_batch(waiting, batch.schema)
+            waiting, size, num_rows = [], 0, 0
+        waiting.append(batch)
+        size, num_rows = size + batch.nbytes, num_rows + batch.num_rows
+    if waiting:
+        yield schema.one_batch(waiting, waiting[0].schema)
+
+
 class _Notes:
     """What the first reading of a part learns beside the texts: ids, scores and rejected rows, streamed to disk."""
 
     def __init__(self, part: int, config: Config, workspace: Workspace) -> None:
         self._names, self._rejected = f"names/{part:06}.arrow", f"rejected/{part:06}.arrow"
         self._workspace, self._has_scores = workspace, config.keep_column is not None
-        self._facts: dict[str, Any] = {"num_rows": 0, "documents": 0, "rejected": 0, "text_bytes": 0}
+        self._facts: dict[str, Any] = {"piece_rows": [], "documents": 0, "rejected": 0, "text_bytes": 0}
         self._found: set[str] = set()
         self._columns = _SCORED_NAMES if self._has_scores else _NAMES
 
     def __enter__(self) -> _Notes:
         self._stack = contextlib.ExitStack()
         self._writers = [
-            self._stack.enter_context(pa.ipc.new_file(str(self._workspace.draft(name)), kind))
-            for name, kind in ((self._names, self._columns), (self._rejected, _REJECTED))
+            self._stack.enter_context(_NoteWriter(self._workspace.draft(name), columns))
+            for name, columns in ((self._names, self._columns), (self._rejected, _REJECTED))
         ]
         return self
 
-    def add(self, first_row: int, records: Records) -> None:
+    def add(self, first_row: int, found: Records) -> None:
         """Note a batch."""
-        names = [pa.array(records.rows + first_row), records.ids]
-        scores = [pa.nulls(len(records.rows), SCORES) if records.scores is None else records.scores]
-        self._writers[0].write_batch(pa.record_batch(names + scores * self._has_scores, schema=self._columns))
-        rows, reasons = [first_row + row for row, _ in records.rejected], [reason for _, reason in records.rejected]
-        self._writers[1].write_batch(
+        names = [pa.array(found.rows + first_row), found.ids]
+        scores = [pa.nulls(len(found.rows), SCORES) if found.scores is None else found.scores]
+        self._writers[0].write(pa.record_batch(names + scores * self._has_scores, schema=self._columns))
+        rows, reasons = [first_row + row for row, _ in found.rejected], [reason for _, reason in found.rejected]
+        self._writers[1].write(
             pa.record_batch([pa.array(rows, pa.int64()), pa.array(reasons, pa.string())], schema=_REJECTED)
         )
-        self._facts["num_rows"] += records.num_rows
-        self._facts["documents"] += len(records.rows)
-        self._facts["rejected"] += len(records.rejected)
-        self._facts["text_bytes"] += pc.sum(pc.binary_length(records.texts)).as_py() or 0
-        self._found |= records.found
+        self._facts["documents"] += len(found.rows)
+        self._facts["rejected"] += len(found.rejected)
+        self._facts["text_bytes"] += pc.sum(pc.binary_length(found.texts)).as_py() or 0
+        self._found |= found.found
+
+    def end_piece(self, num_rows: int) -> None:
+        """Note how many rows a piece has."""
+        self._facts["piece_rows"].append(num_rows)
 
     def __exit__(self, kind: Any, *_: object) -> None:
         self._stack.close()
         if kind is None:
             self._workspace.finish(self._rejected)
             self._workspace.finish(self._names, self._facts | {"found": sorted(self._found)})
+
+
+class _NoteWriter:
+    """Writes an Arrow file, small batches joined."""
+
+    def __init__(self, path: Path, columns: pa.Schema) -> None:
+        self._writer = pa.ipc.new_file(str(path), columns)
+        self._columns = columns
+        self._waiting: list[pa.RecordBatch] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add a batch."""
+        self._waiting.append(batch)
+        if batch.num_rows >= BATCH_ROWS // _MANY_BATCHES or len(self._waiting) >= _MANY_BATCHES:
+            self._flush()
+
+    def _flush(self) -> None:
+        whole = schema.one_batch(self._waiting, self._columns)
+        self._waiting = []
+        if whole.num_rows:
+            self._writer.write_batch(whole)
+
+    def __enter__(self) -> _NoteWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._flush()
+        self._writer.close()

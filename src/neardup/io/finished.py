@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -100,30 +100,22 @@ def _read_lines(path: Path, columns: pa.Schema) -> pa.Table:
 def _load_kept(run: Path) -> pa.Table:
     """The kept documents of all formats alike: doc_id and text."""
     config = settings_of(read_report(run))
-    texts = [pa.array([], pa.large_string())]
+    ids, texts = [pa.array([], pa.string())], [pa.array([], pa.large_string())]
+    clusters = pq.read_table(run / "clusters.parquet")
+    own = clusters.filter(pc.equal(clusters.column("doc_id"), clusters.column("cluster_id"))).column("doc_id")
     for path in kept_files(run):
         [file] = find_files([path], config)
+        # Documents without an id are named by their place in the input, which their place here does not tell.
+        name = re.escape(Path(path).relative_to(run / KEPT).as_posix())
+        places = iter(own.filter(pc.match_substring_regex(own, rf"^{name}:\d+$")).to_pylist())
         form = formats.load(file.format)
         columns = choose_columns(file, form.column_names(file, config), config)
-        texts += [records.texts for span in form.split(file) for records in form.read(file, span, columns, config)]
-    return pa.table({"doc_id": _kept_ids(run), "text": pa.chunked_array(texts)})
-
-
-def _kept_ids(run: Path) -> pa.Array:
-    """The ids of the kept documents in input order: all that stand for themselves."""
-    clusters, removed = (pq.read_table(run / f"{name}.parquet") for name in ("clusters", "removed"))
-    own = clusters.filter(pc.equal(clusters.column("doc_id"), clusters.column("cluster_id"))).column("doc_id")
-    # Documents of one id may stand for each other; as many of them as were removed are not kept.
-    twins = removed.filter(pc.equal(removed.column("doc_id"), removed.column("kept_id"))).column("doc_id")
-    surplus = Counter(twins.to_pylist())
-    if not surplus:
-        return own
-    kept = []
-    for doc_id in reversed(own.to_pylist()):
-        surplus[doc_id] -= 1
-        if surplus[doc_id] < 0:
-            kept.append(doc_id)
-    return pa.array(kept[::-1], pa.string())
+        for span in form.split(file):
+            for records in form.read(file, span, columns, config):
+                named = [next(places) if doc_id is None else doc_id for doc_id in records.ids.to_pylist()]
+                ids.append(pa.array(named, pa.string()))
+                texts.append(records.texts)
+    return pa.table({"doc_id": pa.chunked_array(ids), "text": pa.chunked_array(texts)})
 
 
 def restore(run: Path) -> Report:

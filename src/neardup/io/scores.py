@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +13,9 @@ from neardup.errors import DataError
 
 # A number, the integer it is (a double is not exact from 2**53 on; 0 for what is no integer), or a text.
 SCORES: Final = pa.struct([("number", pa.float64()), ("integer", pa.int64()), ("text", pa.string())])
-_MAX_INTEGER: Final = 2**63
+_LEAST, _MOST = -(2**63), 2**63 - 1
+_UNITS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+_DAY: Final = 86_400 * 10**9
 
 
 def sortable_values(values: list[Any]) -> pa.Array:
@@ -28,57 +31,58 @@ def _sortable_value(value: Any) -> tuple[float | None, int | None, str | None] |
     try:
         number = float(value)
     except OverflowError:
-        return float("inf") if value > 0 else float("-inf"), 0, None
-    is_integer = value == number if isinstance(value, int) and abs(value) < 2**53 else number.is_integer()
-    return number, int(value) if is_integer and abs(value) < _MAX_INTEGER else 0, None
+        number = math.inf if value > 0 else -math.inf
+    is_integer = isinstance(value, int) or value.is_integer()
+    return number, max(_LEAST, min(int(value), _MOST)) if is_integer else 0, None
 
 
-def sortable_column(column: pa.Array) -> pa.Array:
+def sortable_column(column: pa.Array, name: str = "it") -> pa.Array:
     """Return a column of any type that has an order as scores."""
+    if pa.types.is_dictionary(column.type):
+        return sortable_column(column.dictionary, name).take(column.indices)
     kind = column.type
-    if pa.types.is_dictionary(kind):
-        column, kind = column.cast(kind.value_type), kind.value_type
     if pa.types.is_null(kind):
         return pa.nulls(len(column), SCORES)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view():
         return _scores(None, None, column.cast(pa.string()), column)
-    if pa.types.is_temporal(kind):
-        return _integers(_microseconds(column), column)
-    if pa.types.is_integer(kind) and kind != pa.uint64():
-        return _integers(column.cast(pa.int64()), column)
     if pa.types.is_boolean(kind):
-        return _integers(column.cast(pa.int8()).cast(pa.int64()), column)
-    if pa.types.is_floating(kind) or pa.types.is_decimal(kind) or kind == pa.uint64():
-        return _floats(column.cast(pa.float32() if pa.types.is_float16(kind) else pa.float64(), safe=False))
-    raise DataError(f"`keep` orders by a column that cannot be sorted: {kind}", hint="use a number, text or date")
+        return _integers(column.cast(pa.int8()))
+    if pa.types.is_integer(kind) and kind != pa.uint64():
+        return _integers(column)
+    if pa.types.is_floating(kind):
+        return _floats(column.cast(pa.float32()) if pa.types.is_float16(kind) else column)
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind):
+        return sortable_values(_nanoseconds(column))
+    if pa.types.is_decimal(kind) or kind == pa.uint64():  # rare, so by value: a double would round them
+        return sortable_values([None if value is None else _plain_number(value) for value in column.to_pylist()])
+    raise DataError(f"`keep` orders by {name!r}, which cannot be sorted: {kind}", hint="use a number, text or date")
 
 
-def _microseconds(column: pa.Array) -> pa.Array:
-    """Bring every unit of time to one scale."""
+def _plain_number(value: Any) -> int | float:
+    return int(value) if value == value.__trunc__() else float(value)
+
+
+def _nanoseconds(column: pa.Array) -> list[int | None]:
+    """Bring every unit of time to one scale, in integers of any size."""
     kind = column.type
-    if pa.types.is_date(kind):
-        column = column.cast(pa.timestamp("us"))
-    elif pa.types.is_timestamp(kind):
-        column = column.cast(pa.timestamp("us", kind.tz), safe=False)
-    elif pa.types.is_time(kind):
-        column = column.cast(pa.time64("us"), safe=False)
-    elif pa.types.is_duration(kind):
-        column = column.cast(pa.duration("us"), safe=False)
-    else:
-        raise DataError(f"`keep` orders by a column that cannot be sorted: {kind}", hint="use a number, text or date")
-    return column.cast(pa.int64())
+    unit = {pa.date32(): _DAY, pa.date64(): 10**6}.get(kind) or _UNITS[kind.unit]
+    width = pa.int32() if kind.bit_width == 32 else pa.int64()
+    return [None if value is None else value * unit for value in column.cast(width).to_pylist()]
 
 
-def _integers(integers: pa.Array, column: pa.Array) -> pa.Array:
+def _integers(column: pa.Array) -> pa.Array:
+    integers = column.cast(pa.int64())
     return _scores(integers.cast(pa.float64(), safe=False), integers, None, column)
 
 
-def _floats(numbers: pa.Array) -> pa.Array:
-    numbers = numbers.cast(pa.float64())
+def _floats(column: pa.Array) -> pa.Array:
+    numbers = column.cast(pa.float64())
     numbers = pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers)
     values = numbers.fill_null(0.5).to_numpy(zero_copy_only=False)
-    is_integer = (np.floor(values) == values) & (np.abs(values) < _MAX_INTEGER)
-    integers = np.where(is_integer, values, 0).astype(np.int64)
+    is_integer = np.floor(values) == values
+    clipped = np.where(values >= 2.0**63, _MOST, np.where(values < -(2.0**63), _LEAST, 0))
+    is_held = is_integer & (clipped == 0)
+    integers = np.where(is_integer, clipped, 0) + np.where(is_held, values, 0).astype(np.int64)
     return _scores(numbers, pa.array(integers), None, numbers)
 
 

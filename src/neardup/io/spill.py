@@ -16,8 +16,6 @@ SortKey = tuple[str, str]
 _SHARE: Final = 0.5
 _SQL_DIRECTIONS: Final = {"ascending": "ASC", "descending": "DESC"}
 _SORTED_ROWS: Final = 1 << 20
-# Texts wait in memory until a shelf has this much, then go to its file.
-_SHELF_BUFFER: Final = 1 << 20
 
 
 def sort_on_disk(
@@ -40,52 +38,51 @@ def sort_on_disk(
 
 
 class Shelves:
-    """Documents set aside on disk, by shelf; safe to use from many threads."""
+    """Documents set aside by shelf, in memory up to a limit, then on disk; safe to use from many threads."""
 
-    def __init__(self, folder: Path) -> None:
-        shutil.rmtree(folder, ignore_errors=True)  # what a killed start left is written again
-        folder.mkdir(parents=True)
-        self._folder = folder
-        self._waiting: dict[int, list[pa.RecordBatch]] = {}
-        self._sizes: dict[int, int] = {}
+    def __init__(self, folder: Path | None = None, limit: int | None = None) -> None:
+        self._folder, self._limit = folder, limit
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)  # what a killed start left is written again
+            folder.mkdir(parents=True)
+        self._held: dict[int, list[pa.RecordBatch]] = {}
+        self._size = 0
         self._lock = threading.Lock()
 
     def put(self, shelf: int, documents: pa.RecordBatch) -> None:
         """Add documents to a shelf."""
         with self._lock:
-            self._waiting.setdefault(shelf, []).append(documents)
-            self._sizes[shelf] = self._sizes.get(shelf, 0) + documents.nbytes
-            if self._sizes[shelf] >= _SHELF_BUFFER:
-                self._write(shelf)
-
-    def flush(self) -> None:
-        """Write what still waits."""
-        with self._lock:
-            for shelf in list(self._waiting):
-                self._write(shelf)
+            self._held.setdefault(shelf, []).append(documents)
+            self._size += documents.nbytes
+            if self._limit is not None and self._size > self._limit:
+                for full in list(self._held):
+                    self._write(full)
+                self._size = 0
 
     def _write(self, shelf: int) -> None:
         """Append a whole Arrow stream: no file stays open, however many shelves there are."""
-        table = pa.Table.from_batches(self._waiting.pop(shelf)).combine_chunks()
-        del self._sizes[shelf]
+        table = pa.Table.from_batches(self._held.pop(shelf)).combine_chunks()
         with self._path(shelf).open("ab") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
 
     def batches(self, shelf: int) -> Iterator[pa.RecordBatch]:
-        """Read the documents of a shelf."""
-        with self._lock:
-            if shelf in self._waiting:
-                self._write(shelf)
-        path = self._path(shelf)
-        size = path.stat().st_size if path.exists() else 0
-        if size:
+        """Read the documents of a shelf, those on disk first."""
+        path = None if self._folder is None else self._path(shelf)
+        size = path.stat().st_size if path is not None and path.exists() else 0
+        if path is not None and size:
             with path.open("rb") as source:
                 while source.tell() < size:
                     yield from pa.ipc.open_stream(source)
+        yield from self._held.get(shelf, [])
 
     def clear(self, shelf: int) -> None:
-        """Delete a shelf."""
-        self._path(shelf).unlink(missing_ok=True)
+        """Take everything off a shelf."""
+        with self._lock:
+            self._held.pop(shelf, None)
+        if self._folder is not None:
+            self._path(shelf).unlink(missing_ok=True)
 
     def _path(self, shelf: int) -> Path:
+        if self._folder is None:
+            raise ValueError("these shelves have no folder")
         return self._folder / f"{shelf:06}.arrows"

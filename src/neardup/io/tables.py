@@ -126,7 +126,7 @@ def _column(batch: pa.RecordBatch, name: str) -> pa.Array | None:
 
 def _scores(batch: pa.RecordBatch, name: str) -> pa.Array:
     column = _column(batch, name)
-    return pa.nulls(batch.num_rows, SCORES) if column is None else sortable_column(_plain(column))
+    return pa.nulls(batch.num_rows, SCORES) if column is None else sortable_column(_plain(column), name)
 
 
 def _no_column(batch: pa.RecordBatch, names: tuple[str, ...]) -> _Strings:

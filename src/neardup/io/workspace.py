@@ -26,8 +26,10 @@ JOURNAL: Final = "finished.jsonl"
 LOCK: Final = "lock"
 STANDARD_INPUT: Final = "stdin"
 PUBLISHED: Final = "published"
+REPLACED: Final = "replaced"
 REPORT: Final = "report.json"
 _DIGEST_BLOCK: Final = 4 << 20
+_ATTEMPTS: Final = 10
 
 
 class Workspace:
@@ -36,6 +38,7 @@ class Workspace:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._finished = _read_journal(folder / JOURNAL)
+        self._is_torn = _is_torn(folder / JOURNAL)
         self._sound: set[str] = set()  # finished, and checked by this process
         self._lock = threading.Lock()
 
@@ -73,7 +76,8 @@ class Workspace:
             self._finished[name] = entry
             self._sound.add(name)
             with (self.folder / JOURNAL).open("a", encoding="utf-8") as journal:
-                journal.write(json.dumps(entry) + "\n")
+                journal.write("\n" * self._is_torn + json.dumps(entry) + "\n")
+                self._is_torn = False
 
     def facts(self, name: str) -> dict[str, Any]:
         """Return what was remembered about a finished file."""
@@ -95,6 +99,11 @@ def _read_journal(path: Path) -> dict[str, dict[str, Any]]:
                 entry = json.loads(line)
                 finished[entry["name"]] = entry
     return finished
+
+
+def _is_torn(path: Path) -> bool:
+    """Whether the last line has no end: the run was killed while it wrote it."""
+    return path.exists() and path.read_bytes()[-1:] not in (b"", b"\n")
 
 
 def _digest(path: Path) -> str:
@@ -134,6 +143,9 @@ def reserve(out: Path) -> Iterator[Path]:
     """
     folder = folder_of(out)
     with _locked(folder):
+        aside = folder / REPLACED
+        if aside.exists() and not out.exists():  # killed between the two renames of `publish`
+            aside.replace(out)
         try:
             yield folder
         except BaseException as error:
@@ -171,16 +183,17 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _open_lock(folder: Path) -> IO[str]:
-    while True:
+    for attempt in range(_ATTEMPTS):
         try:
             folder.mkdir(parents=True, exist_ok=True)
             return (folder / LOCK).open("a+", encoding="ascii")
-        except FileNotFoundError:  # taken away between the two
-            continue
         except OSError as error:
-            raise DataError(
-                f"the work folder {folder} cannot be made: {error.strerror}", hint="choose another -o"
-            ) from error
+            # A run that ends may take the folder away between the two.
+            if not isinstance(error, FileNotFoundError) or attempt == _ATTEMPTS - 1:
+                raise DataError(
+                    f"the work folder {folder} cannot be made: {error.strerror}", hint="choose another -o"
+                ) from error
+    raise AssertionError("the last attempt returns or raises")
 
 
 def _hold(lock: IO[str], folder: Path) -> None:
@@ -286,7 +299,7 @@ def is_published(out: Path, manifest: dict[str, Any]) -> bool:
 
 def publish(draft: Path, out: Path) -> None:
     """Let an output appear whole, by one rename; what stood there before goes."""
-    aside = folder_of(out) / "replaced"
+    aside = folder_of(out) / REPLACED
     if out.is_dir():
         remove_tree(aside)
         out.replace(aside)

@@ -1,0 +1,68 @@
+"""How much memory a run may hold: the limit asked for, or half of what is free, in a control group too."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neardup.engines import memory
+from neardup.engines.memory import MIN_ROOM, Memory, free_bytes, resident_bytes
+
+
+def test_the_limit_is_the_one_asked_for():
+    assert Memory(10**9).limit == 10**9
+
+
+def test_without_a_limit_half_of_what_is_free_may_be_taken(monkeypatch):
+    monkeypatch.setattr(memory, "free_bytes", lambda: 10**9)
+    assert Memory().limit == 5 * 10**8
+
+
+def test_room_is_what_the_process_has_not_taken_yet(monkeypatch):
+    monkeypatch.setattr(memory, "resident_bytes", lambda: 3 * 10**8)
+    assert Memory(10**9).room() == 7 * 10**8
+
+
+@pytest.mark.parametrize("limit", [0, 10**6, 3 * 10**8 + MIN_ROOM - 1])
+def test_a_run_close_to_its_limit_still_gets_some_room(monkeypatch, limit):
+    monkeypatch.setattr(memory, "resident_bytes", lambda: 3 * 10**8)
+    assert Memory(limit).room() == MIN_ROOM
+
+
+def test_what_the_process_holds_is_counted():
+    before = resident_bytes()
+    held = np.ones(50 << 20, np.uint8)
+    assert held.nbytes * 0.8 < resident_bytes() - before < held.nbytes * 1.5
+
+
+@pytest.fixture
+def group(tmp_path, monkeypatch):
+    """A control group with the given files."""
+    monkeypatch.setattr(memory, "_CGROUP", tmp_path)
+    monkeypatch.setattr(memory, "_system_free_bytes", lambda: 1000)
+
+    def write(**values):
+        for name, value in values.items():
+            (tmp_path / f"memory.{name}").write_text(f"{value}\n")
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("files", "free"),
+    [
+        ({}, 1000),
+        ({"max": "max", "current": 5}, 1000),
+        ({"max": 700, "current": 100}, 600),
+        ({"max": 5000, "current": 100}, 1000),
+        ({"max": 700, "current": 800}, 0),
+        ({"max": 700}, 1000),
+    ],
+)
+def test_a_control_group_bounds_what_is_free(group, files, free):
+    group(**files)
+    assert free_bytes() == free
+
+
+def test_the_system_tells_what_it_has_free():
+    assert free_bytes() > 10 << 20

@@ -1,0 +1,161 @@
+"""Finished runs: their tables, kept documents and settings come back as the run wrote them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import neardup
+from neardup.config import Config
+from neardup.errors import DataError, NotStoredError
+from neardup.io import finished, records
+from neardup.io.files import find_files
+
+WORDS = "the ferry to the island leaves every morning at nine from the second pier behind the old customs house".split()
+PAGE = " ".join(WORDS)
+NEAR = " ".join([*WORDS[:-1], "station"])
+OTHER = "nothing like the others at all, not a bit of it"
+
+
+def write_rows(path, rows):
+    lines = [json.dumps(row, ensure_ascii=False) if isinstance(row, dict) else row for row in rows]
+    path.write_text("".join(line + "\n" for line in lines), "utf-8")
+    return path
+
+
+@pytest.fixture
+def pages(tmp_path):
+    rows = [{"id": "a", "text": PAGE}, {"id": "b", "text": NEAR}, "{broken", {"id": "c", "text": OTHER}]
+    return write_rows(tmp_path / "pages.jsonl", [*rows, {"id": "d", "text": PAGE}])
+
+
+def run_on(*paths, out, **settings):
+    return neardup.deduplicate(list(paths), out=out, **settings)
+
+
+def test_a_restored_report_is_the_report_of_the_run(tmp_path, pages):
+    report = run_on(pages, out=tmp_path / "out", pairs=True, threshold=0.7)
+    restored = finished.restore(tmp_path / "out")
+    assert restored.as_dict() == report.as_dict()
+    assert restored.plan == report.plan
+    for name in ("kept", "removed", "clusters", "rejected", "pairs"):
+        assert getattr(restored, name).equals(getattr(report, name)), name
+    assert restored.kept.to_pylist() == [{"doc_id": "a", "text": PAGE}, {"doc_id": "c", "text": OTHER}]
+    assert restored.rejected.column("row").to_pylist() == [3]
+
+
+def test_settings_come_back_as_they_were(tmp_path, pages):
+    settings = {"threshold": 0.7, "keep": "longest", "text_column": ("text", "id"), "seed": 7, "size": 2}
+    run_on(pages, out=tmp_path / "out", **settings)
+    config = finished.settings_of(finished.read_report(tmp_path / "out"))
+    assert config == Config(**settings)
+
+
+def test_chosen_bands_and_rows_are_those_of_the_restored_plan(tmp_path, pages):
+    report = run_on(pages, out=tmp_path / "out", bands=20, rows=3)
+    assert finished.restore(tmp_path / "out").plan == report.plan
+
+
+def test_pairs_that_were_not_stored_are_said_to_be_so(tmp_path, pages):
+    run_on(pages, out=tmp_path / "out")
+    assert finished.load_table(tmp_path / "out", "pairs") is None
+    with pytest.raises(NotStoredError):
+        _ = finished.restore(tmp_path / "out").pairs
+
+
+def test_kept_documents_have_the_ids_that_other_tables_use(tmp_path):
+    path = write_rows(tmp_path / "k.jsonl", [{"text": PAGE}, {"text": NEAR}, "", {"text": OTHER}])
+    report = run_on(path, out=tmp_path / "out")
+    assert report.kept.to_pylist() == [{"doc_id": "k.jsonl:1", "text": PAGE}, {"doc_id": "k.jsonl:4", "text": OTHER}]
+
+
+@pytest.mark.parametrize("keep", ["first", "last", "longest"])
+@pytest.mark.parametrize("seed", range(4))
+def test_kept_documents_have_their_own_ids_even_where_ids_repeat(tmp_path, keep, seed):
+    rng = random.Random(seed)
+    texts = [f"{rng.choice([PAGE, NEAR, OTHER])} {'!' * number}" for number in range(12)]
+    names = [rng.choice("xyz") for _ in texts]
+    path = write_rows(tmp_path / "k.jsonl", [{"id": n, "text": t} for n, t in zip(names, texts, strict=True)])
+    report = run_on(path, out=tmp_path / "out", keep=keep)
+    name_of = dict(zip(texts, names, strict=True))
+    assert report.num_kept == report.kept.num_rows == 2
+    for row in report.kept.to_pylist():
+        assert row["doc_id"] == name_of[row["text"]]
+
+
+def test_kept_documents_of_all_formats_are_texts_in_input_order(tmp_path):
+    write_rows(tmp_path / "b.jsonl", [{"id": "1", "text": PAGE}, {"id": "2", "text": "short one"}])
+    pq.write_table(pa.table({"id": [3, 4], "body": [OTHER, NEAR], "more": [1, 2]}), tmp_path / "a.parquet")
+    (tmp_path / "c.txt").write_text("a text file of its own")
+    (tmp_path / "d.txt").write_text(PAGE)
+    report = run_on(*(tmp_path / name for name in ("b.jsonl", "a.parquet", "c.txt", "d.txt")), out=tmp_path / "out")
+    assert report.kept.to_pylist() == [
+        {"doc_id": "1", "text": PAGE},
+        {"doc_id": "2", "text": "short one"},
+        {"doc_id": "3", "text": OTHER},
+        {"doc_id": "c.txt:1", "text": "a text file of its own"},
+    ]
+    files = finished.kept_files(tmp_path / "out")
+    assert [file.rpartition("/")[2] for file in files] == ["b.jsonl", "a.parquet", "c.txt"]
+
+
+def test_a_finished_run_stands_for_its_kept_files(tmp_path, pages):
+    run_on(pages, out=tmp_path / "out")
+    paths = ["x.jsonl", str(tmp_path / "out"), str(tmp_path)]
+    assert finished.kept_of_runs(paths) == ["x.jsonl", str(tmp_path / "out" / "kept" / "pages.jsonl"), str(tmp_path)]
+
+
+@pytest.mark.parametrize(("setting", "word"), [("mark", "--mark"), ("dry_run", "--dry-run")])
+def test_a_run_whose_kept_rows_do_not_stand_apart_is_refused(tmp_path, pages, setting, word):
+    run_on(pages, out=tmp_path / "out", **{setting: True})
+    with pytest.raises(DataError) as error:
+        finished.kept_of_runs([str(tmp_path / "out")])
+    assert word in str(error.value)
+
+
+def test_a_folder_that_is_no_run_is_named(tmp_path):
+    with pytest.raises(DataError, match="is no finished run") as error:
+        finished.read_report(tmp_path)
+    assert str(tmp_path) in str(error.value)
+    (tmp_path / "report.json").write_text("{torn")
+    with pytest.raises(DataError, match="cannot be read"):
+        finished.read_report(tmp_path)
+    assert not finished.is_finished(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["pairs.parquet", "pairs.jsonl", "pairs.csv", "PAIRS.CSV", "PAIRS.PARQUET"])
+@pytest.mark.parametrize("odd", ["a", "a\u2028b\u0085", 'comma, "quote"\nand line'])
+def test_pairs_come_back_from_every_kind_of_file(tmp_path, name, odd):
+    path = write_rows(tmp_path / "pages.jsonl", [{"id": odd, "text": PAGE}, {"id": "b", "text": NEAR}, "{broken"])
+    report = neardup.find_pairs(path, out=tmp_path / name, threshold=0.7)
+    expected = [odd, "b", "pages.jsonl", 1, "pages.jsonl", 2]
+    [pair] = report.pairs.to_pylist()
+    assert [pair[key] for key in ("doc_a", "doc_b", "file_a", "row_a", "file_b", "row_b")] == expected
+    assert 0.7 <= pair["similarity"] < 1
+    assert report.rejected.column("row").to_pylist() == [3]
+    assert finished.load_pairs(tmp_path / name, "removed") is None
+    if name.lower().endswith("csv"):
+        with (tmp_path / name).open(newline="") as stream:
+            assert next(csv.DictReader(stream))["doc_a"] == odd
+
+
+@pytest.mark.parametrize("number", [1, 2, 5])
+@pytest.mark.parametrize("part_bytes", [50, 1 << 20])
+def test_a_row_of_a_file_is_read_by_its_number(pages, monkeypatch, number, part_bytes):
+    monkeypatch.setattr(records, "PART_BYTES", part_bytes)
+    monkeypatch.setattr(records, "BATCH_BYTES", part_bytes // 2)
+    [file] = find_files([str(pages)], Config())
+    expected = {1: PAGE, 2: NEAR, 5: PAGE}[number]
+    assert finished.read_row(file, number, Config()) == expected
+
+
+@pytest.mark.parametrize("number", [0, 3, 6])
+def test_a_row_that_is_no_document_is_an_error(pages, number):
+    [file] = find_files([str(pages)], Config())
+    with pytest.raises(DataError, match=f"no document in row {number}"):
+        finished.read_row(file, number, Config())

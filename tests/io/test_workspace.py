@@ -1,0 +1,459 @@
+"""The work folder: what is finished is taken once, by name and digest; an output appears whole."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import pyarrow as pa
+import pytest
+
+from neardup.errors import ConfigError, DataError, NearDupError, StaleError
+from neardup.io import workspace as module
+from neardup.io.workspace import (
+    JOURNAL,
+    LOCK,
+    Workspace,
+    folder_of,
+    is_published,
+    open_workspace,
+    publish,
+    publish_folder,
+    read_batches,
+    remove_tree,
+    reserve,
+    write_batches,
+)
+
+MANIFEST = {
+    "version": "1.0",
+    "command": "dedup",
+    "settings": {"threshold": 0.8, "keep": "first"},
+    "inputs": [{"path": "a.jsonl", "size": 3}, {"path": "b.jsonl", "size": 4}],
+}
+
+
+def changed(**parts):
+    return json.loads(json.dumps(MANIFEST)) | parts
+
+
+def writer(text, calls=None, facts=None):
+    def make(path):
+        if calls is not None:
+            calls.append(path)
+        path.write_text(text)
+        return facts
+
+    return make
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    return Workspace(tmp_path)
+
+
+@contextlib.contextmanager
+def opened(out, manifest=MANIFEST, *, overwrite=False, is_fresh=False):
+    with reserve(out) as folder:
+        yield open_workspace(folder, out, manifest, overwrite=overwrite, is_fresh=is_fresh)
+
+
+def stop_in(out, error, *, has_finished):
+    """Let a run fail, before or after it has finished a file."""
+
+    def fail():
+        with opened(out) as workspace:
+            if has_finished:
+                workspace.once("one", writer("x"))
+            raise error
+
+    with pytest.raises(type(error)):
+        fail()
+
+
+def finished_output(out, text="old"):
+    out.mkdir()
+    (out / "kept").mkdir()
+    (out / "report.json").write_text(json.dumps({"config": {}, "plan": {}, "documents": 0, "text": text}))
+    (out / "removed.parquet").write_text("")
+
+
+# what is finished
+
+
+def test_a_file_is_made_once(workspace):
+    calls = []
+    for _ in range(3):
+        path = workspace.once("part/one", writer("x", calls))
+    assert path == workspace.folder / "part/one"
+    assert path.read_text() == "x"
+    assert len(calls) == 1
+
+
+def test_a_file_is_written_elsewhere_until_it_is_finished(workspace):
+    def make(path):
+        assert path != workspace.folder / "one"
+        path.write_text("x")
+        assert not (workspace.folder / "one").exists()
+        assert not workspace.has("one")
+
+    workspace.once("one", make)
+    assert workspace.has("one")
+
+
+def test_a_second_start_takes_what_the_first_finished(workspace):
+    workspace.once("one", writer("x", facts={"num_rows": 3}))
+    again, calls = Workspace(workspace.folder), []
+    assert again.has("one")
+    assert again.facts("one") == {"num_rows": 3}
+    again.once("one", writer("y", calls))
+    assert calls == []
+
+
+def test_a_failed_attempt_is_not_finished(workspace):
+    def fail(path):
+        path.write_text("half")
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        workspace.once("one", fail)
+    assert not Workspace(workspace.folder).has("one")
+    assert workspace.once("one", writer("whole")).read_text() == "whole"
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.write_text("other"), lambda path: path.unlink()])
+def test_a_file_that_changed_or_went_is_made_again(workspace, damage):
+    damage(workspace.once("one", writer("x")))
+    again = Workspace(workspace.folder)
+    assert not again.has("one")
+    assert again.once("one", writer("z")).read_text() == "z"
+    assert Workspace(workspace.folder).has("one")
+
+
+def test_nothing_can_be_the_finished_result(workspace):
+    workspace.once("kept/removed.txt", lambda _: None)
+    again = Workspace(workspace.folder)
+    assert again.has("kept/removed.txt")
+    assert not (workspace.folder / "kept/removed.txt").exists()
+
+
+def test_a_draft_can_be_finished_apart(workspace):
+    workspace.draft("notes/7").write_text("x")
+    workspace.finish("notes/7", {"rows": 1})
+    assert Workspace(workspace.folder).facts("notes/7") == {"rows": 1}
+    assert (workspace.folder / "notes/7").read_text() == "x"
+
+
+def test_the_last_word_on_a_file_counts(workspace):
+    workspace.once("one", writer("x", facts={"n": 1}))
+    workspace.draft("one").write_text("y")
+    workspace.finish("one", {"n": 2})
+    again = Workspace(workspace.folder)
+    assert again.has("one")
+    assert again.facts("one") == {"n": 2}
+
+
+def test_a_forgotten_file_is_made_again(workspace):
+    workspace.once("one", writer("x"))
+    workspace.forget("one")
+    workspace.forget("never")
+    assert not workspace.has("one")
+    assert workspace.once("one", writer("y")).read_text() == "y"
+    assert Workspace(workspace.folder).has("one")
+
+
+@pytest.mark.parametrize("cut", [1, 5, 20])
+def test_a_torn_journal_loses_its_last_line_only(workspace, cut):
+    workspace.once("one", writer("x"))
+    workspace.once("two", writer("y"))
+    journal = workspace.folder / JOURNAL
+    journal.write_bytes(journal.read_bytes()[:-cut])
+    again = Workspace(workspace.folder)
+    assert again.has("one")
+    assert again.once("two", writer("y")).read_text() == "y"
+
+
+def test_what_is_finished_after_a_torn_line_is_remembered(workspace):
+    workspace.once("one", writer("x"))
+    journal = workspace.folder / JOURNAL
+    journal.write_bytes(journal.read_bytes()[:-10])
+    Workspace(workspace.folder).once("two", writer("y"))
+    assert Workspace(workspace.folder).has("two")
+
+
+@pytest.mark.parametrize("line", [b"\xff\xfe\n", b"\n", b'{"digest": "x"}\n', b'{"name": "one", "dig'])
+def test_a_journal_line_that_says_nothing_is_passed_over(workspace, line):
+    (workspace.folder / JOURNAL).write_bytes(line)
+    assert not Workspace(workspace.folder).has("one")
+
+
+def test_many_threads_finish_files_side_by_side(workspace):
+    def work(number):
+        workspace.once(f"part/{number}", writer(str(number), facts={"number": number}))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    again = Workspace(workspace.folder)
+    assert all(again.has(f"part/{number}") for number in range(40))
+    assert [again.facts(f"part/{number}")["number"] for number in range(40)] == list(range(40))
+
+
+def test_batches_come_back_in_the_columns_asked_for(tmp_path):
+    batches = [
+        pa.record_batch({"a": [1, 2], "b": ["x", None], "c": [0.5, 1.5]}),
+        pa.record_batch({"a": [3], "b": ["z"], "c": [2.5]}),
+    ]
+    write_batches(tmp_path / "t.arrow", iter(batches), batches[0].schema)
+    assert list(read_batches(tmp_path / "t.arrow")) == batches
+    chosen = list(read_batches(tmp_path / "t.arrow", ["c", "a"]))
+    assert chosen == [batch.select(["c", "a"]) for batch in batches]
+
+
+# one run at a time, with the same settings
+
+
+def test_the_work_folder_is_hidden_beside_the_output(tmp_path):
+    with opened(tmp_path / "deep" / "out") as workspace:
+        assert workspace.folder == tmp_path / "deep" / ".out.neardup" == folder_of(tmp_path / "deep" / "out")
+        assert workspace.folder.is_dir()
+
+
+def test_an_interrupted_run_goes_on(tmp_path):
+    out = tmp_path / "out"
+    stop_in(out, KeyboardInterrupt(), has_finished=True)
+    with opened(out) as workspace:
+        assert workspace.has("one")
+
+
+@pytest.mark.parametrize(
+    ("error", "has_finished"),
+    [(DataError("x"), False), (KeyboardInterrupt(), False), (StaleError("x"), True)],
+)
+def test_a_run_that_did_nothing_of_use_leaves_no_folder(tmp_path, error, has_finished):
+    stop_in(tmp_path / "out", error, has_finished=has_finished)
+    assert list(tmp_path.iterdir()) == []
+    with opened(tmp_path / "out", changed(command="pairs")):
+        pass
+
+
+def test_a_fresh_start_takes_nothing_of_another_run(tmp_path):
+    out = tmp_path / "out"
+    with opened(out) as workspace:
+        workspace.once("one", writer("x"))
+    with opened(out, changed(command="pairs"), is_fresh=True) as workspace:
+        assert not workspace.has("one")
+        assert not (workspace.folder / "one").exists()
+
+
+@pytest.mark.parametrize(
+    ("now", "named"),
+    [
+        ({"version": "2.0"}, "neardup was 1.0, now 2.0"),
+        ({"command": "pairs"}, "command was dedup, now pairs"),
+        ({"settings": {"threshold": 0.9, "keep": "first"}}, "threshold was 0.8, now 0.9"),
+        ({"settings": {"threshold": 0.9, "keep": "last"}}, "threshold was 0.8, now 0.9; keep was 'first', now 'last'"),
+        ({"settings": {**MANIFEST["settings"], "size": 3}}, "size was None, now 3"),
+        ({"inputs": MANIFEST["inputs"][:1]}, "b.jsonl was an input then"),
+        ({"inputs": [*MANIFEST["inputs"], {"path": "c.jsonl", "size": 1}]}, "c.jsonl is new among the inputs"),
+        ({"inputs": [{"path": "a.jsonl", "size": 9}, MANIFEST["inputs"][1]]}, "a.jsonl has changed since"),
+        ({"inputs": MANIFEST["inputs"][::-1]}, "inputs"),
+    ],
+)
+def test_another_run_names_what_differs(tmp_path, now, named):
+    with opened(tmp_path / "out") as workspace:
+        workspace.once("one", writer("x"))
+    with pytest.raises(ConfigError) as error, opened(tmp_path / "out", changed(**now)):
+        pass
+    assert named in str(error.value)
+    assert str(workspace.folder) in str(error.value)
+    assert "--overwrite" in error.value.hint
+    assert Workspace(workspace.folder).has("one")
+
+
+def test_overwrite_takes_the_folder_of_another_run(tmp_path):
+    with opened(tmp_path / "out") as workspace:
+        workspace.once("one", writer("x"))
+    with opened(tmp_path / "out", changed(command="pairs"), overwrite=True) as workspace:
+        assert not workspace.has("one")
+    with opened(tmp_path / "out", changed(command="pairs")):
+        pass
+
+
+def test_overwrite_goes_on_with_the_same_run(tmp_path):
+    with opened(tmp_path / "out") as workspace:
+        workspace.once("one", writer("x"))
+    with opened(tmp_path / "out", overwrite=True) as workspace:
+        assert workspace.has("one")
+
+
+@pytest.mark.parametrize("manifest", ["", '{"version": "1'])
+def test_a_torn_manifest_starts_anew(tmp_path, manifest):
+    with opened(tmp_path / "out") as workspace:
+        workspace.once("one", writer("x"))
+    (workspace.folder / module.MANIFEST).write_text(manifest)
+    with opened(tmp_path / "out") as workspace:
+        assert not workspace.has("one")
+
+
+def test_a_second_run_on_the_same_output_is_told_who_has_it(tmp_path):
+    with opened(tmp_path / "out"):
+        with (
+            pytest.raises(NearDupError, match=f"another run .*process {os.getpid()}") as error,
+            opened(tmp_path / "out"),
+        ):
+            pass
+        assert "wait" in error.value.hint
+    with opened(tmp_path / "out"):
+        pass
+
+
+def test_a_killed_run_leaves_no_lock_behind(tmp_path):
+    program = (
+        "import os, sys, pathlib\n"
+        "from neardup.io.workspace import open_workspace, reserve\n"
+        "out = pathlib.Path(sys.argv[1])\n"
+        "with reserve(out) as folder:\n"
+        "    open_workspace(folder, out, {'n': 1}, overwrite=False, is_fresh=False)\n"
+        "    os.kill(os.getpid(), 9)\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "out")], check=False, timeout=60)
+    assert (folder_of(tmp_path / "out") / LOCK).exists()
+    with opened(tmp_path / "out", {"n": 1}) as workspace:
+        assert workspace.folder.is_dir()
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="cannot be made") as error, opened(tmp_path / "file" / "out"):
+        pass
+    assert error.value.hint == "choose another -o"
+
+
+# the output
+
+
+def test_an_output_that_is_there_is_an_error(tmp_path):
+    finished_output(tmp_path / "out")
+    with pytest.raises(DataError, match="is there already") as error, opened(tmp_path / "out"):
+        pass
+    assert "--overwrite" in error.value.hint
+    assert not folder_of(tmp_path / "out").exists()
+
+
+def test_an_empty_folder_and_an_old_output_may_be_overwritten(tmp_path):
+    (tmp_path / "empty").mkdir()
+    finished_output(tmp_path / "old")
+    for name in ("empty", "old"):
+        with opened(tmp_path / name, overwrite=True):
+            pass
+
+
+@pytest.mark.parametrize("name", ["thesis.txt", "report.json"])
+def test_a_foreign_folder_is_never_overwritten(tmp_path, name):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / name).write_text('{"title": 1}')
+    with pytest.raises(DataError, match="no output of neardup"), opened(out, overwrite=True):
+        pass
+    assert (out / name).exists()
+
+
+@pytest.mark.parametrize("leads_to", ["old", "nowhere"])
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_an_output_that_is_a_link_is_told_before_the_work(tmp_path, leads_to, overwrite):
+    finished_output(tmp_path / "old")
+    (tmp_path / "out").symlink_to(tmp_path / leads_to)
+    with pytest.raises(DataError, match="symbolic link"), opened(tmp_path / "out", overwrite=overwrite):
+        pass
+    assert (tmp_path / "old" / "report.json").exists()
+
+
+@pytest.mark.parametrize("point", ["before the new output has its name", "after it"])
+def test_a_run_killed_while_it_replaces_an_output_can_be_finished(tmp_path, point):
+    out = tmp_path / "out"
+    finished_output(out)
+    with opened(out, overwrite=True) as workspace:
+        workspace.once("out/report.json", writer("new"))
+        out.replace(workspace.folder / "replaced")
+        if point == "after it":
+            finished_output(out)
+    with opened(out, overwrite=True) as workspace:
+        publish_folder(workspace, out)
+    assert [path.name for path in out.iterdir()] == ["report.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_an_output_appears_whole_and_the_work_folder_goes(tmp_path):
+    out = tmp_path / "out"
+    with opened(out) as workspace:
+        workspace.once("out/kept/a.txt", writer("a"))
+        workspace.once("out/report.json", writer("{}"))
+        assert not out.exists()
+        publish_folder(workspace, out)
+    assert sorted(path.name for path in out.rglob("*")) == ["a.txt", "kept", "report.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_an_old_output_is_replaced_as_a_whole(tmp_path):
+    out = tmp_path / "out"
+    finished_output(out)
+    with opened(out, overwrite=True) as workspace:
+        workspace.once("out/report.json", writer("new"))
+        publish_folder(workspace, out)
+    assert [path.name for path in out.iterdir()] == ["report.json"]
+    assert (out / "report.json").read_text() == "new"
+
+
+def test_a_file_is_published_over_another(tmp_path):
+    (tmp_path / "draft").write_text("new")
+    (tmp_path / "pairs.csv").write_text("old")
+    publish(tmp_path / "draft", tmp_path / "pairs.csv")
+    assert (tmp_path / "pairs.csv").read_text() == "new"
+    assert not (tmp_path / "draft").exists()
+
+
+def killed_after_publishing(out, monkeypatch, manifest=MANIFEST):
+    """Leave what a run leaves that is killed when its output has its name and the work folder is still there."""
+    with monkeypatch.context() as patch, opened(out, manifest) as workspace:
+        workspace.once("out/report.json", writer("{}"))
+        workspace.once("out/removed.parquet", writer(""))
+        patch.setattr(module, "remove_tree", lambda _: None)
+        publish_folder(workspace, out)
+
+
+def test_a_run_killed_after_its_output_appeared_is_known_to_be_done(tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    assert not is_published(out, MANIFEST)
+    killed_after_publishing(out, monkeypatch)
+    assert is_published(out, MANIFEST)
+    assert not is_published(out, changed(command="pairs"))
+    remove_tree(out)
+    assert not is_published(out, MANIFEST)
+
+
+def test_a_run_that_is_under_way_or_ended_is_not_taken_for_published(tmp_path):
+    out = tmp_path / "out"
+    with opened(out) as workspace:
+        workspace.once("out/report.json", writer("{}"))
+        assert not is_published(out, MANIFEST)
+        publish_folder(workspace, out)
+    assert not is_published(out, MANIFEST)
+
+
+def test_a_link_is_removed_and_not_what_it_leads_to(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "file").write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    remove_tree(tmp_path / "link")
+    remove_tree(tmp_path / "nowhere")
+    assert not (tmp_path / "link").is_symlink()
+    assert (tmp_path / "folder" / "file").exists()
+    remove_tree(tmp_path / "folder")
+    assert not (tmp_path / "folder").exists()

@@ -1,0 +1,216 @@
+"""New against old: every old document is ahead of all input, and nothing of the old ones is touched."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from neardup.errors import NearDupError
+from runs import corpora
+from runs.corpora import EVERY_PAIR, NEAR, OTHER, PAGE, WORDS, Truth
+
+DOCUMENTS = corpora.rows(17, 60)
+NUM_OLD = 25
+OLD, NEW = DOCUMENTS[:NUM_OLD], DOCUMENTS[NUM_OLD:]
+TEXTS = corpora.texts_of(DOCUMENTS)
+FIRSTS = {"old.jsonl": 0, "new.jsonl": NUM_OLD}
+# Similar to NEAR, and not to PAGE.
+FAR = " ".join([*WORDS[:-1], "station", "today", "again"])
+
+
+def state(folder):
+    """Every file below a folder with its bytes and times."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path): (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ctime_ns) for path in files}
+
+
+@pytest.fixture
+def old(tmp_path):
+    return corpora.write_json_lines(tmp_path / "then" / "old.jsonl", OLD)
+
+
+@pytest.fixture
+def new(tmp_path):
+    return corpora.write_json_lines(tmp_path / "now" / "new.jsonl", NEW)
+
+
+RUNS = [
+    {},
+    {"keep": "last"},
+    {"keep": "longest"},
+    {"keep": "max:score"},
+    {"keep": "min:score", "collapse_empty": True},
+    {"cluster": "components"},
+    {"cluster": "components", "keep": "last", "collapse_empty": True},
+    {"group_column": "site"},
+    {"group_column": "site", "keep": "longest"},
+]
+
+
+@pytest.mark.parametrize("room", [50_000, 1 << 40])
+@pytest.mark.parametrize("run", RUNS, ids=str)
+def test_the_oracle_agrees_and_old_stays_untouched(run, room, old, new, tmp_path, monkeypatch):
+    monkeypatch.setattr("neardup.engines.memory.Memory.room", lambda _: room)
+    before = state(old.parent)
+    report = corpora.deduplicate([new], tmp_path / "out", against=str(old), pairs=True, **EVERY_PAIR, **run)
+    chosen = dict(run)
+    groups = [row["site"] for row in DOCUMENTS] if chosen.pop("group_column", None) else None
+    scores = [row["score"] for row in DOCUMENTS]
+    truth = Truth(TEXTS, num_ahead=NUM_OLD, scores=scores, groups=groups, **chosen)
+    assert corpora.removed_rows(report, FIRSTS) == truth.removed
+    assert corpora.pair_rows(report.pairs, FIRSTS) == truth.pairs
+    assert (report.documents, report.num_kept) == (len(NEW), len(truth.kept))
+    assert state(old.parent) == before
+    kept = [json.loads(line) for line in (tmp_path / "out/kept/new.jsonl").read_text().splitlines()]
+    assert kept == [DOCUMENTS[row] for row in truth.kept]
+    assert [path.name for path in (tmp_path / "out/kept").iterdir()] == ["new.jsonl"]
+    assert report.clusters.column("doc_id").to_pylist() == [row["id"] for row in NEW]
+
+
+def test_the_corpus_has_old_old_old_new_and_new_new_pairs():
+    pairs = Truth(TEXTS).pairs
+    sides = {(a < NUM_OLD, b < NUM_OLD) for a, b in pairs}
+    assert sides == {(True, True), (True, False), (False, False)}
+
+
+def test_removed_names_the_old_document_with_file_and_row(tmp_path):
+    old = corpora.write_json_lines(tmp_path / "old.jsonl", [{"id": "o1", "text": OTHER}, {"id": "o2", "text": PAGE}])
+    new = corpora.write_json_lines(tmp_path / "new.jsonl", [{"id": "n1", "text": NEAR}, {"id": "n2", "text": PAGE}])
+    report = corpora.deduplicate([new], tmp_path / "out", against=str(old))
+    assert [
+        {name: row[name] for name in ("doc_id", "kept_id", "kept_file", "kept_row")}
+        for row in report.removed.to_pylist()
+    ] == [{"doc_id": name, "kept_id": "o2", "kept_file": "old.jsonl", "kept_row": 2} for name in ("n1", "n2")]
+    assert report.exact_duplicates == 1
+    assert (tmp_path / "out/kept/new.jsonl").read_bytes() == b""
+
+
+def test_old_files_of_any_format_given_one_by_one(old, new, tmp_path):
+    halves = [
+        corpora.write_rows(tmp_path / "then2" / "a.parquet", OLD[:12]),
+        corpora.write_rows(tmp_path / "then2" / "b.csv.gz", OLD[12:]),
+    ]
+    whole = corpora.deduplicate([new], tmp_path / "whole", against=str(old), **EVERY_PAIR)
+    parts = corpora.deduplicate([new], tmp_path / "parts", against=tuple(map(str, halves)), **EVERY_PAIR)
+    folder = corpora.deduplicate([new], tmp_path / "folder", against=str(tmp_path / "then2"), **EVERY_PAIR)
+    names = ["doc_id", "kept_id", "similarity"]
+    assert parts.removed.select(names) == whole.removed.select(names) == folder.removed.select(names)
+
+
+def test_the_program_takes_against_twice(programs, tmp_path):
+    corpora.write_json_lines(tmp_path / "a.jsonl", [{"id": "a", "text": PAGE}])
+    corpora.write_json_lines(tmp_path / "b.jsonl", [{"id": "b", "text": OTHER}])
+    corpora.write_json_lines(tmp_path / "n.jsonl", [{"text": OTHER}, {"text": PAGE}, {"text": "quite new"}])
+    arguments = ["n.jsonl", "-o", "out", "--against", "a.jsonl", "--against", "b.jsonl"]
+    finished = programs.run("dedup", *arguments, cwd=tmp_path)
+    assert finished.code == 0, finished.stderr
+    assert pq.read_table(tmp_path / "out/removed.parquet").column("kept_id").to_pylist() == ["b", "a"]
+
+
+def test_a_finished_run_means_its_kept_documents(tmp_path):
+    old = corpora.write_json_lines(tmp_path / "old.jsonl", [{"text": PAGE}, {"text": NEAR}])
+    corpora.deduplicate([old], tmp_path / "run")
+    before = state(tmp_path / "run")
+    new = corpora.write_json_lines(tmp_path / "new.jsonl", [{"text": FAR}, {"text": PAGE}])
+    report = corpora.deduplicate([new], tmp_path / "out", against=str(tmp_path / "run"))
+    assert report.removed.column("doc_id").to_pylist() == ["new.jsonl:2"]
+    assert state(tmp_path / "run") == before
+
+
+def test_a_marked_run_does_not_pass_its_removed_documents_as_kept(tmp_path):
+    old = corpora.write_json_lines(tmp_path / "old.jsonl", [{"text": PAGE}, {"text": NEAR}])
+    run = corpora.deduplicate([old], tmp_path / "run", mark=True)
+    assert run.num_removed == 1
+    new = corpora.write_json_lines(tmp_path / "new.jsonl", [{"text": FAR}, {"text": PAGE}])
+    with pytest.raises(NearDupError, match="--mark"):
+        corpora.deduplicate([new], tmp_path / "out", against=str(tmp_path / "run"))
+
+
+def test_daily_increments_leave_what_one_run_over_all_days_leaves(tmp_path):
+    days = [DOCUMENTS[:20], DOCUMENTS[20:40], DOCUMENTS[40:]]
+    outputs = []
+    for number, day in enumerate(days):
+        path = corpora.write_json_lines(tmp_path / f"day{number}.jsonl", day)
+        outputs.append(tmp_path / f"out{number}")
+        corpora.deduplicate([path], outputs[-1], against=tuple(map(str, outputs[:-1])), **EVERY_PAIR)
+    kept = [
+        json.loads(line)["id"]
+        for number, out in enumerate(outputs)
+        for line in (out / "kept" / f"day{number}.jsonl").read_text().splitlines()
+    ]
+    assert kept == [DOCUMENTS[row]["id"] for row in Truth(TEXTS).kept]
+
+
+def test_a_dry_run_has_no_kept_documents_to_go_against(tmp_path):
+    path = corpora.write_json_lines(tmp_path / "a.jsonl", [{"text": PAGE}])
+    corpora.deduplicate([path], tmp_path / "run", dry_run=True)
+    with pytest.raises(NearDupError, match="dry run"):
+        corpora.deduplicate([path], tmp_path / "out", against=str(tmp_path / "run"))
+
+
+def test_a_run_that_kept_nothing_is_nothing_to_go_against(tmp_path):
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.txt").write_text(PAGE)
+    first = corpora.deduplicate([tmp_path / "new"], tmp_path / "run", against=str(tmp_path / "old"))
+    assert first.num_kept == 0
+    path = corpora.write_json_lines(tmp_path / "a.jsonl", [{"text": PAGE}])
+    assert corpora.deduplicate([path], tmp_path / "out", against=str(tmp_path / "run")).num_kept == 1
+
+
+def test_old_and_new_files_of_one_name_are_told_apart(tmp_path):
+    for name in ("old", "new"):
+        corpora.write_json_lines(tmp_path / name / "part.jsonl", [{"text": PAGE}])
+    report = corpora.deduplicate(
+        [tmp_path / "new/part.jsonl"], tmp_path / "out", against=str(tmp_path / "old/part.jsonl")
+    )
+    row = report.removed.to_pylist()[0]
+    assert row["kept_file"] != row["file"]
+    assert row["kept_id"] != row["doc_id"]
+
+
+@pytest.mark.parametrize("bad", ["{broken", json.dumps({"text": None}), json.dumps({"other": PAGE})])
+def test_old_rows_that_cannot_be_read_are_told(bad, tmp_path):
+    old = corpora.write_json_lines(tmp_path / "old.jsonl", [{"text": OTHER}, bad])
+    new = corpora.write_json_lines(tmp_path / "new.jsonl", [{"text": PAGE}])
+    report = corpora.deduplicate([new], tmp_path / "out", against=str(old))
+    assert report.documents == report.num_kept + report.num_removed + report.num_rejected == 1
+    assert any("old.jsonl" in warning for warning in report.warnings)
+
+
+def test_old_without_the_named_column_does_not_pass_in_silence(tmp_path):
+    old = corpora.write_json_lines(tmp_path / "old.jsonl", [{"text": PAGE}])
+    new = corpora.write_json_lines(tmp_path / "new.jsonl", [{"body": PAGE}])
+    with pytest.raises(NearDupError, match=r"old\.jsonl.*body"):
+        corpora.deduplicate([new], tmp_path / "out", against=str(old), text_column="body")
+
+
+def test_strict_holds_for_old_rows_too(tmp_path):
+    old = corpora.write_json_lines(tmp_path / "old.jsonl", [{"text": OTHER}, "{broken"])
+    new = corpora.write_json_lines(tmp_path / "new.jsonl", [{"text": PAGE}])
+    with pytest.raises(NearDupError, match=r"old\.jsonl, row 2"):
+        corpora.deduplicate([new], tmp_path / "out", against=str(old), strict=True)
+
+
+def test_pairs_lists_new_old_and_new_new_pairs_only(old, new, tmp_path):
+    report = corpora.find_pairs([new], tmp_path / "pairs.parquet", against=str(old), **EVERY_PAIR)
+    assert corpora.pair_rows(report.pairs, FIRSTS) == Truth(TEXTS, num_ahead=NUM_OLD).pairs
+
+
+def test_missing_old_is_an_error_by_name(new, tmp_path):
+    with pytest.raises(NearDupError, match=r"gone\.jsonl"):
+        corpora.deduplicate([new], tmp_path / "out", against=str(tmp_path / "gone.jsonl"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_many_copies_of_old_and_new_point_to_the_first_old_one(tmp_path):
+    table = pa.table({"id": [f"o{at}" for at in range(50)], "text": [PAGE] * 50})
+    pq.write_table(table, tmp_path / "old.parquet")
+    new = corpora.write_json_lines(tmp_path / "new.jsonl", [{"text": PAGE}, {"text": NEAR}] * 50)
+    report = corpora.deduplicate([new], tmp_path / "out", against=str(tmp_path / "old.parquet"))
+    assert set(report.removed.column("kept_id").to_pylist()) == {"o0"}
+    assert report.num_kept == 0
+    assert report.exact_duplicates == 99

@@ -1,0 +1,124 @@
+"""What a report does with its tables: loaded when asked for, once, and missed with a way out."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections import defaultdict
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import neardup
+from neardup.errors import NotStoredError
+from neardup.report import count_below, summarise_clusters
+
+TABLES = ("kept", "removed", "clusters", "rejected", "pairs")
+REMOVED = pa.table(
+    {
+        "doc_id": ["b", "c", "e", "f", "g"],
+        "kept_id": ["a", "a", "d", "d", "d"],
+        "similarity": [0.9, 0.85, 1.0, 0.7, 0.95],
+    }
+)
+
+
+class Loader:
+    """Answers with the tables it has and notes what was asked."""
+
+    def __init__(self, **tables):
+        self.tables, self.asked = tables, []
+
+    def __call__(self, name):
+        self.asked.append(name)
+        return self.tables.get(name)
+
+
+def report_with(load, **changes):
+    base = neardup.deduplicate(["one two three", "four five six"])
+    return dataclasses.replace(base, load=load, **changes)
+
+
+def test_a_table_is_loaded_when_it_is_asked_for_and_only_once():
+    load = Loader(**dict.fromkeys(TABLES, REMOVED))
+    report = report_with(load)
+    assert load.asked == []
+    for name in TABLES:
+        assert getattr(report, name) is getattr(report, name) is REMOVED
+    assert load.asked == list(TABLES)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_that_was_not_stored_is_an_error_with_a_way_out(name):
+    with pytest.raises(NotStoredError, match="this run") as error:
+        getattr(report_with(Loader()), name)
+    assert error.value.hint
+
+
+def test_a_report_is_printed_and_counted_without_loading_a_table():
+    load = Loader()
+    report = report_with(load, largest=())
+    assert str(report)
+    assert repr(report)
+    assert report.duplicate_ratio == 0
+    assert report.as_dict()["largest_clusters"] == []
+    assert load.asked == []
+
+
+def test_what_was_counted_before_is_written_as_the_largest_clusters():
+    largest = ({"cluster_id": "a", "documents": 3, "weakest_id": "b", "similarity": 0.9},)
+    assert report_with(Loader(), largest=largest).as_dict()["largest_clusters"] == list(largest)
+    counted = report_with(Loader(removed=REMOVED)).as_dict()["largest_clusters"]
+    assert [(row["cluster_id"], row["documents"], row["weakest_id"]) for row in counted] == [
+        ("d", 4, "f"),
+        ("a", 3, "c"),
+    ]
+
+
+def test_reports_of_one_run_are_equal_however_their_tables_are_loaded():
+    report = report_with(Loader())
+    assert dataclasses.replace(report, load=Loader(kept=REMOVED)) == report
+
+
+def test_a_run_on_files_is_not_selected_again():
+    report = report_with(Loader(pairs=REMOVED), select_again=None)
+    with pytest.raises(NotStoredError, match="not selected again") as error:
+        report.at_threshold(0.9)
+    assert "threshold=0.9" in error.value.hint
+
+
+def test_the_largest_clusters_come_first_ties_by_number():
+    numbers, sizes, weakest = summarise_clusters(
+        np.array([7, 3, 7, 5, 3, 7]), np.array([0.9, 0.8, 0.7, 1.0, 0.9, 0.7]), 2
+    )
+    assert numbers.tolist() == [7, 3]
+    assert sizes.tolist() == [4, 3]
+    assert weakest.tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 100])
+@pytest.mark.parametrize("seed", range(3))
+def test_clusters_are_summarised_as_in_plain_python(seed, n):
+    rng = random.Random(seed)
+    clusters = [rng.randrange(12) for _ in range(60)]
+    similarities = [rng.choice([0.8, 0.85, 0.9, 1.0]) for _ in clusters]
+    members = defaultdict(list)
+    for place, number in enumerate(clusters):
+        members[number].append(place)
+    expected = [
+        (number, len(places) + 1, min(places, key=lambda place: (similarities[place], place)))
+        for number, places in sorted(members.items(), key=lambda item: (-len(item[1]), item[0]))
+    ]
+    found = summarise_clusters(np.array(clusters), np.array(similarities), n)
+    assert list(zip(*(column.tolist() for column in found), strict=True)) == expected[:n]
+
+
+def test_no_removed_document_makes_no_cluster():
+    empty = summarise_clusters(np.empty(0, np.int64), np.empty(0, np.float64), 10)
+    assert [column.size for column in empty] == [0, 0, 0]
+
+
+def test_documents_below_the_threshold_are_counted():
+    assert count_below(REMOVED, 0.9) == 2
+    assert count_below(REMOVED.slice(0, 0), 0.9) == 0
