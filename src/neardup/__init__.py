@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from neardup.version import VERSION
+
 if TYPE_CHECKING:
     from neardup.api import Comparison, compare, deduplicate, find_pairs, jaccard, plan, shingles, signatures
     from neardup.config import Config
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
     from neardup.planner import Plan
     from neardup.report import Report
 
-__version__ = "0.1.0"
+__version__ = VERSION
 __all__ = [
     "Comparison",
     "Config",

@@ -22,8 +22,8 @@ from neardup.io.tables import opened
 from neardup.measures.jaccard import sketch_texts
 from neardup.planner import Plan
 
-SAMPLED_FILES: Final = 8
-SAMPLED_BATCHES: Final = 2
+SAMPLED_FILES: Final = 4
+SAMPLED_BATCHES: Final = 1
 # Bytes a document takes in the work folder beside its band keys: row, priority, sizes, digest, id.
 _NOTE_BYTES: Final = 88
 # Bytes a document takes in memory for good: its component and whether it goes on.

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import neardup
 from neardup import pipeline, schema
 from neardup.config import Config
 from neardup.engines.local import LocalEngine
@@ -46,6 +45,7 @@ from neardup.io.workspace import (
 from neardup.measures.jaccard import signature_format
 from neardup.planner import Plan, plan_for
 from neardup.report import Progress, Report, Watch, count_below, peak_memory_bytes, summarise_clusters
+from neardup.version import VERSION
 
 NUM_LARGEST: Final = 10
 PAIRS: Final = "out/pairs.parquet"
@@ -66,13 +66,19 @@ class _Job:
     spooled: str | None
 
 
+def _local(out: str) -> Path:
+    if "://" in out:
+        raise ConfigError(f"the output must be on a local disk, got {out}", hint="write it here and copy it")
+    return Path(out)
+
+
 class _Published(Exception):  # noqa: N818 - not an error
     """An earlier start of the same run has written the output already."""
 
 
 def deduplicate_files(inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None) -> Report:
     """Write the kept rows of files, and what was removed for which of them, to the folder `out`."""
-    target = Path(out)
+    target = _local(out)
     if target.exists() and not target.is_dir():
         raise DataError(f"the output {out} is a file, not a folder", hint="choose another -o")
     try:
@@ -98,7 +104,7 @@ def _deduplicate(inputs: Sequence[str], target: Path, config: Config, progress: 
 
 def find_pairs_files(inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None) -> Report:
     """Write every pair of similar documents of files to the file `out`."""
-    target = Path(out)
+    target = _local(out)
     config = Config.of(config, pairs=True)
     if target.is_dir():
         raise DataError(f"the output {out} is a folder, not a file", hint="name a file: -o pairs.parquet")
@@ -154,12 +160,11 @@ def _list_stored(run: Path, target: Path, config: Config) -> Report:
 @contextlib.contextmanager
 def _run(command: str, inputs: Sequence[str], out: Path, config: Config, progress: Progress | None) -> Iterator[_Job]:
     """Run the stages; what stops a run says how to go on."""
-    if "://" in str(out):
-        raise ConfigError(f"the output must be on a local disk, got {out}", hint="write it here and copy it")
     watch, plan = Watch(progress), plan_for(config)
     with _explained(out), reserve(out) as folder:
         with watch.stage("read"):
             paths, spooled = spool(inputs, folder / STANDARD_INPUT, config)
+            _check_no_runs(paths)
             own = find_files(paths, config)
             ahead = _find_ahead(own, config)
             _check_apart(out, [*ahead, *own])
@@ -171,12 +176,14 @@ def _run(command: str, inputs: Sequence[str], out: Path, config: Config, progres
             watch.warn(plan.judgement())
         is_fresh = spooled is not None
         workspace = open_workspace(folder, out, manifest, overwrite=config.overwrite, is_fresh=is_fresh)
-        documents = FileDocuments([*ahead, *own], len(ahead), config, workspace)
-        _check_disk(own, plan, config, folder)
         engine = LocalEngine(config.threads, workspace, config.memory)
+        documents = FileDocuments([*ahead, *own], len(ahead), config, workspace, engine.room() // 4)
+        _check_disk(own, plan, config, folder)
+        outcome = pipeline.run(documents, plan, config, engine, watch)
+        documents.release()
         yield _Job(
             documents=documents,
-            outcome=pipeline.run(documents, plan, config, engine, watch),
+            outcome=outcome,
             plan=plan,
             config=config,
             workspace=workspace,
@@ -214,6 +221,12 @@ def _full(out: Path) -> DataError:
     return DataError(f"the disk of {out} is full", hint=f"make room; {_DONE.format(folder=folder_of(out))}")
 
 
+def _check_no_runs(paths: Sequence[str]) -> None:
+    for path in paths:
+        if is_finished(Path(path)):
+            raise DataError(f"the input {path} is the output of a run", hint=f"its kept rows are in {path}/kept")
+
+
 def _find_ahead(own: Sequence[InputFile], config: Config) -> list[InputFile]:
     """Find the files of --against, with names that no file of the input has."""
     paths = finished.kept_of_runs(config.against)
@@ -225,7 +238,7 @@ def _find_ahead(own: Sequence[InputFile], config: Config) -> list[InputFile]:
 
 def _manifest(command: str, files: Sequence[InputFile], config: Config) -> dict[str, Any]:
     return {
-        "version": neardup.__version__,
+        "version": VERSION,
         "command": command,
         "settings": config.result_settings(),
         "inputs": [dataclasses.asdict(file) for file in files],

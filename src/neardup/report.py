@@ -160,7 +160,7 @@ class Report:
         columns: which columns were taken for text and id.
         signature_format: the name of what was compared; equal names mean comparable signatures.
         out: where the output is, if it went to files.
-        inputs: the files that were read: file, path, rows, documents, kept.
+        inputs: the files that were read: file, path, rows, and whether they were ahead of the input.
         largest: what `largest_clusters` returns, where it was counted before the tables were written.
         load: returns a table by name, None for one that was not stored.
         select_again: what `at_threshold` calls.

@@ -154,7 +154,7 @@ def scores(tmp_path, values):
         (["1", "2.5", "2.0"], [1, 2.5, 2]),
         ([str(2**53 + 1), "0.5"], [2**53 + 1, 0.5]),
         (["1", str(2**70)], [1, 2**70]),
-        (["-1", "-1" + "0" * 400], [-1, float("-inf")]),
+        (["-1", "-1" + "0" * 400], [-1, -(10**400)]),
         (['"b"', '"a"'], ["b", "a"]),
         (["true", "false"], [1, 0]),
         (["null"], [None]),
@@ -369,3 +369,109 @@ def test_writing_a_file_that_changed_is_an_error(tmp_path):
     file = dataclasses.replace(found(tmp_path / "a.jsonl", b'{"text": "a"}\n'), modified="0")
     with pytest.raises(DataError, match="changed while it was read"):
         jsonl.write(file, str(tmp_path / "b.jsonl"), verdicts(1, []), Config())
+
+
+CUT = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None, derandomize=True
+)
+# Every escape, pairs and halves of surrogates, and texts longer than what is looked at in one step.
+STRINGS = st.one_of(
+    st.text(st.sampled_from('"\\/\b\f\n\r\t\0\x7fé€😀\ud83d\ude00') | st.characters(), max_size=10),
+    st.builds(lambda count, text: "long " * count + text, st.integers(5, 200), st.text(max_size=5)),
+)
+ROWS = st.lists(
+    st.tuples(STRINGS, st.booleans(), st.sampled_from([None, 1, "x", "text", [1], {"text": "a"}])), max_size=5
+)
+
+
+def is_utf16(text):
+    """Whether the escapes of a text have no half of a surrogate pair: json.dumps writes two halves as a pair."""
+    try:
+        text.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def json_lines(rows):
+    """Lines with texts, which have escapes where they must, and an id."""
+    return b"\n".join(
+        json.dumps({"id": number, "other": other, "text": text}, ensure_ascii=ascii_only or not encodes(text)).encode()
+        for number, (text, ascii_only, other) in enumerate(rows)
+    )
+
+
+def encodes(text):
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+@CUT
+@given(rows=ROWS)
+def test_texts_are_those_of_the_standard_library(tmp_path, rows):
+    content = json_lines(rows)
+    _, numbers, texts, ids, rejected = together(batches(tmp_path / "a.jsonl", content))
+    sound = [number for number, (text, _, _) in enumerate(rows) if is_utf16(text)]
+    loaded = [json.loads(line)["text"] for line in content.split(b"\n") if line]
+    assert numbers == sound
+    assert texts == [loaded[number] for number in sound]
+    assert ids == [str(number) for number in sound]
+    assert [row for row, _ in rejected] == [number for number in range(len(rows)) if number not in sound]
+    assert all(reason.startswith("lone surrogate") for _, reason in rejected)
+
+
+@CUT
+@given(
+    rows=ROWS,
+    lines=LINES,
+    piece=st.sampled_from([b"", b'"', b"\\", b"\\q", b"}", b"\t", b'"text": "x", ', b"5"]),
+    data=st.data(),
+)
+def test_lines_whose_texts_are_cut_out_read_as_those_that_are_decoded_whole(tmp_path, rows, lines, piece, data):
+    content = json_lines(rows) + b"\n" + b"\n".join(lines if data.draw(st.booleans()) else [])
+    at = data.draw(st.integers(0, len(content)))
+    content = content[:at] + piece + content[at:]
+    columns = data.draw(st.sampled_from([TEXT, Columns(text=("text",), id="id", group="other", score="id")]))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(records, "BATCH_BYTES", data.draw(st.integers(1, 2000)))
+        patched.setattr(gather, "MAX_ROWS", data.draw(st.integers(1, 5)))
+        given = batches(tmp_path / "a.jsonl", content, columns)
+        patched.setattr(jsonl._Rows, "_cut", lambda *_: None)
+        expected = batches(tmp_path / "a.jsonl", content, columns)
+    assert list(map(everything, given)) == list(map(everything, expected))
+
+
+def everything(batch):
+    for array in (batch.texts, batch.ids):
+        array.validate(full=True)
+    columns = (batch.texts, batch.ids, batch.scores, batch.groups)
+    arrays = [None if array is None else (array.type, array.to_pylist()) for array in columns]
+    return batch.num_rows, batch.rows.tolist(), arrays, batch.rejected, batch.found
+
+
+@pytest.mark.parametrize(
+    ("columns", "is_cut"),
+    [
+        (TEXT, True),
+        (Columns(text=("id",)), True),
+        (Columns(text=("text", "id")), False),
+        (Columns(text=("text",), id="text"), False),
+        (Columns(text=("text",), group="text"), False),
+        (Columns(text=("text",), score="text"), False),
+        (Columns(text=(), items="text"), False),
+    ],
+)
+def test_texts_are_cut_out_where_they_are_one_column_that_is_nothing_else(tmp_path, monkeypatch, columns, is_cut):
+    monkeypatch.setattr(jsonl._Rows, "_all_at_once", lambda *_: pytest.fail("decoded whole"))
+    content = b'{"text": "a b", "id": "c"}\r\n{"id": "d", "text": ""}'
+    if is_cut:
+        assert only(tmp_path / "a.jsonl", content, columns).texts.to_pylist() in (["a b", ""], ["c", "d"])
+    else:
+        with pytest.raises(pytest.fail.Exception, match="decoded whole"):
+            batches(tmp_path / "a.jsonl", content, columns)
+
+
+def test_a_text_that_is_there_twice_is_the_last_and_both_must_be_texts(tmp_path):
+    content = b'{"text": "a", "text": "b"}\n{"text": 5, "text": "b"}\n{"text": "a", "text": 5}\n'
+    batch = only(tmp_path / "a.jsonl", content)
+    assert batch.texts.to_pylist() == ["b"]
+    assert [row for row, _ in batch.rejected] == [1, 2]

@@ -180,7 +180,7 @@ def write_named_inputs(folder, words):
     """Make a small file for everything that a command names as its input and that is not there."""
     documents = [
         {
-            "id": f"{number}",
+            "id": f"page-{number}",
             "url": f"u{number}",
             "text": text,
             "body": text,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import importlib
 import io
 import os
@@ -60,6 +61,8 @@ def main() -> None:
     """Run the command line; exit 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
     # Arrow's own allocator touches fresh memory again and again: 44 s instead of 18 for 1 GB (docs/decisions/0007).
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # threads that wait by spinning, for what is never called
+    gc.set_threshold(50_000)  # importing makes many objects and no garbage
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character shows a question mark
             stream.reconfigure(errors="replace")

@@ -77,7 +77,9 @@ def pairs_summary(report: Report, out: str) -> None:
     numbers = report.as_dict()
     num_pairs = report.num_pairs or 0
     found = f"{num_pairs:,} pair{'s'[: num_pairs != 1]} at {report.config.threshold:g} or more"
-    rejected = f"; {numbers['rejected']:,} rejected, see {out}.rejected.jsonl" if numbers["rejected"] else ""
+    beside = f"{out}.rejected.jsonl"
+    see = f", see {beside}" if Path(beside).exists() else ""
+    rejected = f"; {numbers['rejected']:,} rejected{see}" if numbers["rejected"] else ""
     _print_lines([f"{numbers['documents']:,} documents: {found}{rejected}."])
     _print_lines([f"{report.plan.judgement()}.", _speed(numbers), f"Written to {out}"])
 

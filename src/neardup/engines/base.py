@@ -31,6 +31,10 @@ class Documents(Protocol):
     def unit(self) -> str:
         """What `advance` counts."""
 
+    @property
+    def stops_at_first(self) -> bool:
+        """Whether of several errors the first in the order of parts must be told, however long it takes."""
+
     def read(self, part: int, advance: Advance) -> Iterator[pa.RecordBatch]:
         """Read the documents of a part, as schema.DOCUMENTS; rows and priorities are the part's own until `settle`."""
 

@@ -100,9 +100,14 @@ def _map_unit(
         held = pa.Table.from_batches(store.batches(first), schema=schemas.DOCUMENTS)
         numbers = shelves.column("shelf").to_numpy()
         result = mapped(cut_components(held, shelves.filter(pa.array(numbers == first))))
-    for number in range(first, stop):
+    for number in (*range(first, stop), _aside(first)):
         store.clear(number)
     return result
+
+
+def _aside(first: int) -> int:
+    """The shelf for what a large component puts aside."""
+    return -1 - first
 
 
 class _ShelvedBlocks:
@@ -111,7 +116,7 @@ class _ShelvedBlocks:
     def __init__(self, store: Shelves, shelves: pa.Table, first: int, stop: int) -> None:
         self._store = store
         self._shelves = range(first, stop)
-        self._aside = -1 - first
+        self._aside = _aside(first)
         numbers = shelves.column("shelf").to_numpy()
         self._component = shelves.column("component")[int(np.argmax(numbers == first))].as_py()
 

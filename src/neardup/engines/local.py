@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -28,6 +28,8 @@ I64 = npt.NDArray[np.int64]
 T = TypeVar("T")
 # A sort or a hash table in memory takes about this many times its columns.
 _GROUPING_COST: Final = 6
+# Reading a column of 10 million rows takes 0.1 s, sorting it on disk 4 s: so many ranges are read before it is sorted.
+_MAX_RANGES: Final = 32
 
 
 class HeldTable:
@@ -43,15 +45,26 @@ class HeldTable:
 
 
 class StoredTable:
-    """A table in files, one a part of the documents it was made of."""
+    """A table in files, one a part of the documents it was made of; read once for all where it takes little room."""
 
-    def __init__(self, paths: Sequence[Path], schema: pa.Schema, documents: Documents) -> None:
+    def __init__(self, paths: Sequence[Path], schema: pa.Schema, documents: Documents, room: int) -> None:
         self._paths = paths
         self._documents = documents
         self.schema = schema
+        self._is_small = sum(path.stat().st_size for path in paths) <= room
+        self._held: list[pa.RecordBatch] | None = None
+        self._lock = threading.Lock()
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Iterate over some columns, with the rows and priorities of the whole run."""
+        if not self._is_small:
+            return self._read(columns)
+        with self._lock:
+            if self._held is None:
+                self._held = list(self._read(self.schema.names))
+        return (batch.select(list(columns)) for batch in self._held)
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for part, path in enumerate(self._paths):
             for batch in read_batches(path, list(columns)):
                 yield self._documents.place(part, batch)
@@ -88,15 +101,16 @@ class LocalEngine:
                     workspace.forget(name)
                 return workspace.once(name, lambda path: write_batches(path, results(part), schema))
 
-            return StoredTable(self.side_by_side(store, range(documents.num_parts)), schema, documents)
+            paths = self.side_by_side(store, range(documents.num_parts), in_order=documents.stops_at_first)
+            return StoredTable(paths, schema, documents, self.room() // 16)
 
-    def side_by_side(self, step: Callable[[int], T], numbers: Iterable[int]) -> list[T]:
-        """Call a step for every number on all threads; the first error stops the others."""
+    def side_by_side(self, step: Callable[[int], T], numbers: Iterable[int], *, in_order: bool = False) -> list[T]:
+        """Call a step for every number on all threads; the first error, in time or in order, stops the others."""
         with ThreadPoolExecutor(self.threads) as pool:
             futures = [pool.submit(step, number) for number in numbers]
             try:
-                done = wait(futures, return_when=FIRST_EXCEPTION).done
-                for future in futures:  # of several errors the first in order, so that a run says the same each time
+                done = set() if in_order else wait(futures, return_when=FIRST_EXCEPTION).done
+                for future in futures:
                     if future in done:
                         future.result()
                 return [future.result() for future in futures]
@@ -104,6 +118,10 @@ class LocalEngine:
                 self._stopped.set()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
+
+    def room(self) -> int:
+        """Return the bytes of memory that may still be taken; 0 for an engine without a limit."""
+        return 0 if self._memory is None else self._memory.room()
 
     def check_going(self) -> None:
         """Raise where another thread has failed, or the run was interrupted."""
@@ -152,32 +170,38 @@ class LocalEngine:
     def map_groups(
         self, table: Table, views: Sequence[View], step: BatchStep, where: npt.NDArray[np.bool_], advance: Advance
     ) -> Iterator[pa.RecordBatch]:
-        """Hold a view where it fits, several side by side where they fit; else sort it on disk."""
+        """Hold a view where it fits, or a range of its groups at a time; where there were too many, sort it on disk."""
         cost = int(np.count_nonzero(where)) * 8 * max(len(view.columns) for view in views) * _GROUPING_COST
-        room = None if self._memory is None else self._memory.room() // 2
-        if room is not None and cost > room:
-            for view in views:
-                keys = [(name, "ascending") for name in view.by + view.order]
-                rows = self.sort(_filtered(table, view.columns, where), _sub_schema(table, view.columns), keys)
-                yield from map(step, _whole_groups(rows, view.by))
-                advance(1)
+        ranges = 1
+        if self._memory is not None:
+            while ranges <= _MAX_RANGES and self.threads * cost > ranges * (self._memory.room() // 2):
+                ranges *= 2
+        if ranges > _MAX_RANGES:
+            yield from self._map_sorted(table, views, step, where, advance)
             return
 
-        def held(view: View) -> pa.RecordBatch:
-            batches = list(_filtered(table, view.columns, where))
-            return step(schemas.one_batch(batches, _sub_schema(table, view.columns)))
+        def held(view: View, number: int) -> pa.RecordBatch:
+            batches = _in_range(_filtered(table, view.columns, where), view.by[0], number, ranges)
+            return step(schemas.one_batch(list(batches), _sub_schema(table, view.columns)))
 
-        abreast = self.threads if room is None else max(1, min(self.threads, room // max(cost, 1)))
-        with ThreadPoolExecutor(abreast) as pool:
+        with ThreadPoolExecutor(self.threads) as pool:
             waiting: deque[Future[pa.RecordBatch]] = deque()
-            for view in views:
-                waiting.append(pool.submit(held, view))
-                if len(waiting) > abreast:
+            for done, (view, number) in enumerate(product(views, range(ranges))):
+                waiting.append(pool.submit(held, view, number))
+                if len(waiting) > self.threads:
                     yield waiting.popleft().result()
-                    advance(1)
+                advance(int((done + 1) % ranges == 0))
             while waiting:
                 yield waiting.popleft().result()
-                advance(1)
+
+    def _map_sorted(
+        self, table: Table, views: Sequence[View], step: BatchStep, where: npt.NDArray[np.bool_], advance: Advance
+    ) -> Iterator[pa.RecordBatch]:
+        for view in views:
+            keys = [(name, "ascending") for name in view.by + view.order]
+            rows = self.sort(_filtered(table, view.columns, where), _sub_schema(table, view.columns), keys)
+            yield from map(step, _whole_groups(rows, view.by))
+            advance(1)
 
     def sort(
         self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, by: Sequence[SortKey]
@@ -265,6 +289,17 @@ def _filtered(table: Table, columns: Sequence[str], where: npt.NDArray[np.bool_]
     for batch in table.batches(columns):
         is_wanted = where[batch.column("row").to_numpy()]
         yield batch if is_wanted.all() else batch.filter(pa.array(is_wanted))
+
+
+def _in_range(batches: Iterable[pa.RecordBatch], column: str, number: int, ranges: int) -> Iterator[pa.RecordBatch]:
+    """Pick the rows whose hash in `column` falls in one of `ranges` equal ranges; 1 range takes all."""
+    if ranges == 1:
+        yield from batches
+        return
+    shift = np.uint64(64 - ranges.bit_length() + 1)
+    for batch in batches:
+        hashes = batch.column(column).to_numpy().view(np.uint64)
+        yield batch.filter(pa.array(hashes >> shift == np.uint64(number)))
 
 
 def _whole_groups(batches: Iterable[pa.RecordBatch], by: Sequence[str]) -> Iterator[pa.RecordBatch]:

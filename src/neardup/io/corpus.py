@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -17,32 +15,41 @@ import pyarrow.compute as pc
 from neardup import schema
 from neardup.config import Config
 from neardup.errors import DataError, StaleError
-from neardup.io import formats, records
+from neardup.io import formats
 from neardup.io.columns import hash_groups
 from neardup.io.files import choose_columns
-from neardup.io.records import InputFile, Records, Verdicts
+from neardup.io.notes import Notes, joined
+from neardup.io.records import PART_BYTES, InputFile, Records, Verdicts
 from neardup.io.scores import SCORES
 from neardup.io.streams import check_unchanged
 from neardup.io.workspace import Workspace, read_batches
 
 I64 = npt.NDArray[np.int64]
 Advance = Callable[[int], None]
-_NAMES: Final = pa.schema([("row", pa.int64()), ("id", pa.string())])
-_SCORED_NAMES: Final = pa.schema([*_NAMES, ("score", SCORES)])
-_REJECTED: Final = pa.schema([("row", pa.int64()), ("reason", pa.string())])
-# Rows of a batch at most, and how many small batches wait to become one.
-BATCH_ROWS: Final = 1 << 16
-_MANY_BATCHES: Final = 256
+
+# Small files share a part of about this size: each part costs a few milliseconds in every stage.
+JOINED_BYTES: Final = PART_BYTES
 
 
 class FileDocuments:
-    """The documents of many files, those of the first `num_ahead_files` ahead of all others."""
+    """The documents of many files, those of the first `num_ahead_files` ahead of all others.
+
+    Texts stay in memory for the second reading up to `room_to_hold` bytes.
+    """
 
     unit = "bytes"
 
-    def __init__(self, files: Sequence[InputFile], num_ahead_files: int, config: Config, workspace: Workspace) -> None:
+    def __init__(
+        self,
+        files: Sequence[InputFile],
+        num_ahead_files: int,
+        config: Config,
+        workspace: Workspace,
+        room_to_hold: int = 0,
+    ) -> None:
         self.files, self._num_ahead_files = files, num_ahead_files
         self._config, self._workspace = config, workspace
+        self.stops_at_first = config.strict
         self._formats = [formats.load(file.format) for file in files]
         self.columns = [
             choose_columns(file, form.column_names(file, config), config)
@@ -59,25 +66,51 @@ class FileDocuments:
         self.first_rows = self._file_first_rows = np.zeros(0, np.int64)
         self._priorities: I64 | None = None
         self._rows_of_part: tuple[int, I64] = -1, np.empty(0, np.int64)
-        self._rows_lock = threading.Lock()
+        self._held: dict[int, list[pa.RecordBatch]] = {}
+        self._room_to_hold = room_to_hold
+        self._lock = threading.Lock()
 
     def read(self, part: int, advance: Advance) -> Iterator[pa.RecordBatch]:
         """Read the documents of a part; the first reading also notes ids, scores and rejected rows on disk."""
-        is_first, heard = not self.first_rows.size, 0
-        with _Notes(part, self._config, self._workspace) if is_first else contextlib.nullcontext() as notes:
+        if self.first_rows.size:
+            batches = self._held[part] if part in self._held else joined(self._read_pieces(part, None))
+            yield from (self.place(part, batch) for batch in batches)
+            return
+        held: list[pa.RecordBatch] = []
+        heard = size = 0
+        with Notes(part, self._config, self._workspace) as notes:
             for batch in joined(self._read_pieces(part, notes)):
-                yield batch if is_first else self.place(part, batch)
+                size += batch.nbytes
+                held.append(batch)
+                if size > self._room_to_hold:
+                    held.clear()
+                yield batch
                 share = min(batch.nbytes, self._weights[part] - heard)
                 heard += share
                 advance(share)
+        self._hold(part, held, size)
         advance(self._weights[part] - heard)
 
-    def _read_pieces(self, part: int, notes: _Notes | None) -> Iterator[pa.RecordBatch]:
+    def _hold(self, part: int, batches: list[pa.RecordBatch], size: int) -> None:
+        """Keep a part for the second reading while there is room."""
+        with self._lock:
+            if batches and size <= self._room_to_hold:
+                self._held[part] = batches
+                self._room_to_hold -= size
+
+    def release(self) -> None:
+        """Forget what was held; the second reading is over."""
+        self._held.clear()
+
+    def _records(self, at: int, span: tuple[int, int]) -> Iterator[Records]:
+        return self._formats[at].read(self.files[at], span, self.columns[at], self._config)
+
+    def _read_pieces(self, part: int, notes: Notes | None) -> Iterator[pa.RecordBatch]:
         row = 0
         for piece in range(*self._part_pieces[part : part + 2]):
             at, span = self._pieces[piece]
             first_row = row
-            for found in self._formats[at].read(self.files[at], span, self.columns[at], self._config):
+            for found in self._records(at, span):
                 if notes is not None:
                     self._check_strict(piece, row - first_row, found)
                     notes.add(row, found)
@@ -110,8 +143,7 @@ class FileDocuments:
             row, reason = min(found.rejected)
             before = 0  # rows of earlier pieces of the file, which may not have been counted yet
             for _, span in self._pieces[self._file_pieces[at] : piece]:
-                earlier = self._formats[at].read(self.files[at], span, self.columns[at], self._config)
-                before += sum(batch.num_rows for batch in earlier)
+                before += sum(earlier.num_rows for earlier in self._records(at, span))
             raise DataError(
                 f"{self.files[at].path}, row {before + first_row + row + 1} cannot be used: {reason}",
                 hint="leave out --strict to set such rows aside and go on",
@@ -271,7 +303,7 @@ class FileDocuments:
     def _document_rows(self, part: int) -> Iterable[I64]:
         """Iterate over the rows of a part that are documents, ascending."""
         if self._part_pieces[part + 1] - self._part_pieces[part] > 1:  # many files will ask
-            with self._rows_lock:
+            with self._lock:
                 if self._rows_of_part[0] != part:
                     self._rows_of_part = part, np.concatenate([*self._read_rows(part), np.empty(0, np.int64)])
                 return [self._rows_of_part[1]]
@@ -306,96 +338,11 @@ class FileDocuments:
 
 
 def _join_pieces(weights: Sequence[int], boundary: int) -> list[int]:
-    """Cut pieces into parts of about PART_BYTES; return the ends. One part ends at the boundary."""
+    """Join pieces to parts of about JOINED_BYTES; return the ends. One part ends at the boundary."""
     ends, size = [0], 0
     for piece, weight in enumerate(weights):
-        if piece > ends[-1] and (size + weight > records.PART_BYTES or piece == boundary):
+        if piece > ends[-1] and (size + weight > JOINED_BYTES or piece == boundary):
             ends.append(piece)
             size = 0
         size += weight
     return [*ends, len(weights)] if weights else ends
-
-
-def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Join small batches, as those of many small files, to about BATCH_BYTES."""
-    waiting: list[pa.RecordBatch] = []
-    size = num_rows = 0
-    for batch in batches:
-        if waiting and (size + batch.nbytes > records.BATCH_BYTES or num_rows + batch.num_rows > BATCH_ROWS):
-            yield schema.one_batch(waiting, batch.schema)
-            waiting, size, num_rows = [], 0, 0
-        waiting.append(batch)
-        size, num_rows = size + batch.nbytes, num_rows + batch.num_rows
-    if waiting:
-        yield schema.one_batch(waiting, waiting[0].schema)
-
-
-class _Notes:
-    """What the first reading of a part learns beside the texts: ids, scores and rejected rows, streamed to disk."""
-
-    def __init__(self, part: int, config: Config, workspace: Workspace) -> None:
-        self._names, self._rejected = f"names/{part:06}.arrow", f"rejected/{part:06}.arrow"
-        self._workspace, self._has_scores = workspace, config.keep_column is not None
-        self._facts: dict[str, Any] = {"piece_rows": [], "documents": 0, "rejected": 0, "text_bytes": 0}
-        self._found: set[str] = set()
-        self._columns = _SCORED_NAMES if self._has_scores else _NAMES
-
-    def __enter__(self) -> _Notes:
-        self._stack = contextlib.ExitStack()
-        self._writers = [
-            self._stack.enter_context(_NoteWriter(self._workspace.draft(name), columns))
-            for name, columns in ((self._names, self._columns), (self._rejected, _REJECTED))
-        ]
-        return self
-
-    def add(self, first_row: int, found: Records) -> None:
-        """Note a batch."""
-        names = [pa.array(found.rows + first_row), found.ids]
-        scores = [pa.nulls(len(found.rows), SCORES) if found.scores is None else found.scores]
-        self._writers[0].write(pa.record_batch(names + scores * self._has_scores, schema=self._columns))
-        rows, reasons = [first_row + row for row, _ in found.rejected], [reason for _, reason in found.rejected]
-        self._writers[1].write(
-            pa.record_batch([pa.array(rows, pa.int64()), pa.array(reasons, pa.string())], schema=_REJECTED)
-        )
-        self._facts["documents"] += len(found.rows)
-        self._facts["rejected"] += len(found.rejected)
-        self._facts["text_bytes"] += pc.sum(pc.binary_length(found.texts)).as_py() or 0
-        self._found |= found.found
-
-    def end_piece(self, num_rows: int) -> None:
-        """Note how many rows a piece has."""
-        self._facts["piece_rows"].append(num_rows)
-
-    def __exit__(self, kind: Any, *_: object) -> None:
-        self._stack.close()
-        if kind is None:
-            self._workspace.finish(self._rejected)
-            self._workspace.finish(self._names, self._facts | {"found": sorted(self._found)})
-
-
-class _NoteWriter:
-    """Writes an Arrow file, small batches joined."""
-
-    def __init__(self, path: Path, columns: pa.Schema) -> None:
-        self._writer = pa.ipc.new_file(str(path), columns)
-        self._columns = columns
-        self._waiting: list[pa.RecordBatch] = []
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Add a batch."""
-        self._waiting.append(batch)
-        if batch.num_rows >= BATCH_ROWS // _MANY_BATCHES or len(self._waiting) >= _MANY_BATCHES:
-            self._flush()
-
-    def _flush(self) -> None:
-        whole = schema.one_batch(self._waiting, self._columns)
-        self._waiting = []
-        if whole.num_rows:
-            self._writer.write_batch(whole)
-
-    def __enter__(self) -> _NoteWriter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._flush()
-        self._writer.close()

@@ -1,4 +1,9 @@
-"""JSON Lines: an object a line. Lines are decoded one by one, so that a bad one is set aside and no other."""
+"""JSON Lines: an object a line. Lines are decoded one by one, so that a bad one is set aside and no other.
+
+Most of a line is its text. Where every line of a block has one, a kernel takes the texts out, straight to UTF-8, and
+only what is left of the lines is decoded here. A block with a line that is blank or bad takes the slower way, which
+knows the reasons.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +26,7 @@ from neardup.io.formats import endings
 from neardup.io.gather import RowError
 from neardup.io.records import MARK_COLUMNS, Columns, InputFile, Records, Verdicts
 from neardup.io.streams import check_unchanged
+from neardup.kernels import json_text
 
 split = lines.split
 
@@ -35,7 +41,7 @@ _ROW_ERRORS: Final = (msgspec.DecodeError, RecursionError, RowError)
 
 
 # Row numbers, decoded rows and texts of documents.
-_Taken = tuple[Sequence[int], list[Any], list[str]]
+_Taken = tuple[Sequence[int], list[Any], pa.Array]
 
 
 class _Decoder(Protocol):
@@ -71,9 +77,7 @@ def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Confi
     """Read the lines that begin in a span, a batch at a time."""
     rows = _Rows(columns)
     for block in lines.line_blocks(file, span):
-        is_valid = gather.is_utf8(block)
-        for group in lines.row_groups(block):
-            yield rows.records(group, is_valid, config)
+        yield from rows.batches(block, config)
     check_unchanged(file)
 
 
@@ -125,29 +129,74 @@ class _Rows:
         self._strict = self._decoder(kinds)
         self._loose = self._decoder(dict.fromkeys(kinds, Any | UnsetType))
         self._take_text = self._text_taker()
+        self._name = self._name_to_cut()
 
-    def records(self, group: list[bytes], is_valid: bool, config: Config) -> Records:
-        """Decode the lines of a batch: all at once, or one by one where one of them is blank or bad."""
+    def batches(self, block: bytes, config: Config) -> Iterator[Records]:
+        """Decode the lines of a block: all at once, or one by one where one of them is blank or bad."""
+        is_valid = gather.is_utf8(block)
+        if is_valid and (cut := self._cut(block)):
+            rows, texts = cut
+            for first in range(0, len(rows), gather.MAX_ROWS):
+                group = rows[first : first + gather.MAX_ROWS]
+                taken = range(len(group)), group, texts.slice(first, len(group))
+                yield self._records(len(group), taken, [], set(), config)
+            return
+        for lines_of_group in lines.row_groups(block):
+            rejected: list[tuple[int, str]] = []
+            found: set[str] = set()
+            taken_slowly = (is_valid and self._all_at_once(lines_of_group)) or self._one_by_one(
+                lines_of_group, is_valid, rejected, found
+            )
+            yield self._records(len(lines_of_group), taken_slowly, rejected, found, config)
+
+    def _records(
+        self, num_rows: int, taken: _Taken, rejected: list[tuple[int, str]], found: set[str], config: Config
+    ) -> Records:
         columns = self._columns
-        rejected: list[tuple[int, str]] = []
-        found: set[str] = set()
-        numbers, rows, texts = (is_valid and self._all_at_once(group)) or self._one_by_one(
-            group, is_valid, rejected, found
-        )
+        numbers, rows, texts = taken
         values = gather.Values(
             rows=numbers,
-            texts=pa.array(texts, pa.large_string()),
+            texts=texts,
             ids=self._column(columns.id, rows),
             scores=self._column(columns.score, rows),
             groups=self._column(columns.group, rows),
         )
         found |= {name for name in self._fields if self._is_found(name, rows)}
-        return gather.records_of(len(group), values, rejected, found=frozenset(found), config=config)
+        return gather.records_of(num_rows, values, rejected, found=frozenset(found), config=config)
+
+    def _name_to_cut(self) -> npt.NDArray[np.uint8] | None:
+        """The name of the one text column, if its values are wanted for nothing else."""
+        columns = self._columns
+        others = (columns.items, columns.id, columns.score, columns.group)
+        if columns.items is not None or len(columns.text) != 1 or columns.text[0] in others:
+            return None
+        return np.frombuffer(columns.text[0].encode(errors="surrogatepass"), np.uint8)
+
+    def _cut(self, block: bytes) -> tuple[list[Any], pa.Array] | None:
+        """The rows and texts of a block; None if there is a line without just one text, or anything wrong."""
+        if self._name is None:
+            return None
+        # Arrow uses memory again that it was given back, where NumPy has the system clear new pages each time.
+        texts = pa.allocate_buffer(len(block) + json_text.BLOCK, resizable=True)
+        ends: npt.NDArray[np.int64] = np.empty(json_text.most_lines(len(block), self._name.size) + 1, np.int64)
+        rest: npt.NDArray[np.uint8] = np.empty(len(block), np.uint8)
+        num_rest = json_text.cut_texts(
+            np.frombuffer(block, np.uint8), self._name, np.frombuffer(texts, np.uint8), ends, rest
+        )
+        if num_rest == json_text.ODD:
+            return None
+        try:
+            rows = list(map(self._strict.decode, rest[:num_rest].tobytes().removesuffix(b"\n").split(b"\n")))
+        except _ROW_ERRORS:
+            return None
+        offsets = ends[: len(rows) + 1].copy()
+        texts.resize(int(offsets[-1]), shrink_to_fit=True)
+        return rows, pa.Array.from_buffers(pa.large_string(), len(rows), [None, pa.py_buffer(offsets), texts])
 
     def _all_at_once(self, group: list[bytes]) -> _Taken | None:
         try:
             rows = list(map(self._strict.decode, group))
-            return range(len(rows)), rows, list(map(self._take_text, rows))
+            return range(len(rows)), rows, pa.array(list(map(self._take_text, rows)), pa.large_string())
         except _ROW_ERRORS:
             return None
 
@@ -167,7 +216,7 @@ class _Rows:
                 else:
                     numbers.append(number)
                     rows.append(row)
-        return numbers, rows, texts
+        return numbers, rows, pa.array(texts, pa.large_string())
 
     def _decoder(self, kinds: dict[str, Any]) -> _Decoder:
         required = (_ONE_TEXT, _ITEMS)

@@ -94,6 +94,7 @@ class HeldDocuments:
     num_parts = 1
     num_ahead = 0
     unit = "documents"
+    stops_at_first = False
 
     def __init__(self, documents: pa.Table, num_rows: int) -> None:
         self._documents = documents

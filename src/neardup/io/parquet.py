@@ -29,6 +29,8 @@ _KIND: Final = "Parquet"
 _BUFFER_BYTES: Final = 1 << 20
 _MAX_BATCH_ROWS: Final = 1 << 16
 _PROBE_ROWS: Final = 256
+# A value that takes more than this is no place in a dictionary; trying one costs a sixth of the time to write.
+_LONG_VALUE: Final = 32
 
 
 @contextlib.contextmanager
@@ -144,12 +146,18 @@ def _layout(metadata: Any, schema: pa.Schema, *, mark: bool) -> dict[str, Any]:
     stored = dict(zip(paths, chunks + chunks[:1] * (len(paths) - len(chunks)), strict=True))
     return {
         "compression": {path: chunk.compression.replace("UNCOMPRESSED", "NONE") for path, chunk in stored.items()},
-        "use_dictionary": [path for path, chunk in stored.items() if chunk.has_dictionary_page],
+        "use_dictionary": [path for path, chunk in stored.items() if _has_useful_dictionary(chunk)],
         "write_statistics": [path for path, chunk in stored.items() if chunk.is_stats_set],
         "write_page_index": any(chunk.has_column_index for chunk in chunks),
         "use_deprecated_int96_timestamps": any(chunk.physical_type == "INT96" for chunk in chunks),
         "sorting_columns": None if mark else group.sorting_columns or None,
     }
+
+
+def _has_useful_dictionary(chunk: Any) -> bool:
+    """Whether values were stored as places in a dictionary; long texts overflow it and are then stored plain."""
+    is_plain = chunk.total_uncompressed_size > _LONG_VALUE * max(1, chunk.num_values)
+    return bool(chunk.has_dictionary_page) and not is_plain
 
 
 def _leaf_paths(schema: pa.Schema) -> list[str]:

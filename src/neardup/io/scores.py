@@ -9,13 +9,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.errors import DataError
+from neardup.errors import StaleError
 
 # A number, the integer it is (a double is not exact from 2**53 on; 0 for what is no integer), or a text.
 SCORES: Final = pa.struct([("number", pa.float64()), ("integer", pa.int64()), ("text", pa.string())])
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _UNITS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _DAY: Final = 86_400 * 10**9
+
+
+class UnsortableError(StaleError):
+    """The values of a column have no order."""
 
 
 def sortable_values(values: list[Any]) -> pa.Array:
@@ -55,7 +59,7 @@ def sortable_column(column: pa.Array, name: str = "it") -> pa.Array:
         return sortable_values(_nanoseconds(column))
     if pa.types.is_decimal(kind) or kind == pa.uint64():  # rare, so by value: a double would round them
         return sortable_values([None if value is None else _plain_number(value) for value in column.to_pylist()])
-    raise DataError(f"`keep` orders by {name!r}, which cannot be sorted: {kind}", hint="use a number, text or date")
+    raise UnsortableError(f"`keep` orders by {name!r}, which cannot be sorted: {kind}")
 
 
 def _plain_number(value: Any) -> int | float:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.config import Config
-from neardup.errors import DataError
+from neardup.errors import DataError, StaleError
 from neardup.io.html import html_to_text
 from neardup.io.records import (
     BATCH_BYTES,
@@ -24,7 +24,7 @@ from neardup.io.records import (
     Records,
     Verdicts,
 )
-from neardup.io.scores import SCORES, sortable_column
+from neardup.io.scores import SCORES, UnsortableError, sortable_column
 from neardup.io.streams import is_remote, open_input
 
 # What a page can make the extractor, or the way back to Arrow, raise.
@@ -47,6 +47,8 @@ def readable(file: InputFile, kind: str) -> Iterator[None]:
     """Turn what pyarrow says of a broken file into one line that names the file."""
     try:
         yield
+    except UnsortableError as error:
+        raise StaleError(f"{file.path}: {error}", hint="order by a number, a text or a date") from error
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise DataError(

@@ -1,0 +1,212 @@
+"""JSON Lines to texts: one text column is cut out of the lines and unescaped; what is left is for a JSON parser.
+
+A text is replaced by an empty one, a token by a token of its kind: the lines left over are valid JSON exactly where
+the lines given are. So nothing is checked here but what a parser no longer sees, which is the inside of the texts.
+"""
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, overload
+
+# Returned for lines that are left to a slower way.
+ODD = -1
+QUOTE, BACKSLASH, NEWLINE, SPACE, COLON, SMALL_U = 0x22, 0x5C, 0x0A, 0x20, 0x3A, 0x75
+NO_CHARACTER = 0xFF
+# What the byte after a backslash stands for.
+UNESCAPED = np.full(256, NO_CHARACTER, np.uint8)
+UNESCAPED[np.frombuffer(b'"\\/bfnrt', np.uint8)] = np.frombuffer(b'"\\/\b\f\n\r\t', np.uint8)
+HEX_DIGITS = np.full(256, NO_CHARACTER, np.uint8)
+HEX_DIGITS[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
+HEX_DIGITS[np.frombuffer(b"ABCDEF", np.uint8)] = np.arange(10, 16)
+# What the two units of a pair bring along that is no part of the code point.
+HALVES = (0xD800 << 10) + 0xDC00 - 0x10000
+# What a bracket does to the depth.
+DEPTHS = np.zeros(256, np.int8)
+DEPTHS[np.frombuffer(b"{[", np.uint8)] = 1
+DEPTHS[np.frombuffer(b"}]", np.uint8)] = -1
+# As many bytes as are looked at in one step: texts have an escape in every 30 bytes or so.
+BLOCK = 32
+_BYTE, _WORD64 = ir.IntType(8), ir.IntType(64)
+# Called by kernels only: without the wrappers for Python it compiles in half the time.
+_inner = numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def copy_block(source, at, target, to):
+    """Copy 32 bytes; return how many of them come before the first that is not plain: quote, backslash, control."""
+    block = source[at : at + BLOCK]
+    target[to : to + BLOCK] = block
+    odd = np.flatnonzero((block == QUOTE) | (block == BACKSLASH) | (block < SPACE))
+    return int(odd[0]) if odd.size else BLOCK
+
+
+@intrinsic
+def _copy_block(typing_context, source, at, target, to):
+    def codegen(context, builder, signature, args):
+        vector = ir.VectorType(_BYTE, BLOCK)
+
+        def pointer(argument, index):
+            data = context.make_array(signature.args[argument])(context, builder, args[argument]).data
+            return builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
+
+        def constant(byte):
+            return ir.Constant(vector, [byte] * BLOCK)
+
+        raw = builder.load(pointer(0, args[1]), align=1)
+        builder.store(raw, pointer(2, args[3]), align=1)
+        is_end = builder.or_(
+            builder.icmp_unsigned("==", raw, constant(QUOTE)), builder.icmp_unsigned("==", raw, constant(BACKSLASH))
+        )
+        is_end = builder.or_(is_end, builder.icmp_unsigned("<", raw, constant(SPACE)))
+        bits = builder.zext(builder.bitcast(is_end, ir.IntType(BLOCK)), _WORD64)
+        # The bit above the block stops the count where the whole block is plain.
+        return builder.cttz(builder.or_(bits, ir.Constant(_WORD64, 1 << BLOCK)), ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(source, types.int64, target, types.int64), codegen
+
+
+@overload(copy_block)
+def _overload_copy_block(source, at, target, to):
+    return lambda source, at, target, to: _copy_block(source, at, target, to)
+
+
+@_inner
+def _unit(source, at):
+    """The UTF-16 unit of the escape at `at`; ODD if there is none."""
+    if at + 6 > source.size or source[at] != BACKSLASH or source[at + 1] != SMALL_U:
+        return ODD
+    unit, end = 0, at + 6
+    at += 2
+    while at < end:
+        digit = np.int64(HEX_DIGITS[source[at]])
+        if digit == NO_CHARACTER:
+            return ODD
+        unit = unit << 4 | digit
+        at += 1
+    return unit
+
+
+@_inner
+def _unescape_unit(source, at, target, to):
+    """Write as UTF-8 the character of an escape with u, or of a pair; return bytes read, or ODD, and bytes written."""
+    point, num_read = _unit(source, at), 6
+    if 0xD800 <= point < 0xDC00:
+        low = _unit(source, at + 6)
+        point = (point << 10) + low - HALVES if 0xDC00 <= low < 0xE000 else ODD
+        num_read = 12
+    if point == ODD or 0xDC00 <= point < 0xE000:
+        return ODD, 0
+    if point < 0x80:
+        target[to] = point
+        return num_read, 1
+    width = 2 if point < 0x800 else 3 if point < 0x10000 else 4
+    position, lead = to + width, 0xF00 >> width & 0xFF
+    while position > to + 1:
+        position -= 1
+        target[position] = 0x80 | point & 0x3F
+        point >>= 6
+    target[to] = lead | point
+    return num_read, width
+
+
+@_inner
+def _unescape(source, at, target, to):
+    """Write the string that begins at `at`, after its quote; return where its closing quote is, or ODD, and its end."""
+    while True:
+        while at + BLOCK <= source.size:
+            num_plain = copy_block(source, at, target, to)
+            at += num_plain
+            to += num_plain
+            if num_plain < BLOCK:
+                break
+        while at < source.size and SPACE <= source[at] != QUOTE and source[at] != BACKSLASH:
+            target[to] = source[at]
+            at += 1
+            to += 1
+        if at + 1 >= source.size or source[at] != BACKSLASH:
+            return at if at < source.size and source[at] == QUOTE else ODD, to
+        character = UNESCAPED[source[at + 1]]
+        if character != NO_CHARACTER:
+            target[to] = character
+            at += 2
+            to += 1
+        else:
+            num_read, num_written = _unescape_unit(source, at, target, to)
+            if num_read == ODD:
+                return ODD, to
+            at += num_read
+            to += num_written
+
+
+@_inner
+def _is_name(text, start, end, name):
+    if end - start != name.size:
+        return False
+    for position in range(name.size):
+        if text[start + position] != name[position]:
+            return False
+    return True
+
+
+@_inner
+def _copy(source, start, end, target, to):
+    for position in range(end - start):
+        target[to + position] = source[start + position]
+    return to + end - start
+
+
+def most_lines(num_bytes: int, num_name_bytes: int) -> int:
+    """Return how many lines with a text, at least `{"name":""` and a newline, fit into bytes."""
+    return (num_bytes + 1) // (num_name_bytes + 7)
+
+
+@numba.njit(cache=True, nogil=True)
+def cut_texts(lines, name, texts, ends, rest):
+    """Cut the text out of every line, and return the number of bytes left; ODD if a line does not have just one.
+
+    ODD is also a string, whether text or not, with a broken escape, half a surrogate pair or a control character.
+
+    lines  uint8[num_bytes]       lines, each with its newline, which the last may lack; valid UTF-8
+    name   uint8[num_name_bytes]  the column of the text
+    texts  uint8[num_bytes + 32]  written from the front: the texts end to end, as UTF-8; further on by chance
+    ends   int64[most_lines + 1]  written from the front: the text of line r is texts[ends[r]:ends[r + 1]]
+    rest   uint8[num_bytes]       written from the front: the lines with empty texts
+    """
+    at = to = num_rest = copied = row = depth = np.int64(0)
+    is_name = is_named = has_text = False  # the last string is the name; the value is next; it was there
+    ends[0] = 0
+    while at < lines.size:
+        byte = lines[at]
+        if byte == QUOTE:
+            # What is no text is unescaped, too, to look at it; the next string is written over it.
+            start = at + 1
+            at, end = _unescape(lines, start, texts, to)
+            if at == ODD:
+                return ODD
+            if is_named:
+                is_named, has_text = False, True
+                num_rest = _copy(lines, copied, start, rest, num_rest)
+                copied, to = at, end
+            elif depth == 1:
+                is_name = _is_name(texts, to, end, name)
+        elif byte == NEWLINE:
+            if not has_text:
+                return ODD
+            row += 1
+            ends[row] = to
+            depth, is_name, has_text = np.int64(0), False, False
+        elif byte > SPACE:
+            if is_named:
+                return ODD
+            if byte == COLON and depth == 1 and is_name:
+                if has_text:
+                    return ODD
+                is_named = True
+            depth += DEPTHS[byte]
+        at += 1
+    if lines.size and lines[lines.size - 1] != NEWLINE:
+        if not has_text:
+            return ODD
+        ends[row + 1] = to
+    return _copy(lines, copied, lines.size, rest, num_rest)
