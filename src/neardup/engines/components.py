@@ -60,10 +60,15 @@ def map_shelved(
     units = _units(shelves)
     waiting = [np.arange(first, stop) for first, stop, _ in units if not engine.has(name.format(first))]
     _set_aside(documents, shelves, np.concatenate([*waiting, np.empty(0, np.int64)]), store, engine)
+    numbers = shelves.column("shelf").to_numpy()
+    order = np.argsort(numbers, kind="stable")
+    by_shelf, numbers = shelves.take(pa.array(order)), numbers[order]
     results = []
-    for unit in units:
-        step = partial(_map_unit, *unit, shelves, store, mapped, block_step)
-        results.append(engine.once(name.format(unit[0]), step))
+    for first, stop, large in units:
+        begin, end = np.searchsorted(numbers, [first, stop]).tolist()
+        members = by_shelf.slice(begin, end - begin)
+        step = partial(_map_unit, range(first, stop), large, members, store, mapped, block_step)
+        results.append(engine.once(name.format(first), step))
     return pa.concat_tables(results) if results else mapped([])
 
 
@@ -86,39 +91,30 @@ def _units(shelves: pa.Table) -> list[tuple[int, int, bool]]:
 
 
 def _map_unit(
-    first: int,
-    stop: int,
-    large: bool,
-    shelves: pa.Table,
-    store: Shelves,
-    mapped: Mapped,
-    block_step: BlockStep,
+    shelves: range, large: bool, members: pa.Table, store: Shelves, mapped: Mapped, block_step: BlockStep
 ) -> pa.Table:
+    """Map one shelf, or the shelves of one large component."""
     if large:
-        result = block_step(_ShelvedBlocks(store, shelves, first, stop))
+        result = block_step(_ShelvedBlocks(store, shelves, members.column("component")[0].as_py()))
     else:
-        held = pa.Table.from_batches(store.batches(first), schema=schemas.DOCUMENTS)
-        numbers = shelves.column("shelf").to_numpy()
-        result = mapped(cut_components(held, shelves.filter(pa.array(numbers == first))))
-    for number in (*range(first, stop), _aside(first)):
+        held = pa.Table.from_batches(store.batches(shelves.start), schema=schemas.DOCUMENTS)
+        result = mapped(cut_components(held, members))
+    for number in (*shelves, _aside(shelves)):
         store.clear(number)
     return result
 
 
-def _aside(first: int) -> int:
+def _aside(shelves: range) -> int:
     """The shelf for what a large component puts aside."""
-    return -1 - first
+    return -1 - shelves.start
 
 
 class _ShelvedBlocks:
     """The blocks of one large component; a shelf is a block."""
 
-    def __init__(self, store: Shelves, shelves: pa.Table, first: int, stop: int) -> None:
-        self._store = store
-        self._shelves = range(first, stop)
-        self._aside = _aside(first)
-        numbers = shelves.column("shelf").to_numpy()
-        self._component = shelves.column("component")[int(np.argmax(numbers == first))].as_py()
+    def __init__(self, store: Shelves, shelves: range, component: int) -> None:
+        self._store, self._shelves, self._aside = store, shelves, _aside(shelves)
+        self._component = component
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for shelf in self._shelves:
