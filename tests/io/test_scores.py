@@ -190,7 +190,6 @@ def test_a_column_without_an_order_is_named_by_its_type(values):
     with pytest.raises(DataError, match="cannot be sorted: ") as error:
         sortable_column(values)
     assert str(values.type) in str(error.value)
-    assert error.value.hint == "use a number, text or date"
 
 
 def test_a_value_that_is_neither_number_nor_text_has_no_score():
