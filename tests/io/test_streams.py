@@ -64,10 +64,6 @@ def test_equal_content_is_written_as_equal_bytes(tmp_path, compression):
     assert read_all(find_files([str(paths[0])], Config())[0]) == CONTENT + b"end"
 
 
-def test_a_range_of_a_file_is_its_bytes_from_start_to_stop(tmp_path):
-    assert streams.read_range(found(tmp_path / "a.txt", CONTENT), 7, 1007) == CONTENT[7:1007]
-
-
 def test_a_file_that_changed_since_it_was_found_is_an_error(tmp_path):
     file = found(tmp_path / "a.txt", CONTENT)
     streams.check_unchanged(file)

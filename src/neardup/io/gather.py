@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.io.html import html_to_text
-from neardup.io.records import ITEM_END, Records
+from neardup.io.records import BATCH_ROWS, ITEM_END, Records
 from neardup.io.scores import sortable_values
 
-MAX_ROWS: Final = 65_536
+MAX_ROWS: Final = BATCH_ROWS
 # What resiliparse raises for a page; anything else is not about the page.
 _PAGE_ERRORS: Final = (ValueError, RuntimeError, TypeError)
 

@@ -30,7 +30,7 @@ TEXT_COLUMNS: Final = ("text", "content", "body")
 ID_COLUMNS: Final = ("id", "url")
 # A shuffled dataset comes with a chunk per row; work goes by chunks, so smaller ones than this are joined.
 MIN_CHUNK_BYTES: Final = 1 << 20
-BATCH_ROWS: Final = 1 << 16
+BATCH_ROWS: Final = records.BATCH_ROWS
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

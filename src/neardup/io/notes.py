@@ -13,12 +13,11 @@ import pyarrow.compute as pc
 from neardup import schema
 from neardup.config import Config
 from neardup.io import records
-from neardup.io.records import Records
+from neardup.io.records import BATCH_ROWS, Records
 from neardup.io.scores import SCORES
 from neardup.io.workspace import Workspace
 
-# Rows of a batch at most, and how many small batches wait to become one.
-BATCH_ROWS: Final = 1 << 16
+# How many small batches wait to become one.
 _MANY_BATCHES: Final = 256
 _NAMES: Final = pa.schema([("row", pa.int64()), ("id", pa.string())])
 _SCORED_NAMES: Final = pa.schema([*_NAMES, ("score", SCORES)])

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup.config import Config
-from neardup.io.records import BATCH_BYTES, MARK_COLUMNS, PART_BYTES, Columns, InputFile, Records, Verdicts
+from neardup.io.records import BATCH_BYTES, BATCH_ROWS, MARK_COLUMNS, PART_BYTES, Columns, InputFile, Records, Verdicts
 from neardup.io.streams import copy_file, open_output
 from neardup.io.tables import (
     batch_records,
@@ -27,7 +27,6 @@ from neardup.io.tables import (
 _KIND: Final = "Parquet"
 # Without a buffer a whole column chunk is read ahead: 274 instead of 46 MB for a row group of 1 GB.
 _BUFFER_BYTES: Final = 1 << 20
-_MAX_BATCH_ROWS: Final = 1 << 16
 _PROBE_ROWS: Final = 256
 # A value that takes more than this is no place in a dictionary; trying one costs a sixth of the time to write.
 _LONG_VALUE: Final = 32
@@ -92,7 +91,7 @@ def _batch_rows(parquet: Any, groups: Sequence[int], names: list[str] | None) ->
     probe = next(first_rows, None)
     if probe is not None and probe.num_rows:
         row_bytes = max(row_bytes, probe.nbytes / probe.num_rows)
-    return max(1, min(_MAX_BATCH_ROWS, int(BATCH_BYTES / row_bytes)))
+    return max(1, min(BATCH_ROWS, int(BATCH_BYTES / row_bytes)))
 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:

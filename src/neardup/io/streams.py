@@ -135,13 +135,6 @@ def open_input(file: InputFile) -> BinaryIO:
     return cast(BinaryIO, io.BufferedReader(_Checked(file, plain, stream), BUFFER_BYTES))
 
 
-def read_range(file: InputFile, start: int, stop: int) -> bytes:
-    """Return the bytes of an uncompressed file from `start` up to `stop`."""
-    with open_input(file) as stream:
-        stream.seek(start)
-        return stream.read(stop - start)
-
-
 @contextlib.contextmanager
 def open_output(target: str, compression: str | None) -> Iterator[IO[bytes]]:
     """Open a file for writing; equal content gives equal bytes, compressed too."""
