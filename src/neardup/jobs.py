@@ -42,7 +42,7 @@ from neardup.io.workspace import (
     remove_tree,
     reserve,
 )
-from neardup.measures.jaccard import signature_format
+from neardup.measures.jaccard import holds_sets, signature_format
 from neardup.planner import Plan, plan_for
 from neardup.report import Progress, Report, Watch, count_below, peak_memory_bytes, summarise_clusters
 from neardup.version import VERSION
@@ -177,7 +177,8 @@ def _run(command: str, inputs: Sequence[str], out: Path, config: Config, progres
         is_fresh = spooled is not None
         workspace = open_workspace(folder, out, manifest, overwrite=config.overwrite, is_fresh=is_fresh)
         engine = LocalEngine(config.threads, workspace, config.memory)
-        documents = FileDocuments([*ahead, *own], len(ahead), config, workspace, engine.room() // 4)
+        room_for_texts = 0 if holds_sets(config) else engine.room() // 4
+        documents = FileDocuments([*ahead, *own], len(ahead), config, workspace, room_for_texts)
         _check_disk(own, plan, config, folder)
         outcome = pipeline.run(documents, plan, config, engine, watch)
         documents.release()

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from neardup import schema
 from neardup.config import Config
 from neardup.engines.base import Documents, Engine, Table, View
+from neardup.measures.jaccard import holds_sets
 from neardup.planner import Plan
 from neardup.report import Watch
 from neardup.stages.collapse import collapse
@@ -50,7 +51,7 @@ class Outcome:
 def run(documents: Documents, plan: Plan, config: Config, engine: Engine, watch: Watch) -> Outcome:
     """Find the near-duplicates among `documents` and select which stay."""
     with watch.stage("sketch", documents.total, documents.unit) as advance:
-        step = partial(sketch, plan=plan, config=config)
+        step = partial(sketch, plan=plan, config=config, hold=engine.hold if holds_sets(config) else None)
         sketches = engine.map_documents(documents, step, schema.sketches(plan.bands), advance)
         documents.settle(engine.sort)
     num_rows, num_ahead = int(documents.first_rows[-1]), documents.num_ahead
@@ -107,14 +108,14 @@ def _collapse(sketches: Table, has_shingles: npt.NDArray[np.bool_], config: Conf
 def _members(components: pa.Table, sketches: Table, plan: Plan, engine: Engine) -> pa.Table:
     """The members of components with what it takes to read and verify each."""
     rows = components.column("row").to_numpy()
-    found = engine.find_rows(sketches, rows, ["row", "priority", "text_bytes", "num_shingles"])
+    columns = schema.HELD_MEMBERS if engine.holds_all else schema.MEMBERS
+    names = [name for name in columns.names if name in sketches.schema.names]
+    found = engine.find_rows(sketches, rows, [*names, *{"num_shingles"}.difference(names)])
     text_bytes, num_shingles = (found.column(name).to_numpy() for name in ("text_bytes", "num_shingles"))
     # Text twice, its shingles while they are sorted, signature and keys, and the lists of buckets.
     verify_bytes = 2 * text_bytes + 24 * num_shingles + 4 * plan.num_perm + 56 * plan.bands + 128
-    return pa.table(
-        [rows, components.column("component"), found.column("priority"), text_bytes, verify_bytes],
-        schema=schema.MEMBERS,
-    )
+    found = found.append_column("component", components.column("component"))
+    return found.append_column("verify_bytes", pa.array(verify_bytes)).select(columns.names).cast(columns)
 
 
 def _list(

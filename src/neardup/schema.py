@@ -25,6 +25,8 @@ LINKS = pa.schema([_ROW, ("smallest", pa.int64())])
 COMPONENTS = pa.schema([_ROW, ("component", pa.int64())])
 # verify_bytes: about how much memory it takes to verify the document.
 MEMBERS = pa.schema([*COMPONENTS, ("priority", pa.int64()), ("text_bytes", pa.int64()), ("verify_bytes", pa.int64())])
+# Where sets are held, also what stands for the text of a member.
+HELD_MEMBERS = pa.schema([*MEMBERS, ("group", pa.int64()), ("num_shingles", pa.int64()), ("held_at", pa.int64())])
 # One row a document: the kept document it matches (null if it is kept itself), and, where pairs are listed, its
 # partners among the documents before it in keep order.
 VERIFIED = pa.schema(
@@ -44,15 +46,17 @@ REJECTED = pa.schema([("file", pa.string()), _ROW, ("reason", pa.string())])
 
 
 def sketches(num_bands: int) -> pa.Schema:
-    """Return the schema of sketched documents: sizes, set digests and band keys."""
+    """Return the schema of sketched documents: sizes, set digests, where the set is held, if at all, and band keys."""
     return pa.schema(
         [
             _ROW,
             ("priority", pa.int64()),
+            ("group", pa.int64()),
             ("text_bytes", pa.int64()),
             ("num_shingles", pa.int64()),
             ("digest_low", pa.int64()),
             ("digest_high", pa.int64()),
+            ("held_at", pa.int64()),
             *((key_column(band), pa.int64()) for band in range(num_bands)),
         ]
     )

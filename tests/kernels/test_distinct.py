@@ -43,6 +43,15 @@ def digest_sets(documents, module=distinct):
     return digests.tolist(), sizes.tolist()
 
 
+def distinct_of(documents, module=distinct):
+    """What `digest_sets` leaves at the front of the shingles."""
+    shingles, ends = arrays_of(documents)
+    digests, sizes = np.empty((len(documents), 2), np.uint64), np.empty(len(documents), np.int64)
+    with np.errstate(over="ignore"):
+        module.digest_sets(shingles, ends, digests, sizes)
+    return [shingles[start:end].tolist() for start, end in itertools.pairwise([0, *np.cumsum(sizes)])]
+
+
 def sort_sets(documents, module=distinct):
     shingles, ends = arrays_of(documents)
     sets, set_ends = np.empty(shingles.size, np.uint64), np.empty(ends.size, np.int64)
@@ -278,3 +287,22 @@ def test_multisets_share_as_many_shingles_as_their_bags():
         first, second = (set(document) for document in number_repetitions(bags))
         assert len(first & second) == (Counter(bags[0]) & Counter(bags[1])).total()
         assert len(first | second) == (Counter(bags[0]) | Counter(bags[1])).total()
+
+
+@SMALL
+@given(documents=DOCUMENTS)
+def test_digesting_leaves_the_distinct_shingles_in_order_of_appearance(documents):
+    assert distinct_of(documents) == distinct_of(documents, PLAIN) == [list(dict.fromkeys(one)) for one in documents]
+
+
+@SMALL
+@given(documents=DOCUMENTS, data=st.data())
+def test_gathered_sets_stand_end_to_end(documents, data):
+    shingles, ends = arrays_of(documents)
+    order = data.draw(st.permutations(range(len(documents))))
+    starts = ends[order].astype(np.int64) if documents else np.empty(0, np.int64)
+    gathered_ends = np.cumsum([0, *(len(documents[at]) for at in order)], dtype=np.int64)
+    for module in (distinct, PLAIN):
+        gathered = np.empty(shingles.size, np.uint64)
+        module.gather_sets(shingles, starts, gathered, gathered_ends)
+        assert gathered.tolist() == [value for at in order for value in documents[at]]

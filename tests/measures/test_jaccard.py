@@ -190,6 +190,28 @@ def everything_of(texts, config):
 
 @VARIANTS
 @pytest.mark.parametrize("cache_bytes", [1, 1000, 1 << 30])
+def test_sets_that_were_held_are_those_of_the_texts(monkeypatch, settings, cache_bytes):
+    monkeypatch.setattr(jaccard, "CACHE_BYTES", cache_bytes)
+    config, held = Config(**settings), [np.zeros(3, np.uint64)]
+
+    def hold(shingles):
+        held.append(shingles.copy())
+        return sum(one.size for one in held[:-1])
+
+    texts = pa.array(MANY)
+    sketched = jaccard.sketch_texts(texts, 16, 6, config, hold=hold)
+    views = pa.LargeListViewArray.from_arrays(
+        pa.array(sketched.held_at), pa.array(sketched.sizes), pa.array(np.concatenate(held).view(np.int64))
+    )
+    expected = jaccard.text_sets(texts, config)
+    for sets in (jaccard.sets_of(views, config), jaccard.sets_of(texts, config)):
+        assert sets.ends.tolist() == expected.ends.tolist()
+        for start, stop in itertools.pairwise(sets.ends):
+            assert sorted(sets.shingles[start:stop].tolist()) == expected.shingles[start:stop].tolist()
+
+
+@VARIANTS
+@pytest.mark.parametrize("cache_bytes", [1, 1000, 1 << 30])
 def test_nothing_depends_on_how_many_documents_are_taken_at_once(monkeypatch, settings, cache_bytes):
     config = Config(**settings)
     expected = everything_of(pa.array(MANY), config)

@@ -294,8 +294,10 @@ def test_ctrl_c_stops_without_a_traceback_and_says_how_to_go_on(at, programs, co
     assert contents(tmp_path / "out") == whole
 
 
-@pytest.mark.parametrize("which", ["first", "later"])
-@pytest.mark.parametrize("room", ["pass", f"give_room({LITTLE_ROOM})"])
+@pytest.mark.parametrize(
+    ("which", "room"),
+    [("first", "pass"), ("first", f"give_room({LITTLE_ROOM})"), ("later", f"give_room({LITTLE_ROOM})")],
+)
 def test_ctrl_c_does_not_wait_for_the_end_of_a_file(which, room, programs, corpus, tmp_path):
     command = ("dedup", corpus, "-o", "out", "--threads", "1", "--pairs")
     running = programs.start(*command, cwd=tmp_path, before=f"{room}; slow_reading(0, {which!r})")

@@ -97,6 +97,14 @@ BlockStep = Callable[[Blocks], pa.Table]
 class Engine(Protocol):
     """Where stages run. Every engine gives equal tables."""
 
+    @property
+    def hold(self) -> Callable[[npt.NDArray[np.uint64]], int] | None:
+        """Copies what a step wants to have held to memory, and returns where it starts; None holds nothing."""
+
+    @property
+    def holds_all(self) -> bool:
+        """Whether everything that steps wanted to have held still is."""
+
     def map_documents(self, documents: Documents, step: BatchStep, schema: pa.Schema, advance: Advance) -> Table:
         """Apply a step to every document, a batch at a time."""
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schema as schemas
+from neardup.engines.arena import Arena
 from neardup.engines.base import BlockStep, Documents
 from neardup.io.records import runs, text_bytes
 from neardup.io.spill import Shelves
@@ -172,9 +173,26 @@ def cut_components(documents: pa.Table, members: pa.Table) -> Iterator[pa.Record
     order = np.lexsort((member_rows, documents.column("priority").to_numpy()[at], labels))
     at, labels = at[order], labels[order]
     sizes = np.concatenate([text_bytes(chunk) for chunk in documents.column("text").chunks] or [np.empty(0, int)])
-    lasts = np.flatnonzero(np.r_[labels[1:] != labels[:-1], True]) if labels.size else np.empty(0, int)
-    starts = np.r_[0, lasts + 1]
-    for first, stop in runs(np.cumsum(sizes[at])[lasts]):
-        chosen = slice(starts[first], starts[stop])
+    for chosen in _whole_components(labels, sizes[at]):
         taken = documents.take(pa.array(at[chosen])).combine_chunks()
         yield from taken.append_column("component", pa.array(labels[chosen])).to_batches()
+
+
+def cut_held(members: pa.Table, arena: Arena) -> Iterator[pa.RecordBatch]:
+    """Take whole components as `cut_components` does, of documents whose sets are held."""
+    component, row, priority, group, sizes, starts = (
+        members.column(name).to_numpy() for name in ("component", "row", "priority", "group", "num_shingles", "held_at")
+    )
+    order = np.lexsort((row, priority, component))
+    for chosen in _whole_components(component[order], 8 * sizes[order]):
+        at = order[chosen]
+        columns = [component[at], row[at], arena.views(starts[at], sizes[at]), priority[at], group[at]]
+        yield pa.record_batch([pa.array(column) for column in columns], _BLOCK_COLUMNS)
+
+
+def _whole_components(labels: I64, sizes: I64) -> Iterator[slice]:
+    """Cut components that stand together into runs of about a batch of bytes."""
+    lasts = np.flatnonzero(np.r_[labels[1:] != labels[:-1], True]) if labels.size else np.empty(0, int)
+    starts = np.r_[0, lasts + 1]
+    for first, stop in runs(np.cumsum(sizes)[lasts]):
+        yield slice(starts[first], starts[stop])

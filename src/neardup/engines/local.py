@@ -15,10 +15,12 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup import schema as schemas
+from neardup.engines.arena import Arena
 from neardup.engines.base import Advance, BatchStep, BlockStep, Documents, Table, View
-from neardup.engines.components import SHELF_BYTES, map_shelved, plan_shelves
+from neardup.engines.components import SHELF_BYTES, cut_held, map_shelved, plan_shelves
 from neardup.engines.memory import Memory
 from neardup.io.spill import Shelves, SortKey, sort_on_disk
 from neardup.io.workspace import Workspace, read_batches, write_batches
@@ -30,6 +32,8 @@ T = TypeVar("T")
 _GROUPING_COST: Final = 6
 # Reading a column of 10 million rows takes 0.1 s, sorting it on disk 4 s: so many ranges are read before it is sorted.
 _MAX_RANGES: Final = 32
+# The table that verifying all that is held gives.
+_VERIFIED_HELD: Final = "verified/held"
 
 
 class HeldTable:
@@ -79,7 +83,18 @@ class LocalEngine:
         self.threads = threads or available_cores()
         self._workspace = workspace
         self._memory = Memory(memory) if workspace is not None else None
+        self._arena = Arena(None if self._memory is None else self._memory.room() // 2)
         self._stopped = threading.Event()
+
+    @property
+    def hold(self) -> Callable[[npt.NDArray[np.uint64]], int]:
+        """Hold values in memory while there is room for all."""
+        return self._arena.put
+
+    @property
+    def holds_all(self) -> bool:
+        """Whether something is held, and nothing is missing."""
+        return self._arena.is_whole and not self._arena.is_empty
 
     def map_documents(self, documents: Documents, step: BatchStep, schema: pa.Schema, advance: Advance) -> Table:
         """Apply a step to every document; parts are read side by side, and their batches worked on side by side."""
@@ -97,6 +112,7 @@ class LocalEngine:
                 name = f"sketch/{part:06}.arrow"
                 if workspace.has(name) and documents.has_read(part):
                     documents.skip(part, advance)
+                    self._arena.give_up()
                 else:
                     workspace.forget(name)
                 return workspace.once(name, lambda path: write_batches(path, results(part), schema))
@@ -246,7 +262,7 @@ class LocalEngine:
         schema: pa.Schema,
         advance: Advance,
     ) -> pa.Table:
-        """Read the members again and hold them if they fit, else set them aside on disk; map a shelf at a time."""
+        """Map what is held; else read the members again, hold them or set them aside on disk, a shelf at a time."""
         mapped = partial(self.map_batches, step=step, schema=schema, advance=advance)
         shelf_bytes, store = SHELF_BYTES * self.threads, Shelves()
         limit = None
@@ -256,6 +272,12 @@ class LocalEngine:
             shelf_bytes = min(shelf_bytes, limit)
             store = Shelves(self._workspace.folder / "texts", room // 3)
         shelves = self.once("shelves", lambda: plan_shelves(members, shelf_bytes, limit))
+        is_held = self.holds_all and not pc.any(shelves.column("is_large")).as_py()
+        if is_held or self.has(_VERIFIED_HELD):
+            result = self.once(_VERIFIED_HELD, lambda: mapped(cut_held(members, self._arena)))
+            self._arena.give_up()
+            return result
+        self._arena.give_up()
         return map_shelved(documents, shelves, mapped, block_step, self, store)
 
     def has(self, name: str) -> bool:

@@ -52,15 +52,16 @@ def _place(table, key, capacity):
 def digest_sets(shingles, ends, digests, sizes):
     """Write the size and a 128-bit digest of the set of distinct shingles of every document.
 
-    shingles  uint64[num_shingles]   all documents end to end, with repetitions, in any order
+    shingles  uint64[num_shingles]   all documents end to end, with repetitions, in any order; the distinct ones of
+                                     each are written to the front, end to end
     ends      int64 [num_docs + 1]   document d owns shingles[ends[d]:ends[d + 1]]
     digests   uint64[num_docs, 2]    written; equal sets have equal digests
     sizes     int64 [num_docs]       written; number of distinct shingles
     """
-    table = _table_for(ends)
+    table, to = _table_for(ends), 0
     for doc in range(ends.size - 1):
         capacity = _capacity(ends[doc + 1] - ends[doc])
-        size, last = 0, capacity
+        start, last = to, capacity
         low, high = ZERO, ZERO
         for at in range(ends[doc], ends[doc + 1]):
             shingle = shingles[at]
@@ -68,13 +69,14 @@ def digest_sets(shingles, ends, digests, sizes):
             if table[place] == ZERO:
                 table[place] = shingle
                 last = max(last, place)
-                size += 1
+                shingles[to] = shingle
+                to += 1
                 low += shingle
                 mixed = (shingle ^ (shingle >> np.uint64(29))) * DIGEST_MULTIPLIER
                 high += mixed ^ (mixed >> HALF)
         table[: last + 1] = ZERO
         digests[doc, 0], digests[doc, 1] = low, high
-        sizes[doc] = size
+        sizes[doc] = to - start
 
 
 @numba.njit(cache=True, nogil=True)
@@ -107,6 +109,20 @@ def sort_sets(shingles, ends, distinct, distinct_ends):
                 at -= 1
             distinct[at] = key
         distinct_ends[doc + 1] = to
+
+
+@numba.njit(cache=True, nogil=True)
+def gather_sets(shingles, starts, gathered, ends):
+    """Copy sets that lie anywhere to stand end to end.
+
+    shingles  uint64[num_shingles]
+    starts    int64 [num_docs]       where each set starts
+    gathered  uint64[total]          written
+    ends      int64 [num_docs + 1]   set d goes to gathered[ends[d]:ends[d + 1]]
+    """
+    for doc in range(starts.size):
+        size = ends[doc + 1] - ends[doc]
+        gathered[ends[doc] : ends[doc + 1]] = shingles[starts[doc] : starts[doc] + size]
 
 
 @numba.njit(cache=True, nogil=True)

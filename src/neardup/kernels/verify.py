@@ -5,6 +5,9 @@ compared by size, then by signature, then exactly. A component where too many co
 with lists by prefix shingle: two sets of similarity >= t share one of their rarest n - ceil(t n) + 1 shingles, so
 walking those lists, and asking afterwards for a shared bucket, meets the same pairs.
 
+Two sets are compared exactly by a hash table of the first and a look at it for every shingle of the second, so sets
+need no order. The place of a shingle is its hash scaled to the table, so the table holds its keys almost in order.
+
 What was learned in an earlier call can be given: who is only met, who only meets, matches so far, and joins so far.
 """
 
@@ -26,6 +29,10 @@ FAILED_BASE, FAILED_PER_DOC = 2000, 64
 # Whom a bucket list brings is compared; most of whom a prefix list brings is dismissed by its place, much faster.
 COMPARISON_COST = 4
 MAX_COUNT_BITS = 26
+# Shingle hashes are finalised and never zero, so zero marks a free place.
+ZERO = np.uint64(0)
+HALF = np.uint64(32)
+MAX_SPARSE = 1 << 14
 KEY_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 # Called by kernels only: without the wrappers for Python it compiles in half the time.
 _inner = numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
@@ -55,51 +62,76 @@ def _prefix_size(size, threshold):
 
 
 @_inner
-def _overlap(shingles, at_a, end_a, at_b, end_b, needed):
-    """Size of the intersection of two sorted runs, or -1 as soon as it cannot reach `needed`."""
-    spare_a, spare_b = end_a - at_a - needed, end_b - at_b - needed
-    if spare_a < 0 or spare_b < 0:
-        return -1
-    overlap = 0
-    while at_a < end_a and at_b < end_b:
-        if shingles[at_a] == shingles[at_b]:
-            overlap += 1
-            at_a += 1
-            at_b += 1
-        elif shingles[at_a] < shingles[at_b]:
-            at_a += 1
-            spare_a -= 1
-            if spare_a < 0:
-                return -1
-        else:
-            at_b += 1
-            spare_b -= 1
-            if spare_b < 0:
-                return -1
-    return overlap if overlap >= needed else -1
+def _capacity(size):
+    """Load of a quarter, where most shingles find their place at once; two thirds where that would leave the cache."""
+    return 4 * size + 8 if size <= MAX_SPARSE else size + (size >> 1) + 8
+
+
+@_inner
+def _table_for(ends):
+    """Allocate a table for any of the sets; those that are placed past the capacity have room behind it."""
+    largest = np.int64(0)
+    for doc in range(ends.size - 1):
+        largest = max(largest, ends[doc + 1] - ends[doc])
+    return np.zeros(max(_capacity(largest), _capacity(min(largest, MAX_SPARSE))) + largest + 1, np.uint64)
+
+
+@_inner
+def _place(table, shingle, capacity):
+    """Return the place of the shingle, or the free one where it belongs."""
+    place = np.int64(((shingle >> HALF) * np.uint64(capacity)) >> HALF)
+    while table[place] != ZERO and table[place] != shingle:
+        place += 1
+    return place
+
+
+@_inner
+def _fill(table, shingles, start, stop):
+    """Put a set into an empty table; return the last place taken."""
+    capacity, last = _capacity(stop - start), np.int64(0)
+    for at in range(start, stop):
+        place = _place(table, shingles[at], capacity)
+        table[place] = shingles[at]
+        last = max(last, place)
+    return last
+
+
+@_inner
+def _overlap(table, capacity, shingles, start, stop, needed):
+    """How many shingles of a set are in the table, or -1 as soon as they cannot be as many as `needed`."""
+    spare = stop - start - needed
+    for at in range(start, stop):
+        spare -= table[_place(table, shingles[at], capacity)] == ZERO
+        if spare < 0:
+            return np.int64(-1)
+    return needed + spare
 
 
 @numba.njit(cache=True, nogil=True)
 def similarities(shingles, ends, left, right, values):
     """Write the exact Jaccard similarity of pairs of documents.
 
-    shingles     uint64[num_shingles]  sorted and distinct in each document
+    shingles     uint64[num_shingles]  distinct in each document
     ends         int64 [num_docs + 1]
     left, right  int64 [num_pairs]     documents
     values       float64[num_pairs]    written; 0 where both sets are empty
     """
+    table = _table_for(ends)
     for at in range(left.size):
         start_a, end_a = ends[left[at]], ends[left[at] + 1]
         start_b, end_b = ends[right[at]], ends[right[at] + 1]
-        overlap = _overlap(shingles, start_a, end_a, start_b, end_b, 0)
+        last = _fill(table, shingles, start_a, end_a)
+        overlap = _overlap(table, _capacity(end_a - start_a), shingles, start_b, end_b, 0)
+        table[: last + 1] = ZERO
         union = end_a - start_a + end_b - start_b - overlap
         values[at] = overlap / union if union else 0.0
 
 
 @_inner
-def _compare(sets, signatures, doc, other, threshold, min_agreement, bar):
-    """Return the similarity of a found pair of at least `bar`, else -1."""
+def _compare(sets, loaded, signatures, doc, other, threshold, min_agreement, bar):
+    """Return the similarity of a found pair of at least `bar`, else -1; `doc` is loaded into the table for that."""
     shingles, ends = sets
+    table, state = loaded
     size_a, size_b = ends[doc + 1] - ends[doc], ends[other + 1] - ends[other]
     if min(size_a, size_b) / max(size_a, size_b) < threshold:
         return -1.0
@@ -109,7 +141,10 @@ def _compare(sets, signatures, doc, other, threshold, min_agreement, bar):
     if agreement < min_agreement:
         return -1.0
     needed = least_overlap(size_a, size_b, max(threshold, bar))
-    overlap = _overlap(shingles, ends[doc], ends[doc + 1], ends[other], ends[other + 1], needed)
+    if state[0] != doc:
+        table[: state[1] + 1] = ZERO
+        state[0], state[1] = doc, _fill(table, shingles, ends[doc], ends[doc + 1])
+    overlap = _overlap(table, _capacity(size_a), shingles, ends[other], ends[other + 1], needed)
     return overlap / (size_a + size_b - overlap) if overlap >= 0 else -1.0
 
 
@@ -171,33 +206,50 @@ def _count_shingles(shingles, start, end):
     return counts, shift
 
 
+@_inner
+def _sort_set(table, shingles, start, stop, ordered):
+    """Write a set in ascending order: a scan of the table and an insertion sort for the few out of place."""
+    last, count = _fill(table, shingles, start, stop), 0
+    for place in range(last + 1):
+        if table[place] == ZERO:
+            continue
+        shingle, at = table[place], count
+        table[place] = ZERO
+        while at > 0 and ordered[at - 1] > shingle:
+            ordered[at] = ordered[at - 1]
+            at -= 1
+        ordered[at] = shingle
+        count += 1
+
+
 @numba.njit(cache=True, nogil=True)
 def rank_prefixes(shingles, ends, threshold, ranked, ranked_ends):
     """Write the rarest shingles of every document in (count, hash) order, the same order in every document.
 
-    shingles     uint64[num_shingles]  sorted and distinct in each document
+    shingles     uint64[num_shingles]  distinct in each document
     ends         int64 [num_docs + 1]
     threshold    float64
     ranked       uint64[num_shingles]  written; a count and the top 56 bits of a hash in one number
     ranked_ends  int64 [num_docs + 1]  written; as many of each document as every partner must share one of
     """
     counts, shift = _count_shingles(shingles, ends[0], ends[-1])
-    starts = np.empty(257, np.int64)
-    sorted_shingles = np.empty(ends[-1] - ends[0], np.uint64)
+    starts, table = np.empty(257, np.int64), _table_for(ends)
+    ordered, by_count = np.empty(table.size, np.uint64), np.empty(table.size, np.uint64)
     ranked_ends[0] = to = 0
     for doc in range(ends.size - 1):
+        _sort_set(table, shingles, ends[doc], ends[doc + 1], ordered)
         for count in range(257):
             starts[count] = 0
-        for at in range(ends[doc], ends[doc + 1]):
-            starts[np.int64(counts[np.int64(shingles[at] >> shift)]) + 1] += 1
+        for at in range(ends[doc + 1] - ends[doc]):
+            starts[np.int64(counts[np.int64(ordered[at] >> shift)]) + 1] += 1
         for count in range(256):
             starts[count + 1] += starts[count]
-        for at in range(ends[doc], ends[doc + 1]):  # the shingles are sorted, so counting places by count suffices
-            count = np.int64(counts[np.int64(shingles[at] >> shift)])
-            sorted_shingles[starts[count]] = (np.uint64(count) << np.uint64(56)) | (shingles[at] >> np.uint64(8))
+        for at in range(ends[doc + 1] - ends[doc]):  # they are in order, so counting places by count suffices
+            count = np.int64(counts[np.int64(ordered[at] >> shift)])
+            by_count[starts[count]] = (np.uint64(count) << np.uint64(56)) | (ordered[at] >> np.uint64(8))
             starts[count] += 1
         for at in range(_prefix_size(ends[doc + 1] - ends[doc], threshold)):
-            ranked[to] = sorted_shingles[at]
+            ranked[to] = by_count[at]
             to += 1
         ranked_ends[doc + 1] = to
 
@@ -271,7 +323,7 @@ def walk_components(
     )
     pairs = (np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.float64))
     num_pairs = 0
-    seen = np.empty(num_docs, np.int64)
+    seen, loaded = np.empty(num_docs, np.int64), (_table_for(ends), np.array([NOBODY, NOBODY]))
     for doc in range(num_docs):
         parents[doc], compared[doc], seen[doc] = given_parents[doc], 0, NOBODY
     for component in range(component_ends.size - 1):
@@ -309,7 +361,7 @@ def walk_components(
                         and _shares_bucket(keys, doc, other)
                     ):
                         compared[doc] += 1
-                        value = _compare(sets, signatures, doc, other, threshold, min_agreement, bar)
+                        value = _compare(sets, loaded, signatures, doc, other, threshold, min_agreement, bar)
                     if value < 0:
                         failed += 1
                         continue
@@ -367,7 +419,7 @@ def match_components(
 ) -> tuple[Array, Array, Array]:
     """Compare the documents of whole components.
 
-    shingles        uint64 [num_shingles]        sorted and distinct in each document
+    shingles        uint64 [num_shingles]        distinct in each document
     ends            int64  [num_docs + 1]        document d owns shingles[ends[d]:ends[d + 1]]; none is empty
     signatures      uint32 [num_docs, num_perm]
     keys            uint64 [num_docs, bands]     band keys

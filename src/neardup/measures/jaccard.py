@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -18,6 +18,8 @@ U8 = npt.NDArray[np.uint8]
 U32 = npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
+# Copies values to where they are held; returns where they start.
+Hold = Callable[[U64], int]
 
 SHINGLERS: Final = {
     "word": shingle.shingle_words,
@@ -34,7 +36,7 @@ _BYTES_PER_SHINGLE: Final = {"word": 2, "char": 1, "items": 1}
 
 
 class Sets(NamedTuple):
-    """Sorted distinct shingles of many documents end to end; document d owns shingles[ends[d]:ends[d + 1]]."""
+    """Distinct shingles of many documents end to end; document d owns shingles[ends[d]:ends[d + 1]]."""
 
     shingles: U64
     ends: I64
@@ -46,6 +48,7 @@ class Sketched(NamedTuple):
     sizes: I64
     digests: U64
     keys: U64
+    held_at: I64
 
 
 def signature_format(config: Config) -> str:
@@ -56,8 +59,13 @@ def signature_format(config: Config) -> str:
     return f"{FORMATS[config.sketch]} {unit} perm-{config.num_perm} seed-{config.seed} unicode-{UNICODE_VERSION}{flags}"
 
 
+def holds_sets(config: Config) -> bool:
+    """Whether the set of a document takes about as much room as its text, so that it can be held in its place."""
+    return _kind(config) == "word"
+
+
 def text_sets(texts: pa.Array, config: Config) -> Sets:
-    """Return the shingle set of every text."""
+    """Return the shingle set of every text, in ascending order."""
     source, offsets = text_buffers(texts)
     parts, ends = [], np.zeros(offsets.size, np.int64)
     for start, stop in _cache_sized(offsets):
@@ -67,6 +75,28 @@ def text_sets(texts: pa.Array, config: Config) -> Sets:
         parts.append(sets[: set_ends[-1]].copy())
         ends[start + 1 : stop + 1] = ends[start] + set_ends[1:]
     return Sets(np.concatenate(parts) if parts else np.empty(0, np.uint64), ends)
+
+
+def sets_of(contents: pa.Array, config: Config) -> Sets:
+    """Return the sets of documents, in any order, from their texts or from the sets that were held."""
+    if not pa.types.is_large_list_view(contents.type):
+        return _unordered_sets(contents, config)
+    ends: I64 = np.cumsum(np.r_[0, contents.sizes.to_numpy()], dtype=np.int64)
+    gathered = np.empty(ends[-1], np.uint64)
+    held = contents.values.to_numpy().view(np.uint64)
+    distinct.gather_sets(held, contents.offsets.to_numpy(), gathered, ends)
+    return Sets(gathered, ends)
+
+
+def _unordered_sets(texts: pa.Array, config: Config) -> Sets:
+    source, offsets = text_buffers(texts)
+    parts, sizes = [], np.empty(offsets.size - 1, np.int64)
+    for start, stop in _cache_sized(offsets):
+        shingles, ends = _shingle(source, offsets[start : stop + 1], config)
+        digests = np.empty((stop - start, 2), np.uint64)
+        distinct.digest_sets(shingles, ends, digests, sizes[start:stop])
+        parts.append(shingles[: sizes[start:stop].sum()].copy())
+    return Sets(np.concatenate(parts) if parts else np.empty(0, np.uint64), np.cumsum(np.r_[0, sizes], dtype=np.int64))
 
 
 def text_signatures(texts: pa.Array, config: Config, out: U32 | None = None) -> U32:
@@ -79,26 +109,36 @@ def text_signatures(texts: pa.Array, config: Config, out: U32 | None = None) -> 
     return signatures
 
 
-def sketch_texts(texts: pa.Array, num_bands: int, num_rows: int, config: Config, groups: I64 | None = None) -> Sketched:
+def sketch_texts(
+    texts: pa.Array,
+    num_bands: int,
+    num_rows: int,
+    config: Config,
+    groups: I64 | None = None,
+    hold: Hold | None = None,
+) -> Sketched:
     """Return size and digest of the set, and the band keys, of every text, in one pass.
 
-    Texts of different groups share neither; group 0 gives what no groups give.
+    Texts of different groups share neither; group 0 gives what no groups give. `hold` keeps the sets.
     """
     source, offsets = text_buffers(texts)
     num_docs = offsets.size - 1
     sizes, digests = np.empty(num_docs, np.int64), np.empty((num_docs, 2), np.uint64)
-    keys = np.empty((num_docs, num_bands), np.uint64)
+    keys, held_at = np.empty((num_docs, num_bands), np.uint64), np.zeros(num_docs, np.int64)
     for start, stop in _cache_sized(offsets):
         shingles, ends = _shingle(source, offsets[start : stop + 1], config)
         signatures = np.empty((stop - start, config.num_perm), np.uint32)
         _sketch(shingles, ends, config, signatures)
         bands.band_keys(signatures, num_rows, keys[start:stop])
         distinct.digest_sets(shingles, ends, digests[start:stop], sizes[start:stop])
+        if hold is not None:
+            set_ends = np.cumsum(sizes[start:stop])
+            held_at[start:stop] = hold(shingles[: set_ends[-1]]) + set_ends - sizes[start:stop]
     if groups is not None and groups.any():
         salts = _group_salts(groups)
         keys ^= salts[:, None]
         digests ^= np.stack([salts, _group_salts(salts)], axis=1)
-    return Sketched(sizes, digests, keys)
+    return Sketched(sizes, digests, keys, held_at)
 
 
 def set_signatures(sets: Sets, config: Config) -> U32:

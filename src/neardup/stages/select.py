@@ -106,7 +106,7 @@ def select_again(documents: pa.Table, pairs: pa.Table, config: Config) -> pa.Tab
 def _similarities(documents: pa.Table, left: I64, right: I64, config: Config) -> npt.NDArray[np.float64]:
     """Exact similarity of documents of one cluster, given by position; two without shingles were collapsed: 1."""
     needed, ends = np.unique(np.r_[left, right], return_inverse=True)
-    sets = jaccard.text_sets(schema.one_array(documents.column("text").take(pa.array(needed))), config)
+    sets = jaccard.sets_of(schema.one_array(documents.column("text").take(pa.array(needed))), config)
     left, right = ends[: left.size], ends[left.size :]
     values = np.empty(left.size, np.float64)
     verify_kernel.similarities(sets.shingles, sets.ends, left, right, values)

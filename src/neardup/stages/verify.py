@@ -45,8 +45,8 @@ class Found(NamedTuple):
 def verify(batch: pa.RecordBatch, plan: Plan, config: Config) -> pa.RecordBatch:
     """Match every document with the kept documents before it; list its partners where pairs are wanted.
 
-    `batch` has the columns component, row, text, priority, group; the documents of a component stand together, best
-    priority first, ties by row.
+    `batch` has the columns component, row, text (or the set that was held), priority, group; the documents of a
+    component stand together, best priority first, ties by row.
     """
     documents = prepare(batch, plan, config)
     places = np.arange(batch.num_rows)
@@ -70,7 +70,7 @@ def verify(batch: pa.RecordBatch, plan: Plan, config: Config) -> pa.RecordBatch:
 
 def prepare(batch: pa.RecordBatch, plan: Plan, config: Config) -> Documents:
     """Compute what the documents of a batch are compared by."""
-    sets = jaccard.text_sets(batch.column("text"), config)
+    sets = jaccard.sets_of(batch.column("text"), config)
     signatures = jaccard.set_signatures(sets, config)
     groups = batch.column("group").to_numpy()
     return Documents(

@@ -244,14 +244,14 @@ def _compare_with_firsts(
 ) -> None:
     """Write how similar the removed documents of a block are to the first of their closures."""
     removed = np.flatnonzero(~outcome.is_kept)
-    sets = jaccard.text_sets(block.column("text"), config)
+    sets = jaccard.sets_of(block.column("text"), config)
     for batch in firsts:
         rows = batch.column("row").to_numpy()
         order = np.argsort(rows)
         matched = removed[np.isin(outcome.kept_rows[removed], rows)]
         places = order[np.searchsorted(rows, outcome.kept_rows[matched], sorter=order)]
         values = np.empty(matched.size)
-        both = _joined_sets(jaccard.text_sets(batch.column("text"), config), sets)
+        both = _joined_sets(jaccard.sets_of(batch.column("text"), config), sets)
         kernel.similarities(*both, rows.size + matched, places, values)
         outcome.values[matched] = values
 

@@ -1,0 +1,60 @@
+"""What is held between the first pass and verification: the sets of all documents, or of none."""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+U64 = npt.NDArray[np.uint64]
+# Items that the arena grows by: the system moves pages, not bytes, so growing often costs little.
+_GROWTH: Final = 1 << 23
+# Where a set lies that is not held.
+NOWHERE: Final = -1
+
+
+class Arena:
+    """Grows as sets are put into it; gives all of them up when they take more than the limit."""
+
+    def __init__(self, limit: int | None) -> None:
+        self._limit = limit
+        self._values: U64 = np.empty(0, np.uint64)
+        self._size = 0
+        self._lock = threading.Lock()
+        self.is_whole = True
+
+    def put(self, values: U64) -> int:
+        """Copy values into the arena; return where they start, or NOWHERE."""
+        with self._lock:
+            if not self.is_whole:
+                return NOWHERE
+            start, self._size = self._size, self._size + values.size
+            if self._limit is not None and 8 * self._size > self._limit:
+                self._give_up()
+                return NOWHERE
+            if self._size > self._values.size:
+                self._values.resize(self._size + _GROWTH, refcheck=False)
+            self._values[start : self._size] = values
+            return start
+
+    def give_up(self) -> None:
+        """Forget all sets: some will be missing, or nobody needs them any more."""
+        with self._lock:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        self.is_whole = False
+        self._values = np.empty(0, np.uint64)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was ever put."""
+        return self._size == 0
+
+    def views(self, starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> pa.Array:
+        """Return sets as a list array that points into the arena."""
+        values = pa.array(self._values[: self._size].view(np.int64))
+        return pa.LargeListViewArray.from_arrays(pa.array(starts), pa.array(sizes), values)

@@ -1,0 +1,74 @@
+"""What is held between two stages: every set where it was put, or none at all."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from neardup.engines import arena as arenas
+from neardup.engines.arena import NOWHERE, Arena
+
+
+def numbers(start, stop):
+    return np.arange(start, stop, dtype=np.uint64)
+
+
+def test_sets_lie_where_put_said(monkeypatch):
+    monkeypatch.setattr(arenas, "_GROWTH", 3)
+    arena = Arena(None)
+    starts = np.array([arena.put(numbers(10 * at, 10 * at + at)) for at in range(20)])
+    views = arena.views(starts, np.arange(20))
+    assert views.to_pylist() == [list(range(10 * at, 10 * at + at)) for at in range(20)]
+    assert arena.is_whole
+
+
+def test_views_copy_nothing():
+    arena = Arena(None)
+    start = arena.put(numbers(0, 1000))
+    one, two = (arena.views(np.array([start]), np.array([1000])) for _ in range(2))
+    assert one.values.buffers()[1].address == two.values.buffers()[1].address
+
+
+@pytest.mark.parametrize(("limit", "is_whole"), [(8 * 30, True), (8 * 30 - 1, False)])
+def test_more_than_the_limit_gives_all_up(limit, is_whole):
+    arena = Arena(limit)
+    starts = [arena.put(numbers(0, 10)) for _ in range(3)]
+    assert starts == ([0, 10, 20] if is_whole else [0, 10, NOWHERE])
+    assert arena.is_whole == is_whole
+    assert arena.put(numbers(0, 0)) == (30 if is_whole else NOWHERE)
+
+
+def test_nothing_is_held_after_giving_up():
+    arena = Arena(None)
+    arena.put(numbers(0, 5))
+    arena.give_up()
+    assert not arena.is_whole
+    assert arena.put(numbers(0, 1)) == NOWHERE
+
+
+def test_empty_until_something_is_put():
+    arena = Arena(None)
+    assert arena.is_empty
+    arena.put(numbers(0, 1))
+    assert not arena.is_empty
+
+
+def test_threads_do_not_write_over_each_other(monkeypatch):
+    monkeypatch.setattr(arenas, "_GROWTH", 7)
+    arena, starts = Arena(None), {}
+
+    def fill(worker):
+        for at in range(200):
+            value = 1000 * worker + at
+            starts[value] = arena.put(np.full(at % 17, value, np.uint64))
+
+    threads = [threading.Thread(target=fill, args=(worker,)) for worker in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    values = np.array(sorted(starts))
+    views = arena.views(np.array([starts[value] for value in values.tolist()]), values % 1000 % 17)
+    assert views.to_pylist() == [[value] * (value % 1000 % 17) for value in values.tolist()]
