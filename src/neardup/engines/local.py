@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from functools import partial
-from itertools import chain, product
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -187,8 +187,8 @@ class LocalEngine:
         self, table: Table, views: Sequence[View], step: BatchStep, where: npt.NDArray[np.bool_], advance: Advance
     ) -> Iterator[pa.RecordBatch]:
         """Hold a view where it fits, or a range of its groups at a time; where there were too many, sort it on disk."""
-        cost = int(np.count_nonzero(where)) * 8 * max(len(view.columns) for view in views) * _GROUPING_COST
-        ranges = 1
+        size = int(np.count_nonzero(where)) * 8 * max(len(view.columns) for view in views)
+        cost, ranges = size * _GROUPING_COST, 1
         if self._memory is not None:
             while ranges <= _MAX_RANGES and self.threads * cost > ranges * (self._memory.room() // 2):
                 ranges *= 2
@@ -196,17 +196,23 @@ class LocalEngine:
             yield from self._map_sorted(table, views, step, where, advance)
             return
 
-        def held(view: View, number: int) -> pa.RecordBatch:
-            batches = _in_range(_filtered(table, view.columns, where), view.by[0], number, ranges)
-            return step(schemas.one_batch(list(batches), _sub_schema(table, view.columns)))
+        # The columns of a view alone may fit where grouping them does not: then they are read once for all ranges.
+        is_read_once = ranges > 1 and self._memory is not None and size <= self._memory.room() // 6
+
+        def mapped(view: View, number: int, held: Sequence[pa.RecordBatch] | None) -> pa.RecordBatch:
+            batches = _filtered(table, view.columns, where) if held is None else held
+            ranged = list(_in_range(batches, view.by[0], number, ranges))
+            return step(schemas.one_batch(ranged, _sub_schema(table, view.columns)))
 
         with ThreadPoolExecutor(self.threads) as pool:
             waiting: deque[Future[pa.RecordBatch]] = deque()
-            for done, (view, number) in enumerate(product(views, range(ranges))):
-                waiting.append(pool.submit(held, view, number))
-                if len(waiting) > self.threads:
-                    yield waiting.popleft().result()
-                advance(int((done + 1) % ranges == 0))
+            for view in views:
+                held = list(_filtered(table, view.columns, where)) if is_read_once else None
+                for number in range(ranges):
+                    waiting.append(pool.submit(mapped, view, number, held))
+                    if len(waiting) > self.threads:
+                        yield waiting.popleft().result()
+                advance(1)
             while waiting:
                 yield waiting.popleft().result()
 

@@ -125,14 +125,19 @@ def write_batches(path: Path, batches: Iterator[pa.RecordBatch], schema: pa.Sche
 
 
 def read_batches(path: Path, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """Read some columns of an Arrow file, in the order of `columns`, a batch at a time, without mapping it."""
-    with pa.OSFile(str(path), "rb") as source:
-        names = pa.ipc.open_file(source).schema.names
-        chosen = None if columns is None else [names.index(name) for name in columns]
-        reader = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=chosen))
+    """Read an Arrow file, or some of its columns, in the order of `columns`, a batch at a time."""
+    if columns is None:
+        with pa.OSFile(str(path), "rb") as source:
+            reader = pa.ipc.open_file(source)
+            yield from map(reader.get_batch, range(reader.num_record_batches))
+        return
+    # Reading a column allocates room for the whole batch, of which the system clears pages; a mapped column does not,
+    # and its copy lets go of the file.
+    with pa.memory_map(str(path)) as source:
+        reader = pa.ipc.open_file(source)
         for number in range(reader.num_record_batches):
-            batch = reader.get_batch(number)
-            yield batch if columns is None else batch.select(columns)
+            chosen = reader.get_batch(number).select(columns)
+            yield pa.ipc.read_record_batch(chosen.serialize(), chosen.schema)
 
 
 @contextlib.contextmanager
