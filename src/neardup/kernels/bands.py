@@ -6,6 +6,10 @@ import numpy as np
 KEY_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 FINAL_MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9)
 HALF = np.uint64(32)
+# Keys of a part, about: their table stays in a core's cache.
+PART_KEYS, MAX_PART_BITS = 1 << 14, 10
+# Called by kernels only: without the wrappers for Python it compiles in half the time.
+_inner = numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -26,28 +30,64 @@ def band_keys(signatures, rows, keys):
             keys[doc, band] = key ^ (key >> np.uint64(31))
 
 
+@_inner
+def _partition(keys, rows, bits, parted_keys, parted_rows):
+    """Copy keys and rows so that keys with equal top bits, once mixed, stand together; return the ends of the parts."""
+    shift = np.uint64(64 - bits)
+    ends = np.zeros((1 << bits) + 1, np.int64)
+    for at in range(keys.size):
+        ends[np.int64((keys[at] * KEY_MULTIPLIER) >> shift) + 1] += 1
+    for part in range(1 << bits):
+        ends[part + 1] += ends[part]
+    to = ends[:-1].copy()
+    for at in range(keys.size):
+        part = np.int64((keys[at] * KEY_MULTIPLIER) >> shift)
+        parted_keys[to[part]], parted_rows[to[part]] = keys[at], rows[at]
+        to[part] += 1
+    return ends
+
+
 @numba.njit(cache=True, nogil=True)
-def star_links(keys, rows, smallest):
-    """Write for each key the smallest row among its equals: a star per bucket, linear in the keys.
+def star_links(keys, rows, linked, smallest):
+    """Write a star per bucket: every row but the smallest of its bucket, and that smallest; return how many.
+
+    Linear in the keys; they are parted first, so that the table of a part stays in the cache.
 
     keys      uint64[num_keys]
     rows      int64 [num_keys]  the row each key belongs to
-    smallest  int64 [num_keys]  written
+    linked    int64 [num_keys]  written from the front: rows that share a bucket with a smaller one
+    smallest  int64 [num_keys]  written from the front: the smallest row of that bucket
     """
+    part_bits = 1
+    while part_bits < MAX_PART_BITS and (keys.size >> part_bits) > PART_KEYS:
+        part_bits += 1
+    parted_keys, parted_rows = np.empty(keys.size, np.uint64), np.empty(keys.size, np.int64)
+    ends = _partition(keys, rows, part_bits, parted_keys, parted_rows)
+    largest = 0
+    for part in range(ends.size - 1):
+        largest = max(largest, ends[part + 1] - ends[part])
     bits = 1
-    while (1 << bits) < 2 * keys.size:
+    while (1 << bits) < 2 * largest:
         bits += 1
-    shift, last = np.uint64(64 - bits), (1 << bits) - 1
-    owner = np.full(1 << bits, -1, np.int64)
-    first = np.empty(keys.size, np.int64)
-    for at in range(keys.size):
-        place = np.int64((keys[at] * KEY_MULTIPLIER) >> shift)
-        while owner[place] >= 0 and keys[owner[place]] != keys[at]:
-            place = (place + 1) & last
-        if owner[place] < 0:
-            owner[place] = at
-            smallest[at] = rows[at]
-        first[at] = owner[place]
-        smallest[first[at]] = min(smallest[first[at]], rows[at])
-    for at in range(keys.size):
-        smallest[at] = smallest[first[at]]
+    shift, last, above = np.uint64(64 - bits), (1 << bits) - 1, np.uint64(part_bits)
+    owners, firsts, lows = np.empty(1 << bits, np.int64), np.empty(largest, np.int64), np.empty(largest, np.int64)
+    count = 0
+    for part in range(ends.size - 1):
+        start, stop = ends[part], ends[part + 1]
+        owners[:] = -1
+        for at in range(start, stop):
+            place = np.int64(((parted_keys[at] * KEY_MULTIPLIER) << above) >> shift)
+            while owners[place] >= 0 and parted_keys[owners[place]] != parted_keys[at]:
+                place = (place + 1) & last
+            if owners[place] < 0:
+                owners[place] = at
+                lows[at - start] = parted_rows[at]
+            first = owners[place] - start
+            firsts[at - start] = first
+            lows[first] = min(lows[first], parted_rows[at])
+        for at in range(start, stop):
+            low = lows[firsts[at - start]]
+            if parted_rows[at] != low:
+                linked[count], smallest[count] = parted_rows[at], low
+                count += 1
+    return count

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import schema
+from neardup.kernels import bands
 
 
 def collapse(sketches: pa.RecordBatch) -> pa.RecordBatch:
@@ -16,6 +17,11 @@ def collapse(sketches: pa.RecordBatch) -> pa.RecordBatch:
     rows, priority, low, high = (
         sketches.column(name).to_numpy() for name in ("row", "priority", "digest_low", "digest_high")
     )
+    # Most digests stand alone: half of one tells who may have copies, and only those are sorted.
+    linked, smallest = np.empty_like(rows), np.empty_like(rows)
+    count = bands.star_links(low.view(np.uint64), rows, linked, smallest)
+    has_like = np.isin(rows, np.concatenate([linked[:count], smallest[:count]]))
+    rows, priority, low, high = (column[has_like] for column in (rows, priority, low, high))
     order = np.lexsort((rows, priority, high, low))
     low, high = low[order], high[order]
     is_copy = np.zeros(rows.size, np.bool_)

@@ -12,7 +12,6 @@ from neardup.kernels import bands
 def link(band: pa.RecordBatch) -> pa.RecordBatch:
     """Turn the rows and keys of a band into a star per bucket; a bucket of one gives nothing."""
     rows, keys = (column.to_numpy() for column in band.columns)
-    smallest = np.empty_like(rows)
-    bands.star_links(keys.view(np.uint64), rows, smallest)
-    is_linked = smallest != rows
-    return pa.record_batch([pa.array(rows[is_linked]), pa.array(smallest[is_linked])], schema=schema.LINKS)
+    linked, smallest = np.empty_like(rows), np.empty_like(rows)
+    count = bands.star_links(keys.view(np.uint64), rows, linked, smallest)
+    return pa.record_batch([pa.array(linked[:count]), pa.array(smallest[:count])], schema=schema.LINKS)
