@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, Self
 from neardup.errors import ConfigError
 
 Unit = Literal["word", "char"]
-Method = Literal["auto", "lsh"]
+Method = Literal["auto", "lsh", "exact"]
 Measure = Literal["jaccard"]
 EngineName = Literal["local"]
 Sketch = Literal["fast", "minhash"]
@@ -22,7 +22,7 @@ Cluster = Literal["leader", "components"]
 
 CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "unit": ("word", "char"),
-    "method": ("auto", "lsh"),
+    "method": ("auto", "lsh", "exact"),
     "measure": ("jaccard",),
     "engine": ("local",),
     "sketch": ("fast", "minhash"),
@@ -46,14 +46,14 @@ class Config:
 
     Attributes:
         threshold: two documents with Jaccard similarity >= threshold are a pair; in (0, 1].
-        recall: the chance to find a pair of similarity exactly `threshold`; in (0, 1).
+        recall: the chance to find a pair of similarity exactly `threshold`; in (0, 1], 1 calls for method "exact".
         unit: what a shingle is made of: "word" or "char".
         size: how many consecutive units make one shingle.
         num_perm: slots of a signature; a power of two from 16 to 1024.
         bands: bands of a signature; None derives it from `threshold` and `recall`.
         rows: rows of a band; None derives it from `threshold` and `recall`.
         seed: salts the shingle hash; another seed draws other signatures.
-        method: how pairs are found; "auto" chooses.
+        method: how pairs are found: "lsh" by bands of signatures, "exact" every one; "auto" chooses.
         measure: what similarity means: "jaccard".
         sketch: "fast" (Fast Similarity Sketching) or "minhash" (k permutations).
         signature_filter: skip the exact comparison where the signatures already rule a pair out.
@@ -120,12 +120,7 @@ class Config:
             if getattr(value, "shape", None) == ():  # a NumPy number is as good as a number
                 object.__setattr__(self, field.name, value.item())
         _check_real("threshold", self.threshold, "in (0, 1]", 0 < _as_float(self.threshold) <= 1)
-        if _as_float(self.recall) == 1:
-            raise ConfigError(
-                "`recall` must be in (0, 1), got 1: banding finds a pair with a chance below 1",
-                hint="ask for 0.999; neardup.plan(recall=0.999) shows what it takes",
-            )
-        _check_real("recall", self.recall, "in (0, 1)", 0 < _as_float(self.recall) < 1)
+        _check_real("recall", self.recall, "in (0, 1]", 0 < _as_float(self.recall) <= 1)
         for name, choices in CHOICES.items():
             _check_choice(name, getattr(self, name), choices)
         _check_int("size", self.size, 1, MAX_SIZE)
@@ -236,6 +231,7 @@ def _check_delimiter(value: Any) -> None:
 
 
 def _check_together(config: Config) -> None:
+    _check_method(config)
     if config.items_column is not None:
         for name in ("text_column", "html", "fold_numbers"):
             if getattr(config, name):
@@ -245,6 +241,22 @@ def _check_together(config: Config) -> None:
                 )
     if config.mark and config.dry_run:
         raise ConfigError("`mark` and `dry_run` exclude each other: a dry run writes no rows", hint="leave one out")
+
+
+def _check_method(config: Config) -> None:
+    if config.method == "lsh" and config.recall == 1:
+        raise ConfigError(
+            "`recall` must be below 1 with method 'lsh', got 1: bands find a pair with a chance below 1",
+            hint="pass method='exact', which finds every pair, or ask for 0.999",
+        )
+    if config.method == "exact" or config.recall == 1:
+        for name in ("bands", "rows"):
+            if getattr(config, name) is not None:
+                asked = "method 'exact'" if config.method == "exact" else "recall 1"
+                raise ConfigError(
+                    f"`{name}` and {asked} exclude each other: the exact join has no bands",
+                    hint=f"leave `{name}` out, or ask for method 'lsh' and a recall below 1",
+                )
 
 
 def _as_float(value: Any) -> float:

@@ -19,13 +19,15 @@ from neardup.io import formats
 from neardup.io.files import choose_columns
 from neardup.io.records import InputFile
 from neardup.io.tables import opened
-from neardup.measures.jaccard import sketch_texts
+from neardup.measures.jaccard import collect_texts, sketch_texts
 from neardup.planner import Plan
 
 SAMPLED_FILES: Final = 4
 SAMPLED_BATCHES: Final = 1
 # Bytes a document takes in the work folder beside its band keys: row, priority, sizes, digest, id.
 _NOTE_BYTES: Final = 88
+# Bytes a shingle takes there in the exact join: itself, and half as often a posting of 32 bytes, at worst.
+_SHINGLE_BYTES: Final = 24
 # Bytes a document takes in memory for good: its component and whether it goes on.
 _MEMORY_BYTES: Final = 10
 _BASE_MEMORY: Final = 350 << 20
@@ -63,6 +65,7 @@ class _Sample:
     file_bytes: float = 0.0
     rows: int = 0
     text_bytes: int = 0
+    num_shingles: int = 0
     seconds: float = 0.0
 
 
@@ -75,7 +78,7 @@ def estimate(files: Sequence[InputFile], plan: Plan, config: Config, *, is_timed
     size = sum(file.size for file in files)
     scale = size / sample.file_bytes if sample.file_bytes else 0.0
     documents, text_bytes = round(sample.rows * scale), round(sample.text_bytes * scale)
-    work = documents * (8 * plan.bands + _NOTE_BYTES)
+    work = documents * (8 * plan.bands + _NOTE_BYTES) + round(sample.num_shingles * scale) * _SHINGLE_BYTES
     threads = config.threads or available_cores()
     # At worst every document has a partner, and what does not fit in a third of memory is set aside.
     aside = text_bytes if text_bytes > Memory(config.memory).limit // 3 else 0
@@ -95,18 +98,26 @@ def _add(sample: _Sample, file: InputFile, plan: Plan, config: Config, *, is_tim
     if not spans:
         return
     if is_timed:  # load the kernels first
-        sketch_texts(pa.array(["a b"], pa.large_string()), plan.bands, plan.rows, config)
+        _pass(pa.array(["a b"], pa.large_string()), plan, config)
     began, rows, text_bytes = time.perf_counter(), 0, 0
     batches = form.read(file, spans[0], columns, config)
     for records in islice(batches, SAMPLED_BATCHES):
         rows += records.num_rows
         text_bytes += pc.sum(pc.binary_length(records.texts)).as_py() or 0
-        if is_timed:
-            sketch_texts(records.texts, plan.bands, plan.rows, config)
+        if is_timed or plan.is_exact:
+            sample.num_shingles += _pass(records.texts, plan, config)
     sample.seconds += time.perf_counter() - began
     sample.rows += rows
     sample.text_bytes += text_bytes
     sample.file_bytes += file.size * _share(file, rows, text_bytes, next(batches, None) is None and len(spans) == 1)
+
+
+def _pass(texts: pa.Array, plan: Plan, config: Config) -> int:
+    """Do to texts what the first pass does; return how many shingles it stores."""
+    if plan.is_exact:
+        return collect_texts(texts, config).sets.shingles.size
+    sketch_texts(texts, plan.bands, plan.rows, config)
+    return 0
 
 
 def _share(file: InputFile, rows: int, text_bytes: int, is_whole: bool) -> float:

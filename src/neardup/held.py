@@ -84,7 +84,7 @@ def _select_again(
     threshold: float,
 ) -> Report:
     """Report on the stored pairs of at least `threshold`; bands, rows and filter stay those of the run."""
-    again = Config.of(config, threshold=threshold, bands=plan.bands, rows=plan.rows)
+    again = Config.of(config, threshold=threshold, bands=plan.bands or None, rows=plan.rows or None)
     row_pairs = stored.filter(pc.greater_equal(stored.column("similarity"), threshold))
     selection = select_again(read.documents, row_pairs, again)
     judged, watch = dataclasses.replace(plan, threshold=threshold), Watch()

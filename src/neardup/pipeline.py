@@ -2,7 +2,8 @@
 
     sketch -> collapse -> link -> components -> verify -> select
 
-Every table is keyed by `row`; only documents that share a bucket reach `verify`.
+Every table is keyed by `row`; only documents that share a bucket, or in the exact join may be similar by the rarest
+shingles that they share, reach `verify`.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.config import Config
-from neardup.engines.base import Documents, Engine, Table, View
+from neardup.engines.base import Advance, BatchStep, Documents, Engine, Table, View
 from neardup.measures.jaccard import holds_sets
 from neardup.planner import Plan
 from neardup.report import Watch
 from neardup.stages.collapse import collapse
-from neardup.stages.link import link
+from neardup.stages.link import link, link_prefixes
+from neardup.stages.prefix import count, num_places, prefix
 from neardup.stages.select import count_copies, count_pairs, list_pairs, select
 from neardup.stages.sketch import sketch
 from neardup.stages.verify import verify
@@ -35,6 +37,10 @@ MANY_PAIRS: Final = 10_000_000
 BYTES_A_PAIR: Final = 96
 _CLASS_VIEW: Final = View(
     ("row", "priority", "digest_low", "digest_high"), ("digest_low", "digest_high"), ("priority", "row")
+)
+
+_POSTINGS_VIEW: Final = View(
+    ("key", "row", "num_shingles", "place"), ("key",), ("num_shingles", "row", "place"), is_whole=True
 )
 
 
@@ -60,15 +66,12 @@ def run(documents: Documents, plan: Plan, config: Config, engine: Engine, watch:
         classes = engine.once("classes", lambda: _collapse(sketches, has_shingles, config, engine))
         if config.pairs:
             _warn_of_many(count_copies(classes), watch)
-    with watch.stage("link", plan.bands, "bands") as advance:
+    with watch.stage("link", plan.bands or 1, "bands" if plan.bands else "passes") as advance:
         is_candidate = has_shingles
         is_candidate[classes.column("row").to_numpy()] = False
-        bands = [View(("row", key), (key,), ("row",)) for key in map(schema.key_column, range(plan.bands))]
         components = engine.once(
             "components",
-            lambda: engine.connected_components(
-                engine.map_groups(sketches, bands, link, is_candidate, advance), num_rows
-            ),
+            lambda: engine.connected_components(_link(sketches, is_candidate, plan, engine, advance), num_rows),
         )
     with watch.stage("verify", components.num_rows) as advance:
         verified = engine.map_components(
@@ -105,6 +108,30 @@ def _collapse(sketches: Table, has_shingles: npt.NDArray[np.bool_], config: Conf
     return pa.Table.from_batches(rows, schema=schema.CLASSES)
 
 
+def _link(
+    sketches: Table, is_candidate: npt.NDArray[np.bool_], plan: Plan, engine: Engine, advance: Advance
+) -> Iterator[pa.RecordBatch]:
+    if plan.is_exact:
+        postings = _prefixes(sketches, is_candidate, plan, engine)
+        return engine.map_groups(
+            postings, [_POSTINGS_VIEW], partial(link_prefixes, threshold=plan.threshold), None, advance
+        )
+    bands = [View(("row", key), (key,), ("row",)) for key in map(schema.key_column, range(plan.bands))]
+    return engine.map_groups(sketches, bands, link, is_candidate, advance)
+
+
+def _prefixes(sketches: Table, is_candidate: npt.NDArray[np.bool_], plan: Plan, engine: Engine) -> Table:
+    def make_step() -> BatchStep:
+        num_shingles = 0
+        for batch in sketches.batches(["row", "num_shingles"]):
+            is_counted = is_candidate[batch.column("row").to_numpy()]
+            num_shingles += int(batch.column("num_shingles").to_numpy()[is_counted].sum())
+        counts = engine.count(sketches, ["row", "shingles"], is_candidate, count, num_places(num_shingles))
+        return partial(prefix, counts=counts, threshold=plan.threshold)
+
+    return engine.map_table("postings", sketches, ["row", "shingles"], is_candidate, make_step, schema.POSTINGS)
+
+
 def _members(components: pa.Table, sketches: Table, plan: Plan, engine: Engine) -> pa.Table:
     """The members of components with what it takes to read and verify each."""
     rows = components.column("row").to_numpy()
@@ -112,8 +139,10 @@ def _members(components: pa.Table, sketches: Table, plan: Plan, engine: Engine) 
     names = [name for name in columns.names if name in sketches.schema.names]
     found = engine.find_rows(sketches, rows, [*names, *{"num_shingles"}.difference(names)])
     text_bytes, num_shingles = (found.column(name).to_numpy() for name in ("text_bytes", "num_shingles"))
-    # Text twice, its shingles while they are sorted, signature and keys, and the lists of buckets.
+    # Text twice, its shingles while they are sorted, signature and keys, and the lists of buckets, or of prefixes.
     verify_bytes = 2 * text_bytes + 24 * num_shingles + 4 * plan.num_perm + 56 * plan.bands + 128
+    if plan.is_exact:
+        verify_bytes += 40 * num_shingles
     found = found.append_column("component", components.column("component"))
     return found.append_column("verify_bytes", pa.array(verify_bytes)).select(columns.names).cast(columns)
 

@@ -1,4 +1,4 @@
-"""The plan: which bands and rows keep the promise, and what they promise at every similarity.
+"""The plan: which method, bands and rows keep the promise, and what they promise at every similarity.
 
 P(s) = 1 - (1 - s^r)^b is the chance that two documents of similarity s share one of b bands of r rows.
 """
@@ -56,7 +56,10 @@ def _integral(function: Callable[[float], float], low: float, high: float) -> fl
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """Bands, rows and method of a run, and what they promise; `estimate` is what it takes, where the input is known."""
+    """Bands, rows and method of a run, and what they promise; `estimate` is what it takes, where the input is known.
+
+    The exact join finds every pair, by 0 bands of 0 rows.
+    """
 
     threshold: float
     recall: float
@@ -67,11 +70,26 @@ class Plan:
     min_agreement: int
     estimate: Any = None
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether every pair is found."""
+        return self.method == "exact"
+
+    @property
+    def shape(self) -> str:
+        """The method in a few words."""
+        if self.is_exact:
+            return "exact join"
+        return f"{self.bands} band{'s'[: self.bands != 1]} x {self.rows} row{'s'[: self.rows != 1]}"
+
     def chance(self, similarity: float) -> float:
-        """Return the chance that two documents of this similarity share a bucket: the pure S-curve."""
+        """Return the chance that two documents of this similarity share a bucket: the pure S-curve.
+
+        In the exact join it is the chance to be found: none below the threshold, 1 from there on.
+        """
         if not isinstance(similarity, numbers.Real) or not 0 <= similarity <= 1:
             raise ConfigError(f"`similarity` must be a number in [0, 1], got {similarity!r}")
-        return s_curve(similarity, self.bands, self.rows)
+        return float(similarity >= self.threshold) if self.is_exact else s_curve(similarity, self.bands, self.rows)
 
     @property
     def recall_at_threshold(self) -> float:
@@ -85,18 +103,18 @@ class Plan:
 
     @property
     def curve_threshold(self) -> float:
-        """(1/b)^(1/r), about where the S-curve is steepest."""
-        return curve_threshold(self.bands, self.rows)
+        """(1/b)^(1/r), about where the S-curve is steepest; the threshold itself in the exact join."""
+        return self.threshold if self.is_exact else curve_threshold(self.bands, self.rows)
 
     @property
     def false_positive_area(self) -> float:
         """Area under the S-curve left of the threshold."""
-        return false_positive_area(self.threshold, self.bands, self.rows)
+        return 0.0 if self.is_exact else false_positive_area(self.threshold, self.bands, self.rows)
 
     @property
     def false_negative_area(self) -> float:
         """Area above the S-curve right of the threshold."""
-        return false_negative_area(self.threshold, self.bands, self.rows)
+        return 0.0 if self.is_exact else false_negative_area(self.threshold, self.bands, self.rows)
 
     def judgement(self) -> str:
         """Say in one line what this choice finds.
@@ -104,8 +122,9 @@ class Plan:
         >>> plan_for(Config(bands=9, rows=13)).judgement()
         '9 bands x 13 rows finds 40 % of pairs at 0.8; asked for 99 %'
         """
-        shape = f"{self.bands} band{'s'[: self.bands != 1]} x {self.rows} row{'s'[: self.rows != 1]}"
-        found = f"{shape} finds {_percent(self.recall_at_threshold, self.recall)} of pairs"
+        if self.is_exact:
+            return f"{self.shape} finds every pair from {self.threshold:g} on"
+        found = f"{self.shape} finds {_percent(self.recall_at_threshold, self.recall)} of pairs"
         asked = "" if self.keeps_recall else f"; asked for {self.recall * 100:g} %"
         return f"{found} at {self.threshold:g}{asked}"
 
@@ -122,7 +141,10 @@ class Plan:
         }
 
     def __str__(self) -> str:
-        lines = [self.judgement(), f"S-curve threshold (1/b)^(1/r) = {self.curve_threshold:.3f}", "similarity  chance"]
+        lines = [self.judgement()]
+        if not self.is_exact:
+            lines.append(f"S-curve threshold (1/b)^(1/r) = {self.curve_threshold:.3f}")
+        lines.append("similarity  chance")
         lines += [f"{tenth / 20:10.2f}  {self.chance(tenth / 20):.6f}" for tenth in range(4, 21)]
         return "\n".join(lines)
 
@@ -144,15 +166,17 @@ def plan_for(config: Config) -> Plan:
     >>> plan.bands, plan.rows
     (16, 6)
     """
-    bands, rows = _bands_and_rows(config)
+    is_exact = config.method == "exact" or config.recall == 1
+    bands, rows = (0, 0) if is_exact else _bands_and_rows(config)
+    is_filtered = config.signature_filter and not is_exact
     return Plan(
         threshold=config.threshold,
         recall=config.recall,
         num_perm=config.num_perm,
         bands=bands,
         rows=rows,
-        method="lsh",
-        min_agreement=least_agreement(config.num_perm, config.threshold) if config.signature_filter else 0,
+        method="exact" if is_exact else "lsh",
+        min_agreement=least_agreement(config.num_perm, config.threshold) if is_filtered else 0,
     )
 
 

@@ -20,7 +20,9 @@ AHEAD: Final = -(2**63)
 DOCUMENTS = pa.schema([_ROW, ("text", pa.large_string()), ("priority", pa.int64()), ("group", pa.int64())])
 # One row a copy; representative: the document that stands for all with the same shingle set.
 CLASSES = pa.schema([_ROW, ("representative", pa.int64())])
-# smallest: the smallest row of a bucket that `row` is in.
+# One row a shingle of a prefix; place: its place in the order of the document, the rarest shingle first.
+POSTINGS = pa.schema([_ROW, ("num_shingles", pa.int64()), ("place", pa.int64()), ("key", pa.int64())])
+# smallest: the smallest row of a bucket that `row` is in; in the exact join a row that it may be similar to.
 LINKS = pa.schema([_ROW, ("smallest", pa.int64())])
 COMPONENTS = pa.schema([_ROW, ("component", pa.int64())])
 # verify_bytes: about how much memory it takes to verify the document.
@@ -46,7 +48,11 @@ REJECTED = pa.schema([("file", pa.string()), _ROW, ("reason", pa.string())])
 
 
 def sketches(num_bands: int) -> pa.Schema:
-    """Return the schema of sketched documents: sizes, set digests, where the set is held, if at all, and band keys."""
+    """Return the schema of sketched documents: sizes, set digests, where the set is held, if at all, and band keys.
+
+    Without bands the set itself stands in their place.
+    """
+    keys = [(key_column(band), pa.int64()) for band in range(num_bands)]
     return pa.schema(
         [
             _ROW,
@@ -57,7 +63,7 @@ def sketches(num_bands: int) -> pa.Schema:
             ("digest_low", pa.int64()),
             ("digest_high", pa.int64()),
             ("held_at", pa.int64()),
-            *((key_column(band), pa.int64()) for band in range(num_bands)),
+            *(keys or [("shingles", pa.large_list(pa.int64()))]),
         ]
     )
 

@@ -56,14 +56,10 @@ def _draw(axes: Any, plan: Plan) -> None:
     missed = f"missed: area {plan.false_negative_area:.2g}"
     axes.fill_between(below, list(map(plan.chance, below)), color=_FALSE, alpha=0.3, linewidth=0, label=in_vain)
     axes.fill_between(above, list(map(plan.chance, above)), 1, color=_MISSED, alpha=0.4, linewidth=0, label=missed)
-    axes.plot(at, chances, color=_CURVE, linewidth=2, label=_shape(plan))
+    axes.plot(at, chances, color=_CURVE, linewidth=2, label=plan.shape)
     axes.axvline(plan.threshold, color="black", linewidth=1, label=f"threshold {plan.threshold:g}")
     axes.axhline(plan.recall, color="grey", linewidth=1, linestyle="--", label=f"asked for {plan.recall:g}")
     axes.plot([plan.threshold], [plan.chance(plan.threshold)], "o", color=_CURVE)
     axes.set(xlim=(0, 1), ylim=(0, 1.05), xlabel="similarity of two documents", ylabel="chance to share a bucket")
     axes.set_title(f"A pair at the threshold is found with chance {plan.recall_at_threshold:.4f}")
     axes.grid(alpha=0.2)
-
-
-def _shape(plan: Plan) -> str:
-    return f"{plan.bands} band{'s'[: plan.bands != 1]} x {plan.rows} row{'s'[: plan.rows != 1]}"

@@ -12,6 +12,9 @@ import pyarrow as pa
 from neardup.io.spill import SortKey
 
 BatchStep = Callable[[pa.RecordBatch], pa.RecordBatch]
+Bools = npt.NDArray[np.bool_]
+Counts = npt.NDArray[np.uint8]
+CountStep = Callable[[pa.RecordBatch, Counts], None]
 Advance = Callable[[int], None]
 Sort = Callable[[Iterable[pa.RecordBatch], pa.Schema, Sequence[SortKey]], Iterator[pa.RecordBatch]]
 
@@ -71,11 +74,15 @@ class Table(Protocol):
 
 
 class View(NamedTuple):
-    """Some columns of a table, `row` among them, to be grouped by some and put in order by others."""
+    """Some columns of a table, `row` among them, to be grouped by some and put in order by others.
+
+    is_whole: no group is cut in two, whatever it takes to hold it.
+    """
 
     columns: tuple[str, ...]
     by: tuple[str, ...]
     order: tuple[str, ...]
+    is_whole: bool = False
 
 
 class Blocks(Protocol):
@@ -109,11 +116,33 @@ class Engine(Protocol):
         """Apply a step to every document, a batch at a time."""
 
     def map_groups(
-        self, table: Table, views: Sequence[View], step: BatchStep, where: npt.NDArray[np.bool_], advance: Advance
+        self, table: Table, views: Sequence[View], step: BatchStep, where: Bools | None, advance: Advance
     ) -> Iterator[pa.RecordBatch]:
-        """Apply a step to the groups of every view, many at a time, of the rows that are True in `where`.
+        """Apply a step to the groups of every view, many at a time, of the rows that are True in `where`, or of all.
 
         A group cut in two shows its first row at the head of both.
+        """
+
+    def map_table(
+        self,
+        name: str,
+        table: Table,
+        columns: Sequence[str],
+        where: Bools,
+        make_step: Callable[[], BatchStep],
+        schema: pa.Schema,
+    ) -> Table:
+        """Apply a step to some columns of a table, a batch at a time, of the rows that are True in `where`.
+
+        The result has a name, under which an earlier start of the same run may have left it; then no step is made.
+        """
+
+    def count(
+        self, table: Table, columns: Sequence[str], where: Bools, step: CountStep, num_places: int
+    ) -> Counts:
+        """Let a step add batches to counts; the counts of several workers add up, and end at 255.
+
+        `num_places` is at most 2**27.
         """
 
     def connected_components(self, links: Iterable[pa.RecordBatch], num_rows: int) -> pa.Table:

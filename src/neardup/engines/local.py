@@ -19,7 +19,17 @@ import pyarrow.compute as pc
 
 from neardup import schema as schemas
 from neardup.engines.arena import Arena
-from neardup.engines.base import Advance, BatchStep, BlockStep, Documents, Table, View
+from neardup.engines.base import (
+    Advance,
+    BatchStep,
+    BlockStep,
+    Bools,
+    Counts,
+    CountStep,
+    Documents,
+    Table,
+    View,
+)
 from neardup.engines.components import SHELF_BYTES, cut_held, map_shelved, plan_shelves
 from neardup.engines.memory import Memory
 from neardup.io.spill import Shelves, SortKey, sort_on_disk
@@ -49,9 +59,12 @@ class HeldTable:
 
 
 class StoredTable:
-    """A table in files, one a part of the documents it was made of; read once for all where it takes little room."""
+    """A table in files, read once for all where it takes little room.
 
-    def __init__(self, paths: Sequence[Path], schema: pa.Schema, documents: Documents, room: int) -> None:
+    With documents it has one file a part of them, with the rows and priorities of the part.
+    """
+
+    def __init__(self, paths: Sequence[Path], schema: pa.Schema, room: int, documents: Documents | None = None) -> None:
         self._paths = paths
         self._documents = documents
         self.schema = schema
@@ -71,7 +84,7 @@ class StoredTable:
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for part, path in enumerate(self._paths):
             for batch in read_batches(path, list(columns)):
-                yield self._documents.place(part, batch)
+                yield batch if self._documents is None else self._documents.place(part, batch)
 
 
 class LocalEngine:
@@ -118,7 +131,7 @@ class LocalEngine:
                 return workspace.once(name, lambda path: write_batches(path, results(part), schema))
 
             paths = self.side_by_side(store, range(documents.num_parts), in_order=documents.stops_at_first)
-            return StoredTable(paths, schema, documents, self.room() // 16)
+            return StoredTable(paths, schema, self.room() // 16, documents)
 
     def side_by_side(self, step: Callable[[int], T], numbers: Iterable[int], *, in_order: bool = False) -> list[T]:
         """Call a step for every number on all threads; the first error, in time or in order, stops the others."""
@@ -183,11 +196,42 @@ class LocalEngine:
                 advance(batch.num_rows)
         return pa.Table.from_batches(results, schema=schema)
 
+    def map_table(
+        self,
+        name: str,
+        table: Table,
+        columns: Sequence[str],
+        where: Bools,
+        make_step: Callable[[], BatchStep],
+        schema: pa.Schema,
+    ) -> Table:
+        """Work on batches side by side; the result stays in memory, or, with a workspace, in one file."""
+
+        def results() -> Iterator[pa.RecordBatch]:
+            slots = threading.Semaphore(2 * self.threads + 1)
+            step = make_step()
+            with ThreadPoolExecutor(self.threads) as pool:
+                for _, result in self._in_order(_filtered(table, columns, where), step, pool, slots):
+                    yield result
+
+        if self._workspace is None:
+            return HeldTable(list(results()), schema)
+        path = self._workspace.once(f"{name}.arrow", lambda path: write_batches(path, results(), schema))
+        return StoredTable([path], schema, self.room() // 16)
+
+    def count(self, table: Table, columns: Sequence[str], where: Bools, step: CountStep, num_places: int) -> Counts:
+        """Count on one thread: two that add to one place at once would lose a count."""
+        counts = np.zeros(num_places, np.uint8)
+        for batch in _filtered(table, columns, where):
+            step(batch, counts)
+        return counts
+
     def map_groups(
-        self, table: Table, views: Sequence[View], step: BatchStep, where: npt.NDArray[np.bool_], advance: Advance
+        self, table: Table, views: Sequence[View], step: BatchStep, where: Bools | None, advance: Advance
     ) -> Iterator[pa.RecordBatch]:
         """Hold a view where it fits, or a range of its groups at a time; where there were too many, sort it on disk."""
-        size = int(np.count_nonzero(where)) * 8 * max(len(view.columns) for view in views)
+        num_rows = _count_rows(table) if where is None else int(np.count_nonzero(where))
+        size = num_rows * 8 * max(len(view.columns) for view in views)
         cost, ranges = size * _GROUPING_COST, 1
         if self._memory is not None:
             while ranges <= _MAX_RANGES and self.threads * cost > ranges * (self._memory.room() // 2):
@@ -217,12 +261,12 @@ class LocalEngine:
                 yield waiting.popleft().result()
 
     def _map_sorted(
-        self, table: Table, views: Sequence[View], step: BatchStep, where: npt.NDArray[np.bool_], advance: Advance
+        self, table: Table, views: Sequence[View], step: BatchStep, where: Bools | None, advance: Advance
     ) -> Iterator[pa.RecordBatch]:
         for view in views:
             keys = [(name, "ascending") for name in view.by + view.order]
             rows = self.sort(_filtered(table, view.columns, where), _sub_schema(table, view.columns), keys)
-            yield from map(step, _whole_groups(rows, view.by))
+            yield from map(step, _whole_groups(rows, view.by) if view.is_whole else _headed_groups(rows, view.by))
             advance(1)
 
     def sort(
@@ -313,9 +357,13 @@ def _sub_schema(table: Table, columns: Sequence[str]) -> pa.Schema:
     return pa.schema([table.schema.field(name) for name in columns])
 
 
-def _filtered(table: Table, columns: Sequence[str], where: npt.NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
+def _count_rows(table: Table) -> int:
+    return sum(batch.num_rows for batch in table.batches(["row"]))
+
+
+def _filtered(table: Table, columns: Sequence[str], where: Bools | None) -> Iterator[pa.RecordBatch]:
     for batch in table.batches(columns):
-        is_wanted = where[batch.column("row").to_numpy()]
+        is_wanted = np.True_ if where is None else where[batch.column("row").to_numpy()]
         yield batch if is_wanted.all() else batch.filter(pa.array(is_wanted))
 
 
@@ -331,6 +379,30 @@ def _in_range(batches: Iterable[pa.RecordBatch], column: str, number: int, range
 
 
 def _whole_groups(batches: Iterable[pa.RecordBatch], by: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Hold back the last group of a batch until it is whole."""
+    held: list[pa.RecordBatch] = []
+    for batch in filter(len, batches):
+        start = _last_group(batch, by)
+        if held and (start or _key(held[0], by) != _key(batch, by)):
+            yield schemas.one_batch([*held, batch.slice(0, start)], batch.schema)
+            held = []
+        elif start:
+            yield batch.slice(0, start)
+        held.append(batch.slice(start))
+    if held:
+        yield schemas.one_batch(held, held[0].schema)
+
+
+def _last_group(batch: pa.RecordBatch, by: Sequence[str]) -> int:
+    """Where the last group of a batch begins."""
+    is_last = np.ones(batch.num_rows, np.bool_)
+    for name in by:
+        values = batch.column(name).to_numpy()
+        is_last &= values == values[-1]
+    return int(np.argmax(is_last))
+
+
+def _headed_groups(batches: Iterable[pa.RecordBatch], by: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Let the first row of a group that a cut goes through stand at the head of the next batch too."""
     first: pa.RecordBatch | None = None
     for batch in batches:
@@ -339,11 +411,7 @@ def _whole_groups(batches: Iterable[pa.RecordBatch], by: Sequence[str]) -> Itera
         if first is not None and _key(first, by) == _key(batch, by):
             batch = schemas.one_batch([first, batch], batch.schema)
         yield batch
-        is_last = np.ones(batch.num_rows, np.bool_)
-        for name in by:
-            values = batch.column(name).to_numpy()
-            is_last &= values == values[-1]
-        first = batch.slice(int(np.argmax(is_last)), 1)
+        first = batch.slice(_last_group(batch, by), 1)
 
 
 def _key(batch: pa.RecordBatch, by: Sequence[str]) -> tuple[Any, ...]:

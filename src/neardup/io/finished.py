@@ -122,10 +122,10 @@ def restore(run: Path) -> Report:
     """Return the report of a finished run."""
     report = read_report(run)
     config = settings_of(report)
-    bands, rows = report["plan"]["bands"], report["plan"]["rows"]
+    method, bands, rows = (report["plan"][name] for name in ("method", "bands", "rows"))
     return Report(
         config=config,
-        plan=plan_for(Config.of(config, bands=bands, rows=rows)),
+        plan=plan_for(Config.of(config, method=method, bands=bands or None, rows=rows or None)),
         documents=report["documents"],
         num_kept=report["kept"],
         num_removed=report["removed"],

@@ -42,6 +42,15 @@ class Sets(NamedTuple):
     ends: I64
 
 
+class Collected(NamedTuple):
+    """What the first pass of the exact join learns of each document: also its set, in any order."""
+
+    sizes: I64
+    digests: U64
+    sets: Sets
+    held_at: I64
+
+
 class Sketched(NamedTuple):
     """What the first pass learns of each document."""
 
@@ -80,7 +89,7 @@ def text_sets(texts: pa.Array, config: Config) -> Sets:
 def sets_of(contents: pa.Array, config: Config) -> Sets:
     """Return the sets of documents, in any order, from their texts or from the sets that were held."""
     if not pa.types.is_large_list_view(contents.type):
-        return _unordered_sets(contents, config)
+        return collect_texts(contents, config).sets
     ends: I64 = np.cumsum(np.r_[0, contents.sizes.to_numpy()], dtype=np.int64)
     gathered = np.empty(ends[-1], np.uint64)
     held = contents.values.to_numpy().view(np.uint64)
@@ -88,15 +97,23 @@ def sets_of(contents: pa.Array, config: Config) -> Sets:
     return Sets(gathered, ends)
 
 
-def _unordered_sets(texts: pa.Array, config: Config) -> Sets:
+def collect_texts(
+    texts: pa.Array, config: Config, groups: I64 | None = None, hold: Hold | None = None
+) -> Collected:
+    """Return the set of every text, its size and digest, in one pass; groups and `hold` as for `sketch_texts`."""
     source, offsets = text_buffers(texts)
-    parts, sizes = [], np.empty(offsets.size - 1, np.int64)
+    parts, sizes = [np.empty(0, np.uint64)], np.empty(offsets.size - 1, np.int64)
+    digests = np.empty((sizes.size, 2), np.uint64)
     for start, stop in _cache_sized(offsets):
-        shingles, ends = _shingle(source, offsets[start : stop + 1], config)
-        digests = np.empty((stop - start, 2), np.uint64)
-        distinct.digest_sets(shingles, ends, digests, sizes[start:stop])
+        shingles, raw_ends = _shingle(source, offsets[start : stop + 1], config)
+        distinct.digest_sets(shingles, raw_ends, digests[start:stop], sizes[start:stop])
         parts.append(shingles[: sizes[start:stop].sum()].copy())
-    return Sets(np.concatenate(parts) if parts else np.empty(0, np.uint64), np.cumsum(np.r_[0, sizes], dtype=np.int64))
+    collected, ends = np.concatenate(parts), np.cumsum(np.r_[0, sizes], dtype=np.int64)
+    held_at = (0 if hold is None else hold(collected)) + ends[:-1]
+    if groups is not None and groups.any():
+        collected ^= np.repeat(_group_salts(groups), sizes)
+        digests ^= _digest_salts(groups)
+    return Collected(sizes, digests, Sets(collected, ends), held_at)
 
 
 def text_signatures(texts: pa.Array, config: Config, out: U32 | None = None) -> U32:
@@ -135,9 +152,8 @@ def sketch_texts(
             set_ends = np.cumsum(sizes[start:stop])
             held_at[start:stop] = hold(shingles[: set_ends[-1]]) + set_ends - sizes[start:stop]
     if groups is not None and groups.any():
-        salts = _group_salts(groups)
-        keys ^= salts[:, None]
-        digests ^= np.stack([salts, _group_salts(salts)], axis=1)
+        keys ^= _group_salts(groups)[:, None]
+        digests ^= _digest_salts(groups)
     return Sketched(sizes, digests, keys, held_at)
 
 
@@ -155,6 +171,11 @@ def signature_keys(signatures: U32, num_bands: int, num_rows: int, groups: I64 |
     if groups is not None and groups.any():
         keys ^= _group_salts(groups)[:, None]
     return keys
+
+
+def component_keys(components: I64, groups: I64) -> U64:
+    """Return the one key of every document that is compared with all of its component and group."""
+    return (_mix(components.view(np.uint64)) ^ _group_salts(groups))[:, None]
 
 
 def text_buffers(texts: pa.Array) -> tuple[U8, I64]:
@@ -249,6 +270,11 @@ def _salt(seed: int) -> np.uint64:
 def _group_salts(groups: I64 | U64) -> U64:
     """Draw a salt for every group: another one for each, and zero for group 0."""
     return _mix(groups.view(np.uint64)) ^ _mix(np.zeros(1, np.uint64))
+
+
+def _digest_salts(groups: I64) -> U64:
+    salts = _group_salts(groups)
+    return np.stack([salts, _group_salts(salts)], axis=1)
 
 
 @cache

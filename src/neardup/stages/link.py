@@ -1,4 +1,4 @@
-"""Stage 3 of 6: documents that share a bucket are linked, each to the smallest row of the bucket."""
+"""Stage 3 of 6: documents that share a bucket, or may be similar by a prefix they share, are linked."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import pyarrow as pa
 
 from neardup import schema
 from neardup.kernels import bands
+from neardup.kernels import prefix as prefix_kernel
+from neardup.kernels import verify as verify_kernel
 
 
 def link(band: pa.RecordBatch) -> pa.RecordBatch:
@@ -15,3 +17,19 @@ def link(band: pa.RecordBatch) -> pa.RecordBatch:
     linked, smallest = np.empty_like(rows), np.empty_like(rows)
     count = bands.star_links(keys.view(np.uint64), rows, linked, smallest)
     return pa.record_batch([pa.array(linked[:count]), pa.array(smallest[:count])], schema=schema.LINKS)
+
+
+def link_prefixes(postings: pa.RecordBatch, threshold: float) -> pa.RecordBatch:
+    """Link documents that share a shingle of their prefixes, where sizes and places leave them similar."""
+    names = ("row", "num_shingles", "place", "key")
+    # Numba compiles a kernel again for an array that cannot be written.
+    rows, sizes, places, keys = (postings.column(name).to_numpy().copy() for name in names)
+    lists, docs = np.empty_like(rows), np.empty_like(rows)
+    verify_kernel.number_lists(keys.view(np.uint64), lists)
+    parents = np.arange(verify_kernel.number_lists(rows.view(np.uint64), docs))
+    prefix_kernel.join_lists(lists, docs, rows, sizes, places, threshold, parents)
+    row_of = np.empty_like(parents)
+    row_of[docs] = rows
+    is_linked = parents != np.arange(parents.size)
+    ends = [row_of[is_linked], row_of[parents[is_linked]]]
+    return pa.record_batch([pa.array(end) for end in ends], schema=schema.LINKS)

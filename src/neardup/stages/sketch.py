@@ -1,4 +1,4 @@
-"""Stage 1 of 6: texts become set digests and band keys, in one pass."""
+"""Stage 1 of 6: texts become set digests and band keys, in one pass; for the exact join, digests and sets."""
 
 from __future__ import annotations
 
@@ -18,10 +18,16 @@ from neardup.planner import Plan
 def sketch(
     batch: pa.RecordBatch, plan: Plan, config: Config, hold: Callable[[npt.NDArray[np.uint64]], int] | None = None
 ) -> pa.RecordBatch:
-    """Replace the `text` column by sizes, digest and keys; rows and order stay. `hold` keeps the sets."""
+    """Replace the `text` column by sizes, digest and keys, or the set; rows and order stay. `hold` keeps the sets."""
     text, groups = batch.column("text"), batch.column("group")
-    sketched = jaccard.sketch_texts(text, plan.bands, plan.rows, config, groups.to_numpy(), hold)
-    keys = np.ascontiguousarray(sketched.keys.T).view(np.int64)
+    sketched: jaccard.Sketched | jaccard.Collected
+    if plan.is_exact:
+        sketched = jaccard.collect_texts(text, config, groups.to_numpy(), hold)
+        ends, shingles = pa.array(sketched.sets.ends), pa.array(sketched.sets.shingles.view(np.int64))
+        columns = [pa.LargeListArray.from_arrays(ends, shingles)]
+    else:
+        sketched = jaccard.sketch_texts(text, plan.bands, plan.rows, config, groups.to_numpy(), hold)
+        columns = [pa.array(keys) for keys in np.ascontiguousarray(sketched.keys.T).view(np.int64)]
     return pa.record_batch(
         [
             batch.column("row"),
@@ -32,7 +38,7 @@ def sketch(
             pa.array(sketched.digests[:, 0].view(np.int64)),
             pa.array(sketched.digests[:, 1].view(np.int64)),
             pa.array(sketched.held_at),
-            *(pa.array(keys[band]) for band in range(plan.bands)),
+            *columns,
         ],
         schema=schema.sketches(plan.bands),
     )

@@ -71,14 +71,19 @@ def verify(batch: pa.RecordBatch, plan: Plan, config: Config) -> pa.RecordBatch:
 def prepare(batch: pa.RecordBatch, plan: Plan, config: Config) -> Documents:
     """Compute what the documents of a batch are compared by."""
     sets = jaccard.sets_of(batch.column("text"), config)
-    signatures = jaccard.set_signatures(sets, config)
     groups = batch.column("group").to_numpy()
+    if plan.is_exact:  # every two documents of a component and group are compared, and nothing rules a pair out
+        signatures = np.empty((batch.num_rows, 0), np.uint32)
+        keys = jaccard.component_keys(batch.column("component").to_numpy(), groups)
+    else:
+        signatures = jaccard.set_signatures(sets, config)
+        keys = jaccard.signature_keys(signatures, plan.bands, plan.rows, groups)
     return Documents(
         rows=batch.column("row").to_numpy(),
         is_ahead=batch.column("priority").to_numpy() == schema.AHEAD,
         sets=sets,
         signatures=signatures,
-        keys=jaccard.signature_keys(signatures, plan.bands, plan.rows, groups),
+        keys=keys,
     )
 
 

@@ -1,0 +1,197 @@
+"""The exact join: shingles counted, prefixes taken, and documents linked that may be similar.
+
+Two sets with intersection / union >= t share one of the first n - ceil(t n) + 1 shingles of each, in any order that all
+sets share; here the rarest come first. The place of the first shared one, and the two sizes, bound the similarity.
+"""
+
+import numba
+import numpy as np
+
+MOST = 255
+COUNT_SHIFT = np.uint64(56)
+HASH_SHIFT = np.uint64(8)
+# So many smaller documents of a list are looked at one by one; those beyond are taken as one family, so that a list
+# costs what its length is.
+WINDOW = 64
+# Called by kernels only: without the wrappers for Python it compiles in half the time.
+_inner = numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+@_inner
+def _prefix_size(size, threshold):
+    """How many of its rarest shingles a set must show so that every partner shares one."""
+    overlap = np.int64(np.ceil(threshold * size))
+    while overlap > 1 and (overlap - 1) / size >= threshold:
+        overlap -= 1
+    while overlap / size < threshold:
+        overlap += 1
+    return size - overlap + 1
+
+
+@numba.njit(cache=True, nogil=True)
+def count_shingles(shingles, counts):
+    """Count shingles by their first bits, up to MOST; shingles that share them only make a count too high.
+
+    shingles  uint64[num_shingles]
+    counts    uint8 [2**bits]       added to
+    """
+    shift = np.uint64(64)
+    places = counts.size
+    while places > 1:
+        places >>= 1
+        shift -= np.uint64(1)
+    for shingle in shingles:
+        place = np.int64(shingle >> shift)
+        counts[place] += np.uint8(counts[place] < MOST)
+
+
+@numba.njit(cache=True, nogil=True)
+def take_prefixes(shingles, ends, counts, threshold, docs, keys, places):
+    """Write the prefix of every document that may have a partner, less the shingles that nobody else has.
+
+    A document whose whole prefix is its own shares too little with all others together. Returns how many were written.
+
+    shingles   uint64[num_shingles]   distinct in each document, in any order
+    ends       int64 [num_docs + 1]   document d owns shingles[ends[d]:ends[d + 1]]; none is empty
+    counts     uint8 [2**bits]        as `count_shingles` leaves it; at least two bits
+    threshold  float64
+    docs       int64 [num_shingles]   written; the document
+    keys       uint64[num_shingles]   written; the first 56 bits of the shingle
+    places     int64 [num_shingles]   written; its place in the order by count, then by key
+    """
+    shift = np.uint64(64)
+    num_places = counts.size
+    while num_places > 1:
+        num_places >>= 1
+        shift -= np.uint64(1)
+    most = 0
+    for doc in range(ends.size - 1):
+        most = max(most, ends[doc + 1] - ends[doc])
+    own_counts, ranked = np.empty(most, np.uint8), np.empty(most, np.uint64)
+    frequencies = np.zeros(MOST + 1, np.int64)
+    to = 0
+    for doc in range(ends.size - 1):
+        start, size = ends[doc], ends[doc + 1] - ends[doc]
+        prefix_size, num_own = _prefix_size(size, threshold), 0
+        for at in range(size):
+            own_counts[at] = counts[np.int64(shingles[start + at] >> shift)]
+            num_own += own_counts[at] < 2
+        if num_own >= prefix_size:
+            continue
+        for at in range(size):
+            frequencies[own_counts[at]] += 1
+        last, passed = 0, np.int64(0)
+        while passed < prefix_size:
+            passed += frequencies[last]
+            last += 1
+        for at in range(size):
+            frequencies[own_counts[at]] = 0
+        taken = 0
+        for at in range(size):
+            if 2 <= own_counts[at] < last:
+                ranked[taken] = (np.uint64(own_counts[at]) << COUNT_SHIFT) | (shingles[start + at] >> HASH_SHIFT)
+                taken += 1
+        ranked[:taken].sort()
+        for at in range(prefix_size - num_own):
+            docs[to], keys[to], places[to] = doc, ranked[at] << HASH_SHIFT, num_own + at
+            to += 1
+    return to
+
+
+@_inner
+def _find_root(parents, node):
+    """Return the root of a node, halving the path on the way."""
+    while parents[node] != node:
+        parents[node] = parents[parents[node]]
+        node = parents[node]
+    return node
+
+
+@_inner
+def _join(parents, one, other):
+    one, other = _find_root(parents, one), _find_root(parents, other)
+    parents[max(one, other)] = min(one, other)
+
+
+@_inner
+def _is_in_reach(size, place, other_size, other_place, threshold):
+    """Whether two sets whose first shared shingle stands at these places may still be similar."""
+    most = min(size - place, other_size - other_place)
+    return most / (size + other_size - most) >= threshold
+
+
+@_inner
+def _sort_entries(entries, sizes, rows):
+    """Put entries in order of size, then of row."""
+    if entries.size > WINDOW:
+        ordered = entries[np.argsort(rows[entries], kind="mergesort")]
+        entries[:] = ordered[np.argsort(sizes[ordered], kind="mergesort")]
+        return
+    for position in range(1, entries.size):
+        entry, at = entries[position], position
+        while at > 0 and (
+            sizes[entries[at - 1]] > sizes[entry]
+            or (sizes[entries[at - 1]] == sizes[entry] and rows[entries[at - 1]] > rows[entry])
+        ):
+            entries[at] = entries[at - 1]
+            at -= 1
+        entries[at] = entry
+
+
+@_inner
+def _join_list(entries, docs, sizes, places, threshold, smaller, parents):
+    """Join the documents of one list that may be similar, each with those before it in order of size."""
+    num_smaller, first, joined = 0, 0, 0
+    for entry in entries:
+        size, place = sizes[entry], places[entry]
+        while first < num_smaller and sizes[smaller[first]] / size < threshold:
+            first += 1
+        window = max(first, num_smaller - WINDOW)
+        for at in range(window, num_smaller):
+            other = smaller[at]
+            if _is_in_reach(size, place, sizes[other], places[other], threshold):
+                _join(parents, docs[entry], docs[other])
+        # Of all sizes that fit, the smallest is in reach if any is.
+        if first < window and _is_in_reach(size, place, sizes[smaller[first]], np.int64(0), threshold):
+            for at in range(max(joined, first) + 1, window):
+                _join(parents, docs[smaller[at]], docs[smaller[at - 1]])
+            joined = max(joined, window - 1)
+            _join(parents, docs[entry], docs[smaller[window - 1]])
+        # With a larger partner, what remains of this one must reach as far as with one of its own size.
+        if _is_in_reach(size, place, size, place, threshold):
+            smaller[num_smaller] = entry
+            num_smaller += 1
+
+
+@numba.njit(cache=True, nogil=True)
+def join_lists(lists, docs, rows, sizes, places, threshold, parents):
+    """Join the documents that may be similar by what one list alone tells: sizes, and places in the two orders.
+
+    lists      int64[num_entries]  the list of an entry, numbered from 0
+    docs       int64[num_entries]  the document of an entry, numbered from 0
+    rows       int64[num_entries]  the row of the document, which breaks ties
+    sizes      int64[num_entries]  the shingles of the document
+    places     int64[num_entries]  the place of the entry in the order of the document
+    threshold  float64
+    parents    int64[num_docs]     parents[doc] == doc on entry; afterwards the smallest document it is joined with
+    """
+    num_lists = 0
+    for number in lists:
+        num_lists = max(num_lists, number + 1)
+    starts = np.zeros(num_lists + 1, np.int64)
+    for number in lists:
+        starts[number + 1] += 1
+    for number in range(num_lists):
+        starts[number + 1] += starts[number]
+    entries, filled = np.empty(lists.size, np.int64), starts.copy()
+    for entry in range(lists.size):
+        entries[filled[lists[entry]]] = entry
+        filled[lists[entry]] += 1
+    smaller = np.empty(lists.size, np.int64)
+    for number in range(num_lists):
+        own = entries[starts[number] : starts[number + 1]]
+        if own.size > 1:
+            _sort_entries(own, sizes, rows)
+            _join_list(own, docs, sizes, places, threshold, smaller, parents)
+    for doc in range(parents.size):
+        parents[doc] = _find_root(parents, doc)
