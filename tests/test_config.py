@@ -97,14 +97,14 @@ NO_WHOLE_NUMBERS = ["5", 5.0, True, [5], math.nan, np.array([5, 6])]
 NO_FLAGS = [1, 0, "yes", None, [True]]
 BAD_VALUES = {
     "threshold": [0, -0.1, 1.0000001, 80, math.nan, math.inf, -math.inf, 10**400, *NO_NUMBERS],
-    "recall": [0, -1, 1, 99, math.nan, math.inf, -(10**400), *NO_NUMBERS],
+    "recall": [0, -1, 1.001, 99, math.nan, math.inf, -(10**400), *NO_NUMBERS],
     "unit": ["words", "Word", "", None, 1, ["word"], np.array(["word", "char"])],
     "size": [0, -1, 65, 10**30, None, *NO_WHOLE_NUMBERS],
     "num_perm": [0, 8, 100, 127, 2048, -128, 10**30, None, *NO_WHOLE_NUMBERS],
     "bands": [0, -1, 129, *NO_WHOLE_NUMBERS],
     "rows": [0, -1, 129, *NO_WHOLE_NUMBERS],
     "seed": [-1, 2**64, None, *NO_WHOLE_NUMBERS],
-    "method": ["exact", "LSH", None, 1],
+    "method": ["exakt", "LSH", None, 1],
     "measure": ["cosine", None],
     "sketch": ["slow", "", None, b"fast"],
     "signature_filter": NO_FLAGS,
@@ -132,7 +132,7 @@ BAD_VALUES = {
 }
 GOOD_VALUES = {
     "threshold": [5e-324, 0.5, 1, 1.0, np.float64(0.8), np.float32(0.5)],
-    "recall": [0.001, 0.9999999],
+    "recall": [0.001, 0.9999999, 1, 1.0],
     "size": [1, 64, np.int64(7)],
     "num_perm": [16, 32, 64, 128, 256, 512, 1024],
     "bands": [1, 128],
@@ -185,7 +185,10 @@ def test_value_at_the_bounds_is_taken(name, value):
         ({"threshold": 80}, "use 0.8 for 80 %"),
         ({"threshold": 99.5}, "use 0.995 for 99.5 %"),
         ({"recall": 95}, "use 0.95 for 95 %"),
-        ({"recall": 1.0}, "ask for 0.999; neardup.plan(recall=0.999) shows what it takes"),
+        ({"recall": 1.0, "method": "lsh"}, "pass method='exact', which finds every pair, or ask for 0.999"),
+        ({"method": "exact", "bands": 4}, "leave `bands` out, or ask for method 'lsh' and a recall below 1"),
+        ({"recall": 1, "rows": 4}, "leave `rows` out, or ask for method 'lsh' and a recall below 1"),
+        ({"method": "exac"}, "did you mean 'exact'?"),
         ({"num_perm": 100}, "take one of 16, 32, 64, 128, 256, 512, 1024"),
         ({"num_perm": 1000}, "take one of 16, 32, 64, 128, 256, 512, 1024"),
         ({"bands": 20, "rows": 10}, "use at most 12 bands of 10 rows, or a larger num_perm"),

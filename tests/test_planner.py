@@ -272,3 +272,22 @@ def test_plan_shows_itself_as_a_table_and_as_a_dict():
 
 def test_plan_depends_on_the_settings_alone():
     assert neardup.plan(threads=1, strict=True, keep="longest", seed=7) == neardup.plan()
+
+
+@pytest.mark.parametrize("settings", [{"method": "exact"}, {"recall": 1}, {"recall": 1.0, "method": "exact"}])
+def test_the_exact_join_promises_every_pair(settings):
+    plan = neardup.plan(threshold=0.7, **settings)
+    assert (plan.method, plan.bands, plan.rows, plan.min_agreement) == ("exact", 0, 0, 0)
+    assert plan.is_exact
+    assert plan.recall_at_threshold == 1.0
+    assert plan.keeps_recall
+    assert [plan.chance(similarity) for similarity in (0, 0.69, 0.7, 0.71, 1)] == [0, 0, 1, 1, 1]
+    assert (plan.curve_threshold, plan.false_positive_area, plan.false_negative_area) == (0.7, 0, 0)
+    assert plan.judgement() == "exact join finds every pair from 0.7 on"
+    assert str(plan).splitlines()[:2] == [plan.judgement(), "similarity  chance"]
+    assert plan.as_dict()["recall_at_threshold"] == 1.0
+
+
+def test_auto_stays_with_bands_below_a_recall_of_1():
+    assert neardup.plan(recall=0.999).method == "lsh"
+    assert not neardup.plan(recall=0.999).is_exact

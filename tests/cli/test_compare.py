@@ -74,3 +74,10 @@ def test_a_mistake_is_a_message(run, tmp_path, arguments, code, words):
     assert finished.returncode == code
     assert words in finished.stderr
     assert "Traceback" not in finished.stderr
+
+
+@pytest.mark.parametrize(("threshold", "chance"), [("0.75", 1.0), ("0.76", 0.0)])
+def test_the_exact_method_finds_a_pair_or_there_is_none(run, two, threshold, chance):
+    options = ("--size", "2", "--method", "exact", "--threshold", threshold)
+    assert json.loads(run("compare", *two, *options, "--json").stdout)["chance"] == chance
+    assert f"exact join finds every pair from {threshold} on" in run("compare", *two, *options, "--quiet").stdout

@@ -94,3 +94,13 @@ def test_the_picture_module_opens_no_window():
     check = "from neardup.cli.plot import plot; import neardup, sys; plot(neardup.plan(), '/dev/null/x.svg')"
     finished = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=False)
     assert "NotADirectoryError" in finished.stderr
+
+
+def test_the_exact_method_has_no_curve_to_draw(run, pages):
+    finished = run("plan", "--method", "exact", "--threshold", "0.7")
+    assert finished.stdout.splitlines()[0] == "exact join finds every pair from 0.7 on."
+    assert "share a bucket" not in finished.stdout
+    with_input = run("plan", pages, "--method", "exact")
+    assert "documents  about" in with_input.stdout
+    as_json = json.loads(run("plan", "--recall", "1", "--json").stdout)
+    assert (as_json["method"], as_json["bands"], as_json["recall_at_threshold"]) == ("exact", 0, 1.0)

@@ -112,6 +112,58 @@ def test_a_group_cut_in_two_shows_its_first_row_at_the_head_of_both(tmp_path, mo
     assert num_cut > 10
 
 
+@pytest.mark.parametrize("sorted_rows", [1, 7, 100, 1000])
+def test_a_view_of_whole_groups_is_never_cut(tmp_path, monkeypatch, give_room, sorted_rows):
+    monkeypatch.setattr(local, "sort_on_disk", partial(cut_sort, sorted_rows))
+    give_room(TINY)
+    view, table = VIEWS[2]._replace(is_whole=True), random_table(2, num_keys=3)
+    seen, rows = set(), []
+    for batch in stored_engine(tmp_path).map_groups(table, [view], lambda batch: batch, None, ignore):
+        keys = {tuple(row[name] for name in view.by) for row in batch.to_pylist()}
+        assert keys.isdisjoint(seen)
+        seen |= keys
+        rows += batch.column("row").to_pylist()
+    assert sorted(rows) == list(range(500))
+    assert len(seen) == 9
+
+
+@pytest.mark.parametrize("room", [TINY, 4_000, 30_000, AMPLE])
+def test_without_a_choice_all_rows_of_a_table_are_grouped(tmp_path, give_room, room):
+    """A table may have many rows for a document."""
+    table = pa.table([[0] * 900 + [1] * 100, *([list(range(1000))] * 3)], schema=COLUMNS)
+    give_room(room)
+    held = HeldTable(table.to_batches(max_chunksize=90), COLUMNS)
+    batches = list(stored_engine(tmp_path).map_groups(held, VIEWS[:1], lambda batch: batch, None, ignore))
+    assert sorted(low for batch in batches for low in batch.column("low").to_pylist()) == list(range(1000))
+    if room == 30_000:
+        assert len(batches) > 1
+
+
+def test_a_mapped_table_is_made_once_where_there_is_a_workspace(tmp_path):
+    table, where, made = random_table(8), np.arange(500) % 3 > 0, []
+
+    def make_step():
+        made.append(1)
+        return lambda batch: batch.select(["row"]).filter(pa.array(batch.column("low").to_numpy() > 0))
+
+    columns = pa.schema([COLUMNS.field("row")])
+    lows = pa.Table.from_batches(list(table.batches(COLUMNS.names))).column("low").to_numpy()
+    for make_engine in (LocalEngine, partial(stored_engine, tmp_path), partial(stored_engine, tmp_path, threads=1)):
+        mapped = make_engine().map_table("positive", table, ["row", "low"], where, make_step, columns)
+        assert mapped.schema == columns
+        found = [row for batch in mapped.batches(["row"]) for row in batch.column("row").to_pylist()]
+        assert found == np.flatnonzero(where & (lows > 0)).tolist()
+    assert len(made) == 2
+
+
+def test_counts_are_those_of_the_chosen_rows():
+    def step(batch, counts):
+        counts += np.bincount(batch.column("row").to_numpy() % 4, minlength=4).astype(np.uint8)
+
+    counts = LocalEngine(2).count(random_table(8, 60), ["row"], np.arange(60) < 50, step, 4)
+    assert counts.tolist() == [13, 13, 12, 12]
+
+
 def cut_sort(size, batches, columns, by, *_):
     """Sort in memory, in batches of `size`, an empty one among them."""
     table = pa.Table.from_batches(batches, schema=columns).sort_by(list(by))
@@ -261,12 +313,13 @@ def test_the_first_error_stops_the_others():
     assert LocalEngine(2).side_by_side(lambda number: -number, range(20)) == [-number for number in range(20)]
 
 
+@pytest.mark.parametrize("plan", [{"bands": 8, "rows": 1}, {"method": "exact"}])
 @pytest.mark.parametrize("settings", [{"pairs": True}, {"cluster": "components"}, {"keep": "longest", "pairs": True}])
-def test_a_run_with_next_to_no_room_gives_what_it_gives_in_memory(tmp_path, give_room, settings):
+def test_a_run_with_next_to_no_room_gives_what_it_gives_in_memory(tmp_path, give_room, settings, plan):
     rng = random.Random(9)
     texts = [" ".join(f"{rng.randrange(4)}w{at}" for at in range(rng.randint(3, 8))) for _ in range(200)]
     pq.write_table(pa.table({"id": [f"d{at}" for at in range(200)], "text": texts}), tmp_path / "a.parquet")
-    settings = {"size": 1, "threshold": 0.5, "bands": 8, "rows": 1} | settings
+    settings = {"size": 1, "threshold": 0.5} | plan | settings
     expected = neardup.deduplicate(dict(zip([f"d{at}" for at in range(200)], texts, strict=True)), **settings)
     give_room(30_000)
     found = neardup.deduplicate(tmp_path / "a.parquet", out=tmp_path / "out", **settings)

@@ -21,6 +21,7 @@ THRESHOLDS = (0.3, 0.5, 0.7, 0.8, 0.9, 1.0)
 UNITS = (("word", 1), ("word", 2), ("word", 5), ("char", 1), ("char", 3), ("char", 8))
 # One equal slot makes a bucket: a pair at 0.25 is missed with a chance of 0.75**128 < 1e-15.
 EVERY_PAIR = {"num_perm": 128, "bands": 128, "rows": 1, "signature_filter": False}
+EXACT = {"method": "exact"}
 TEXT_SETTINGS = ("unit", "size", "multiset", "fold_numbers")
 
 
@@ -103,13 +104,23 @@ def test_one_equal_slot_finds_every_true_pair(unit, size, threshold, sketch):
     assert found == oracle_pairs(corpus(2), run_settings)
 
 
+@pytest.mark.parametrize("threshold", [*THRESHOLDS, 0.6, 0.75, 0.95])
+@pytest.mark.parametrize(("unit", "size"), UNITS)
+def test_the_exact_join_finds_every_true_pair(unit, size, threshold):
+    run_settings = {"unit": unit, "size": size, "threshold": threshold}
+    for seed in (2, 3, 4):
+        found = assert_run_agrees(corpus(seed), **run_settings, **EXACT)
+        assert found == oracle_pairs(corpus(seed), run_settings)
+
+
 @pytest.mark.parametrize("seed", range(10, 14))
 def test_larger_corpora_agree(seed):
     texts = corpus(seed, 150)
     for threshold, cluster in itertools.product((0.5, 0.8), ("leader", "components")):
         run_settings = {"threshold": threshold, "cluster": cluster, "size": 3}
         assert_run_agrees(texts, **run_settings)
-        assert assert_run_agrees(texts, **run_settings, **EVERY_PAIR) == oracle_pairs(texts, run_settings)
+        for plan in (EVERY_PAIR, EXACT):
+            assert assert_run_agrees(texts, **run_settings, **plan) == oracle_pairs(texts, run_settings)
 
 
 @functools.cache
@@ -139,7 +150,8 @@ def hot_corpus(num_documents=400):
 @pytest.mark.parametrize("threshold", [0.3, 0.5, 0.8, 1.0])
 def test_hot_buckets_of_dissimilar_documents_lose_nothing(threshold, cluster):
     texts, run_settings = hot_corpus(), {"threshold": threshold, "cluster": cluster, "size": 1}
-    assert assert_run_agrees(texts, **run_settings, **EVERY_PAIR) == oracle_pairs(texts, run_settings)
+    for plan in (EVERY_PAIR, EXACT):
+        assert assert_run_agrees(texts, **run_settings, **plan) == oracle_pairs(texts, run_settings)
     for bands in (1, 2, 64):
         assert_run_agrees(texts, keep="longest", bands=bands, rows=1, signature_filter=False, **run_settings)
 
@@ -148,7 +160,7 @@ def test_hot_buckets_of_dissimilar_documents_lose_nothing(threshold, cluster):
 @pytest.mark.parametrize("cluster", ["leader", "components"])
 @pytest.mark.parametrize("keep", ["first", "last", "longest"])
 def test_keep_policies_agree_in_both_cluster_modes(keep, cluster, threshold):
-    for seed, plan in itertools.product((3, 4), ({}, EVERY_PAIR)):
+    for seed, plan in itertools.product((3, 4), ({}, EVERY_PAIR, EXACT)):
         assert_run_agrees(corpus(seed), keep=keep, cluster=cluster, threshold=threshold, size=2, **plan)
 
 
@@ -185,7 +197,8 @@ def test_other_readings_of_a_text_agree(unit, size, multiset, fold_numbers, coll
     for threshold in (0.5, 0.9):
         run_settings = {"threshold": threshold, "collapse_empty": collapse_empty, **reading}
         assert_run_agrees(corpus(6), keep="last", **run_settings)
-        assert assert_run_agrees(corpus(6), **run_settings, **EVERY_PAIR) == oracle_pairs(corpus(6), run_settings)
+        for plan in (EVERY_PAIR, EXACT):
+            assert assert_run_agrees(corpus(6), **run_settings, **plan) == oracle_pairs(corpus(6), run_settings)
 
 
 @pytest.mark.parametrize("size", [1, 3])
@@ -193,7 +206,8 @@ def test_repetitions_count_only_in_a_multiset(size):
     texts = ["a b a b a b a b", "a b", "a b a b a b a b a b", "a a a a", "a a a", "b a"]
     for multiset in (False, True):
         run_settings = {"size": size, "multiset": multiset, "threshold": 0.5}
-        assert assert_run_agrees(texts, **run_settings, **EVERY_PAIR) == oracle_pairs(texts, run_settings)
+        for plan in (EVERY_PAIR, EXACT):
+            assert assert_run_agrees(texts, **run_settings, **plan) == oracle_pairs(texts, run_settings)
 
 
 # J = shared / union; ceil(t * ...) computed in doubles goes wrong at some of these.
@@ -221,7 +235,8 @@ def test_threshold_is_compared_with_the_quotient_in_doubles(shared, union, extra
     texts = [" ".join(numbers[: shared + num_extra]), " ".join(numbers[:shared] + numbers[shared + num_extra :])]
     similarity = shared / union
     for threshold, expected in [(similarity, {(0, 1): similarity}), (math.nextafter(similarity, 1), {})]:
-        assert assert_run_agrees(texts, size=1, threshold=threshold, **EVERY_PAIR) == expected
+        for plan in (EVERY_PAIR, EXACT):
+            assert assert_run_agrees(texts, size=1, threshold=threshold, **plan) == expected
 
 
 def test_chain_keeps_both_ends_as_leaders_and_one_as_a_component():
@@ -271,9 +286,10 @@ def test_pairs_list_every_pair_of_a_class_of_copies():
 
 def test_documents_without_shingles_are_never_similar():
     texts = ["", "...", " \n", "", "\u3000", "word"]
-    report = neardup.find_pairs(texts, threshold=0.3, **EVERY_PAIR)
-    assert pairs_of(report) == {}
-    assert report.removed.num_rows == 0
+    for plan in (EVERY_PAIR, EXACT):
+        report = neardup.find_pairs(texts, threshold=0.3, **plan)
+        assert pairs_of(report) == {}
+        assert report.removed.num_rows == 0
 
 
 def test_documents_without_shingles_collapse_when_asked():
@@ -367,10 +383,9 @@ RUN_SETTINGS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
-@given(texts=st.lists(TEXT, max_size=12), run_settings=RUN_SETTINGS, sees_every_pair=st.booleans())
-def test_any_texts_with_any_settings_agree(texts, run_settings, sees_every_pair):
-    if sees_every_pair:
-        assert assert_run_agrees(texts, **run_settings, **EVERY_PAIR) == oracle_pairs(texts, run_settings)
-    else:
-        assert_run_agrees(texts, **run_settings)
+@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@given(texts=st.lists(TEXT, max_size=12), run_settings=RUN_SETTINGS, plan=st.sampled_from([{}, EVERY_PAIR, EXACT]))
+def test_any_texts_with_any_settings_agree(texts, run_settings, plan):
+    found = assert_run_agrees(texts, **run_settings, **plan)
+    if plan:
+        assert found == oracle_pairs(texts, run_settings)

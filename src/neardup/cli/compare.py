@@ -51,7 +51,7 @@ def compare(a: str, b: str, config: Config, as_json: bool, quiet: bool) -> None:
         render.as_json(dataclasses.asdict(answer) | {"threshold": config.threshold, "is_pair": is_pair})
         return
     names = (_name(a), _name(b))
-    render.comparison(answer, threshold=config.threshold, num_perm=config.num_perm, names=names)
+    render.comparison(answer, plan=neardup.plan(config=config), names=names)
     if not quiet:
         render.texts(_visible(text_a, config), _visible(text_b, config), names)
 

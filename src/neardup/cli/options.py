@@ -37,7 +37,7 @@ SETTINGS: Final = {
         SIMILAR, "Similarity from which two documents are a pair; above 0, up to 1.", "NUMBER", short="-t"
     ),
     "recall": _Setting(
-        SIMILAR, "Chance to find a pair exactly at the threshold; more similar ones have more.", "NUMBER"
+        SIMILAR, "Chance to find a pair exactly at the threshold; 1 calls for the exact method.", "NUMBER"
     ),
     "measure": _Setting(SIMILAR, "What similarity means."),
     "unit": _Setting(SIMILAR, "What a shingle is made of; char suits short texts, names and code."),
@@ -46,7 +46,7 @@ SETTINGS: Final = {
     "fold_numbers": _Setting(SIMILAR, "Treat every number as the same word."),
     "html": _Setting(SIMILAR, "Take the texts as HTML and compare what a reader would see."),
     "collapse_empty": _Setting(SIMILAR, "Treat documents without any shingle as copies of each other."),
-    "method": _Setting(SIMILAR, "How pairs are found; auto chooses and says what."),
+    "method": _Setting(SIMILAR, "How pairs are found: lsh by bands, exact every one; auto chooses and says what."),
     "sketch": _Setting(SIMILAR, "How a set becomes a signature; minhash is the textbook's, and slower."),
     "num_perm": _Setting(SIMILAR, "Slots of a signature; a power of two from 16 to 1024.", "N"),
     "bands": _Setting(SIMILAR, "Bands of a signature; derived from threshold and recall if left out.", "N", int),
@@ -78,11 +78,11 @@ _REPEATABLE: Final = frozenset({"text_column", "against"})
 # What two texts are compared by; commands on files add the rest.
 TEXT_SETTINGS: Final = (
     *("threshold", "recall", "measure", "unit", "size", "multiset", "fold_numbers", "html"),
-    *("sketch", "num_perm", "bands", "rows", "seed", "signature_filter"),
+    *("method", "sketch", "num_perm", "bands", "rows", "seed", "signature_filter"),
 )
 INPUT_SETTINGS: Final = (
     *TEXT_SETTINGS,
-    *("collapse_empty", "method", "text_column", "id_column", "items_column", "group_column", "lines", "delimiter"),
+    *("collapse_empty", "text_column", "id_column", "items_column", "group_column", "lines", "delimiter"),
     *("against", "strict", "engine", "memory", "threads"),
 )
 

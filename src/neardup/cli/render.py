@@ -122,6 +122,15 @@ def _symbols(console: Console) -> Symbols:
 
 def plan(chosen: Plan) -> None:
     """Print what a plan promises: its curve, a table of chances and, with inputs, what a run will take."""
+    if chosen.is_exact:
+        _print_lines([f"{chosen.judgement()}.", "method exact: no bands; the rarest shingles of every document decide"])
+    else:
+        _print_curve(chosen)
+    if chosen.estimate is not None:
+        _print_lines(_estimated(chosen.estimate))
+
+
+def _print_curve(chosen: Plan) -> None:
     console = _console()
     symbols = _symbols(console)
     shape = f"method {chosen.method}, num_perm {chosen.num_perm}, bands {chosen.bands}, rows {chosen.rows}"
@@ -130,8 +139,6 @@ def plan(chosen: Plan) -> None:
     _print_lines(curve.draw(chosen, console.width, symbols))
     _print_lines(curve.legend(chosen, symbols))
     _print_lines(_chances(chosen))
-    if chosen.estimate is not None:
-        _print_lines(_estimated(chosen.estimate))
 
 
 def _chances(chosen: Plan) -> Iterator[Text]:
@@ -154,15 +161,17 @@ def _estimated(estimate: Any) -> Iterator[str]:
         yield f"time       about {duration(estimate.seconds)}"
 
 
-def comparison(answer: Comparison, *, threshold: float, num_perm: int, names: tuple[str, str]) -> None:
+def comparison(answer: Comparison, *, plan: Plan, names: tuple[str, str]) -> None:
     """Print the numbers of a comparison."""
-    is_pair = answer.jaccard >= threshold
+    is_pair = answer.jaccard >= plan.threshold
     verdict = "a pair" if is_pair else "no pair"
     found = "that two such documents share a bucket" + ("" if is_pair else "; they are compared, and not reported")
+    if plan.is_exact:
+        found = plan.judgement()
     a, b = names
     rows = (
-        ("exact similarity", f"{answer.jaccard:.4f}", f"{verdict} at threshold {threshold:g}"),
-        ("estimated", f"{answer.estimate:.4f}", f"what signatures of {num_perm} slots say"),
+        ("exact similarity", f"{answer.jaccard:.4f}", f"{verdict} at threshold {plan.threshold:g}"),
+        ("estimated", f"{answer.estimate:.4f}", f"what signatures of {plan.num_perm} slots say"),
         ("A contained in B", f"{answer.containment_a:.4f}", f"A: {a}, {answer.shingles_a:,} shingles"),
         ("B contained in A", f"{answer.containment_b:.4f}", f"B: {b}, {answer.shingles_b:,} shingles"),
         ("shared shingles", f"{answer.shared:,}", f"of {answer.shingles_a + answer.shingles_b - answer.shared:,}"),

@@ -137,9 +137,7 @@ class Engine(Protocol):
         The result has a name, under which an earlier start of the same run may have left it; then no step is made.
         """
 
-    def count(
-        self, table: Table, columns: Sequence[str], where: Bools, step: CountStep, num_places: int
-    ) -> Counts:
+    def count(self, table: Table, columns: Sequence[str], where: Bools, step: CountStep, num_places: int) -> Counts:
         """Let a step add batches to counts; the counts of several workers add up, and end at 255.
 
         `num_places` is at most 2**27.

@@ -34,7 +34,9 @@ def sort_on_disk(
     with duckdb.connect(config=settings) as connection:
         connection.register("source", source)
         order = ", ".join(f'"{name}" {_SQL_DIRECTIONS[direction]}' for name, direction in by)
-        yield from connection.sql(f"SELECT * FROM source ORDER BY {order}").to_arrow_reader(_SORTED_ROWS)  # noqa: S608
+        for batch in connection.sql(f"SELECT * FROM source ORDER BY {order}").to_arrow_reader(_SORTED_ROWS):  # noqa: S608
+            # DuckDB forgets which columns are never null.
+            yield pa.record_batch(batch.columns, schema=schema)
 
 
 class Shelves:
