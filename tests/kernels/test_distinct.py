@@ -61,32 +61,6 @@ def sort_sets(documents, module=distinct):
     return [sets[start:end].tolist() for start, end in itertools.pairwise(set_ends)]
 
 
-def collect_sets(documents, module=distinct):
-    shingles, ends = arrays_of(documents)
-    sets, set_ends = np.empty(shingles.size, np.uint64), np.empty(ends.size, np.int64)
-    digests = np.full((len(documents), 2), 9, np.uint64)
-    with np.errstate(over="ignore"):
-        module.collect_sets(shingles, ends, sets, set_ends, digests)
-    assert set_ends[0] == 0
-    return [sets[start:end].tolist() for start, end in itertools.pairwise(set_ends)], digests.tolist()
-
-
-@SMALL
-@given(DOCUMENTS)
-def test_collected_sets_are_distinct_in_order_of_appearance_and_digested_as_ever(documents):
-    sets, digests = collect_sets(documents)
-    assert sets == [list(dict.fromkeys(document)) for document in documents]
-    assert digests == digest_sets(documents)[0]
-    assert (sets, digests) == collect_sets(documents, PLAIN)
-
-
-def test_a_large_document_is_collected():
-    document = [number * 0x9E3779B97F4A7C15 % 2**64 for number in range(1, 40_000)] * 2
-    sets, digests = collect_sets([[1], document, [2, 2]])
-    assert sets == [[1], document[: len(document) // 2], [2]]
-    assert digests == digest_sets([[1], document, [2, 2]])[0]
-
-
 def number_repetitions(documents, module=distinct):
     shingles, ends = arrays_of(documents)
     with np.errstate(over="ignore"):

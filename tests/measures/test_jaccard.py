@@ -361,6 +361,37 @@ def test_one_text_in_one_group_shares_everything():
     assert sketched.digests[0].tolist() == sketched.digests[2].tolist()
 
 
+def test_collected_sets_are_those_of_the_texts_and_salted_by_group():
+    texts = pa.array(MANY)
+    groups = np.arange(len(MANY)) % 3
+    for config in (Config(), Config(unit="char", size=3), Config(size=2, multiset=True)):
+        expected = jaccard.text_sets(texts, config)
+        sketched = jaccard.sketch_texts(texts, 16, 6, config, groups)
+        alone, salted = jaccard.collect_texts(texts, config), jaccard.collect_texts(texts, config, groups)
+        assert np.array_equal(alone.sets.ends, expected.ends)
+        assert np.array_equal(salted.sizes, sketched.sizes)
+        assert np.array_equal(salted.digests, sketched.digests)
+        for doc, (start, end) in enumerate(itertools.pairwise(expected.ends)):
+            own, other = (collected.sets.shingles[start:end] for collected in (alone, salted))
+            assert np.array_equal(np.sort(own), expected.shingles[start:end])
+            assert np.array_equal(own, other) == (groups[doc] == 0 or start == end)
+            assert np.unique(own ^ other).size <= 1
+
+
+def test_collected_sets_are_held_without_salt():
+    held = [np.zeros(7, np.uint64)]
+
+    def hold(values):
+        start = sum(map(len, held))
+        held.append(values.copy())
+        return start
+
+    collected = jaccard.collect_texts(pa.array(MANY), Config(), np.arange(len(MANY)), hold)
+    alone = jaccard.collect_texts(pa.array(MANY), Config()).sets
+    assert np.array_equal(collected.held_at, 7 + alone.ends[:-1])
+    assert np.array_equal(np.concatenate(held)[7:], alone.shingles)
+
+
 def test_group_zero_is_no_group():
     texts = pa.array(MANY)
     alone = jaccard.sketch_texts(texts, 16, 6, Config())

@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ from neardup.engines.base import (
     View,
 )
 from neardup.engines.components import SHELF_BYTES, cut_held, map_shelved, plan_shelves
+from neardup.engines.groups import headed_groups, in_range, whole_groups
 from neardup.engines.memory import Memory
 from neardup.io.spill import Shelves, SortKey, sort_on_disk
 from neardup.io.workspace import Workspace, read_batches, write_batches
@@ -245,7 +246,7 @@ class LocalEngine:
 
         def mapped(view: View, number: int, held: Sequence[pa.RecordBatch] | None) -> pa.RecordBatch:
             batches = _filtered(table, view.columns, where) if held is None else held
-            ranged = list(_in_range(batches, view.by[0], number, ranges))
+            ranged = list(in_range(batches, view.by[0], number, ranges))
             return step(schemas.one_batch(ranged, _sub_schema(table, view.columns)))
 
         with ThreadPoolExecutor(self.threads) as pool:
@@ -266,7 +267,7 @@ class LocalEngine:
         for view in views:
             keys = [(name, "ascending") for name in view.by + view.order]
             rows = self.sort(_filtered(table, view.columns, where), _sub_schema(table, view.columns), keys)
-            yield from map(step, _whole_groups(rows, view.by) if view.is_whole else _headed_groups(rows, view.by))
+            yield from map(step, whole_groups(rows, view.by) if view.is_whole else headed_groups(rows, view.by))
             advance(1)
 
     def sort(
@@ -365,54 +366,3 @@ def _filtered(table: Table, columns: Sequence[str], where: Bools | None) -> Iter
     for batch in table.batches(columns):
         is_wanted = np.True_ if where is None else where[batch.column("row").to_numpy()]
         yield batch if is_wanted.all() else batch.filter(pa.array(is_wanted))
-
-
-def _in_range(batches: Iterable[pa.RecordBatch], column: str, number: int, ranges: int) -> Iterator[pa.RecordBatch]:
-    """Pick the rows whose hash in `column` falls in one of `ranges` equal ranges; 1 range takes all."""
-    if ranges == 1:
-        yield from batches
-        return
-    shift = np.uint64(64 - ranges.bit_length() + 1)
-    for batch in batches:
-        hashes = batch.column(column).to_numpy().view(np.uint64)
-        yield batch.filter(pa.array(hashes >> shift == np.uint64(number)))
-
-
-def _whole_groups(batches: Iterable[pa.RecordBatch], by: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Hold back the last group of a batch until it is whole."""
-    held: list[pa.RecordBatch] = []
-    for batch in filter(len, batches):
-        start = _last_group(batch, by)
-        if held and (start or _key(held[0], by) != _key(batch, by)):
-            yield schemas.one_batch([*held, batch.slice(0, start)], batch.schema)
-            held = []
-        elif start:
-            yield batch.slice(0, start)
-        held.append(batch.slice(start))
-    if held:
-        yield schemas.one_batch(held, held[0].schema)
-
-
-def _last_group(batch: pa.RecordBatch, by: Sequence[str]) -> int:
-    """Where the last group of a batch begins."""
-    is_last = np.ones(batch.num_rows, np.bool_)
-    for name in by:
-        values = batch.column(name).to_numpy()
-        is_last &= values == values[-1]
-    return int(np.argmax(is_last))
-
-
-def _headed_groups(batches: Iterable[pa.RecordBatch], by: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Let the first row of a group that a cut goes through stand at the head of the next batch too."""
-    first: pa.RecordBatch | None = None
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        if first is not None and _key(first, by) == _key(batch, by):
-            batch = schemas.one_batch([first, batch], batch.schema)
-        yield batch
-        first = batch.slice(_last_group(batch, by), 1)
-
-
-def _key(batch: pa.RecordBatch, by: Sequence[str]) -> tuple[Any, ...]:
-    return tuple(batch.column(name)[0].as_py() for name in by)

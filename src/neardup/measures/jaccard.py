@@ -97,9 +97,7 @@ def sets_of(contents: pa.Array, config: Config) -> Sets:
     return Sets(gathered, ends)
 
 
-def collect_texts(
-    texts: pa.Array, config: Config, groups: I64 | None = None, hold: Hold | None = None
-) -> Collected:
+def collect_texts(texts: pa.Array, config: Config, groups: I64 | None = None, hold: Hold | None = None) -> Collected:
     """Return the set of every text, its size and digest, in one pass; groups and `hold` as for `sketch_texts`."""
     source, offsets = text_buffers(texts)
     parts, sizes = [np.empty(0, np.uint64)], np.empty(offsets.size - 1, np.int64)

@@ -1,0 +1,62 @@
+"""Rows of a table in groups: a range of them at a time, or sorted and cut where a group ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from neardup import schema as schemas
+
+
+def in_range(batches: Iterable[pa.RecordBatch], column: str, number: int, ranges: int) -> Iterator[pa.RecordBatch]:
+    """Pick the rows whose hash in `column` falls in one of `ranges` equal ranges; 1 range takes all."""
+    if ranges == 1:
+        yield from batches
+        return
+    shift = np.uint64(64 - ranges.bit_length() + 1)
+    for batch in batches:
+        hashes = batch.column(column).to_numpy().view(np.uint64)
+        yield batch.filter(pa.array(hashes >> shift == np.uint64(number)))
+
+
+def whole_groups(batches: Iterable[pa.RecordBatch], by: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Hold back the last group of a batch until it is whole."""
+    held: list[pa.RecordBatch] = []
+    for batch in filter(len, batches):
+        start = _last_group(batch, by)
+        if held and (start or _key(held[0], by) != _key(batch, by)):
+            yield schemas.one_batch([*held, batch.slice(0, start)], batch.schema)
+            held = []
+        elif start:
+            yield batch.slice(0, start)
+        held.append(batch.slice(start))
+    if held:
+        yield schemas.one_batch(held, held[0].schema)
+
+
+def _last_group(batch: pa.RecordBatch, by: Sequence[str]) -> int:
+    """Where the last group of a batch begins."""
+    is_last = np.ones(batch.num_rows, np.bool_)
+    for name in by:
+        values = batch.column(name).to_numpy()
+        is_last &= values == values[-1]
+    return int(np.argmax(is_last))
+
+
+def headed_groups(batches: Iterable[pa.RecordBatch], by: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Let the first row of a group that a cut goes through stand at the head of the next batch too."""
+    first: pa.RecordBatch | None = None
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        if first is not None and _key(first, by) == _key(batch, by):
+            batch = schemas.one_batch([first, batch], batch.schema)
+        yield batch
+        first = batch.slice(_last_group(batch, by), 1)
+
+
+def _key(batch: pa.RecordBatch, by: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(batch.column(name)[0].as_py() for name in by)
