@@ -58,15 +58,26 @@ def signature_format(config: Config) -> str:
 
 def text_sets(texts: pa.Array, config: Config) -> Sets:
     """Return the shingle set of every text."""
-    source, offsets = text_buffers(texts)
-    parts, ends = [], np.zeros(offsets.size, np.int64)
-    for start, stop in _cache_sized(offsets):
-        shingles, raw_ends = _shingle(source, offsets[start : stop + 1], config)
-        sets, set_ends = np.empty(shingles.size, np.uint64), np.empty(raw_ends.size, np.int64)
-        distinct.sort_sets(shingles, raw_ends, sets, set_ends)
-        parts.append(sets[: set_ends[-1]].copy())
-        ends[start + 1 : stop + 1] = ends[start] + set_ends[1:]
+    parts, ends = [], np.zeros(len(texts) + 1, np.int64)
+    for start, shingles, raw_ends in shingle_runs(texts, config):
+        sets = raw_sets(shingles, raw_ends)
+        parts.append(sets.shingles.copy())
+        ends[start + 1 : start + sets.ends.size] = ends[start] + sets.ends[1:]
     return Sets(np.concatenate(parts) if parts else np.empty(0, np.uint64), ends)
+
+
+def shingle_runs(texts: pa.Array, config: Config) -> Iterator[tuple[int, U64, I64]]:
+    """Iterate over cache-sized runs of texts: the place of the first, and all shingles, in any order and repeated."""
+    source, offsets = text_buffers(texts)
+    for start, stop in _cache_sized(offsets):
+        yield start, *_shingle(source, offsets[start : stop + 1], config)
+
+
+def raw_sets(shingles: U64, ends: I64) -> Sets:
+    """Return shingles of documents as sets: sorted and distinct."""
+    sets, set_ends = np.empty(shingles.size, np.uint64), np.empty(ends.size, np.int64)
+    distinct.sort_sets(shingles, ends, sets, set_ends)
+    return Sets(sets[: set_ends[-1]], set_ends)
 
 
 def text_signatures(texts: pa.Array, config: Config, out: U32 | None = None) -> U32:
