@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +19,7 @@ from neardup.io import finished
 from neardup.io.corpus import FileDocuments, rows_in
 from neardup.io.outputs import TableWriter
 from neardup.io.workspace import check_output, publish, remove_tree, reserve
+from neardup.pipeline import Outcome
 from neardup.report import Report
 from neardup.stages.select import close_pairs, lead_pairs
 
@@ -56,9 +56,7 @@ def list_stored(run: Path, target: Path, config: Config, *, is_given: bool) -> R
     return dataclasses.replace(before, config=config, plan=plan, num_pairs=found.num_rows, load=load, out=str(target))
 
 
-def write_order(
-    path: Path, pairs: Path, documents: FileDocuments, find_priorities: Callable[[I64], pa.ChunkedArray]
-) -> None:
+def write_order(path: Path, pairs: Path, documents: FileDocuments, outcome: Outcome) -> None:
     """Write where the documents in pairs stand, in the input and in keep order, so that they can be selected again."""
     rows: I64 = np.empty(0, np.int64)
     for batch in pq.ParquetFile(pairs).iter_batches(columns=["file_a", "row_a", "file_b", "row_b"]):
@@ -72,8 +70,10 @@ def write_order(
         begin, end = np.searchsorted(rows, [own[0], own[-1] + 1]) if own.size else (0, 0)
         positions[begin:end] = np.searchsorted(own, rows[begin:end]) + place
         place += own.size
+    if outcome.find_priorities is None:
+        raise TypeError("the outcome of a run on files tells priorities")
     with TableWriter(path, schema.KEEP_ORDER) as writer:
-        writer.write(pa.table([rows, positions, find_priorities(rows)], schema=schema.KEEP_ORDER))
+        writer.write(pa.table([rows, positions, outcome.find_priorities(rows)], schema=schema.KEEP_ORDER))
 
 
 def select_stored(report: Report, threshold: float) -> Report:
@@ -103,11 +103,16 @@ def select_stored(report: Report, threshold: float) -> Report:
         warnings=() if plan.keeps_recall else (plan.judgement(),),
         load=functools.partial(_load, report, tables, threshold),
         # Asked again, it selects among the pairs of the run, which hold those of every higher threshold.
-        select_again=lambda _, higher: select_stored(report, higher),
+        select_again=functools.partial(_select_again, report),
         largest=None,
         audit=None,
         out=None,
     )
+
+
+def _select_again(run: Report, report: Report, threshold: float) -> Report:
+    del report
+    return select_stored(run, threshold)
 
 
 def _number(pairs: pa.Table, report: Report) -> pa.Table:

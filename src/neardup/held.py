@@ -79,6 +79,7 @@ def _report(read: memory.Source, outcome: pipeline.Outcome, plan: Plan, config: 
         if row_pairs is not None:
             tables["pairs"] = _named_pairs(read, row_pairs)
     kept_rows = _kept_rows(read, outcome.selection)
+    bare = dataclasses.replace(outcome, row_pairs=None, find_priorities=None)
     if below := count_below(outcome.selection, config.threshold):
         watch.warn(f"{below:,} removed documents are below the threshold: chains count with cluster='components'")
     return Report(
@@ -99,9 +100,7 @@ def _report(read: memory.Source, outcome: pipeline.Outcome, plan: Plan, config: 
         columns=read.columns,
         load=functools.partial(_load, read.original, kept_rows, tables),
         signature_format=signature_format(config),
-        select_again=functools.partial(
-            _select_again, read, dataclasses.replace(outcome, row_pairs=None), row_pairs, plan, config
-        ),
+        select_again=functools.partial(_select_again, read, bare, row_pairs, plan, config),
         audited=functools.partial(_audited, read),
     )
 

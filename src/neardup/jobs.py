@@ -260,8 +260,7 @@ def _write_tables(job: _Job, kept_ids: pa.Array) -> None:
     once("out/rejected.jsonl", lambda path: _write_rejected(job, path))
     if job.config.pairs:
         pairs = once(PAIRS, lambda path: _write_pairs(job, path))
-        find = job.outcome.find_priorities
-        once("out/order.parquet", lambda path: write_order(path, pairs, job.documents, find))
+        once("out/order.parquet", lambda path: write_order(path, pairs, job.documents, job.outcome))
 
 
 def _write_removed(job: _Job, kept_ids: pa.Array, path: Path) -> None:

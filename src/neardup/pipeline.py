@@ -48,7 +48,7 @@ class Outcome:
     row_pairs: Iterator[pa.RecordBatch] | None
     exact_duplicates: int
     pairs_verified: int
-    find_priorities: Callable[[npt.NDArray[np.int64]], pa.ChunkedArray]
+    find_priorities: Callable[[npt.NDArray[np.int64]], pa.ChunkedArray] | None = None
 
 
 def run(documents: Documents, plan: Plan, config: Config, engine: Engine, watch: Watch) -> Outcome:

@@ -1,7 +1,8 @@
 """Audit: the documents of a corpus against the sets of a sample, exactly.
 
-Two sets of similarity >= t share one of any n - ceil(t n) + 1 shingles of either, so only the rarest that many of each
-sample set are looked for. A document without any of them, as most are, costs one look into a small filter a shingle.
+Two sets of similarity >= t share k of any n - ceil(t n) + k shingles of either, so only that many of each sample set
+are looked for. These are, of those that are not frequent, the ones with the smallest hashes: so most shingles of a
+document are dismissed by their top bits alone.
 """
 
 import numba
@@ -11,6 +12,7 @@ ZERO = np.uint64(0)
 SIX = np.uint64(6)
 IN_WORD = np.uint64(63)
 ONE = np.uint64(1)
+SPREAD = np.uint64(0x9E3779B97F4A7C15)
 # Called by kernels only: without the wrappers for Python it compiles in half the time.
 _inner = numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
@@ -44,53 +46,89 @@ def least_sizes(sizes, threshold, least):
         least[at] = size
 
 
-@numba.njit(cache=True, nogil=True)
-def fill_table(keys, shift, table, lists, bits, bits_shift):
-    """Enter the number of every key into a hash table with linear probing, and set its bit of the filter.
+@_inner
+def _most(ends):
+    most = 0
+    for doc in range(ends.size - 1):
+        most = max(most, ends[doc + 1] - ends[doc])
+    return most
 
-    keys        uint64[num_keys]       distinct shingles, none of them zero
-    shift       uint64                 64 less the logarithm of the size of the table
-    table       uint64[size + rest]    all zero; written; what probes past the end has room behind it
-    lists       int64 [size + rest]    written; the number of the key in each place
-    bits        uint64[]               all zero; written
-    bits_shift  uint64                 64 less the logarithm of the number of bits
+
+@_inner
+def _set_bit(bits, place):
+    bits[place >> SIX] |= ONE << (place & IN_WORD)
+
+
+@_inner
+def _bit(bits, place):
+    return np.int64((bits[place >> SIX] >> (place & IN_WORD)) & ONE)
+
+
+@_inner
+def _pass_filters(shingles, start, end, index, passed):
+    """Write the shingles that both filters let pass; without a branch, which nobody could predict."""
+    coarse, coarse_shift, fine, fine_shift = index[:4]
+    to = 0
+    for at in range(start, end):
+        passed[to] = shingles[at]
+        to += _bit(coarse, shingles[at] >> coarse_shift)
+    count, to = to, 0
+    for at in range(count):
+        shingle = passed[at]
+        passed[to] = shingle
+        to += _bit(fine, (shingle * SPREAD) >> fine_shift)
+    return to
+
+
+@numba.njit(cache=True, nogil=True)
+def fill_table(keys, coarse, coarse_shift, fine, fine_shift, table, shift, lists):
+    """Enter the number of every key into a hash table with linear probing, and set its bits of two filters.
+
+    keys                      uint64[num_keys]     distinct shingles, none of them zero
+    coarse, fine              uint64[]             all zero; written; a bit for each value of the top bits, of the key
+                                                   and of the key spread over all numbers: most keys are small
+    shift, coarse_/fine_shift uint64               64 less the number of top bits that choose a place
+    table                     uint64[size + rest]  all zero; written; what probes past the end has room behind it
+    lists                     int64 [size + rest]  written; the number of the key in each place
     """
     for number in range(keys.size):
-        place = np.int64(keys[number] >> shift)
+        key = keys[number]
+        spread = key * SPREAD
+        _set_bit(coarse, key >> coarse_shift)
+        _set_bit(fine, spread >> fine_shift)
+        place = np.int64(spread >> shift)
         while table[place] != ZERO:
             place += 1
-        table[place] = keys[number]
+        table[place] = key
         lists[place] = number
-        bit = keys[number] >> bits_shift
-        bits[np.int64(bit >> SIX)] |= ONE << (bit & IN_WORD)
 
 
 @numba.njit(cache=True, nogil=True)
-def find_candidates(shingles, ends, groups, index, least, set_groups, first_doc, seen, found):
-    """Write which documents share an indexed shingle with which sets of their group, each once; return how many.
+def find_candidates(shingles, ends, groups, index, least, needed, set_groups, first_doc, seen, found):
+    """Write which documents share enough indexed shingles with which sets of their group; return how many.
 
     shingles    uint64[num_shingles]  all documents end to end, with repetitions, in any order
     ends        int64 [num_docs + 1]  document d owns shingles[ends[d]:ends[d + 1]]
     groups      int64 [num_docs]
-    index       (bits, bits_shift, table, shift, lists, list_ends, members): `fill_table`; the sets that have the
-                shingle of list l are members[list_ends[l]:list_ends[l + 1]]
+    index       (coarse, coarse_shift, fine, fine_shift, table, shift, lists, list_ends, members): what `fill_table`
+                wrote; the sets that have the shingle of list l are members[list_ends[l]:list_ends[l + 1]]
     least       int64 [num_sets]      how many shingles a partner has at least
+    needed      int64 [num_sets]      how many of its indexed shingles a partner has at least
     set_groups  int64 [num_sets]
     first_doc   int64                 added to documents in `seen`, so that it serves for many calls
-    seen        (int64[num_lists], int64[num_sets])  the last document that met each; overwritten
+    seen        (int64[num_lists], int64[num_sets], int64[num_sets])  the last document that met each list and each
+                set, and how many shingles it shared with the set; overwritten
     found       int64 [room, 2]       written: document, set; what is beyond its room is only counted
     """
-    bits, bits_shift, table, shift, lists, list_ends, members = index
-    seen_lists, seen_sets = seen
+    table, shift, lists, list_ends, members = index[4:]
+    seen_lists, seen_sets, shared = seen
+    passed = np.empty(_most(ends) + 1, np.uint64)
     count = 0
     for doc in range(ends.size - 1):
         stamp, num_shingles = first_doc + doc, ends[doc + 1] - ends[doc]
-        for at in range(ends[doc], ends[doc + 1]):
-            shingle = shingles[at]
-            bit = shingle >> bits_shift
-            if (bits[np.int64(bit >> SIX)] >> (bit & IN_WORD)) & ONE == ZERO:
-                continue
-            place = np.int64(shingle >> shift)
+        for at in range(_pass_filters(shingles, ends[doc], ends[doc + 1], index, passed)):
+            shingle = passed[at]
+            place = np.int64((shingle * SPREAD) >> shift)
             while table[place] != ZERO and table[place] != shingle:
                 place += 1
             if table[place] == ZERO or seen_lists[lists[place]] == stamp:
@@ -101,10 +139,12 @@ def find_candidates(shingles, ends, groups, index, least, set_groups, first_doc,
                 other = members[member]
                 if seen_sets[other] != stamp:
                     seen_sets[other] = stamp
-                    if num_shingles >= least[other] and groups[doc] == set_groups[other]:
-                        if count < found.shape[0]:
-                            found[count, 0], found[count, 1] = doc, other
-                        count += 1
+                    shared[other] = 0
+                shared[other] += 1
+                if shared[other] == needed[other] and num_shingles >= least[other] and groups[doc] == set_groups[other]:
+                    if count < found.shape[0]:
+                        found[count, 0], found[count, 1] = doc, other
+                    count += 1
     return count
 
 

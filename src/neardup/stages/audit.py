@@ -21,8 +21,13 @@ from neardup.planner import FILTER_LOSS, Plan
 
 F64 = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
-# Bits of the filter for each shingle that is looked for: one in 32 others passes.
-_FILTER_BITS: Final = 32
+# Of one shingle in so many a sample set looks for one more, and a partner must share one more: few others do.
+_SHARE: Final = 8
+# A shingle of more sample sets than this is looked for last.
+_FREQUENT: Final = 4
+# Top bits of the coarse filter, which stays in the first cache; bits of the fine one and places of the table a shingle.
+_COARSE: Final = 16
+_FINE_BITS: Final = 16
 _TABLE_PLACES: Final = 4
 _FIRST_ROOM: Final = 1 << 12
 # The S-curve between so many points is a line, less than 1e-5 off.
@@ -84,8 +89,10 @@ class Draw:
 class _Index(NamedTuple):
     """What `find_candidates` of the kernel takes as `index`."""
 
-    bits: U64
-    bits_shift: np.uint64
+    coarse: U64
+    coarse_shift: np.uint64
+    fine: U64
+    fine_shift: np.uint64
     table: U64
     shift: np.uint64
     lists: I64
@@ -136,7 +143,8 @@ class Sample:
         sizes = np.diff(self._sets.ends)
         self._least = np.empty(sizes.size, np.int64)
         kernel.least_sizes(sizes, config.threshold, self._least)
-        self._index = _build_index(self._sets, sizes - self._least + 1)
+        self._needed = np.minimum(sizes // _SHARE + 1, self._least)
+        self._index = _build_index(self._sets, sizes - self._least + self._needed)
         self._curve = _curve(plan)
         self.claimed: I64 = np.empty(0, np.int64)
         self.num_sets = firsts.size
@@ -156,37 +164,41 @@ class Sample:
 
     def partners(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Tally the pairs of the sample with a batch of documents; return those missed or claimed, as PARTNERS."""
-        rows, groups = batch.column("row").to_numpy(), batch.column("group").to_numpy()
-        is_ahead = batch.column("priority").to_numpy() == schema.AHEAD
-        seen = np.full(self._index.list_ends.size, -1), np.full(self._least.size, -1)
-        told = []
+        groups = batch.column("group").to_numpy()
+        seen = tuple(np.full(size, -1) for size in (self._index.list_ends.size, self.num_sets, self.num_sets))
+        places, picked, pairs, num_docs = [], [], [], 0
         for start, shingles, ends in jaccard.shingle_runs(batch.column("text"), self._config):
             candidates = self._candidates(shingles, ends, groups[start : start + ends.size - 1], start, seen)
-            if candidates.size:
-                docs, numbers, values, is_found = self._verify(shingles, ends, candidates)
-                told.append(self._tell(rows[start + docs], numbers, values, is_found, is_ahead[start + docs]))
-        return schema.one_batch(told, schema.PARTNERS)
+            docs, inverse = np.unique(candidates[:, 0], return_inverse=True)
+            places.append(docs + start)
+            picked.append(_pick(shingles, ends, docs))
+            pairs.append(np.stack([inverse + num_docs, candidates[:, 1]], axis=1))
+            num_docs += docs.size
+        if not num_docs:
+            return schema.one_batch([], schema.PARTNERS)
+        at, numbers, values, is_found = self._verify(*_end_to_end(picked), np.concatenate(pairs))
+        found = batch.select(["row", "priority"]).take(pa.array(np.concatenate(places)[at]))
+        return self._tell(found, numbers, values, is_found)
 
-    def _candidates(self, shingles: U64, ends: I64, groups: I64, start: int, seen: tuple[I64, I64]) -> I64:
+    def _candidates(self, shingles: U64, ends: I64, groups: I64, start: int, seen: tuple[I64, ...]) -> I64:
         """Documents, by place, and numbers of sets that share a rare shingle."""
-        room = _FIRST_ROOM
+        index, room = tuple(self._index), _FIRST_ROOM
+        sets = self._least, self._needed, self._groups
         while True:
-            found, index = np.empty((room, 2), np.int64), tuple(self._index)
-            count = kernel.find_candidates(shingles, ends, groups, index, self._least, self._groups, start, seen, found)
+            found = np.empty((room, 2), np.int64)
+            count = kernel.find_candidates(shingles, ends, groups, index, *sets, start, seen, found)
             if count <= room:
                 return found[:count]
             room = count
             for last in seen:
                 last.fill(-1)
 
-    def _verify(self, shingles: U64, ends: I64, candidates: I64) -> tuple[I64, I64, F64, Bools]:
-        """Return the pairs among candidates: document, set, similarity, and whether the run finds them."""
-        docs, places = np.unique(candidates[:, 0], return_inverse=True)
-        sets = jaccard.raw_sets(*_pick(shingles, ends, docs))
-        pairs, values = np.stack([places, candidates[:, 1]], axis=1), np.empty(places.size)
+    def _verify(self, shingles: U64, ends: I64, pairs: I64) -> tuple[I64, I64, F64, Bools]:
+        """Return the true ones of pairs: document, set, similarity, and whether the run finds them."""
+        sets, values = jaccard.raw_sets(shingles, ends), np.empty(pairs.shape[0])
         kernel.partner_similarities(*sets, *self._sets, pairs, self._config.threshold, values)
         pairs, values = pairs[values > 0], values[values > 0]
-        return docs[pairs[:, 0]], pairs[:, 1], values, self._find(sets, pairs)
+        return pairs[:, 0], pairs[:, 1], values, self._find(sets, pairs)
 
     def _find(self, sets: Sets, pairs: I64) -> Bools:
         is_found = np.ones(pairs.shape[0], np.bool_)
@@ -199,12 +211,21 @@ class Sample:
             kernel.mark_found(signatures, keys, self._signatures, self._keys, by_place, least, is_found)
         return is_found
 
-    def _tell(self, rows: I64, numbers: I64, values: F64, is_found: Bools, is_ahead: Bools) -> pa.RecordBatch:
+    def _tell(self, documents: pa.RecordBatch, numbers: I64, values: F64, is_found: Bools) -> pa.RecordBatch:
         """Tally pairs, and pick those to be listed."""
-        self.tally.add(numbers, is_ahead, is_found, self.chances(values), np.isin(rows, self.rows))
-        is_told = ~is_found | np.isin(self.claims(numbers, rows), self.claimed)
+        rows, is_ahead = documents.column("row").to_numpy(), documents.column("priority").to_numpy() == schema.AHEAD
+        self.tally.add(numbers, is_ahead, is_found, self.chances(values), _is_among(rows, self.rows))
+        is_told = ~is_found | _is_among(self.claims(numbers, rows), self.claimed)
         columns = [rows, numbers, values, is_found]
         return pa.record_batch([pa.array(column[is_told]) for column in columns], schema=schema.PARTNERS)
+
+
+def _is_among(values: I64, ascending: I64) -> Bools:
+    """Which values are among others; these are many, and in order."""
+    if not ascending.size:
+        return np.zeros(values.size, np.bool_)
+    found: Bools = ascending[np.minimum(np.searchsorted(ascending, values), ascending.size - 1)] == values
+    return found
 
 
 def _curve(plan: Plan) -> F64:
@@ -225,25 +246,34 @@ def _pick(shingles: U64, ends: I64, docs: I64) -> tuple[U64, I64]:
     return shingles[places], picked_ends
 
 
+def _end_to_end(picked: list[tuple[U64, I64]]) -> tuple[U64, I64]:
+    """Join the shingles of documents from several runs."""
+    sizes = np.concatenate([np.diff(ends) for _, ends in picked])
+    return np.concatenate([shingles for shingles, _ in picked]), np.r_[0, np.cumsum(sizes)]
+
+
 def _build_index(sets: Sets, prefixes: I64) -> _Index:
-    """Index as many of the rarest shingles of each set as `prefixes` says, in (count in the sample, hash) order."""
+    """Index as many shingles of each set as `prefixes` says: those that are not frequent, then the smallest hashes."""
     _, inverse, counts = np.unique(sets.shingles, return_inverse=True, return_counts=True)
     sizes = np.diff(sets.ends)
     owners = np.repeat(np.arange(sizes.size), sizes)
-    order = np.lexsort((sets.shingles, counts[inverse], owners))
+    frequency = np.where(counts > _FREQUENT, counts, 0)[inverse]
+    order = np.lexsort((sets.shingles, frequency, owners))
     order = order[np.arange(order.size) - np.repeat(sets.ends[:-1], sizes) < np.repeat(prefixes, sizes)]
     order = order[np.argsort(sets.shingles[order], kind="stable")]
     keys, starts = np.unique(sets.shingles[order], return_index=True)
-    places, bits = (int(max(keys.size * factor, 64) - 1).bit_length() for factor in (_TABLE_PLACES, _FILTER_BITS))
+    fine, places = (int(max(keys.size * factor, 64) - 1).bit_length() for factor in (_FINE_BITS, _TABLE_PLACES))
     table = np.zeros((1 << places) + keys.size + 1, np.uint64)
     index = _Index(
-        bits=np.zeros((1 << bits) // 64, np.uint64),
-        bits_shift=np.uint64(64 - bits),
+        coarse=np.zeros((1 << _COARSE) // 64, np.uint64),
+        coarse_shift=np.uint64(64 - _COARSE),
+        fine=np.zeros((1 << fine) // 64, np.uint64),
+        fine_shift=np.uint64(64 - fine),
         table=table,
         shift=np.uint64(64 - places),
         lists=np.empty(table.size, np.int64),
         list_ends=np.r_[starts, order.size].astype(np.int64),
         members=owners[order],
     )
-    kernel.fill_table(keys, index.shift, index.table, index.lists, index.bits, index.bits_shift)
+    kernel.fill_table(keys, *index[:7])
     return index
