@@ -81,11 +81,11 @@ def test_reports_of_one_run_are_equal_however_their_tables_are_loaded():
     assert dataclasses.replace(report, load=Loader(kept=REMOVED)) == report
 
 
-def test_a_run_on_files_is_not_selected_again():
+def test_a_list_of_pairs_is_not_selected_again():
     report = report_with(Loader(pairs=REMOVED), select_again=None)
     with pytest.raises(NotStoredError, match="not selected again") as error:
         report.at_threshold(0.9)
-    assert "threshold=0.9" in error.value.hint
+    assert "at 0.9" in error.value.hint
 
 
 def test_the_largest_clusters_come_first_ties_by_number():

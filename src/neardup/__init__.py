@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING, Any
 from neardup.version import VERSION
 
 if TYPE_CHECKING:
-    from neardup.api import Comparison, compare, deduplicate, find_pairs, jaccard, plan, shingles, signatures
+    from neardup.api import Comparison, audit, compare, deduplicate, find_pairs, jaccard, plan, shingles, signatures
     from neardup.config import Config
     from neardup.errors import NearDupError
     from neardup.planner import Plan
-    from neardup.report import Report
+    from neardup.report import Audit, Report
 
 __version__ = VERSION
 __all__ = [
+    "Audit",
     "Comparison",
     "Config",
     "NearDupError",
     "Plan",
     "Report",
+    "audit",
     "compare",
     "deduplicate",
     "find_pairs",
@@ -31,6 +33,7 @@ __all__ = [
 
 # Where each public name lives; loaded at first use, because Numba and Arrow take a second to import.
 _HOMES = {
+    "Audit": "neardup.report",
     "Config": "neardup.config",
     "NearDupError": "neardup.errors",
     "Plan": "neardup.planner",

@@ -21,12 +21,15 @@ from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.estimate import estimate
 from neardup.explain import find_verdict, read_document
-from neardup.held import deduplicate_held
-from neardup.io import memory
+from neardup.held import audit_held, deduplicate_held
+from neardup.io import finished
+from neardup.io import memory as held_sources
 from neardup.io.files import find_files, is_input
 from neardup.measures import jaccard as measure
 from neardup.planner import Plan, plan_for
-from neardup.report import Progress, Report, Watch
+from neardup.recall import SAMPLE, check_sample
+from neardup.recall_files import audit_finished
+from neardup.report import Audit, Progress, Report, Watch
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,9 +124,19 @@ def deduplicate_files(inputs: Sequence[str], out: str, config: Config, progress:
     return jobs.deduplicate_files(inputs, out, config, progress)
 
 
-def find_pairs_files(inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None) -> Report:
-    """Find every pair of similar documents in files, or list those that a finished run has stored."""
-    return jobs.find_pairs_files(inputs, out, config, progress)
+def find_pairs_files(
+    inputs: Sequence[str],
+    out: str,
+    config: Config,
+    progress: Progress | None = None,
+    *,
+    is_threshold_given: bool = True,
+) -> Report:
+    """Find every pair of similar documents in files, or list those that a finished run has stored.
+
+    Without a threshold given, the list of a finished run is that of its own threshold.
+    """
+    return jobs.find_pairs_files(inputs, out, config, progress, is_threshold_given=is_threshold_given)
 
 
 def plan_files(inputs: Sequence[str], config: Config, progress: Progress | None = None) -> Plan:
@@ -193,6 +206,31 @@ def plan(*, config: Config | None = None, **settings: Any) -> Plan:
     return plan_for(Config.of(config, **settings))
 
 
+def audit(
+    run: Report | str | os.PathLike[str],
+    *,
+    sample: int = SAMPLE,
+    threads: int | None = None,
+    memory: int | str | None = None,
+    progress: Progress | None = None,
+) -> Audit:
+    """Measure what a run has found: all true pairs of `sample` documents, and which of them it missed.
+
+    `run` is a report, or the path of what a run on files has written; its input is read again.
+
+    >>> texts = ["to be or not to be", "to be or not to be!", "to be or not to be, he said", "all the world"]
+    >>> answer = audit(deduplicate(texts, size=2))
+    >>> answer.pairs, answer.missed.num_rows, answer.recall
+    (1, 0, 1.0)
+    """
+    chosen, watch = Config.of(threads=threads, memory=memory), Watch(progress)
+    check_sample(sample)
+    report = run if isinstance(run, Report) else finished.restore(Path(run))
+    if report.audited is not None:
+        return audit_held(report, sample, chosen, watch)
+    return audit_finished(report, sample, chosen, watch)
+
+
 def explain(
     out: str | os.PathLike[str], doc_id: str, *, file: str | None = None, row: int | None = None
 ) -> Explanation:
@@ -228,7 +266,7 @@ def signatures(texts: Any, *, config: Config | None = None, **settings: Any) -> 
     (2, 128)
     """
     chosen = Config.of(config, **settings)
-    documents = _all_usable(memory.read(texts, Config.of(chosen, strict=False, keep="first")))
+    documents = _all_usable(held_sources.read(texts, Config.of(chosen, strict=False, keep="first")))
     signed, done = np.empty((documents.num_rows, chosen.num_perm), np.uint32), 0
     for chunk in documents.column("text").chunks:
         measure.text_signatures(chunk, chosen, signed[done : done + len(chunk)])
@@ -314,10 +352,10 @@ def _check_in_memory(config: Config, out: object) -> None:
 def _texts(values: list[Any], config: Config) -> pa.Array:
     """Single texts as the one chunk of a string array; what the settings say of columns does not concern them."""
     alone = Config.of(config, strict=False, text_column=None, id_column=None, group_column=None, keep="first")
-    return schema.one_array(_all_usable(memory.read(values, alone)).column("text"))
+    return schema.one_array(_all_usable(held_sources.read(values, alone)).column("text"))
 
 
-def _all_usable(read: memory.Source) -> pa.Table:
+def _all_usable(read: held_sources.Source) -> pa.Table:
     for rejected in read.rejected.slice(0, 1).to_pylist():
         raise DataError(f"text number {rejected['row']} cannot be used: {rejected['reason']}", hint="pass texts only")
     return read.documents

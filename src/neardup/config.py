@@ -73,6 +73,7 @@ class Config:
         against: files, or the folder of a finished run, whose documents are kept ahead of all and stay untouched.
         mark: write every row, with columns that say whether it is kept, instead of the kept rows.
         dry_run: write the removed documents and the report, and no kept rows.
+        audit: measure the recall on a sample of the documents once the run is done.
         overwrite: replace an output that is there.
         strict: raise at the first row that cannot be used, instead of listing it as rejected.
         engine: where the work runs: "local".
@@ -108,6 +109,7 @@ class Config:
     against: tuple[str, ...] = ()
     mark: bool = False
     dry_run: bool = False
+    audit: bool = False
     overwrite: bool = False
     strict: bool = False
     engine: EngineName = "local"

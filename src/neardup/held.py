@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,8 @@ from neardup.engines.local import LocalEngine
 from neardup.io import memory
 from neardup.measures.jaccard import signature_format
 from neardup.planner import Plan, plan_for
-from neardup.report import Progress, Report, Watch, count_below, peak_memory_bytes
+from neardup.recall import SAMPLE, Audited, measure
+from neardup.report import Audit, Progress, Report, Watch, count_below, peak_memory_bytes
 from neardup.stages.select import select_again
 
 
@@ -34,7 +35,36 @@ def deduplicate_held(source: Any, ids: Sequence[Any] | None, config: Config, pro
         watch.warn(f"all {read.rejected.num_rows:,} rows were rejected, the first because {reason}")
     documents = memory.HeldDocuments(read.documents, read.original.num_rows)
     outcome = pipeline.run(documents, plan, config, LocalEngine(config.threads), watch)
-    return _report(read, outcome, plan, config, watch)
+    report = _report(read, outcome, plan, config, watch)
+    if not config.audit:
+        return report
+    audit = audit_held(report, SAMPLE, config, watch)
+    return dataclasses.replace(report, audit=audit, seconds=watch.seconds)
+
+
+def audit_held(report: Report, sample: int, config: Config, watch: Watch) -> Audit:
+    """Audit a run on documents in memory; threads are those of `config`."""
+    if report.audited is None:
+        raise TypeError("the report of a run on files has no documents in memory")
+    return measure(report.audited(report), LocalEngine(config.threads), watch, sample)
+
+
+def _audited(read: memory.Source, report: Report) -> Audited:
+    """Let an audit see a run."""
+
+    def reported() -> Iterator[pa.Table]:
+        for name, columns in (("removed", ("doc_id", "kept_id")), ("pairs", ("doc_a", "doc_b"))):
+            if (table := report.load(name)) is not None:
+                rows = [pc.index_in(table.column(column), read.ids).cast(pa.int64()) for column in columns]
+                yield pa.table([*rows, table.column("similarity")], schema=schema.ROW_PAIRS)
+
+    return Audited(
+        documents=memory.HeldDocuments(read.documents, read.original.num_rows),
+        plan=report.plan,
+        config=report.config,
+        reported=reported,
+        name=functools.partial(_named_pairs, read),
+    )
 
 
 def _judge(plan: Plan, watch: Watch) -> None:
@@ -49,6 +79,7 @@ def _report(read: memory.Source, outcome: pipeline.Outcome, plan: Plan, config: 
         if row_pairs is not None:
             tables["pairs"] = _named_pairs(read, row_pairs)
     kept_rows = _kept_rows(read, outcome.selection)
+    bare = dataclasses.replace(outcome, row_pairs=None, find_priorities=None)
     if below := count_below(outcome.selection, config.threshold):
         watch.warn(f"{below:,} removed documents are below the threshold: chains count with cluster='components'")
     return Report(
@@ -69,9 +100,8 @@ def _report(read: memory.Source, outcome: pipeline.Outcome, plan: Plan, config: 
         columns=read.columns,
         load=functools.partial(_load, read.original, kept_rows, tables),
         signature_format=signature_format(config),
-        select_again=functools.partial(
-            _select_again, read, dataclasses.replace(outcome, row_pairs=None), row_pairs, plan, config
-        ),
+        select_again=functools.partial(_select_again, read, bare, row_pairs, plan, config),
+        audited=functools.partial(_audited, read),
     )
 
 
@@ -81,10 +111,12 @@ def _select_again(
     stored: pa.Table,
     plan: Plan,
     config: Config,
+    report: Report,
     threshold: float,
 ) -> Report:
     """Report on the stored pairs of at least `threshold`; bands, rows and filter stay those of the run."""
-    again = Config.of(config, threshold=threshold, bands=plan.bands or None, rows=plan.rows or None)
+    del report
+    again = Config.of(config, threshold=threshold, bands=plan.bands or None, rows=plan.rows or None, audit=False)
     row_pairs = stored.filter(pc.greater_equal(stored.column("similarity"), threshold))
     selection = select_again(read.documents, row_pairs, again)
     judged, watch = dataclasses.replace(plan, threshold=threshold), Watch()

@@ -17,9 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import pipeline, schema
+from neardup.again import list_stored, select_stored, write_order
 from neardup.config import Config
 from neardup.engines.local import LocalEngine
-from neardup.errors import ConfigError, DataError, NearDupError, NotStoredError
+from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.estimate import estimate
 from neardup.io import finished
 from neardup.io.corpus import FileDocuments
@@ -44,7 +45,9 @@ from neardup.io.workspace import (
 )
 from neardup.measures.jaccard import holds_sets, signature_format
 from neardup.planner import Plan, plan_for
-from neardup.report import Progress, Report, Watch, count_below, peak_memory_bytes, summarise_clusters
+from neardup.recall import measure
+from neardup.recall_files import audited_files
+from neardup.report import Audit, Progress, Report, Watch, count_below, peak_memory_bytes, summarise_clusters
 from neardup.version import VERSION
 
 NUM_LARGEST: Final = 10
@@ -94,15 +97,22 @@ def _deduplicate(inputs: Sequence[str], target: Path, config: Config, progress: 
             _write_tables(job, kept_ids)
             if not config.dry_run:
                 _write_kept(job, kept_ids, advance)
-        report = _report(
-            job, str(target), functools.partial(finished.load_table, target), PAIRS if config.pairs else None
-        )
+        audit = _audit(job, functools.partial(finished.load_table, job.workspace.folder / "out"), pairs=PAIRS)
+        load = functools.partial(finished.load_table, target)
+        report = _report(job, str(target), load, PAIRS if config.pairs else None, audit)
         _write_json(job.workspace.folder / "out" / REPORT, report)
         publish_folder(job.workspace, target)
     return report
 
 
-def find_pairs_files(inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None) -> Report:
+def find_pairs_files(
+    inputs: Sequence[str],
+    out: str,
+    config: Config,
+    progress: Progress | None = None,
+    *,
+    is_threshold_given: bool = True,
+) -> Report:
     """Write every pair of similar documents of files to the file `out`."""
     target = _local(out)
     config = Config.of(config, pairs=True)
@@ -110,7 +120,7 @@ def find_pairs_files(inputs: Sequence[str], out: str, config: Config, progress: 
         raise DataError(f"the output {out} is a folder, not a file", hint="name a file: -o pairs.parquet")
     known_ending(target)
     if len(inputs) == 1 and is_finished(Path(inputs[0])):
-        return _list_stored(Path(inputs[0]), target, config)
+        return list_stored(Path(inputs[0]), target, config, is_given=is_threshold_given)
     beside = {name: target.with_name(f"{target.name}.{name}") for name in ("rejected.jsonl", REPORT)}
     for path in beside.values():
         check_output(path, overwrite=config.overwrite or (folder_of(target) / PUBLISHED).exists())
@@ -119,7 +129,8 @@ def find_pairs_files(inputs: Sequence[str], out: str, config: Config, progress: 
             name = f"out/pairs{target.suffix}"
             pairs = job.workspace.once(name, lambda path: _write_pairs(job, path))
             rejected = job.workspace.once("out/rejected.jsonl", lambda path: _write_rejected(job, path))
-        report = _report(job, str(target), functools.partial(finished.load_pairs, target), name)
+        audit = _audit(job, functools.partial(finished.load_pairs, pairs), pairs=name)
+        report = _report(job, str(target), functools.partial(finished.load_pairs, target), name, audit)
         _write_json(job.workspace.folder / "out" / REPORT, report)
         (job.workspace.folder / PUBLISHED).touch()
         publish(rejected, beside["rejected.jsonl"])
@@ -127,34 +138,6 @@ def find_pairs_files(inputs: Sequence[str], out: str, config: Config, progress: 
         publish(pairs, target)
         remove_tree(job.workspace.folder)
     return report
-
-
-def _list_stored(run: Path, target: Path, config: Config) -> Report:
-    """Write the pairs that a finished run has stored, those of at least the threshold."""
-    stored = finished.load_table(run, "pairs")
-    if stored is None:
-        raise NotStoredError(
-            f"the run {run} did not store its pairs: removed documents were not compared with each other",
-            hint="run neardup dedup with --pairs, or neardup pairs on the input files",
-        )
-    before = finished.restore(run)
-    if config.threshold < before.config.threshold:
-        raise ConfigError(
-            f"`threshold` must be at least {before.config.threshold:g}, the threshold of {run}, "
-            f"got {config.threshold:g}",
-            hint="run neardup pairs on the input files",
-        )
-    found = stored.filter(pc.greater_equal(stored.column("similarity"), config.threshold))
-    with reserve(target) as folder:
-        check_output(target, overwrite=config.overwrite)
-        draft = folder / f"pairs{target.suffix}"
-        with TableWriter(draft, stored.schema) as writer:
-            writer.write(found)
-        publish(draft, target)
-        remove_tree(folder)
-    plan = dataclasses.replace(before.plan, threshold=config.threshold)
-    load = functools.partial(finished.load_pairs, target)
-    return dataclasses.replace(before, config=config, plan=plan, num_pairs=found.num_rows, load=load, out=str(target))
 
 
 @contextlib.contextmanager
@@ -181,7 +164,8 @@ def _run(command: str, inputs: Sequence[str], out: Path, config: Config, progres
         documents = FileDocuments([*ahead, *own], len(ahead), config, workspace, room_for_texts)
         _check_disk(own, plan, config, folder)
         outcome = pipeline.run(documents, plan, config, engine, watch)
-        documents.release()
+        if not config.audit:  # which reads the documents again
+            documents.release()
         yield _Job(
             documents=documents,
             outcome=outcome,
@@ -276,7 +260,8 @@ def _write_tables(job: _Job, kept_ids: pa.Array) -> None:
     once("out/clusters.parquet", lambda path: _write_clusters(job, kept_ids, path))
     once("out/rejected.jsonl", lambda path: _write_rejected(job, path))
     if job.config.pairs:
-        once(PAIRS, lambda path: _write_pairs(job, path))
+        pairs = once(PAIRS, lambda path: _write_pairs(job, path))
+        once("out/order.parquet", lambda path: write_order(path, pairs, job.documents, job.outcome))
 
 
 def _write_removed(job: _Job, kept_ids: pa.Array, path: Path) -> None:
@@ -305,16 +290,21 @@ def _write_pairs(job: _Job, path: Path) -> dict[str, int]:
     num_pairs = 0
     with TableWriter(path, schema.PAIRS_FROM_FILES) as writer:
         for batch in job.outcome.row_pairs or ():
-            ends = np.r_[batch.column("row_a").to_numpy(), batch.column("row_b").to_numpy()]
-            rows, inverse = np.unique(ends, return_inverse=True)
-            ids = job.documents.ids_of(rows).take(pa.array(inverse))
-            files, numbers = job.documents.locate(ends)
-            half = batch.num_rows
-            columns = [ids[:half], ids[half:], batch.column("similarity"), files[:half], pa.array(numbers[:half])]
-            columns += [files[half:], pa.array(numbers[half:])]
-            writer.write(pa.record_batch(columns, schema=schema.PAIRS_FROM_FILES))
-            num_pairs += half
+            writer.write(job.documents.name_pairs(batch))
+            num_pairs += batch.num_rows
     return {"num_pairs": num_pairs}
+
+
+def _audit(job: _Job, load: Callable[[str], pa.Table | None], pairs: str) -> Audit | None:
+    """Measure the recall of a run, if it is asked for; `pairs` names the file with its pairs in the workspace."""
+    if not job.config.audit:
+        return None
+    num_pairs = job.workspace.facts(pairs)["num_pairs"] if job.config.pairs else None
+    audited = audited_files(job.documents, job.plan, job.config, load, num_pairs)
+    try:
+        return measure(audited, job.engine, job.watch)
+    finally:
+        job.documents.release()
 
 
 def _write_rejected(job: _Job, path: Path) -> None:
@@ -330,7 +320,9 @@ def _write_kept(job: _Job, kept_ids: pa.Array, advance: Callable[[int], None]) -
     job.engine.side_by_side(write, job.documents.own_files())
 
 
-def _report(job: _Job, out: str, load: Callable[[str], pa.Table | None], pairs: str | None) -> Report:
+def _report(
+    job: _Job, out: str, load: Callable[[str], pa.Table | None], pairs: str | None, audit: Audit | None
+) -> Report:
     """Report on a run; `pairs` names the file with its pairs in the workspace."""
     _warn_of_ahead(job)
     documents, selection = job.documents, job.outcome.selection
@@ -362,6 +354,8 @@ def _report(job: _Job, out: str, load: Callable[[str], pa.Table | None], pairs: 
             entry | {"path": GIVEN_AS} if entry["path"] == job.spooled else entry for entry in documents.summary()
         ),
         largest=_largest(job),
+        select_again=select_stored,
+        audit=audit,
     )
 
 

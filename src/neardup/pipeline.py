@@ -9,7 +9,7 @@ shingles that they share, reach `verify`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
@@ -46,12 +46,16 @@ _POSTINGS_VIEW: Final = View(
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """What the stages say, by row: who is removed for whom, and every found pair in order, if asked for."""
+    """What the stages say, by row: who is removed for whom, and every found pair in order, if asked for.
+
+    find_priorities: tells the keep priority of rows, ascending.
+    """
 
     selection: pa.Table
     row_pairs: Iterator[pa.RecordBatch] | None
     exact_duplicates: int
     pairs_verified: int
+    find_priorities: Callable[[npt.NDArray[np.int64]], pa.ChunkedArray] | None = None
 
 
 def run(documents: Documents, plan: Plan, config: Config, engine: Engine, watch: Watch) -> Outcome:
@@ -90,6 +94,7 @@ def run(documents: Documents, plan: Plan, config: Config, engine: Engine, watch:
         row_pairs=row_pairs,
         exact_duplicates=int(np.count_nonzero(classes.column("row").to_numpy() >= num_ahead)),
         pairs_verified=pc.sum(verified.column("compared")).as_py() or 0,
+        find_priorities=lambda rows: engine.find_rows(sketches, rows, ["row", "priority"]).column("priority"),
     )
 
 

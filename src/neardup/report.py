@@ -138,6 +138,60 @@ def summarise_clusters(
     return numbers[largest], counts[largest] + 1, order[firsts[largest]]
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Audit:
+    """How many of the true pairs a run found, measured on a sample of its documents.
+
+    Attributes:
+        recall: found pairs of the sampled documents divided by all their pairs; None where they have none.
+        low: the recall of all documents is at least this, with `high`, in 95 of 100 audits.
+        high: and at most this.
+        predicted: the recall that the S-curve predicts for the very same pairs.
+        promised: the recall that the plan promises for pairs exactly at the threshold.
+        pairs: true pairs of the sampled documents.
+        missed: those that the run did not find: doc_a, doc_b, similarity, chance; from files also files and rows.
+        precision: the share of what the run reported of sampled documents that is true: 1, for anything else is an
+            error; None where it reported nothing.
+        verified: reported pairs and removals that were verified again.
+        sample: documents that were sampled.
+        threshold: the threshold of the run.
+        seconds: the whole audit.
+    """
+
+    recall: float | None
+    low: float | None
+    high: float | None
+    predicted: float | None
+    promised: float
+    pairs: int
+    missed: pa.Table
+    precision: float | None
+    verified: int
+    sample: int
+    threshold: float
+    seconds: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the audit as report.json shows it."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return values | {"missed": self.missed.to_pylist()}
+
+    @classmethod
+    def of(cls, values: dict[str, Any], columns: pa.Schema) -> Audit:
+        """Return the audit that `as_dict` wrote, with `columns` of missed pairs."""
+        return cls(**(values | {"missed": pa.Table.from_pylist(values["missed"], schema=columns)}))
+
+    def __str__(self) -> str:
+        if self.recall is None:
+            return (
+                f"no pair at {self.threshold:g} or more among {self.sample:,} sampled documents: no recall to measure"
+            )
+        return (
+            f"recall {self.recall:.4f} ({self.low:.4f} to {self.high:.4f}), {self.missed.num_rows:,} of {self.pairs:,} "
+            f"pairs of {self.sample:,} sampled documents missed"
+        )
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class Report:
     """The answer of a run; every table is in input order.
@@ -164,6 +218,8 @@ class Report:
         largest: what `largest_clusters` returns, where it was counted before the tables were written.
         load: returns a table by name, None for one that was not stored.
         select_again: what `at_threshold` calls.
+        audit: the measured recall, if the run was asked for it.
+        audited: returns what `neardup.audit` looks at, for documents in memory.
     """
 
     config: Config
@@ -183,10 +239,12 @@ class Report:
     columns: dict[str, str]
     signature_format: str
     load: Callable[[str], pa.Table | None] = dataclasses.field(compare=False)
-    select_again: Callable[[float], Report] | None = dataclasses.field(default=None, compare=False)
+    select_again: Callable[[Report, float], Report] | None = dataclasses.field(default=None, compare=False)
     out: str | None = None
     inputs: tuple[dict[str, Any], ...] = ()
     largest: tuple[dict[str, Any], ...] | None = None
+    audit: Audit | None = None
+    audited: Callable[[Report], Any] | None = dataclasses.field(default=None, compare=False)
 
     @functools.cached_property
     def kept(self) -> pa.Table:
@@ -239,9 +297,9 @@ class Report:
         _ = self.pairs
         if self.select_again is None:
             raise NotStoredError(
-                "the output of a run on files is not selected again", hint=f"run again with threshold={threshold:g}"
+                "this report is a list of pairs, and not selected again", hint=f"list them again at {threshold:g}"
             )
-        return self.select_again(threshold)
+        return self.select_again(self, threshold)
 
     def borderline(self, n: int = 10) -> pa.Table:
         """Return the `n` least similar of the stored pairs: what a slightly higher threshold would give up."""
@@ -291,6 +349,7 @@ class Report:
             "warnings": list(self.warnings),
             "largest_clusters": list(self.largest_clusters().to_pylist() if self.largest is None else self.largest),
             "inputs": list(self.inputs),
+            "audit": None if self.audit is None else self.audit.as_dict(),
         }
 
     def __repr__(self) -> str:

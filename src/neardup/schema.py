@@ -44,6 +44,15 @@ VERIFIED = pa.schema(
 # One row a removed document.
 SELECTION = pa.schema([_ROW, ("kept_row", pa.int64()), _SIMILARITY])
 ROW_PAIRS = pa.schema([("row_a", pa.int64()), ("row_b", pa.int64()), _SIMILARITY])
+# What it takes to select again: a document that stands in a pair, its place among all documents (-1 for one ahead),
+# and its keep order.
+KEEP_ORDER = pa.schema([_ROW, ("position", pa.int64()), ("priority", pa.int64())])
+# A drawn document: row in its part, and the hash it was drawn by, the smallest first.
+SAMPLED = pa.schema(
+    [("part", pa.int64()), _ROW, ("draw", pa.int64()), ("group", pa.int64()), ("text", pa.large_string())]
+)
+# A document and a set of the sample, by its number, that are a pair; is_found: by the run.
+PARTNERS = pa.schema([_ROW, ("number", pa.int64()), _SIMILARITY, ("is_found", pa.bool_())])
 REJECTED = pa.schema([("file", pa.string()), _ROW, ("reason", pa.string())])
 
 
@@ -76,6 +85,11 @@ def key_column(band: int) -> str:
 def pairs(id_type: pa.DataType) -> pa.Schema:
     """Return the schema of listed pairs; doc_a stands before doc_b in the input."""
     return pa.schema([("doc_a", id_type), ("doc_b", id_type), _SIMILARITY])
+
+
+def missed(pairs: pa.Schema) -> pa.Schema:
+    """Return the schema of missed pairs: that of listed pairs, and the chance that such a pair is found."""
+    return pairs.insert(3, pa.field("chance", pa.float64(), nullable=False))
 
 
 def removed(id_type: pa.DataType) -> pa.Schema:

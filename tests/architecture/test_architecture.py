@@ -22,8 +22,8 @@ TREES = {file.relative_to(PACKAGE).as_posix(): ast.parse(file.read_text("utf-8")
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])}
 
 EXPORTED = [
-    *("Comparison", "Config", "NearDupError", "Plan", "Report"),
-    *("compare", "deduplicate", "find_pairs", "jaccard", "plan", "shingles", "signatures"),
+    *("Audit", "Comparison", "Config", "NearDupError", "Plan", "Report"),
+    *("audit", "compare", "deduplicate", "find_pairs", "jaccard", "plan", "shingles", "signatures"),
 ]
 SLOW_TO_IMPORT = [
     "numba",

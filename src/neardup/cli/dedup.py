@@ -11,7 +11,7 @@ from neardup.config import Config
 @click.command(cls=options.Command, short_help="Remove the near-duplicates of files.")
 @options.inputs()
 @options.output("FOLDER", "Folder to write: kept/, removed.parquet, rejected.jsonl, report.json.")
-@options.settings(*options.INPUT_SETTINGS, "keep", "cluster", "mark", "pairs", "dry_run", "overwrite")
+@options.settings(*options.INPUT_SETTINGS, "keep", "cluster", "mark", "pairs", "dry_run", "audit", "overwrite")
 @options.as_json("the report")
 @options.quiet("No progress, no warnings and no summary; errors stay.")
 def dedup(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quiet: bool) -> None:
@@ -28,6 +28,7 @@ def dedup(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quie
       neardup dedup 'part-*.parquet' -o clean --text-column body --id-column url
       neardup dedup new.jsonl -o fresh --against clean        only what is new
       neardup dedup pages.jsonl -o look --dry-run             what would go, and why
+      neardup dedup pages.jsonl -o clean --audit              with the measured recall
       zcat pages.jsonl.gz | neardup dedup - -o clean --json
     """  # noqa: D301 - click reads the backspace
     from neardup.cli import render

@@ -67,6 +67,7 @@ SETTINGS: Final = {
     "mark": _Setting(OUTPUT, "Write every row with columns that say whether it is kept, not only the kept rows."),
     "pairs": _Setting(OUTPUT, "Also store every found pair, as pairs.parquet."),
     "dry_run": _Setting(OUTPUT, "Write the removed documents and the report, but no kept rows."),
+    "audit": _Setting(OUTPUT, "Measure the recall on a sample once the run is done, and put it in the report."),
     "overwrite": _Setting(OUTPUT, "Replace an output that is there."),
     "strict": _Setting(WORK, "Fail at the first row that cannot be used instead of listing it as rejected."),
     "engine": _Setting(WORK, "Where the work runs."),

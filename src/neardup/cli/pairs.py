@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+from click.core import ParameterSource
 
 from neardup.cli import options
 from neardup.config import Config
@@ -11,7 +12,7 @@ from neardup.config import Config
 @click.command(cls=options.Command, short_help="List every pair of similar documents.")
 @options.inputs()
 @options.output("FILE", "File to write: .parquet, .jsonl or .csv; also FILE.rejected.jsonl and FILE.report.json.")
-@options.settings(*options.INPUT_SETTINGS, "overwrite")
+@options.settings(*options.INPUT_SETTINGS, "audit", "overwrite")
 @options.as_json("the report")
 @options.quiet("No progress, no warnings and no summary; errors stay.")
 def pairs(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quiet: bool) -> None:
@@ -26,13 +27,16 @@ def pairs(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quie
       neardup pairs new.jsonl -o pairs.jsonl --against old.jsonl   pairs with the old ones too
       neardup pairs baskets.csv -o pairs.csv --items-column products --threshold 0.5
       neardup pairs clean -o pairs.jsonl                           of a run with --pairs
+      neardup pairs clean -o close.jsonl --threshold 0.9           those of them that are closer
     """  # noqa: D301 - click reads the backspace
     from neardup.cli import render
 
     with render.progress(quiet=quiet) as progress:
         from neardup import api
 
-        report = api.find_pairs_files(list(inputs), out, config, progress)
+        source = click.get_current_context().get_parameter_source("threshold")
+        is_given = source is not ParameterSource.DEFAULT
+        report = api.find_pairs_files(list(inputs), out, config, progress, is_threshold_given=is_given)
     if as_json:
         render.as_json(report.as_dict())
     elif not quiet:

@@ -34,6 +34,8 @@ STAGES: Final = {
     "write": "writing",
     "report": "reporting",
     "compare": "comparing",
+    "draw": "drawing a sample",
+    "audit": "comparing the sample with all documents",
     "differ": "finding what differs",
     "explain": "looking it up",
 }

@@ -20,13 +20,14 @@ from neardup.planner import Plan
 
 if TYPE_CHECKING:  # these take a second to import, and a plan without inputs needs none of them
     from neardup.api import Comparison, Explanation
-    from neardup.report import Progress, Report
+    from neardup.report import Audit, Progress, Report
 
 # Two columns of text need at least this.
 SIDE_BY_SIDE_WIDTH: Final = 80
 # The similarities in the table of `plan`, besides the threshold.
 _TABLE_STEPS: Final = tuple(step / 20 for step in range(6, 21))
 MAX_MEMBERS: Final = 50
+MAX_MISSED: Final = 20
 
 
 @contextlib.contextmanager
@@ -69,7 +70,8 @@ def summary(report: Report, out: str) -> None:
     numbers = report.as_dict()
     written = sorted(f"{path.name}/" if path.is_dir() else path.name for path in Path(out).iterdir())
     _print_lines(_counts(numbers))
-    _print_lines([f"{report.plan.judgement()}.", _speed(numbers), f"Written to {out}: {', '.join(written)}"])
+    _print_lines([f"{report.plan.judgement()}.", *_audited(report)])
+    _print_lines([_speed(numbers), f"Written to {out}: {', '.join(written)}"])
 
 
 def pairs_summary(report: Report, out: str) -> None:
@@ -81,7 +83,43 @@ def pairs_summary(report: Report, out: str) -> None:
     see = f", see {beside}" if Path(beside).exists() else ""
     rejected = f"; {numbers['rejected']:,} rejected{see}" if numbers["rejected"] else ""
     _print_lines([f"{numbers['documents']:,} documents: {found}{rejected}."])
-    _print_lines([f"{report.plan.judgement()}.", _speed(numbers), f"Written to {out}"])
+    _print_lines([f"{report.plan.judgement()}.", *_audited(report), _speed(numbers), f"Written to {out}"])
+
+
+def _audited(report: Report) -> Iterator[str]:
+    if report.audit is not None:
+        yield f"Audit: {report.audit}."
+
+
+def audit(answer: Audit) -> None:
+    """Print the measured recall, what it was compared with, and the pairs that were missed."""
+    _print_lines(f"{name:<20}  {number:>8}  {meaning}" for name, number, meaning in _measured(answer))
+    missed = answer.missed.slice(0, MAX_MISSED).to_pylist()
+    if missed:
+        _print_lines([Text("\nsimilarity  chance  missed", "bold")])
+        _print_lines(f"{pair['similarity']:10.4f}  {pair['chance']:.4f}  {_pair(pair)}" for pair in missed)
+    if answer.missed.num_rows > len(missed):
+        _print_lines([f"and {answer.missed.num_rows - len(missed):,} more; --json lists all"])
+
+
+def _measured(answer: Audit) -> Iterator[tuple[str, str, str]]:
+    if answer.recall is None:
+        yield "recall", "unknown", f"no sampled document has a partner at {answer.threshold:g} or more"
+    else:
+        interval = f"{answer.low:.4f} to {answer.high:.4f} with 95 % confidence"
+        yield "recall", f"{answer.recall:.4f}", f"of the pairs at {answer.threshold:g} or more; {interval}"
+        yield "predicted", f"{answer.predicted:.4f}", "what the S-curve says of these pairs"
+    yield "promised", f"{answer.promised:.4f}", f"for pairs at {answer.threshold:g} exactly, where most are missed"
+    if answer.precision is not None:
+        yield "precision", f"{answer.precision:.4f}", f"{answer.verified:,} reported pairs and removals verified again"
+    yield "pairs", f"{answer.pairs:,}", f"true pairs of {answer.sample:,} sampled documents"
+    yield "missed", f"{answer.missed.num_rows:,}", "of them"
+    yield "seconds", f"{answer.seconds:.2f}", "to draw the sample and compare it with every document"
+
+
+def _pair(pair: dict[str, Any]) -> str:
+    a, b = (_place(str(pair[f"doc_{side}"]), pair.get(f"file_{side}"), pair.get(f"row_{side}")) for side in "ab")
+    return f"{a}  {b}"
 
 
 def _counts(numbers: dict[str, Any]) -> Iterator[str]:

@@ -61,6 +61,10 @@ class Documents(Protocol):
     def num_ahead(self) -> int:
         """Rows below this are kept ahead of all others and never removed."""
 
+    @property
+    def num_ahead_parts(self) -> int:
+        """Parts below this hold those rows."""
+
 
 class Table(Protocol):
     """A table in batches, in memory or not."""
@@ -114,6 +118,9 @@ class Engine(Protocol):
 
     def map_documents(self, documents: Documents, step: BatchStep, schema: pa.Schema, advance: Advance) -> Table:
         """Apply a step to every document, a batch at a time."""
+
+    def scan_documents(self, documents: Documents, step: BatchStep, schema: pa.Schema, advance: Advance) -> pa.Table:
+        """Apply a step to every document and hold what comes of it, which is little."""
 
     def map_groups(
         self, table: Table, views: Sequence[View], step: BatchStep, where: Bools | None, advance: Advance

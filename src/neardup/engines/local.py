@@ -134,6 +134,18 @@ class LocalEngine:
             paths = self.side_by_side(store, range(documents.num_parts), in_order=documents.stops_at_first)
             return StoredTable(paths, schema, self.room() // 16, documents)
 
+    def scan_documents(self, documents: Documents, step: BatchStep, schema: pa.Schema, advance: Advance) -> pa.Table:
+        """Apply a step to every document and hold what comes of it, in the order of parts and batches."""
+        slots = threading.Semaphore(2 * self.threads + 1)
+        with ThreadPoolExecutor(self.threads) as workers:
+
+            def results(part: int) -> list[pa.RecordBatch]:
+                found = self._in_order(documents.read(part, advance), step, workers, slots)
+                return [result for _, result in found if result.num_rows]
+
+            parts = self.side_by_side(results, range(documents.num_parts), in_order=documents.stops_at_first)
+        return pa.Table.from_batches(chain.from_iterable(parts), schema=schema)
+
     def side_by_side(self, step: Callable[[int], T], numbers: Iterable[int], *, in_order: bool = False) -> list[T]:
         """Call a step for every number on all threads; the first error, in time or in order, stops the others."""
         with ThreadPoolExecutor(self.threads) as pool:

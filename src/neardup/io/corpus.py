@@ -163,7 +163,7 @@ class FileDocuments:
 
     def _check_found(self) -> None:
         """A column that was asked for must stand in some row of the input."""
-        own = self._facts()[self._num_ahead_parts :]
+        own = self._facts()[self.num_ahead_parts :]
         found = {name for facts in own for name in facts["found"]}
         config = self._config
         asked = {"items_column": config.items_column, "id_column": config.id_column}
@@ -211,7 +211,7 @@ class FileDocuments:
         batch = batch.set_column(batch.schema.get_field_index("row"), batch.schema.field("row"), pa.array(rows))
         at = batch.schema.get_field_index("priority")
         priority: I64 | None = None
-        if part < self._num_ahead_parts:
+        if part < self.num_ahead_parts:
             priority = np.full(rows.size, schema.AHEAD)
         elif self._priorities is not None:
             priority = self._priorities[rows]
@@ -249,23 +249,39 @@ class FileDocuments:
         at = np.searchsorted(firsts, rows, side="right") - 1
         return pa.array([file.name for file in self.files], pa.string()).take(pa.array(at)), rows - firsts[at] + 1
 
+    def name_pairs(self, pairs: pa.RecordBatch) -> pa.RecordBatch:
+        """Put ids, files and rows to pairs of rows."""
+        ends = np.r_[pairs.column("row_a").to_numpy(), pairs.column("row_b").to_numpy()]
+        rows, inverse = np.unique(ends, return_inverse=True)
+        ids = self.ids_of(rows).take(pa.array(inverse))
+        files, numbers = self.locate(ends)
+        half = pairs.num_rows
+        columns = [ids[:half], ids[half:], pairs.column("similarity"), files[:half], pa.array(numbers[:half])]
+        columns += [files[half:], pa.array(numbers[half:])]
+        return pa.record_batch(columns, schema=schema.PAIRS_FROM_FILES)
+
+    def rows_of(self, files: pa.Array, numbers: I64) -> I64:
+        """Return the rows that `locate` places so."""
+        return rows_in(files, numbers, [file.name for file in self.files], self._file_first_rows)
+
     def rejected(self, *, ahead: bool = False) -> Iterator[pa.RecordBatch]:
         """Iterate over the rejected rows of the input, or of the files ahead of it, as schema.REJECTED."""
-        for part in range(self._num_ahead_parts) if ahead else self._own_parts():
+        for part in range(self.num_ahead_parts) if ahead else self._own_parts():
             for batch in read_batches(self._workspace.folder / f"rejected/{part:06}.arrow"):
                 files, numbers = self.locate(batch.column("row").to_numpy() + self.first_rows[part])
                 yield pa.record_batch([files, pa.array(numbers), batch.column("reason")], schema=schema.REJECTED)
 
     @property
-    def _num_ahead_parts(self) -> int:
+    def num_ahead_parts(self) -> int:
+        """Parts of the files that are kept ahead."""
         return int(np.searchsorted(self._part_pieces, self._file_pieces[self._num_ahead_files]))
 
     def _own_parts(self) -> range:
-        return range(self._num_ahead_parts, self.num_parts)
+        return range(self.num_ahead_parts, self.num_parts)
 
     def count(self, fact: str, *, ahead: bool = False) -> int:
         """Add up a fact of the parts of the input, or of those ahead of it: documents, rejected, text_bytes."""
-        facts, num_ahead = self._facts(), self._num_ahead_parts
+        facts, num_ahead = self._facts(), self.num_ahead_parts
         return sum(part[fact] for part in (facts[:num_ahead] if ahead else facts[num_ahead:]))
 
     def columns_taken(self) -> dict[str, str]:
@@ -279,12 +295,14 @@ class FileDocuments:
         return {role: ", ".join(names) for role, names in taken.items() if names}
 
     def summary(self) -> tuple[dict[str, Any], ...]:
-        """Return name, path and rows of every file that was read, those ahead first."""
+        """Return name, path, version and rows of every file that was read, those ahead first."""
         firsts = self._file_first_rows
         return tuple(
             {
                 "file": file.name,
                 "path": file.path,
+                "size": file.size,
+                "modified": file.modified,
                 "rows": int(firsts[at + 1] - firsts[at]),
                 "ahead": at < self._num_ahead_files,
             }
@@ -335,6 +353,13 @@ class FileDocuments:
         )
         self._formats[at].write(self.files[at], target, verdicts, self._config)
         check_unchanged(self.files[at])
+
+
+def rows_in(files: pa.Array, numbers: I64, names: Sequence[str], first_rows: I64) -> I64:
+    """Return the rows of a run that stand in files of these names, given the first row of each file."""
+    at = pc.index_in(files, pa.array(names, pa.string())).to_numpy()
+    rows: I64 = first_rows[at] + numbers - 1
+    return rows
 
 
 def _join_pieces(weights: Sequence[int], boundary: int) -> list[int]:

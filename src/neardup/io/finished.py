@@ -22,7 +22,7 @@ from neardup.io.files import choose_columns, find_files
 from neardup.io.records import InputFile
 from neardup.io.workspace import REPORT, is_finished
 from neardup.planner import plan_for
-from neardup.report import Report
+from neardup.report import Audit, Report
 
 KEPT: Final = "kept"
 
@@ -50,15 +50,16 @@ def kept_files(run: Path) -> list[str]:
 
 
 def read_report(run: Path) -> dict[str, Any]:
-    """Return what report.json of a run holds."""
+    """Return what report.json of a run holds; the run is a folder, or the file that a run of pairs wrote."""
+    path = run.with_name(f"{run.name}.{REPORT}") if run.is_file() else run / REPORT
     try:
-        report: dict[str, Any] = json.loads((run / REPORT).read_text("utf-8"))
+        report: dict[str, Any] = json.loads(path.read_text("utf-8"))
     except FileNotFoundError as error:
         raise DataError(
             f"{run} is no finished run: it has no {REPORT}", hint="name the folder that neardup dedup -o wrote"
         ) from error
     except (OSError, ValueError) as error:
-        raise DataError(f"{run / REPORT} cannot be read: {error}") from error
+        raise DataError(f"{path} cannot be read: {error}") from error
     return report
 
 
@@ -140,10 +141,11 @@ def restore(run: Path) -> Report:
         warnings=tuple(report["warnings"]),
         columns=report["columns"],
         signature_format=report["signature_format"],
-        load=partial(load_table, run),
+        load=partial(load_pairs if run.is_file() else load_table, run),
         out=str(run),
         inputs=tuple(report["inputs"]),
         largest=tuple(report["largest_clusters"]),
+        audit=Audit.of(report["audit"], schema.missed(schema.PAIRS_FROM_FILES)) if report.get("audit") else None,
     )
 
 

@@ -92,7 +92,7 @@ class HeldDocuments:
     """Documents in memory, as one part of a run."""
 
     num_parts = 1
-    num_ahead = 0
+    num_ahead = num_ahead_parts = 0
     unit = "documents"
     stops_at_first = False
 

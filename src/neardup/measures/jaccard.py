@@ -75,14 +75,11 @@ def holds_sets(config: Config) -> bool:
 
 def text_sets(texts: pa.Array, config: Config) -> Sets:
     """Return the shingle set of every text, in ascending order."""
-    source, offsets = text_buffers(texts)
-    parts, ends = [], np.zeros(offsets.size, np.int64)
-    for start, stop in _cache_sized(offsets):
-        shingles, raw_ends = _shingle(source, offsets[start : stop + 1], config)
-        sets, set_ends = np.empty(shingles.size, np.uint64), np.empty(raw_ends.size, np.int64)
-        distinct.sort_sets(shingles, raw_ends, sets, set_ends)
-        parts.append(sets[: set_ends[-1]].copy())
-        ends[start + 1 : stop + 1] = ends[start] + set_ends[1:]
+    parts, ends = [], np.zeros(len(texts) + 1, np.int64)
+    for start, shingles, raw_ends in shingle_runs(texts, config):
+        sets = raw_sets(shingles, raw_ends)
+        parts.append(sets.shingles.copy())
+        ends[start + 1 : start + sets.ends.size] = ends[start] + sets.ends[1:]
     return Sets(np.concatenate(parts) if parts else np.empty(0, np.uint64), ends)
 
 
@@ -99,11 +96,10 @@ def sets_of(contents: pa.Array, config: Config) -> Sets:
 
 def collect_texts(texts: pa.Array, config: Config, groups: I64 | None = None, hold: Hold | None = None) -> Collected:
     """Return the set of every text, its size and digest, in one pass; groups and `hold` as for `sketch_texts`."""
-    source, offsets = text_buffers(texts)
-    parts, sizes = [np.empty(0, np.uint64)], np.empty(offsets.size - 1, np.int64)
+    parts, sizes = [np.empty(0, np.uint64)], np.empty(len(texts), np.int64)
     digests = np.empty((sizes.size, 2), np.uint64)
-    for start, stop in _cache_sized(offsets):
-        shingles, raw_ends = _shingle(source, offsets[start : stop + 1], config)
+    for start, shingles, raw_ends in shingle_runs(texts, config):
+        stop = start + raw_ends.size - 1
         distinct.digest_sets(shingles, raw_ends, digests[start:stop], sizes[start:stop])
         parts.append(shingles[: sizes[start:stop].sum()].copy())
     collected, ends = np.concatenate(parts), np.cumsum(np.r_[0, sizes], dtype=np.int64)
@@ -112,6 +108,20 @@ def collect_texts(texts: pa.Array, config: Config, groups: I64 | None = None, ho
         collected ^= np.repeat(_group_salts(groups), sizes)
         digests ^= _digest_salts(groups)
     return Collected(sizes, digests, Sets(collected, ends), held_at)
+
+
+def shingle_runs(texts: pa.Array, config: Config) -> Iterator[tuple[int, U64, I64]]:
+    """Iterate over cache-sized runs of texts: the place of the first, and all shingles, in any order and repeated."""
+    source, offsets = text_buffers(texts)
+    for start, stop in _cache_sized(offsets):
+        yield start, *_shingle(source, offsets[start : stop + 1], config)
+
+
+def raw_sets(shingles: U64, ends: I64) -> Sets:
+    """Return shingles of documents as sets: sorted and distinct."""
+    sets, set_ends = np.empty(shingles.size, np.uint64), np.empty(ends.size, np.int64)
+    distinct.sort_sets(shingles, ends, sets, set_ends)
+    return Sets(sets[: set_ends[-1]], set_ends)
 
 
 def text_signatures(texts: pa.Array, config: Config, out: U32 | None = None) -> U32:

@@ -1,0 +1,222 @@
+"""The recall of a run, measured: all true partners of sampled documents, and which of them the run found.
+
+Two passes over the documents: one draws the sample, one compares every document with it, exactly.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup import schema
+from neardup.config import Config
+from neardup.engines.base import Advance, Documents
+from neardup.engines.local import LocalEngine
+from neardup.errors import ConfigError, DataError
+from neardup.planner import Plan
+from neardup.report import Audit, Watch
+from neardup.stages.audit import CHANCE_UNITS, Draw, Sample, Tally, draw_keys
+
+I64 = npt.NDArray[np.int64]
+SAMPLE: Final = 1000
+# Reported pairs that are verified again at most; `Audit.verified` says how many were.
+MAX_CLAIMS: Final = 1 << 20
+RESAMPLES: Final = 2000
+_RESAMPLED_AT_ONCE: Final = 1 << 22
+_QUANTILES: Final = (0.025, 0.975)
+# Nothing in g pairs, each with this chance or more, happens less than once in 20 times from 3 / g on.
+_RULE_OF_THREE: Final = 3.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Audited:
+    """A run as an audit sees it.
+
+    reported: iterates over what the run reported, as schema.ROW_PAIRS; asked when the documents have been numbered;
+    name: puts the names of documents to row_a and row_b of pairs.
+    """
+
+    documents: Documents
+    plan: Plan
+    config: Config
+    reported: Callable[[], Iterable[pa.Table]]
+    name: Callable[[pa.Table], pa.Table]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Keyed:
+    """Documents with what they are drawn by; those ahead are read, because that numbers them, and not drawn."""
+
+    documents: Documents
+    seed: int
+
+    @property
+    def num_parts(self) -> int:
+        return self.documents.num_parts
+
+    @property
+    def stops_at_first(self) -> bool:
+        return self.documents.stops_at_first
+
+    def read(self, part: int, advance: Advance) -> Iterator[pa.RecordBatch]:
+        own = part - self.documents.num_ahead_parts
+        for batch in self.documents.read(part, advance):
+            if own >= 0:
+                # Until all parts are numbered a row is the part's own; that is what it is drawn by.
+                first = self.documents.first_rows[part] if self.documents.first_rows.size else 0
+                rows = batch.column("row").to_numpy() - first
+                columns = [np.full(rows.size, part), rows, draw_keys(own, rows, self.seed)]
+                columns += [batch.column("group"), batch.column("text")]
+                yield pa.record_batch(list(map(pa.array, columns[:3])) + columns[3:], schema=schema.SAMPLED)
+
+
+def check_sample(sample: Any) -> int:
+    """Return the number of documents to sample, or raise."""
+    if not isinstance(sample, int) or isinstance(sample, bool) or sample < 1:
+        raise ConfigError(f"`sample` must be a whole number from 1, got {sample!r}", hint="1000 documents are usual")
+    return sample
+
+
+def measure(run: Audited, engine: LocalEngine, watch: Watch, size: int = SAMPLE) -> Audit:
+    """Draw documents, find all their true partners, and say which of them the run found."""
+    began = watch.seconds
+    sample = _draw(run, engine, watch, size)
+    claimed = _claims(run.reported(), sample, run.config.threshold)
+    sample.claimed = np.sort(claimed[0])
+    documents = run.documents
+    with watch.stage("audit", documents.total, documents.unit) as advance:
+        told = engine.scan_documents(documents, sample.partners, schema.PARTNERS, advance)
+    _check_claims(claimed, told, sample, run)
+    missed = _missed(told, sample, run)
+    return Audit(
+        **_recall(sample.tally, sample.numbers, run.config.seed),
+        promised=run.plan.recall_at_threshold,
+        missed=missed,
+        precision=1.0 if claimed[0].size else None,
+        verified=claimed[0].size,
+        sample=sample.rows.size,
+        threshold=run.config.threshold,
+        seconds=watch.seconds - began,
+    )
+
+
+def _draw(run: Audited, engine: LocalEngine, watch: Watch, size: int) -> Sample:
+    documents, draw = run.documents, Draw(size, run.config)
+    with watch.stage("draw", documents.total, documents.unit) as advance:
+        keyed: Any = _Keyed(documents, run.config.seed)
+        drawn = draw.smallest(engine.scan_documents(keyed, draw.step, schema.SAMPLED, advance))
+        if not documents.first_rows.size:
+            documents.settle(engine.sort)
+        rows = drawn.column("row").to_numpy() + documents.first_rows[drawn.column("part").to_numpy()]
+        order = pa.array(np.argsort(rows))
+        texts, groups = (schema.one_array(drawn.column(name)).take(order) for name in ("text", "group"))
+        return Sample(np.sort(rows), texts, groups.to_numpy(), run.plan, run.config)
+
+
+Claims = tuple[I64, npt.NDArray[np.float64], I64]
+
+
+def _claims(reported: Iterable[pa.Table], sample: Sample, threshold: float) -> Claims:
+    """What the run says of sampled documents: pair, similarity, and row of the sampled one."""
+    found: list[Claims] = []
+    room = MAX_CLAIMS
+    for pairs in reported:
+        rows = np.stack([pairs.column(name).to_numpy() for name in ("row_a", "row_b")])
+        values, is_drawn = pairs.column("similarity").to_numpy(), np.isin(rows, sample.rows)
+        # With cluster="components" a chain may end below the threshold: no pair is claimed there.
+        chosen = np.flatnonzero((values >= threshold) & is_drawn.any(axis=0))[:room]
+        room -= chosen.size
+        own = rows[np.where(is_drawn[0, chosen], 0, 1), chosen]
+        numbers = sample.numbers[np.searchsorted(sample.rows, own)]
+        found.append((sample.claims(numbers, rows[:, chosen].sum(axis=0) - own), values[chosen], own))
+    pairs, values, own = (np.concatenate(columns) for columns in zip(*found, strict=True)) if found else _NO_CLAIMS
+    return pairs, values, own
+
+
+_NO_CLAIMS: Final = (np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64))
+
+
+def _check_claims(claimed: Claims, told: pa.Table, sample: Sample, run: Audited) -> None:
+    """Raise where the run reported what is not true."""
+    pairs, values, own = claimed
+    told_pairs = sample.claims(told.column("number").to_numpy(), told.column("row").to_numpy())
+    order = np.argsort(told_pairs)
+    at = np.minimum(np.searchsorted(told_pairs[order], pairs), max(order.size - 1, 0))
+    is_true = np.zeros(pairs.size, np.bool_)
+    if order.size:
+        is_true = (told_pairs[order][at] == pairs) & (told.column("similarity").to_numpy()[order][at] == values)
+    if is_true.all():
+        return
+    wrong = np.flatnonzero(~is_true)
+    first, other = own[wrong[0]], sample.row_of_claim(pairs[wrong[0]])
+    named = _name(run, np.array([min(first, other)]), np.array([max(first, other)]), values[wrong[:1]], sample)
+    pair = named.to_pylist()[0]
+    raise DataError(
+        f"{wrong.size:,} of {pairs.size:,} reported pairs are not as similar as reported: "
+        f"{pair['doc_a']} and {pair['doc_b']} were reported as {pair['similarity']:.6f}",
+        hint="the output was altered since the run, or this is a fault of neardup: run it again, and report it",
+    )
+
+
+def _missed(told: pa.Table, sample: Sample, run: Audited) -> pa.Table:
+    """Name every missed pair once, in input order."""
+    missed = told.filter(pc.invert(told.column("is_found")))
+    order = np.argsort(sample.numbers, kind="stable")
+    starts = np.searchsorted(sample.numbers[order], np.arange(sample.num_sets + 1))
+    numbers = missed.column("number").to_numpy()
+    counts = np.diff(starts)[numbers]
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    own = sample.rows[order[np.repeat(starts[numbers], counts) + within]]
+    other = np.repeat(missed.column("row").to_numpy(), counts)
+    values = np.repeat(missed.column("similarity").to_numpy(), counts)
+    ends = np.stack([np.minimum(own, other), np.maximum(own, other)], axis=1)
+    # A pair of two sampled documents was met from both sides.
+    ends, firsts = np.unique(ends, axis=0, return_index=True)
+    return _name(run, ends[:, 0], ends[:, 1], values[firsts], sample)
+
+
+def _name(run: Audited, row_a: I64, row_b: I64, values: npt.NDArray[np.float64], sample: Sample) -> pa.Table:
+    named = run.name(pa.table([row_a, row_b, values], schema=schema.ROW_PAIRS))
+    columns = schema.missed(named.schema)
+    return named.add_column(3, columns.field(3), pa.array(sample.chances(values))).cast(columns)
+
+
+def _recall(tally: Tally, numbers: I64, seed: int) -> dict[str, Any]:
+    """Return recall, interval and prediction; every sampled document has met itself, which is taken off."""
+    weights, found, pairs, drawn = (
+        (count[numbers] - 1) for count in (tally.weights, tally.found, tally.pairs, tally.drawn)
+    )
+    num_pairs = int(pairs.sum() - drawn.sum() // 2)
+    total = int(weights.sum())
+    if not total:
+        return {"recall": None, "low": None, "high": None, "predicted": None, "pairs": 0}
+    recall = int(found.sum()) / total
+    chances = (tally.chances[numbers] - CHANCE_UNITS).sum() / CHANCE_UNITS
+    low, high = _interval(weights, found, num_pairs, seed)
+    return {"recall": recall, "low": low, "high": high, "predicted": float(chances / total), "pairs": num_pairs}
+
+
+def _interval(weights: I64, found: I64, num_pairs: int, seed: int) -> tuple[float, float]:
+    """A 95 % interval by bootstrap over documents; where all or none were found, by the rule of three."""
+    if found.sum() == weights.sum():
+        return max(0.0, 1 - _RULE_OF_THREE / num_pairs), 1.0
+    if not found.any():
+        return 0.0, min(1.0, _RULE_OF_THREE / num_pairs)
+    has_pairs = weights > 0
+    weights, found = weights[has_pairs], found[has_pairs]
+    rng = np.random.default_rng(seed)
+    recalls = []
+    at_once = max(1, _RESAMPLED_AT_ONCE // weights.size)
+    for begin in range(0, RESAMPLES, at_once):
+        # How often each document is drawn again is Poisson; those without pairs would change nothing.
+        times = rng.poisson(1.0, (min(at_once, RESAMPLES - begin), weights.size))
+        totals = times @ weights
+        recalls.append((times @ found)[totals > 0] / totals[totals > 0])
+    low, high = np.quantile(np.concatenate(recalls), _QUANTILES).tolist()
+    return low, high

@@ -1,0 +1,159 @@
+"""Audits of runs on files: as in memory, in the run or after it, and clear where the input is not what it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+
+import pytest
+
+import neardup
+import oracles
+from neardup.errors import DataError
+from runs import corpora
+from runs.corpora import NEAR, OTHER, PAGE
+from test_recall import WEAK, found_and_true, measured
+
+DOCUMENTS = corpora.rows(11, 120)
+TEXTS = corpora.texts_of(DOCUMENTS)
+
+
+def by_place(answer):
+    """The missed pairs by row, from 0."""
+    return {(row["row_a"] - 1, row["row_b"] - 1): row["similarity"] for row in answer.missed.to_pylist()}
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet", "csv.gz", "arrow"])
+def test_a_run_on_files_is_audited_like_one_in_memory(form, tmp_path):
+    path = corpora.write_rows(tmp_path / f"corpus.{form}", DOCUMENTS)
+    corpora.deduplicate([path], tmp_path / "out", **WEAK)
+    answer = neardup.audit(tmp_path / "out", sample=50)
+    held = neardup.audit(neardup.deduplicate(TEXTS, **WEAK), sample=50)
+    without = {"seconds": 0, "missed": 0}
+    assert measured(answer) | without == measured(held) | without
+    assert 0 < answer.missed.num_rows < answer.pairs
+    assert by_place(answer) == {(row["doc_a"], row["doc_b"]): row["similarity"] for row in held.missed.to_pylist()}
+    named = answer.missed.to_pylist()[0]
+    assert named["doc_a"] == DOCUMENTS[named["row_a"] - 1]["id"]
+    assert named["file_a"] == named["file_b"] == f"corpus.{form}"
+
+
+@pytest.mark.parametrize("run", [corpora.deduplicate, corpora.find_pairs])
+def test_an_audit_in_the_run_is_that_after_it(run, tmp_path):
+    path = corpora.write_rows(tmp_path / "corpus.jsonl", DOCUMENTS)
+    out = tmp_path / "out.parquet"
+    report = run([path], out, audit=True, **WEAK)
+    answer = neardup.audit(out)
+    assert measured(report.audit) == measured(answer) == measured(neardup.audit(report))
+    written = out / "report.json" if out.is_dir() else tmp_path / "out.parquet.report.json"
+    stored = json.loads(written.read_text("utf-8"))["audit"]
+    assert stored == json.loads(json.dumps(report.audit.as_dict()))
+    assert stored["missed"][0].keys() == set(report.audit.missed.column_names)
+
+
+def test_many_parts_and_threads_do_not_matter(tmp_path, monkeypatch):
+    monkeypatch.setattr("neardup.io.corpus.JOINED_BYTES", 1)
+    files = [corpora.write_rows(tmp_path / f"{at}.jsonl", DOCUMENTS[at::7]) for at in range(7)]
+    report = corpora.deduplicate(files, tmp_path / "out", audit=True, **WEAK)
+    truth = found_and_true([text for at in range(7) for text in TEXTS[at::7]], **WEAK)
+    for threads in (1, 4):
+        answer = neardup.audit(tmp_path / "out", threads=threads)
+        assert measured(answer) == measured(report.audit)
+        assert (answer.pairs, answer.missed.num_rows) == (len(truth), sum(not found for _, found in truth.values()))
+    few = neardup.audit(tmp_path / "out", sample=30, threads=1)
+    assert measured(few) == measured(neardup.audit(tmp_path / "out", sample=30, threads=4))
+
+
+def test_texts_that_do_not_fit_are_read_again(tmp_path, monkeypatch):
+    path = corpora.write_rows(tmp_path / "corpus.jsonl", DOCUMENTS)
+    corpora.deduplicate([path], tmp_path / "out", **WEAK)
+    held = neardup.audit(tmp_path / "out")
+    monkeypatch.setattr("neardup.engines.memory.Memory.room", lambda _: 1)
+    assert measured(neardup.audit(tmp_path / "out")) == measured(held)
+
+
+def test_old_documents_are_partners_and_not_sampled(tmp_path):
+    old, new = DOCUMENTS[:40], DOCUMENTS[40:]
+    paths = [corpora.write_rows(tmp_path / f"{name}.jsonl", rows) for name, rows in (("old", old), ("new", new))]
+    corpora.deduplicate([paths[1]], tmp_path / "out", against=str(paths[0]), pairs=True, **WEAK)
+    truth = {pair: value for pair, value in found_and_true(TEXTS, **WEAK).items() if pair[1] >= 40}
+    answer = neardup.audit(tmp_path / "out")
+    assert answer.sample == sum(bool(oracles.shingles(row["text"])) for row in new)
+    assert answer.pairs == len(truth)
+    assert answer.missed.num_rows == sum(not is_found for _, is_found in truth.values())
+    assert answer.recall == pytest.approx(1 - answer.missed.num_rows / answer.pairs)
+    assert "old.jsonl" in answer.missed.column("file_a").to_pylist()
+
+
+def test_groups_and_items_are_those_of_the_run(tmp_path):
+    rows = [{"id": at, "shop": at % 2, "basket": [1, 2, 3, at % 3]} for at in range(12)]
+    path = corpora.write_json_lines(tmp_path / "baskets.jsonl", rows)
+    corpora.deduplicate([path], tmp_path / "out", items_column="basket", group_column="shop", threshold=0.7)
+    sets = [frozenset(row["basket"]) for row in rows]
+    pairs = oracles.shares_group(oracles.true_pairs(sets, 0.7), [row["shop"] for row in rows])
+    assert neardup.audit(tmp_path / "out").pairs == len(pairs) > 0
+
+
+def test_equal_ids_are_told_apart_by_file_and_row(tmp_path):
+    rows = [{"id": "same", "text": text} for text in (PAGE, NEAR, OTHER)]
+    path = corpora.write_json_lines(tmp_path / "a.jsonl", ["", "{broken", *rows])
+    corpora.deduplicate([path], tmp_path / "out", bands=1, rows=128, threshold=0.5)
+    [missed] = neardup.audit(tmp_path / "out").missed.to_pylist()
+    assert (missed["doc_a"], missed["doc_b"], missed["row_a"], missed["row_b"]) == ("same", "same", 3, 4)
+
+
+@pytest.mark.parametrize("lines", [[], ["{broken"], [{"text": "one of its own"}, {"text": ""}]])
+def test_a_run_without_pairs_has_no_recall(lines, tmp_path):
+    path = corpora.write_json_lines(tmp_path / "a.jsonl", lines)
+    report = corpora.deduplicate([path], tmp_path / "out", audit=True)
+    answer = neardup.audit(tmp_path / "out")
+    assert answer.recall is report.audit.recall is None
+    assert answer.missed.column_names[:5] == ["doc_a", "doc_b", "similarity", "chance", "file_a"]
+
+
+@pytest.fixture
+def finished(tmp_path):
+    path = corpora.write_json_lines(tmp_path / "a.jsonl", [{"text": text} for text in (PAGE, NEAR, OTHER)])
+    corpora.deduplicate([path], tmp_path / "out")
+    return path
+
+
+def test_an_input_that_grew_is_an_error(finished):
+    with finished.open("a") as stream:
+        stream.write('{"text": "more"}\n')
+    with pytest.raises(DataError, match=r"a\.jsonl has changed since the run: it had .* bytes, now"):
+        neardup.audit(finished.parent / "out")
+
+
+def test_an_input_that_was_written_again_is_an_error(finished):
+    os.utime(finished, (1, 1))
+    with pytest.raises(DataError, match=r"a\.jsonl has changed since the run: it was written again"):
+        neardup.audit(finished.parent / "out")
+
+
+def test_an_input_that_is_gone_is_an_error(finished):
+    finished.unlink()
+    with pytest.raises(DataError, match=r"a\.jsonl of the run is gone") as error:
+        neardup.audit(finished.parent / "out")
+    assert "put it back" in error.value.hint
+
+
+def test_an_output_that_was_altered_is_an_error(finished, tmp_path):
+    report = neardup.deduplicate(finished, threshold=0.5)
+    other = corpora.write_json_lines(tmp_path / "b" / "a.jsonl", [{"text": text} for text in (PAGE, OTHER, NEAR)])
+    corpora.deduplicate([other], tmp_path / "other", threshold=0.5)
+    shutil.copy(tmp_path / "other" / "removed.parquet", tmp_path / "out" / "removed.parquet")
+    assert report.num_removed == 1
+    with pytest.raises(DataError, match="reported pairs are not as similar as reported"):
+        neardup.audit(tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["nothing", "a.jsonl", "."])
+def test_what_is_no_finished_run_is_an_error(finished, name):
+    with pytest.raises(DataError, match="is no finished run"):
+        neardup.audit(finished.parent / name)
+
+
+def test_a_run_in_a_temporary_folder_is_audited_by_its_report(finished):
+    assert neardup.audit(neardup.deduplicate(finished, threshold=0.5)).pairs == 1
