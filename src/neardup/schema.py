@@ -6,7 +6,7 @@ DOCUMENTS, sketches, CLASSES and SELECTION are sorted by it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ _SIMILARITY = pa.field("similarity", pa.float64(), nullable=False)
 # The priority of a document that is kept ahead of all others and not compared with its like.
 AHEAD: Final = -(2**63)
 # priority: keep order, the smallest first, ties by row; group: a hash, only equal ones are compared.
+# text: large_binary where a measure compares something else, such as vectors.
 DOCUMENTS = pa.schema([_ROW, ("text", pa.large_string()), ("priority", pa.int64()), ("group", pa.int64())])
 # One row a copy; representative: the document that stands for all with the same shingle set.
 CLASSES = pa.schema([_ROW, ("representative", pa.int64())])
@@ -45,6 +46,17 @@ VERIFIED = pa.schema(
 SELECTION = pa.schema([_ROW, ("kept_row", pa.int64()), _SIMILARITY])
 ROW_PAIRS = pa.schema([("row_a", pa.int64()), ("row_b", pa.int64()), _SIMILARITY])
 REJECTED = pa.schema([("file", pa.string()), _ROW, ("reason", pa.string())])
+
+
+def documents(texts: pa.DataType) -> pa.Schema:
+    """Return DOCUMENTS with texts of this type."""
+    return DOCUMENTS.set(1, pa.field("text", texts))
+
+
+def documents_table(batches: Iterable[pa.RecordBatch]) -> pa.Table:
+    """Return batches of documents, whatever the type of their texts, as one table."""
+    held = list(batches)
+    return pa.Table.from_batches(held, schema=None if held else DOCUMENTS)
 
 
 def sketches(num_bands: int) -> pa.Schema:
