@@ -1,6 +1,6 @@
 """How fast, in how much memory, and how completely are similar vectors, bits and baskets found?
 
-Pairs at a threshold among 100,000 vectors of 64 numbers (cosine), 100,000 of 256 bits (Hamming) and as many baskets of 10
+Pairs at a threshold among 100,000 vectors of 64 numbers (cosine), 100,000 of 256 bits (Hamming), 100,000 baskets of 10
 items with weights, against brute force and other tools; and 1 million baskets of 10 items at 0.8. One item in five
 is a copy with noise, more or less of it. Recall is the share of the pairs that an exact search finds. A tenth of all
 that without --full. To add a tool, a function in peers/measure_pairs.py; to add a measure, its data here.

@@ -113,7 +113,7 @@ def hamming_faiss_hash(data, threshold):
 
 
 def radius_of(packed, threshold):
-    """faiss lists what is nearer than the radius."""
+    """The radius for a search that lists what is nearer than it."""
     return int((1 - threshold) * packed.shape[1] * 8 + 1e-9) + 1
 
 

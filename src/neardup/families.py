@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from neardup.errors import ConfigError
 
 # A bucket of the Euclidean family is this many times as wide as the distance of the threshold: pairs there agree with
-# chance 0.80, pairs three times as far with 0.44.
+# chance 0.80, pairs three times as far with 0.47.
 WIDTH_RATIO: Final = 4.0
 _HALF_CIRCLE: Final = 180.0
 _BISECTIONS: Final = 60
