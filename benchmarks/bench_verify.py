@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import harness
 import neardup
-from neardup.kernels.verify import similarities
+from neardup.kernels.verify import Sets, similarities
 
 
 def near_copies(count, random):
@@ -56,7 +56,7 @@ def exact_comparisons(repeat, size=700, num_pairs=200_000):
     shingles, ends = np.concatenate(sets + partners), np.arange(2001) * size
     left = np.arange(num_pairs) % 1000
     values = np.empty(num_pairs)
-    seconds = harness.best_seconds(lambda: similarities(shingles, ends, left, left + 1000, values), repeat)
+    seconds = harness.best_seconds(lambda: similarities(Sets(shingles, ends), left, left + 1000, values), repeat)
     return {
         "input": f"exact comparison alone, {size} shingles, J {values.mean():.2f}",
         "settings": "one thread",

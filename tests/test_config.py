@@ -20,6 +20,7 @@ from neardup.errors import ConfigError, NearDupError
 # DESIGN.md section 9.
 DEFAULTS = {
     "threshold": 0.8,
+    "distance": None,
     "recall": 0.99,
     "unit": "word",
     "size": 5,
@@ -29,6 +30,8 @@ DEFAULTS = {
     "seed": 1,
     "method": "auto",
     "measure": "jaccard",
+    "dimension": None,
+    "packed": False,
     "sketch": "fast",
     "signature_filter": True,
     "keep": "first",
@@ -41,6 +44,7 @@ DEFAULTS = {
     "text_column": None,
     "id_column": None,
     "items_column": None,
+    "vector_column": None,
     "group_column": None,
     "lines": False,
     "delimiter": None,
@@ -56,6 +60,7 @@ DEFAULTS = {
 }
 OTHER_VALUES = {
     "threshold": 0.7,
+    "distance": 0.3,
     "recall": 0.9,
     "unit": "char",
     "size": 4,
@@ -64,7 +69,9 @@ OTHER_VALUES = {
     "rows": 6,
     "seed": 2,
     "method": "lsh",
-    "measure": "jaccard",
+    "measure": "weighted",
+    "dimension": 64,
+    "packed": True,
     "sketch": "minhash",
     "signature_filter": False,
     "keep": "longest",
@@ -77,6 +84,7 @@ OTHER_VALUES = {
     "text_column": "page",
     "id_column": "key",
     "items_column": "basket",
+    "vector_column": "embedding",
     "group_column": "language",
     "lines": True,
     "delimiter": ";",
@@ -91,23 +99,27 @@ OTHER_VALUES = {
     "threads": 2,
 }
 NEVER_CHANGE_A_RESULT = ("threads", "strict", "memory", "engine", "overwrite")
-ONE_CHOICE = ("measure",)
 # Settings that others of the table exclude.
-NOT_TOGETHER = ("items_column", "dry_run")
+NOT_TOGETHER = ("items_column", "dry_run", "measure", "distance", "dimension", "packed", "vector_column")
+# Settings that only one measure has.
+NEEDS_BITS = ("dimension", "packed", "vector_column")
 NO_NUMBERS = ["0.8", None, True, [0.5], 1j, decimal.Decimal("0.5"), np.array([0.5, 0.6]), object]
 NO_WHOLE_NUMBERS = ["5", 5.0, True, [5], math.nan, np.array([5, 6])]
 NO_FLAGS = [1, 0, "yes", None, [True]]
 BAD_VALUES = {
     "threshold": [0, -0.1, 1.0000001, 80, math.nan, math.inf, -math.inf, 10**400, *NO_NUMBERS],
+    "distance": [-0.1, 1, 1.5, math.nan, math.inf, 10**400, "0.2", True, [0.5]],
     "recall": [0, -1, 1.001, 99, math.nan, math.inf, -(10**400), *NO_NUMBERS],
     "unit": ["words", "Word", "", None, 1, ["word"], np.array(["word", "char"])],
     "size": [0, -1, 65, 10**30, None, *NO_WHOLE_NUMBERS],
-    "num_perm": [0, 8, 100, 127, 2048, -128, 10**30, None, *NO_WHOLE_NUMBERS],
+    "num_perm": [0, 8, 100, 127, 2048, -128, 10**30, *NO_WHOLE_NUMBERS],
     "bands": [0, -1, 129, *NO_WHOLE_NUMBERS],
     "rows": [0, -1, 129, *NO_WHOLE_NUMBERS],
     "seed": [-1, 2**64, None, *NO_WHOLE_NUMBERS],
     "method": ["exakt", "LSH", None, 1],
-    "measure": ["cosine", None],
+    "measure": ["cosinus", "L2", None],
+    "dimension": [0, -1, 2**24 + 1, *NO_WHOLE_NUMBERS],
+    "packed": NO_FLAGS,
     "sketch": ["slow", "", None, b"fast"],
     "signature_filter": NO_FLAGS,
     "keep": ["max", "min", "max:", "min:", "first:x", "shortest", "", "FIRST", None, 1, ["first"], ":score"],
@@ -120,6 +132,7 @@ BAD_VALUES = {
     "text_column": [1, [], ["text", 1], b"text", True],
     "id_column": [1, ["id"], b"id", True],
     "items_column": [1, ["items"], b"items", True],
+    "vector_column": [1, ["vector"], b"vector", True],
     "group_column": [1, ["group"], b"group", True],
     "lines": NO_FLAGS,
     "delimiter": ["", ",,", '"', "\n", "é", 1, b","],
@@ -137,6 +150,7 @@ GOOD_VALUES = {
     "threshold": [5e-324, 0.5, 1, 1.0, np.float64(0.8), np.float32(0.5)],
     "recall": [0.001, 0.9999999, 1, 1.0],
     "size": [1, 64, np.int64(7)],
+    "distance": [0, 0.0, 0.5, np.float32(0.25), None],
     "num_perm": [16, 32, 64, 128, 256, 512, 1024],
     "bands": [1, 128],
     "rows": [1, 128],
@@ -223,7 +237,8 @@ def test_bands_times_rows_shows_the_arithmetic_that_failed():
 
 
 def test_an_unknown_setting_lists_the_known_ones():
-    with pytest.raises(ConfigError, match=r"unknown setting `zzz`[\s\S]*threshold, recall, unit, .*memory, threads"):
+    known = r"unknown setting `zzz`[\s\S]*threshold, distance, recall, unit, .*memory, threads"
+    with pytest.raises(ConfigError, match=known):
         Config.of(zzz=1)
 
 
@@ -264,8 +279,9 @@ def test_a_config_is_frozen_and_hashable():
 
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_fingerprint_changes_with_what_can_change_a_result(name):
-    changed = Config(**{name: OTHER_VALUES[name]})
-    assert (changed.fingerprint() == Config().fingerprint()) == (name in NEVER_CHANGE_A_RESULT + ONE_CHOICE)
+    base = Config(measure="hamming") if name in NEEDS_BITS else Config()
+    changed = Config.of(base, **{name: OTHER_VALUES[name]})
+    assert (changed.fingerprint() == base.fingerprint()) == (name in NEVER_CHANGE_A_RESULT)
 
 
 def test_fingerprint_is_the_same_for_equal_numbers():
@@ -324,3 +340,66 @@ def test_settings_that_exclude_each_other_are_an_error(settings):
 def test_column_of_keep_is_what_follows_the_colon():
     assert Config(keep="max:a:b").keep_column == "a:b"
     assert Config(keep="first").keep_column is None
+
+
+@pytest.mark.parametrize(
+    ("measure", "distance", "dimension", "threshold"),
+    [
+        ("jaccard", 0.25, None, 0.75),
+        ("weighted", 0.25, None, 0.75),
+        ("cosine", 0.25, None, 0.75),
+        ("hamming", 3, 64, 1 - 3 / 64),
+        ("euclidean", 3, None, 0.25),
+    ],
+)
+def test_a_distance_is_a_threshold_in_the_words_of_the_measure(measure, distance, dimension, threshold):
+    config = Config(measure=measure, distance=distance, dimension=dimension)
+    assert config.threshold == threshold
+    assert neardup.plan(config=config).distance == pytest.approx(distance)
+    assert Config.of(**config.as_dict()) == config
+
+
+@pytest.mark.parametrize("make", [Config, Config.of, neardup.plan])
+def test_threshold_and_distance_exclude_each_other(make):
+    with pytest.raises(ConfigError, match=r"`threshold` 0.9 and `distance` 0.2 say different things"):
+        make(threshold=0.9, distance=0.2)
+
+
+def test_a_threshold_by_name_wins_over_the_distance_of_a_config_and_the_other_way_round():
+    assert Config.of(Config(distance=0.3), threshold=0.9).distance is None
+    assert Config.of(Config(threshold=0.9), distance=0.3).threshold == 0.7
+
+
+def test_bits_need_a_dimension_before_a_distance_means_anything():
+    with pytest.raises(ConfigError, match=r"`distance` 3 is a number of bits, but nothing says of how many"):
+        neardup.plan(measure="hamming", distance=3)
+    early = Config(measure="hamming", distance=3)
+    assert Config.of(early, dimension=64) == Config(measure="hamming", distance=3, dimension=64)
+
+
+@pytest.mark.parametrize(
+    ("measure", "num_perm"),
+    [("jaccard", 128), ("weighted", 128), ("euclidean", 128), ("hamming", 1024), ("cosine", 1024)],
+)
+def test_a_measure_whose_slots_are_bits_has_more_of_them(measure, num_perm):
+    assert Config(measure=measure).num_perm == num_perm
+    assert Config.of(Config(), measure=measure).num_perm == num_perm
+    assert Config.of(Config(num_perm=256), measure=measure).num_perm == 256
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"measure": "cosine", "items_column": "basket"}, "`items_column` says nothing about vectors"),
+        ({"measure": "hamming", "multiset": True}, "`multiset` says nothing about vectors"),
+        ({"vector_column": "embedding"}, "`vector_column` needs a measure of vectors, got 'jaccard'"),
+        ({"measure": "weighted", "dimension": 4}, "`dimension` needs a measure of vectors"),
+        ({"measure": "cosine", "packed": True}, "`packed` needs the measure 'hamming'"),
+        ({"measure": "cosine", "method": "exact"}, "the exact join compares by 'jaccard', got `measure` 'cosine'"),
+        ({"measure": "weighted", "recall": 1}, "the exact join compares by 'jaccard', got `measure` 'weighted'"),
+        ({"measure": "weighted", "multiset": True}, "`multiset` and the measure 'weighted' exclude each other"),
+    ],
+)
+def test_a_setting_of_another_measure_is_an_error(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        Config(**settings)

@@ -15,8 +15,6 @@ from neardup.errors import ConfigError
 from neardup.planner import (
     FILTER_LOSS,
     curve_threshold,
-    false_negative_area,
-    false_positive_area,
     least_agreement,
     plan_for,
     s_curve,
@@ -208,17 +206,12 @@ def test_areas_agree_with_a_numeric_integral(bands, rows, threshold):
         middles = low + (np.arange(400_000) + 0.5) * ((high - low) / 400_000)
         return function(curve(middles, bands, rows)).mean() * (high - low)
 
-    assert false_positive_area(threshold, bands, rows) == pytest.approx(
-        area(0, threshold, lambda chance: chance), abs=1e-7
-    )
-    assert false_negative_area(threshold, bands, rows) == pytest.approx(
-        area(threshold, 1, lambda chance: 1 - chance), abs=1e-7
-    )
+    plan = neardup.plan(threshold=threshold, bands=bands, rows=rows)
+    assert plan.false_positive_area == pytest.approx(area(0, threshold, lambda chance: chance), abs=1e-7)
+    assert plan.false_negative_area == pytest.approx(area(threshold, 1, lambda chance: 1 - chance), abs=1e-7)
 
 
 def test_area_of_one_row_and_band_is_a_triangle():
-    assert false_positive_area(0.5, 1, 1) == pytest.approx(0.125)
-    assert false_negative_area(0.5, 1, 1) == pytest.approx(0.125)
     plan = neardup.plan(threshold=0.5, bands=1, rows=1)
     assert (plan.false_positive_area, plan.false_negative_area) == pytest.approx((0.125, 0.125))
 
@@ -263,6 +256,8 @@ def test_plan_shows_itself_as_a_table_and_as_a_dict():
         "rows": 6,
         "method": "lsh",
         "min_agreement": 84,
+        "measure": "jaccard",
+        "distance": 0.2,
         "recall_at_threshold": plan.recall_at_threshold,
         "curve_threshold": plan.curve_threshold,
         "false_positive_area": plan.false_positive_area,

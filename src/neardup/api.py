@@ -85,8 +85,9 @@ class Explanation:
 
 
 def deduplicate(
-    source: Any,
+    source: Any = None,
     *,
+    items: Any = None,
     out: str | os.PathLike[str] | None = None,
     ids: Sequence[Any] | None = None,
     config: Config | None = None,
@@ -99,7 +100,10 @@ def deduplicate(
 
     Args:
         source: list of texts, dict of id to text, Arrow array or table, pandas or polars series or frame, or dataset;
-            or files: a path, folder, glob or address, or a list of pathlib.Path.
+            or files: a path, folder, glob or address, or a list of pathlib.Path; for a measure of vectors a matrix with
+            a row each, a list of them, or an Arrow array of lists.
+        items: sets to compare instead of texts: lists of strings or whole numbers, or a dict of id to items; with
+            measure="weighted" dicts of item to weight, or lists of such pairs.
         out: the folder for the output of a run on files; without it the tables of the report are all there is.
         ids: one id per document; else the id column of a table, else positions.
         config: settings to start from.
@@ -111,6 +115,7 @@ def deduplicate(
     [{'doc_id': 1, 'kept_id': 0, 'similarity': 1.0}]
     """
     chosen = Config.of(config, **settings)
+    source, chosen = _items_or_source(source, items, chosen)
     if progress is not None and not callable(progress):
         raise ConfigError(f"`progress` must be a function that takes an event, got {progress!r}")
     if (paths := _paths(source)) is not None:
@@ -148,8 +153,9 @@ def plan_files(inputs: Sequence[str], config: Config, progress: Progress | None 
 
 
 def find_pairs(
-    source: Any,
+    source: Any = None,
     *,
+    items: Any = None,
     out: str | os.PathLike[str] | None = None,
     ids: Sequence[Any] | None = None,
     config: Config | None = None,
@@ -167,9 +173,9 @@ def find_pairs(
             hint="call neardup.deduplicate",
         )
     settings |= {"pairs": True}
-    if (paths := _paths(source)) is not None:
+    if items is None and (paths := _paths(source)) is not None:
         return _from_files(jobs.find_pairs_files, paths, ids, out, Config.of(config, **settings), progress)
-    return deduplicate(source, out=out, ids=ids, config=config, progress=progress, **settings)
+    return deduplicate(source, items=items, out=out, ids=ids, config=config, progress=progress, **settings)
 
 
 def compare(a: str, b: str, *, config: Config | None = None, **settings: Any) -> Comparison:
@@ -178,7 +184,7 @@ def compare(a: str, b: str, *, config: Config | None = None, **settings: Any) ->
     >>> compare("to be or not to be", "to be or not to sleep", size=2).jaccard
     0.8
     """
-    chosen = Config.of(config, **settings)
+    chosen = _for_texts(Config.of(config, **settings))
     sets = measure.text_sets(_texts([a, b], chosen), chosen)
     first, second = sets.shingles[: sets.ends[1]], sets.shingles[sets.ends[1] :]
     signatures = measure.set_signatures(sets, chosen)
@@ -238,7 +244,7 @@ def explain(
     run = Path(out)
     verdict = find_verdict(run, doc_id, file=file, row=row)
     text = kept_text = comparison = None
-    if verdict.file is not None and verdict.kept_file is not None:
+    if verdict.file is not None and verdict.kept_file is not None and verdict.config.measure == "jaccard":
         text = read_document(run, verdict.file, verdict.row or 0, verdict.config)
         kept_text = read_document(run, verdict.kept_file, verdict.kept_row or 0, verdict.config)
         comparison = compare(text, kept_text, config=Config.of(verdict.config, html=False))
@@ -253,7 +259,7 @@ def shingles(text: str, *, config: Config | None = None, **settings: Any) -> npt
     >>> len(shingles("a rose is a rose is a rose", size=3))
     3
     """
-    chosen = Config.of(config, **settings)
+    chosen = _for_texts(Config.of(config, **settings))
     return measure.text_sets(_texts([text], chosen), chosen).shingles
 
 
@@ -265,7 +271,7 @@ def signatures(texts: Any, *, config: Config | None = None, **settings: Any) -> 
     >>> signatures(["the cat sat on the mat", "the dog"]).shape
     (2, 128)
     """
-    chosen = Config.of(config, **settings)
+    chosen = _for_texts(Config.of(config, **settings))
     documents = _all_usable(held_sources.read(texts, Config.of(chosen, strict=False, keep="first")))
     signed, done = np.empty((documents.num_rows, chosen.num_perm), np.uint32), 0
     for chunk in documents.column("text").chunks:
@@ -292,6 +298,20 @@ def jaccard(a: Collection[Any] | npt.NDArray[Any], b: Collection[Any] | npt.NDAr
         raise DataError(f"an item of a set must be hashable: {error}", hint="use tuples instead of lists") from error
     union = len(first | second)
     return len(first & second) / union if union else 0.0
+
+
+def _items_or_source(source: Any, items: Any, config: Config) -> tuple[Any, Config]:
+    """Take sets of items in memory as a source whose one column is theirs."""
+    if (source is None) == (items is None):
+        raise DataError(
+            f"pass either a source or items, got {'neither' if items is None else 'both'}",
+            hint="neardup.deduplicate(texts), or neardup.deduplicate(items=baskets)",
+        )
+    if items is not None:
+        return items, Config.of(config, items_column=config.items_column or "items")
+    if config.measure == "weighted" and config.items_column is None:
+        raise ConfigError("the measure 'weighted' compares items", hint="pass items=, or name their items_column")
+    return source, config
 
 
 def _paths(source: Any) -> list[str] | None:
@@ -339,9 +359,18 @@ class _Loader:
         return self.load(name)
 
 
+def _for_texts(config: Config) -> Config:
+    if config.measure != "jaccard":
+        raise ConfigError(
+            f"texts are compared by 'jaccard', got `measure` {config.measure!r}",
+            hint="neardup.find_pairs(vectors, measure='cosine') compares vectors",
+        )
+    return config
+
+
 def _check_in_memory(config: Config, out: object) -> None:
     """Settings that only files have."""
-    files_only = ("against", "mark", "dry_run", "lines", "delimiter", "items_column")
+    files_only = ("against", "mark", "dry_run", "lines", "delimiter")
     named = ["out"] * (out is not None) + [name for name in files_only if getattr(config, name)]
     if named:
         raise ConfigError(

@@ -11,11 +11,12 @@ import os
 import re
 from typing import Any, Final, Literal, Self
 
+from neardup import families
 from neardup.errors import ConfigError
 
 Unit = Literal["word", "char"]
 Method = Literal["auto", "lsh", "exact"]
-Measure = Literal["jaccard"]
+Measure = Literal["jaccard", "weighted", "hamming", "cosine", "euclidean"]
 EngineName = Literal["local"]
 Sketch = Literal["fast", "minhash"]
 Cluster = Literal["leader", "components"]
@@ -23,15 +24,22 @@ Cluster = Literal["leader", "components"]
 CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "unit": ("word", "char"),
     "method": ("auto", "lsh", "exact"),
-    "measure": ("jaccard",),
+    "measure": ("jaccard", "weighted", "hamming", "cosine", "euclidean"),
     "engine": ("local",),
     "sketch": ("fast", "minhash"),
     "cluster": ("leader", "components"),
 }
 KEEP_ORDERS: Final = ("first", "last", "longest")
 KEEP_COLUMN_ORDERS: Final = ("max", "min")
+# Measures of vectors, which have no text and no items.
+VECTOR_MEASURES: Final = ("hamming", "cosine", "euclidean")
+# Where a slot is a single bit, it takes more of them.
+_BIT_MEASURES: Final = ("hamming", "cosine")
+_BY_MEASURE: Final[Any] = None
+DEFAULT_THRESHOLD: Final = 0.8
 NUM_PERM_CHOICES: Final = tuple(2**power for power in range(4, 11))
 MAX_SIZE: Final = 64
+MAX_DIMENSION: Final = 2**24
 MAX_SEED: Final = 2**64 - 1
 # Settings that say how the work is done; they never change the result, so they stay out of the fingerprint.
 _NOT_IN_FINGERPRINT: Final = frozenset({"threads", "strict", "memory", "engine", "overwrite"})
@@ -45,16 +53,21 @@ class Config:
     """Every setting of a run, checked.
 
     Attributes:
-        threshold: two documents with Jaccard similarity >= threshold are a pair; in (0, 1].
+        threshold: two documents with a similarity >= threshold are a pair; in (0, 1].
+        distance: the threshold as a distance instead: bits for hamming, 1 - similarity for cosine, jaccard and
+            weighted, d for euclidean, whose similarity is 1 / (1 + d).
         recall: the chance to find a pair of similarity exactly `threshold`; in (0, 1], 1 calls for method "exact".
         unit: what a shingle is made of: "word" or "char".
         size: how many consecutive units make one shingle.
-        num_perm: slots of a signature; a power of two from 16 to 1024.
+        num_perm: slots of a signature; a power of two from 16 to 1024; None takes 128, 1024 for hamming and cosine.
         bands: bands of a signature; None derives it from `threshold` and `recall`.
         rows: rows of a band; None derives it from `threshold` and `recall`.
         seed: salts the shingle hash; another seed draws other signatures.
         method: how pairs are found: "lsh" by bands of signatures, "exact" every one; "auto" chooses.
-        measure: what similarity means: "jaccard".
+        measure: what similarity means: "jaccard" of texts or items, "weighted" Jaccard of items with weights,
+            "hamming" of bits, "cosine" or "euclidean" of vectors.
+        dimension: how many numbers, or bits, a vector has; None takes it from the first one.
+        packed: bits come as bytes, eight in each, the highest first.
         sketch: "fast" (Fast Similarity Sketching) or "minhash" (k permutations).
         signature_filter: skip the exact comparison where the signatures already rule a pair out.
         keep: which document of a cluster stays: "first", "last", "longest", "max:COLUMN" or "min:COLUMN".
@@ -67,6 +80,7 @@ class Config:
         text_column: the column with the text, or several, joined by a newline; None takes text, content or body.
         id_column: the column with the id; None takes the first of id, url, else the position.
         items_column: the column with a list of items (or items between spaces) to compare instead of a text.
+        vector_column: the column with the vectors; None takes vector or embedding.
         group_column: compare only documents that are equal in this column.
         lines: every line of a plain text file is a document, not the whole file.
         delimiter: what stands between the columns of a CSV file; None takes a comma, and a tab for .tsv.
@@ -81,16 +95,19 @@ class Config:
         threads: threads that share the work; None takes one per available core. Never changes the result.
     """
 
-    threshold: float = 0.8
+    threshold: float = DEFAULT_THRESHOLD
+    distance: float | None = None
     recall: float = 0.99
     unit: Unit = "word"
     size: int = 5
-    num_perm: int = 128
+    num_perm: int = _BY_MEASURE
     bands: int | None = None
     rows: int | None = None
     seed: int = 1
     method: Method = "auto"
     measure: Measure = "jaccard"
+    dimension: int | None = None
+    packed: bool = False
     sketch: Sketch = "fast"
     signature_filter: bool = True
     keep: str = "first"
@@ -103,6 +120,7 @@ class Config:
     text_column: str | tuple[str, ...] | None = None
     id_column: str | None = None
     items_column: str | None = None
+    vector_column: str | None = None
     group_column: str | None = None
     lines: bool = False
     delimiter: str | None = None
@@ -121,10 +139,16 @@ class Config:
             value = getattr(self, field.name)
             if getattr(value, "shape", None) == ():  # a NumPy number is as good as a number
                 object.__setattr__(self, field.name, value.item())
-        _check_real("threshold", self.threshold, "in (0, 1]", 0 < _as_float(self.threshold) <= 1)
-        _check_real("recall", self.recall, "in (0, 1]", 0 < _as_float(self.recall) <= 1)
         for name, choices in CHOICES.items():
             _check_choice(name, getattr(self, name), choices)
+        if self.num_perm is None:
+            object.__setattr__(self, "num_perm", default_num_perm(self.measure))
+        if self.dimension is not None:
+            _check_int("dimension", self.dimension, 1, MAX_DIMENSION)
+        if self.distance is not None:
+            object.__setattr__(self, "threshold", _threshold_at(self))
+        _check_real("threshold", self.threshold, "in (0, 1]", 0 < _as_float(self.threshold) <= 1)
+        _check_real("recall", self.recall, "in (0, 1]", 0 < _as_float(self.recall) <= 1)
         _check_int("size", self.size, 1, MAX_SIZE)
         if not isinstance(self.num_perm, int) or self.num_perm not in NUM_PERM_CHOICES:
             raise ConfigError(
@@ -138,7 +162,7 @@ class Config:
             if isinstance(field.default, bool):
                 _check_type(field.name, getattr(self, field.name), bool, "True or False")
         object.__setattr__(self, "text_column", _text_columns(self.text_column))
-        for name in ("id_column", "items_column", "group_column"):
+        for name in ("id_column", "items_column", "vector_column", "group_column"):
             if getattr(self, name) is not None:
                 _check_type(name, getattr(self, name), str, "the name of a column, or None")
         object.__setattr__(self, "against", _paths(self.against))
@@ -169,7 +193,13 @@ class Config:
                     hint=f"did you mean `{near[0]}`?" if near else f"the settings are {', '.join(names)}",
                 )
         values = {} if base is None else {name: getattr(base, name) for name in names}
-        return cls(**(values | settings))
+        made = cls(**(values | _free(values, settings) | settings))
+        if settings.get("distance") is not None and settings.get("threshold", made.threshold) != made.threshold:
+            raise ConfigError(
+                f"`threshold` {settings['threshold']!r} and `distance` {settings['distance']!r} say different things",
+                hint="leave one of them out",
+            )
+        return made
 
     def as_dict(self) -> dict[str, Any]:
         """Return every setting by name."""
@@ -189,6 +219,37 @@ class Config:
     def keep_column(self) -> str | None:
         """The column named by keep="max:COLUMN" or keep="min:COLUMN"."""
         return self.keep.partition(":")[2] or None
+
+
+def default_num_perm(measure: str) -> int:
+    """Return how many slots a signature has where nothing is said."""
+    return 1024 if measure in _BIT_MEASURES else 128
+
+
+def _free(values: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """What the settings of a base give up for the new ones: a default of another measure, the other way to say it."""
+    freed: dict[str, Any] = {}
+    if values and "measure" in settings and values["num_perm"] == default_num_perm(values["measure"]):
+        freed["num_perm"] = None
+    if "threshold" in settings:
+        freed["distance"] = None
+    elif values.get("distance") is not None or "distance" in settings:
+        freed["threshold"] = DEFAULT_THRESHOLD
+    return freed
+
+
+def _threshold_at(config: Config) -> float:
+    """The similarity of a distance; the default where it counts bits and nobody knows yet of how many."""
+    scale, dimension = families.SCALES[config.measure], config.dimension or MAX_DIMENSION
+    _check_real("distance", config.distance, scale.bounds, scale.is_within(_as_float(config.distance), dimension))
+    is_known = config.measure != "hamming" or config.dimension is not None
+    threshold = scale.similarity(_as_float(config.distance), dimension) if is_known else DEFAULT_THRESHOLD
+    if config.threshold not in (DEFAULT_THRESHOLD, threshold):
+        raise ConfigError(
+            f"`threshold` {config.threshold!r} and `distance` {config.distance!r} say different things",
+            hint="leave one of them out",
+        )
+    return threshold
 
 
 def _text_columns(value: Any) -> str | tuple[str, ...] | None:
@@ -232,8 +293,30 @@ def _check_delimiter(value: Any) -> None:
         )
 
 
+def _check_measure(config: Config) -> None:
+    """Settings that only some measures have."""
+    is_vector = config.measure in VECTOR_MEASURES
+    for name in ("text_column", "items_column", "html", "fold_numbers", "multiset", "lines"):
+        if is_vector and getattr(config, name):
+            raise ConfigError(
+                f"`{name}` says nothing about vectors, which `measure` {config.measure!r} compares",
+                hint=f"leave `{name}` out, or compare by 'jaccard'",
+            )
+    for name in ("vector_column", "dimension"):
+        if not is_vector and getattr(config, name) is not None:
+            raise ConfigError(
+                f"`{name}` needs a measure of vectors, got {config.measure!r}",
+                hint="use 'hamming', 'cosine' or 'euclidean'",
+            )
+    if config.packed and config.measure != "hamming":
+        raise ConfigError(f"`packed` needs the measure 'hamming', got {config.measure!r}", hint="leave `packed` out")
+    if config.measure == "weighted" and config.multiset:
+        raise ConfigError("`multiset` and the measure 'weighted' exclude each other", hint="leave `multiset` out")
+
+
 def _check_together(config: Config) -> None:
     _check_method(config)
+    _check_measure(config)
     if config.items_column is not None:
         for name in ("text_column", "html", "fold_numbers"):
             if getattr(config, name):
@@ -252,6 +335,11 @@ def _check_method(config: Config) -> None:
             hint="pass method='exact', which finds every pair, or ask for 0.999",
         )
     if config.method == "exact" or config.recall == 1:
+        if config.measure != "jaccard":
+            raise ConfigError(
+                f"the exact join compares by 'jaccard', got `measure` {config.measure!r}",
+                hint="leave `method` out, and ask for a recall below 1",
+            )
         for name in ("bands", "rows"):
             if getattr(config, name) is not None:
                 asked = "method 'exact'" if config.method == "exact" else "recall 1"

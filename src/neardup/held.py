@@ -16,7 +16,7 @@ from neardup import pipeline, schema
 from neardup.config import Config
 from neardup.engines.local import LocalEngine
 from neardup.io import memory
-from neardup.measures.jaccard import signature_format
+from neardup.measures.choice import measure_of
 from neardup.planner import Plan, plan_for
 from neardup.recall import SAMPLE, Audited, measure
 from neardup.report import Audit, Progress, Report, Watch, count_below, peak_memory_bytes
@@ -26,9 +26,10 @@ from neardup.stages.select import select_again
 def deduplicate_held(source: Any, ids: Sequence[Any] | None, config: Config, progress: Progress | None) -> Report:
     """Find the near-duplicates among documents in memory."""
     watch = Watch(progress)
-    plan = plan_for(config)
     with watch.stage("read"):
         read = memory.read(source, config, ids=ids)
+    config = memory.with_dimension(read, config)
+    plan = plan_for(config)
     _judge(plan, watch)
     if read.rejected.num_rows and not read.documents.num_rows:
         reason = read.rejected.column("reason")[0].as_py()
@@ -99,7 +100,7 @@ def _report(read: memory.Source, outcome: pipeline.Outcome, plan: Plan, config: 
         warnings=tuple(watch.warnings),
         columns=read.columns,
         load=functools.partial(_load, read.original, kept_rows, tables),
-        signature_format=signature_format(config),
+        signature_format=measure_of(config).signature_format(config),
         select_again=functools.partial(_select_again, read, bare, row_pairs, plan, config),
         audited=functools.partial(_audited, read),
     )

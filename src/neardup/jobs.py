@@ -24,7 +24,7 @@ from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.estimate import estimate
 from neardup.io import finished
 from neardup.io.corpus import FileDocuments
-from neardup.io.files import find_files
+from neardup.io.files import find_files, with_dimension
 from neardup.io.outputs import TableWriter, known_ending, write_rejected
 from neardup.io.records import InputFile
 from neardup.io.spool import GIVEN_AS, spool
@@ -43,7 +43,7 @@ from neardup.io.workspace import (
     remove_tree,
     reserve,
 )
-from neardup.measures.jaccard import holds_sets, signature_format
+from neardup.measures.choice import holds_items, measure_of
 from neardup.planner import Plan, plan_for
 from neardup.recall import measure
 from neardup.recall_files import audited_files
@@ -143,12 +143,15 @@ def find_pairs_files(
 @contextlib.contextmanager
 def _run(command: str, inputs: Sequence[str], out: Path, config: Config, progress: Progress | None) -> Iterator[_Job]:
     """Run the stages; what stops a run says how to go on."""
-    watch, plan = Watch(progress), plan_for(config)
+    watch = Watch(progress)
+    _check_plan(config)
     with _explained(out), reserve(out) as folder:
         with watch.stage("read"):
             paths, spooled = spool(inputs, folder / STANDARD_INPUT, config)
             _check_no_runs(paths)
             own = find_files(paths, config)
+            config = with_dimension(own, config)
+            plan = plan_for(config)
             ahead = _find_ahead(own, config)
             _check_apart(out, [*ahead, *own])
             manifest = _manifest(command, [*ahead, *own], config)
@@ -160,7 +163,7 @@ def _run(command: str, inputs: Sequence[str], out: Path, config: Config, progres
         is_fresh = spooled is not None
         workspace = open_workspace(folder, out, manifest, overwrite=config.overwrite, is_fresh=is_fresh)
         engine = LocalEngine(config.threads, workspace, config.memory)
-        room_for_texts = 0 if holds_sets(config) else engine.room() // 4
+        room_for_texts = 0 if holds_items(config) else engine.room() // 4
         documents = FileDocuments([*ahead, *own], len(ahead), config, workspace, room_for_texts)
         _check_disk(own, plan, config, folder)
         outcome = pipeline.run(documents, plan, config, engine, watch)
@@ -176,6 +179,12 @@ def _run(command: str, inputs: Sequence[str], out: Path, config: Config, progres
             watch=watch,
             spooled=spooled,
         )
+
+
+def _check_plan(config: Config) -> None:
+    """Fail before anything is read where settings cannot be kept; a number of bits has to wait for the first vector."""
+    if config.measure != "hamming" or config.distance is None:
+        plan_for(config)
 
 
 @contextlib.contextmanager
@@ -347,7 +356,7 @@ def _report(
         stages=job.watch.seconds_by_stage,
         warnings=tuple(job.watch.warnings),
         columns=documents.columns_taken(),
-        signature_format=signature_format(job.config),
+        signature_format=measure_of(job.config).signature_format(job.config),
         load=load,
         out=out,
         inputs=tuple(

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from neardup import schema
 from neardup.config import Config
 from neardup.engines.base import Advance, BatchStep, Documents, Engine, Table, View
-from neardup.measures.jaccard import holds_sets
+from neardup.measures.choice import holds_items
 from neardup.planner import Plan
 from neardup.report import Watch
 from neardup.stages.collapse import collapse
@@ -61,7 +61,7 @@ class Outcome:
 def run(documents: Documents, plan: Plan, config: Config, engine: Engine, watch: Watch) -> Outcome:
     """Find the near-duplicates among `documents` and select which stay."""
     with watch.stage("sketch", documents.total, documents.unit) as advance:
-        step = partial(sketch, plan=plan, config=config, hold=engine.hold if holds_sets(config) else None)
+        step = partial(sketch, plan=plan, config=config, hold=engine.hold if holds_items(config) else None)
         sketches = engine.map_documents(documents, step, schema.sketches(plan.bands), advance)
         documents.settle(engine.sort)
     num_rows, num_ahead = int(documents.first_rows[-1]), documents.num_ahead

@@ -1,6 +1,7 @@
 """The plan: which method, bands and rows keep the promise, and what they promise at every similarity.
 
-P(s) = 1 - (1 - s^r)^b is the chance that two documents of similarity s share one of b bands of r rows.
+P(s) = 1 - (1 - p(s)^r)^b is the chance that two documents of similarity s share one of b bands of r rows, where p(s)
+is the chance that one slot agrees: s itself for Jaccard, 1 - angle/pi for cosine (families.py).
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ import numbers
 from collections.abc import Callable
 from typing import Any, Final
 
+from neardup import families
 from neardup.config import NUM_PERM_CHOICES, Config
 from neardup.errors import ConfigError
 
 # The share of true pairs at the threshold that the signature filter may drop; counted in the promised recall.
 FILTER_LOSS: Final = 1e-4
+# Where comparing signatures is much cheaper than comparing items.
+FILTERED_MEASURES: Final = ("jaccard", "weighted", "cosine")
 _AREA_STEPS: Final = 2000
 
 
@@ -25,7 +29,7 @@ def s_curve(similarity: float, bands: int, rows: int) -> float:
     >>> round(s_curve(0.8, bands=20, rows=5), 5)
     0.99964
     """
-    return -math.expm1(bands * math.log1p(-(similarity**rows))) if similarity < 1 else 1.0
+    return families.or_chance(families.and_chance(similarity, rows), bands)
 
 
 def curve_threshold(bands: int, rows: int) -> float:
@@ -37,16 +41,6 @@ def curve_threshold(bands: int, rows: int) -> float:
     return float((1 / bands) ** (1 / rows))
 
 
-def false_positive_area(threshold: float, bands: int, rows: int) -> float:
-    """Return the area under the S-curve left of the threshold: buckets shared by documents that are no pair."""
-    return _integral(lambda similarity: s_curve(similarity, bands, rows), 0.0, threshold)
-
-
-def false_negative_area(threshold: float, bands: int, rows: int) -> float:
-    """Return the area above the S-curve right of the threshold: pairs that share no bucket."""
-    return _integral(lambda similarity: 1 - s_curve(similarity, bands, rows), threshold, 1.0)
-
-
 def _integral(function: Callable[[float], float], low: float, high: float) -> float:
     """Simpson's rule; the curve is smooth, so 2,000 steps leave an error below 1e-9."""
     step = (high - low) / _AREA_STEPS
@@ -56,9 +50,10 @@ def _integral(function: Callable[[float], float], low: float, high: float) -> fl
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """Bands, rows and method of a run, and what they promise; `estimate` is what it takes, where the input is known.
+    """Bands, rows and method of a run, and what they promise.
 
-    The exact join finds every pair, by 0 bands of 0 rows.
+    The exact join finds every pair, by 0 bands of 0 rows. `width` is the bucket width of the Euclidean family,
+    `dimension` that of vectors and `estimate` what a run takes, where they are known.
     """
 
     threshold: float
@@ -68,6 +63,9 @@ class Plan:
     rows: int
     method: str
     min_agreement: int
+    measure: str = "jaccard"
+    width: float | None = None
+    dimension: int | None = None
     estimate: Any = None
 
     @property
@@ -89,7 +87,21 @@ class Plan:
         """
         if not isinstance(similarity, numbers.Real) or not 0 <= similarity <= 1:
             raise ConfigError(f"`similarity` must be a number in [0, 1], got {similarity!r}")
-        return float(similarity >= self.threshold) if self.is_exact else s_curve(similarity, self.bands, self.rows)
+        if self.is_exact:
+            return float(similarity >= self.threshold)
+        return s_curve(self.slot_chance(similarity), self.bands, self.rows)
+
+    def slot_chance(self, similarity: float) -> float:
+        """Return the chance that one slot of two documents of this similarity agrees."""
+        return families.slot_chance(self.measure, similarity, self.width or 0.0)
+
+    @property
+    def distance(self) -> float | None:
+        """The threshold as the users of the measure say distance; None for bits as long as nobody says how many."""
+        if self.measure == "hamming" and self.dimension is None:
+            return None
+        # What a double adds to 1 - 0.8 is nothing that anybody has said.
+        return round(families.SCALES[self.measure].distance(self.threshold, self.dimension or 0), 12)
 
     @property
     def recall_at_threshold(self) -> float:
@@ -103,18 +115,24 @@ class Plan:
 
     @property
     def curve_threshold(self) -> float:
-        """(1/b)^(1/r), about where the S-curve is steepest; the threshold itself in the exact join."""
-        return self.threshold if self.is_exact else curve_threshold(self.bands, self.rows)
+        """Where a slot agrees with chance (1/b)^(1/r), about where the S-curve is steepest; else the threshold."""
+        if self.is_exact:
+            return self.threshold
+        return families.similarity_at(self.measure, curve_threshold(self.bands, self.rows), self.width or 0.0)
 
     @property
     def false_positive_area(self) -> float:
-        """Area under the S-curve left of the threshold."""
-        return 0.0 if self.is_exact else false_positive_area(self.threshold, self.bands, self.rows)
+        """Area under the S-curve left of the threshold: buckets shared by documents that are no pair."""
+        return 0.0 if self.is_exact else _integral(self.chance, 0.0, self.threshold)
 
     @property
     def false_negative_area(self) -> float:
-        """Area above the S-curve right of the threshold."""
-        return 0.0 if self.is_exact else false_negative_area(self.threshold, self.bands, self.rows)
+        """Area above the S-curve right of the threshold: pairs that share no bucket."""
+        return (
+            0.0
+            if self.is_exact
+            else _integral(lambda similarity: 1 - self.chance(min(1.0, similarity)), self.threshold, 1.0)
+        )
 
     def judgement(self) -> str:
         """Say in one line what this choice finds.
@@ -126,14 +144,19 @@ class Plan:
             return f"{self.shape} finds every pair from {self.threshold:g} on"
         found = f"{self.shape} finds {_percent(self.recall_at_threshold, self.recall)} of pairs"
         asked = "" if self.keeps_recall else f"; asked for {self.recall * 100:g} %"
-        return f"{found} at {self.threshold:g}{asked}"
+        return f"{found} at {self.threshold:g}{self._in_distance()}{asked}"
+
+    def _in_distance(self) -> str:
+        return "" if self.measure == "jaccard" or self.distance is None else f" (distance {self.distance:g})"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as report.json shows it."""
         values = dataclasses.asdict(self)
-        if self.estimate is None:
-            del values["estimate"]
+        for name in ("estimate", "width", "dimension"):
+            if values[name] is None:
+                del values[name]
         return values | {
+            "distance": self.distance,
             "recall_at_threshold": self.recall_at_threshold,
             "curve_threshold": self.curve_threshold,
             "false_positive_area": self.false_positive_area,
@@ -167,8 +190,10 @@ def plan_for(config: Config) -> Plan:
     (16, 6)
     """
     is_exact = config.method == "exact" or config.recall == 1
-    bands, rows = (0, 0) if is_exact else _bands_and_rows(config)
-    is_filtered = config.signature_filter and not is_exact
+    width = families.bucket_width(config.threshold) if config.measure == "euclidean" else None
+    chance = families.slot_chance(config.measure, _known_threshold(config), width or 0.0)
+    bands, rows = (0, 0) if is_exact else _bands_and_rows(config, chance)
+    is_filtered = config.signature_filter and config.measure in FILTERED_MEASURES and not is_exact
     return Plan(
         threshold=config.threshold,
         recall=config.recall,
@@ -176,11 +201,24 @@ def plan_for(config: Config) -> Plan:
         bands=bands,
         rows=rows,
         method="exact" if is_exact else "lsh",
-        min_agreement=least_agreement(config.num_perm, config.threshold) if is_filtered else 0,
+        min_agreement=least_agreement(config.num_perm, chance) if is_filtered else 0,
+        measure=config.measure,
+        width=width,
+        dimension=config.dimension,
     )
 
 
-def _bands_and_rows(config: Config) -> tuple[int, int]:
+def _known_threshold(config: Config) -> float:
+    if config.measure == "hamming" and config.distance is not None and config.dimension is None:
+        raise ConfigError(
+            f"`distance` {config.distance:g} is a number of bits, but nothing says of how many",
+            hint="give `dimension` too, or `threshold`, the share of equal bits",
+        )
+    return config.threshold
+
+
+def _bands_and_rows(config: Config, chance: float) -> tuple[int, int]:
+    """Take the most rows whose bands fit; `chance` is that of one slot at the threshold."""
     if config.bands is not None and config.rows is not None:
         return config.bands, config.rows
     if config.threshold == 1 and config.bands is None and config.rows is None:
@@ -190,21 +228,22 @@ def _bands_and_rows(config: Config) -> tuple[int, int]:
         fitting = [
             rows
             for rows in range(1, config.num_perm // config.bands + 1)
-            if s_curve(config.threshold, config.bands, rows) >= target
+            if s_curve(chance, config.bands, rows) >= target
         ]
         if fitting:
             return config.bands, fitting[-1]
     else:
         for rows in [config.rows] if config.rows is not None else range(config.num_perm, 0, -1):
-            bands = _bands_for(config.threshold, target, rows)
+            bands = _bands_for(chance, target, rows)
             if bands * rows <= config.num_perm:
                 return bands, rows
-    raise _no_plan(config, target)
+    raise _no_plan(config, chance, target)
 
 
 def _target(config: Config) -> float:
     """The chance to share a bucket that leaves the asked recall after the signature filter took its part."""
-    loss = FILTER_LOSS if config.signature_filter and config.threshold < 1 else 0.0
+    is_filtered = config.signature_filter and config.measure in FILTERED_MEASURES
+    loss = FILTER_LOSS if is_filtered and config.threshold < 1 else 0.0
     if config.recall + loss >= 1:
         raise ConfigError(
             f"`recall` {config.recall} leaves no room for the signature filter, which may drop {FILTER_LOSS:g}",
@@ -213,28 +252,28 @@ def _target(config: Config) -> float:
     return config.recall + loss
 
 
-def _bands_for(threshold: float, target: float, rows: int) -> int:
-    """The fewest bands of `rows` rows that share a bucket with chance >= target at the threshold."""
-    if threshold == 1:
+def _bands_for(chance: float, target: float, rows: int) -> int:
+    """The fewest bands of `rows` rows that share a bucket with chance >= target where a slot agrees with `chance`."""
+    if chance == 1:
         return 1
     too_many = NUM_PERM_CHOICES[-1] + 1
-    miss = math.log1p(-(threshold**rows))
+    miss = math.log1p(-(chance**rows))
     bands = max(1, math.ceil(min(math.log1p(-target) / miss, float(too_many)))) if miss else too_many
-    while s_curve(threshold, bands, rows) < target and bands <= NUM_PERM_CHOICES[-1]:
+    while s_curve(chance, bands, rows) < target and bands <= NUM_PERM_CHOICES[-1]:
         bands += 1
     return bands
 
 
-def _no_plan(config: Config, target: float) -> ConfigError:
+def _no_plan(config: Config, chance: float, target: float) -> ConfigError:
     asked = f"threshold {config.threshold:g} with recall {config.recall:g}"
     if config.bands is not None:
-        best = s_curve(config.threshold, config.bands, 1)
+        best = s_curve(chance, config.bands, 1)
         return ConfigError(
             f"{config.bands} bands cannot keep {asked}: even with 1 row they find {best:.1%}",
             hint="leave `bands` out, or give `rows` too to accept what they find",
         )
     rows = config.rows or 1
-    needed = _bands_for(config.threshold, target, rows) * rows
+    needed = _bands_for(chance, target, rows) * rows
     fitting = [choice for choice in NUM_PERM_CHOICES if choice >= needed]
     given = f" with {config.rows} rows" if config.rows is not None else ""
     return ConfigError(
@@ -245,20 +284,20 @@ def _no_plan(config: Config, target: float) -> ConfigError:
     )
 
 
-def least_agreement(num_perm: int, threshold: float) -> int:
+def least_agreement(num_perm: int, chance: float) -> int:
     """Return the fewest equal slots that two signatures of a pair at the threshold have, but for FILTER_LOSS of them.
 
-    Smallest c with P(Bin(num_perm, threshold) <= c) >= FILTER_LOSS.
+    `chance` is that of one slot there. Smallest c with P(Bin(num_perm, chance) <= c) >= FILTER_LOSS.
 
     >>> least_agreement(128, 0.8)
     84
     """
-    if threshold == 1:
+    if chance == 1:
         return num_perm
     below = 0.0
     for agreeing in range(num_perm + 1):
         log_weight = math.lgamma(num_perm + 1) - math.lgamma(agreeing + 1) - math.lgamma(num_perm - agreeing + 1)
-        below += math.exp(log_weight + agreeing * math.log(threshold) + (num_perm - agreeing) * math.log1p(-threshold))
+        below += math.exp(log_weight + agreeing * math.log(chance) + (num_perm - agreeing) * math.log1p(-chance))
         if below >= FILTER_LOSS:
             return agreeing
     return num_perm

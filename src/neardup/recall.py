@@ -85,6 +85,11 @@ def check_sample(sample: Any) -> int:
 
 def measure(run: Audited, engine: LocalEngine, watch: Watch, size: int = SAMPLE) -> Audit:
     """Draw documents, find all their true partners, and say which of them the run found."""
+    if run.config.measure != "jaccard":
+        raise ConfigError(
+            f"an audit takes runs with measure jaccard, got {run.config.measure}",
+            hint="compare a sample with neardup.compare, or plan for a higher recall",
+        )
     began = watch.seconds
     sample = _draw(run, engine, watch, size)
     claimed = _claims(run.reported(), sample, run.config.threshold)

@@ -6,7 +6,7 @@ DOCUMENTS, sketches, CLASSES and SELECTION are sorted by it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ _SIMILARITY = pa.field("similarity", pa.float64(), nullable=False)
 # The priority of a document that is kept ahead of all others and not compared with its like.
 AHEAD: Final = -(2**63)
 # priority: keep order, the smallest first, ties by row; group: a hash, only equal ones are compared.
+# text: large_binary where a measure compares something else, such as vectors.
 DOCUMENTS = pa.schema([_ROW, ("text", pa.large_string()), ("priority", pa.int64()), ("group", pa.int64())])
 # One row a copy; representative: the document that stands for all with the same shingle set.
 CLASSES = pa.schema([_ROW, ("representative", pa.int64())])
@@ -54,6 +55,17 @@ SAMPLED = pa.schema(
 # A document and a set of the sample, by its number, that are a pair; is_found: by the run.
 PARTNERS = pa.schema([_ROW, ("number", pa.int64()), _SIMILARITY, ("is_found", pa.bool_())])
 REJECTED = pa.schema([("file", pa.string()), _ROW, ("reason", pa.string())])
+
+
+def documents(texts: pa.DataType) -> pa.Schema:
+    """Return DOCUMENTS with texts of this type."""
+    return DOCUMENTS.set(1, pa.field("text", texts))
+
+
+def documents_table(batches: Iterable[pa.RecordBatch]) -> pa.Table:
+    """Return batches of documents, whatever the type of their texts, as one table."""
+    held = list(batches)
+    return pa.Table.from_batches(held, schema=None if held else DOCUMENTS)
 
 
 def sketches(num_bands: int) -> pa.Schema:

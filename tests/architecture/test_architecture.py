@@ -53,8 +53,9 @@ NETWORK = {
 }
 NO_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
 MAX_LINES = 420
-# One loop that is one thought stays in one file.
-MAX_KERNEL_LINES = 500
+# One loop that is one thought stays in one file; verify.py holds every comparison, because the cache does not follow
+# imports.
+MAX_KERNEL_LINES = 600
 
 
 def run(*arguments):

@@ -533,7 +533,7 @@ def test_a_polars_frame_can_be_ordered_by_a_string_column():
         ({FOX, "x"}, r"must have an order, got a set[\s\S]*hint: pass sorted"),
         (frozenset({FOX}), r"must have an order, got a set"),
         (3, r"got int"),
-        (None, r"got NoneType"),
+        (None, r"pass either a source or items, got neither"),
         (pathlib.Path("corpus.jsonl"), r"corpus\.jsonl"),
         (print, r"got builtin_function_or_method"),
         (np.array([[FOX]]), r"one-dimensional array of texts, got shape \(1, 1\)"),

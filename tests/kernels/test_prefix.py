@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup.kernels import prefix
-from neardup.kernels.verify import number_lists
+from neardup.kernels.lists import number_lists
 from plain_kernels import plain
 
 TOP = 2**64 - 1

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup.kernels import verify
-from plain_kernels import plain
+from neardup.stages import match
+from plain_kernels import plain, plain_match
 
 SMALL = settings(deadline=None, derandomize=True, max_examples=150)
 THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 1 / 3, 0.5, 0.55, 0.6, 2 / 3, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99, 1.0)
@@ -25,10 +26,9 @@ GIVEN_NAMES = ("roles", "given_values", "given_rows", "given_parents")
 
 
 PLAIN = plain(verify)
+PLAIN_MATCH = plain_match()
 # Prefix lists from the first document, and after the first failed comparison.
-EAGER, EARLY = plain(verify), plain(verify)
-EAGER.FAILED_BASE, EAGER.FAILED_PER_DOC = -1, 0
-EARLY.FAILED_BASE, EARLY.FAILED_PER_DOC = 0, 0
+EAGER, EARLY = plain_match(-1), plain_match(0)
 
 
 # The least overlap
@@ -77,7 +77,7 @@ def test_least_overlap_compiled_is_that_of_plain_python(size_a, size_b, threshol
 def test_prefix_is_the_shortest_that_every_partner_must_meet(threshold):
     for size in range(1, 400):
         least = next(overlap for overlap in range(1, size + 1) if overlap / size >= threshold)
-        assert PLAIN._prefix_size(size, threshold) == size - least + 1
+        assert PLAIN_MATCH.lists._prefix_size(size, threshold) == size - least + 1
 
 
 # Similarities
@@ -107,8 +107,8 @@ def test_similarities_are_those_of_sets(sets):
     shingles, ends = arrays_of(sets)
     left, right = np.array(list(itertools.product(range(len(sets)), repeat=2))).T.copy()
     values, plain_values = np.empty(left.size), np.empty(left.size)
-    verify.similarities(shingles, ends, left, right, values)
-    PLAIN.similarities(shingles, ends, left, right, plain_values)
+    verify.similarities(verify.Sets(shingles, ends), left, right, values)
+    PLAIN.similarities(verify.Sets(shingles, ends), left, right, plain_values)
     expected = [jaccard(sets[a], sets[b]) for a, b in zip(left, right, strict=True)]
     assert values.tolist() == plain_values.tolist() == expected
 
@@ -116,7 +116,7 @@ def test_similarities_are_those_of_sets(sets):
 def test_similarity_is_the_quotient_rounded_once():
     shingles, ends = arrays_of([frozenset(range(1, 64)), frozenset(range(29, 100))])
     values = np.empty(1)
-    verify.similarities(shingles, ends, np.array([0]), np.array([1]), values)
+    verify.similarities(verify.Sets(shingles, ends), np.array([0]), np.array([1]), values)
     assert values[0] == float(fractions.Fraction(35, 99))
 
 
@@ -170,14 +170,14 @@ def expected_of(case, mode, pairs=None):
     }
 
 
-def run(case, mode, module=verify):
+def run(case, mode, module=match):
     """Run the kernel; return what the oracle says, and the comparisons of each document."""
     num_docs = len(case["sets"])
     matches, parents, compared = (np.full(num_docs, -9, np.int64) for _ in range(3))
     values = np.full(num_docs, np.nan)
     with np.errstate(over="ignore"):
         left, right, similarities = module.match_components(
-            *arrays_of(case["sets"]),
+            verify.Sets(*arrays_of(case["sets"])),
             case["signatures"],
             case["keys"],
             case["rows"],
@@ -241,7 +241,7 @@ def test_compiled_is_plain_python(mode, threshold):
     """The number of comparisons too."""
     for seed in range(100, 125):
         case = random_case(seed, threshold=threshold)
-        assert run(case, mode) == run(case, mode, PLAIN), f"seed {seed}"
+        assert run(case, mode) == run(case, mode, PLAIN_MATCH), f"seed {seed}"
 
 
 @ALL_MODES
@@ -263,7 +263,7 @@ def test_prefix_lists_lose_nothing_where_two_hashes_differ_in_their_last_bits_al
 def test_eager_prefix_lists_are_walked():
     """Else the test above would prove nothing: documents that share no prefix shingle are never compared."""
     case = random_case(200, (40,), threshold=0.8, num_bands=1, keys_per_band=1)
-    assert sum(run(case, verify.PAIRS, EAGER)[1]) < sum(run(case, verify.PAIRS, PLAIN)[1]) == 40 * 39 // 2
+    assert sum(run(case, verify.PAIRS, EAGER)[1]) < sum(run(case, verify.PAIRS, PLAIN_MATCH)[1]) == 40 * 39 // 2
 
 
 # What earlier calls learned
@@ -287,10 +287,12 @@ def with_given(case, seed, mode):
 
 
 @ALL_MODES
-@pytest.mark.parametrize("module", [verify, PLAIN, EAGER, EARLY], ids=["compiled", "plain", "prefix", "early prefix"])
+@pytest.mark.parametrize(
+    "module", [match, PLAIN_MATCH, EAGER, EARLY], ids=["compiled", "plain", "prefix", "early prefix"]
+)
 @pytest.mark.parametrize("threshold", [0.1, 0.5, 0.8])
 def test_what_was_learned_before_is_taken_into_account(mode, module, threshold):
-    for seed in range(300, 325 if module is verify else 308):
+    for seed in range(300, 325 if module is match else 308):
         case = random_case(seed, (25, 1, 8), threshold=threshold, num_bands=2, keys_per_band=2)
         case = with_given(case, seed, mode)
         assert run(case, mode, module)[0] == expected_of(case, mode), f"seed {seed}"
@@ -307,7 +309,7 @@ def test_hot_bucket_takes_what_was_learned_before_into_account(mode):
 def test_compiled_with_given_is_plain_python(mode, threshold):
     for seed in range(400, 410):
         case = with_given(random_case(seed, threshold=threshold), seed, mode)
-        assert run(case, mode) == run(case, mode, PLAIN), f"seed {seed}"
+        assert run(case, mode) == run(case, mode, PLAIN_MATCH), f"seed {seed}"
 
 
 @ALL_MODES

@@ -11,18 +11,15 @@ from hypothesis import strategies as st
 import oracles
 from neardup import schema
 from neardup.config import Config
-from neardup.kernels import verify as kernel
 from neardup.planner import plan_for
 from neardup.stages import verify as verify_stage
 from neardup.stages.verify import verify
 from neardup.stages.verify_blocks import verify_blocks
-from plain_kernels import plain
+from plain_kernels import plain_match
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=200)
 # In plain Python, with lists by prefix from the first document on.
-PREFIX = plain(kernel)
-PREFIX.FAILED_BASE, PREFIX.FAILED_PER_DOC = -1, 0
-PREFIX.match_components.__kwdefaults__ = kernel.match_components.__kwdefaults__
+PREFIX = plain_match(-1)
 MODES = {
     "leaders": {},
     "pairs": {"pairs": True},
@@ -119,7 +116,7 @@ def test_blocks_with_lists_by_prefix_give_the_same(monkeypatch, mode, seed):
     config = config_of(mode, 0.5)
     plan, batch = plan_for(config), batch_of(documents)
     expected = by_row(verify(batch, plan, config))
-    monkeypatch.setattr(verify_stage, "kernel", PREFIX)
+    monkeypatch.setattr(verify_stage, "match_components", PREFIX.match_components)
     with np.errstate(over="ignore"):
         assert by_row(verify(batch, plan, config)) == expected
         assert by_row(verify_blocks(MemoryBlocks(batch, [3, 9, 1, 11]), plan, config)) == expected

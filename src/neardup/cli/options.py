@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple, TypeVar
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from neardup.config import CHOICES, KEEP_COLUMN_ORDERS, KEEP_ORDERS, Config
@@ -36,10 +37,15 @@ SETTINGS: Final = {
     "threshold": _Setting(
         SIMILAR, "Similarity from which two documents are a pair; above 0, up to 1.", "NUMBER", short="-t"
     ),
+    "distance": _Setting(
+        SIMILAR, "The threshold as a distance instead: bits, 1 - cosine, or Euclidean.", "NUMBER", float
+    ),
     "recall": _Setting(
         SIMILAR, "Chance to find a pair exactly at the threshold; 1 calls for the exact method.", "NUMBER"
     ),
-    "measure": _Setting(SIMILAR, "What similarity means."),
+    "measure": _Setting(SIMILAR, "What similarity means; all but jaccard take vectors, bits or weighted items."),
+    "dimension": _Setting(SIMILAR, "Numbers or bits of a vector; as many as the first has if left out.", "N", int),
+    "packed": _Setting(SIMILAR, "Take bits as bytes, eight in each, the highest first."),
     "unit": _Setting(SIMILAR, "What a shingle is made of; char suits short texts, names and code."),
     "size": _Setting(SIMILAR, "How many consecutive units make one shingle.", "N"),
     "multiset": _Setting(SIMILAR, "Count repeated shingles instead of ignoring repetitions."),
@@ -48,7 +54,9 @@ SETTINGS: Final = {
     "collapse_empty": _Setting(SIMILAR, "Treat documents without any shingle as copies of each other."),
     "method": _Setting(SIMILAR, "How pairs are found: lsh by bands, exact every one; auto chooses and says what."),
     "sketch": _Setting(SIMILAR, "How a set becomes a signature; minhash is the textbook's, and slower."),
-    "num_perm": _Setting(SIMILAR, "Slots of a signature; a power of two from 16 to 1024.", "N"),
+    "num_perm": _Setting(
+        SIMILAR, "Slots of a signature, a power of two; else 128, 1024 for bits and cosine.", "N", int
+    ),
     "bands": _Setting(SIMILAR, "Bands of a signature; derived from threshold and recall if left out.", "N", int),
     "rows": _Setting(SIMILAR, "Rows of a band; derived from threshold and recall if left out.", "N", int),
     "seed": _Setting(SIMILAR, "Draw other signatures; the same seed gives the same result.", "N"),
@@ -58,6 +66,7 @@ SETTINGS: Final = {
     ),
     "id_column": _Setting(COLUMNS, "Column with the id. Else id or url, else file:row names a document.", "NAME"),
     "items_column": _Setting(COLUMNS, "Column with a list of items to compare instead of a text.", "NAME"),
+    "vector_column": _Setting(COLUMNS, "Column with the vectors. Else vector or embedding.", "NAME"),
     "group_column": _Setting(COLUMNS, "Compare only documents that are equal in this column.", "NAME"),
     "lines": _Setting(COLUMNS, "Every line of a plain text file is a document, not the whole file."),
     "delimiter": _Setting(COLUMNS, r"What separates the columns of a CSV file, such as ';' or '\t'.", "CHARACTER"),
@@ -78,12 +87,13 @@ _REPEATABLE: Final = frozenset({"text_column", "against"})
 
 # What two texts are compared by; commands on files add the rest.
 TEXT_SETTINGS: Final = (
-    *("threshold", "recall", "measure", "unit", "size", "multiset", "fold_numbers", "html"),
+    *("threshold", "distance", "recall", "measure", "unit", "size", "multiset", "fold_numbers", "html"),
     *("method", "sketch", "num_perm", "bands", "rows", "seed", "signature_filter"),
 )
 INPUT_SETTINGS: Final = (
     *TEXT_SETTINGS,
-    *("collapse_empty", "text_column", "id_column", "items_column", "group_column", "lines", "delimiter"),
+    *("dimension", "packed", "collapse_empty"),
+    *("text_column", "id_column", "items_column", "vector_column", "group_column", "lines", "delimiter"),
     *("against", "strict", "engine", "memory", "threads"),
 )
 
@@ -120,6 +130,8 @@ def settings(*names: str) -> Callable[[Function], Function]:
         @functools.wraps(function)
         def call(**values: Any) -> Any:
             given = {name: _value(name, values.pop(name)) for name in ordered}
+            if given.get("distance") is not None and _is_default("threshold"):
+                del given["threshold"]
             return function(config=Config.of(**given), **values)
 
         decorated: Any = call
@@ -166,6 +178,10 @@ def _option(name: str) -> Callable[[Function], Function]:
     if name in _REPEATABLE:
         return click.option(flag, name, multiple=True, **attributes)
     return click.option(*filter(None, [setting.short, flag]), name, default=default, **attributes)
+
+
+def _is_default(name: str) -> bool:
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.DEFAULT
 
 
 def _default(name: str) -> Any:

@@ -26,6 +26,7 @@ def pairs(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quie
       neardup pairs pages.jsonl -o pairs.csv --threshold 0.6 --recall 0.999
       neardup pairs new.jsonl -o pairs.jsonl --against old.jsonl   pairs with the old ones too
       neardup pairs baskets.csv -o pairs.csv --items-column products --threshold 0.5
+      neardup pairs images.parquet -o pairs.parquet --measure cosine --vector-column embedding
       neardup pairs clean -o pairs.jsonl                           of a run with --pairs
       neardup pairs clean -o close.jsonl --threshold 0.9           those of them that are closer
     """  # noqa: D301 - click reads the backspace

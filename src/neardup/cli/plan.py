@@ -31,6 +31,7 @@ def plan(inputs: tuple[str, ...], config: Config, picture: str | None, as_json: 
       neardup plan --threshold 0.7 --recall 0.999 --num-perm 256
       neardup plan --bands 9 --rows 13                  what another tool's choice finds
       neardup plan --threshold 0.9 --plot curve.svg
+      neardup plan --measure cosine --distance 0.1      for vectors
       neardup plan crawl/*.jsonl --memory 4GB           before a long run
       neardup plan --json
     """  # noqa: D301 - click reads the backspace

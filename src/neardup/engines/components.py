@@ -98,7 +98,7 @@ def _map_unit(
     if large:
         result = block_step(_ShelvedBlocks(store, shelves, members.column("component")[0].as_py()))
     else:
-        held = pa.Table.from_batches(store.batches(shelves.start), schema=schemas.DOCUMENTS)
+        held = schemas.documents_table(store.batches(shelves.start))
         result = mapped(cut_components(held, members))
     for number in (*shelves, _aside(shelves)):
         store.clear(number)
@@ -119,7 +119,7 @@ class _ShelvedBlocks:
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for shelf in self._shelves:
-            block = pa.Table.from_batches(self._store.batches(shelf), schema=schemas.DOCUMENTS)
+            block = schemas.documents_table(self._store.batches(shelf))
             block = block.sort_by([("priority", "ascending"), ("row", "ascending")])
             block = block.append_column("component", pa.array(np.full(block.num_rows, self._component)))
             yield from block.select(_BLOCK_COLUMNS).combine_chunks().to_batches()

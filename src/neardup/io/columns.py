@@ -21,6 +21,10 @@ CONVERSION_ERRORS: Final = (pa.ArrowException, TypeError, ValueError, OverflowEr
 # Arrow can neither take nor sort the rows of a view; the plain type holds the same values.
 _PLAIN_TYPES: Final = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 _NULL: Final = "text is null"
+_LIST_TESTS: Final = tuple(
+    getattr(pa.types, f"is_{name}")
+    for name in ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
+)
 
 
 def choose(names: list[str], asked: str | None, setting: str, usual: tuple[str, ...]) -> str | None:
@@ -50,6 +54,24 @@ def plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     except pa.ArrowNotImplementedError as error:
         raise DataError(f"column {name!r} has rows that Arrow cannot take: {kind}", hint="cast or drop it") from error
     return column
+
+
+def is_valid(column: pa.Array) -> npt.NDArray[np.bool_]:
+    """Say which rows are not null."""
+    valid: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
+    return valid
+
+
+def storage(column: pa.Array) -> pa.Array:
+    """Return the values of an extension type or of runs."""
+    while isinstance(column.type, pa.BaseExtensionType):
+        column = column.storage
+    return pc.run_end_decode(column) if pa.types.is_run_end_encoded(column.type) else column
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Whether values of this type are lists of values."""
+    return any(is_kind(kind) for is_kind in _LIST_TESTS)
 
 
 def usable_texts(values: pa.ChunkedArray | list[Any], column: str | None) -> tuple[pa.ChunkedArray, dict[int, str]]:

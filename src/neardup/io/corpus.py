@@ -135,7 +135,7 @@ class FileDocuments:
             priority = -pc.binary_length(found.texts).to_numpy().astype(np.int64)
         groups = np.zeros(num_docs, np.int64) if found.groups is None else hash_groups(found.groups)
         columns = [pa.array(found.rows + first_row), found.texts, pa.array(priority), pa.array(groups)]
-        return pa.record_batch(columns, schema=schema.DOCUMENTS)
+        return pa.record_batch(columns, schema=schema.documents(found.texts.type))
 
     def _check_strict(self, piece: int, first_row: int, found: Records) -> None:
         if self._config.strict and found.rejected:
@@ -166,7 +166,8 @@ class FileDocuments:
         own = self._facts()[self.num_ahead_parts :]
         found = {name for facts in own for name in facts["found"]}
         config = self._config
-        asked = {"items_column": config.items_column, "id_column": config.id_column}
+        asked = {"items_column": config.items_column, "vector_column": config.vector_column}
+        asked |= {"id_column": config.id_column}
         asked |= {"keep": config.keep_column, "group_column": config.group_column}
         named = config.text_column if isinstance(config.text_column, tuple) else (config.text_column,)
         asked |= {f"text_column {name}": name for name in named}
@@ -288,8 +289,8 @@ class FileDocuments:
         """Return which columns the files of the input gave for what; several where they differ."""
         taken: dict[str, list[str]] = {}
         for columns in map(self.columns.__getitem__, self.own_files()):
-            chosen = {"text": " + ".join(columns.text), "items": columns.items, "id": columns.id}
-            for role, name in (chosen | {"keep": columns.score, "group": columns.group}).items():
+            chosen = {"text": " + ".join(columns.text), "items": columns.items, "vector": columns.vector}
+            for role, name in (chosen | {"id": columns.id, "keep": columns.score, "group": columns.group}).items():
                 if name and name not in taken.setdefault(role, []):
                     taken[role].append(name)
         return {role: ", ".join(names) for role, names in taken.items() if names}

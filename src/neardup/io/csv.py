@@ -5,10 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple
-
-import pyarrow as pa
 
 from neardup.config import Config
 from neardup.errors import DataError
@@ -44,7 +42,7 @@ def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Confi
         rows = _rows(stream, _delimiter(file, config))
         header = _header(file, rows)
         if header is not None:
-            yield from _batches(rows, _Taker(header.fields, columns), config)
+            yield from _batches(rows, _Taker(header.fields, columns, config), config)
     check_unchanged(file)
 
 
@@ -130,25 +128,28 @@ def _header(file: InputFile, rows: Iterator[_Row]) -> _Row | None:
 class _Taker:
     """Takes the values of the columns out of records."""
 
-    def __init__(self, header: list[str], columns: Columns) -> None:
+    def __init__(self, header: list[str], columns: Columns, config: Config) -> None:
         self.columns = columns
         self.num_fields = len(header)
         self.places = {name: place for place, name in reversed(list(enumerate(header)))}
-        named = (*columns.text, columns.items, columns.id, columns.score, columns.group)
+        named = (*columns.text, columns.items, columns.vector, columns.id, columns.score, columns.group)
         self.found = frozenset(name for name in named if name in self.places)
+        is_weighted = config.measure == "weighted"
+        takes_items = gather.weighted_items if is_weighted else gather.items_text
+        self._take: Callable[[str], Any] = gather.numbers_of if columns.vector is not None else takes_items
         self._texts = [self.places[name] for name in columns.text if name in self.places]
 
-    def text(self, row: _Row) -> str:
-        """Return the text of a record; raise the reason if it has none."""
+    def text(self, row: _Row) -> Any:
+        """Return the text of a record, or what a measure has instead; raise the reason if it has none."""
         if row.reason is not None:
             raise gather.RowError(row.reason)
         if len(row.fields) != self.num_fields:
             raise gather.RowError(f"the row has {len(row.fields)} fields, the header has {self.num_fields}")
-        items = self.columns.items
-        if items is not None and items in self.places:
-            return gather.items_text(row.fields[self.places[items]])
+        name = self.columns.items or self.columns.vector
+        if name is not None and name in self.places:
+            return self._take(row.fields[self.places[name]])
         if not self._texts:
-            raise gather.RowError(f"no column {', '.join(map(repr, (items,) if items else self.columns.text))}")
+            raise gather.RowError(f"no column {', '.join(map(repr, (name,) if name else self.columns.text))}")
         return "\n".join([row.fields[place] for place in self._texts])
 
     def column(self, name: str | None, rows: list[list[str]]) -> list[Any] | None:
@@ -174,7 +175,7 @@ def _batches(rows: Iterator[_Row], taker: _Taker, config: Config) -> Iterator[Re
 
 def _records(batch: list[_Row], taker: _Taker, config: Config) -> Records:
     numbers: list[int] = []
-    texts: list[str] = []
+    texts: list[Any] = []
     rejected: list[tuple[int, str]] = []
     for number, row in enumerate(batch):
         if not row.raw.strip(b" \r\n"):
@@ -188,7 +189,7 @@ def _records(batch: list[_Row], taker: _Taker, config: Config) -> Records:
     scores = taker.column(taker.columns.score, rows)
     values = gather.Values(
         rows=numbers,
-        texts=pa.array(texts, pa.large_string()),
+        texts=gather.text_array(texts, config),
         ids=taker.column(taker.columns.id, rows),
         scores=None if scores is None else [None if score is None else _number(score) for score in scores],
         groups=taker.column(taker.columns.group, rows),

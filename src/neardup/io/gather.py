@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.config import Config
+from neardup.io.contents import column_type, contents_of
 from neardup.io.html import html_to_text
 from neardup.io.records import BATCH_ROWS, ITEM_END, Records
 from neardup.io.scores import sortable_values
@@ -39,7 +40,11 @@ def records_of(
     num_rows: int, values: Values, rejected: list[tuple[int, str]], *, found: frozenset[str], config: Config
 ) -> Records:
     """Build the records of a batch; rows that fail only here are added to the rejected ones."""
-    texts, unusable = _readable(values.texts) if config.html else (values.texts, {})
+    texts, unusable = values.texts, dict[int, str]()
+    if column_type(config) is not None:
+        texts, unusable = contents_of(texts, config)
+    elif config.html:
+        texts, unusable = _readable(texts)
     rows = np.fromiter(values.rows, np.int64, len(texts))
     ids = pa.nulls(len(rows), pa.string()) if values.ids is None else string_array(values.ids)
     groups = None if values.groups is None else string_array(values.groups)
@@ -109,6 +114,39 @@ def items_text(value: Any) -> str:
     if text.count(ITEM_END) != len(items):
         raise RowError(f"an item has the character {ITEM_END!r}, which ends items")
     return text
+
+
+def weighted_items(value: Any) -> list[tuple[str, float]]:
+    """Return the items of a row with their weights: a dict, pairs, or a text like "milk:2 tea:0.5".
+
+    >>> weighted_items({"milk": 2}), weighted_items("tea:0.5")
+    ([('milk', 2.0)], [('tea', 0.5)])
+    """
+    try:
+        if isinstance(value, str):
+            pairs: Any = [item.rpartition(":")[::2] for item in value.split()]
+        else:
+            pairs = value.items() if isinstance(value, Mapping) else value
+        return [(as_string(item), float(weight)) for item, weight in pairs]
+    except (TypeError, ValueError) as error:
+        raise RowError(f"items are no pairs of item and weight: {error}") from error
+
+
+def numbers_of(text: str) -> list[float]:
+    """Return the numbers of a text, between spaces or commas, in brackets or not.
+
+    >>> numbers_of("[0.5, 1]")
+    [0.5, 1.0]
+    """
+    try:
+        return [float(number) for number in text.strip().removeprefix("[").removesuffix("]").replace(",", " ").split()]
+    except ValueError as error:
+        raise RowError(f"vector is no list of numbers: {error}") from error
+
+
+def text_array(values: list[Any], config: Config) -> pa.Array:
+    """Return texts, or what a measure has instead, as a column."""
+    return pa.array(values, column_type(config) or pa.large_string())
 
 
 def _readable(pages: pa.Array) -> tuple[pa.Array, dict[int, str]]:

@@ -35,6 +35,8 @@ _NUM_SAMPLE_ROWS: Final = 100
 _ONE_TEXT: Final = str
 _TEXT_OF_SEVERAL: Final = str | None | UnsetType
 _ITEMS: Final = list[str | int | float | bool] | str
+_WEIGHTED_ITEMS: Final = dict[str, float] | list[tuple[str | int | float | bool, float]]
+_NUMBERS: Final = list[float]
 _SCALAR: Final = str | int | float | bool | None | UnsetType
 # What decoding a line, or taking its text, raises.
 _ROW_ERRORS: Final = (msgspec.DecodeError, RecursionError, RowError)
@@ -75,7 +77,7 @@ def _check_no_document(file: InputFile, sample: list[bytes]) -> None:
 
 def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:
     """Read the lines that begin in a span, a batch at a time."""
-    rows = _Rows(columns)
+    rows = _Rows(columns, config)
     for block in lines.line_blocks(file, span):
         yield from rows.batches(block, config)
     check_unchanged(file)
@@ -118,9 +120,13 @@ def _mark(is_kept: bool, kept_id: str | None, similarity: float | None) -> bytes
 class _Rows:
     """Decodes lines, only the columns that are taken."""
 
-    def __init__(self, columns: Columns) -> None:
-        self._columns = columns
-        kinds: dict[str, Any] = {} if columns.items is None else {columns.items: _ITEMS}
+    def __init__(self, columns: Columns, config: Config) -> None:
+        self._columns, self._config = columns, config
+        kinds: dict[str, Any] = {}
+        if columns.items is not None:
+            kinds[columns.items] = _WEIGHTED_ITEMS if config.measure == "weighted" else _ITEMS
+        if columns.vector is not None:
+            kinds[columns.vector] = _NUMBERS
         for name in columns.text:
             kinds[name] = _ONE_TEXT if len(columns.text) == 1 else _TEXT_OF_SEVERAL
         for name in filter(None, (columns.id, columns.score, columns.group)):
@@ -196,7 +202,7 @@ class _Rows:
     def _all_at_once(self, group: list[bytes]) -> _Taken | None:
         try:
             rows = list(map(self._strict.decode, group))
-            return range(len(rows)), rows, pa.array(list(map(self._take_text, rows)), pa.large_string())
+            return range(len(rows)), rows, gather.text_array(list(map(self._take_text, rows)), self._config)
         except _ROW_ERRORS:
             return None
 
@@ -216,10 +222,10 @@ class _Rows:
                 else:
                     numbers.append(number)
                     rows.append(row)
-        return numbers, rows, pa.array(texts, pa.large_string())
+        return numbers, rows, gather.text_array(texts, self._config)
 
     def _decoder(self, kinds: dict[str, Any]) -> _Decoder:
-        required = (_ONE_TEXT, _ITEMS)
+        required = (_ONE_TEXT, _ITEMS, _WEIGHTED_ITEMS, _NUMBERS)
         fields: list[Any] = [
             (self._fields[name], kind) if kind in required else (self._fields[name], kind, UNSET)
             for name, kind in kinds.items()
@@ -230,10 +236,13 @@ class _Rows:
         except ValueError:  # a name with a quote, a backslash or a control character
             return _AnyNames(msgspec.defstruct("Row", fields), self._fields)
 
-    def _text_taker(self) -> Callable[[Any], str]:
+    def _text_taker(self) -> Callable[[Any], Any]:
+        if self._columns.vector is not None:
+            return operator.attrgetter(self._fields[self._columns.vector])
         if self._columns.items is not None:
             items = operator.attrgetter(self._fields[self._columns.items])
-            return lambda row: gather.items_text(items(row))
+            take = gather.weighted_items if self._config.measure == "weighted" else gather.items_text
+            return lambda row: take(items(row))
         fields = [self._fields[name] for name in self._columns.text]
         return operator.attrgetter(fields[0]) if len(fields) == 1 else lambda row: _joined(row, fields)
 
@@ -257,7 +266,9 @@ class _Rows:
         found |= {name for name, value in values.items() if value is not UNSET}
         reason = _reason_against_texts([(name, values[name]) for name in self._columns.text])
         if self._columns.items is not None:
-            reason = _reason_against_items(self._columns.items, values[self._columns.items])
+            reason = _reason_against_items(self._columns.items, values[self._columns.items], self._config)
+        if self._columns.vector is not None:
+            reason = _reason_against_numbers(self._columns.vector, values[self._columns.vector])
         scalars = (self._columns.id, self._columns.score, self._columns.group)
         for name in filter(None, scalars):
             if reason is None and isinstance(values[name], (list, dict)):
@@ -311,15 +322,38 @@ def _reason_against_texts(values: list[tuple[str, Any]]) -> str | None:
     return reason_against(None) if values and all(value is None for value in present) else None
 
 
-def _reason_against_items(name: str, value: Any) -> str | None:
+def _reason_against_numbers(name: str, value: Any) -> str | None:
+    if value is UNSET:
+        return f"no column {name!r}"
+    if value is None:
+        return "vector is null"
+    if not isinstance(value, list):
+        return f"vector is {_kind(value)}, not a list of numbers"
+    for place, number in enumerate(value, 1):
+        if isinstance(number, bool) or not isinstance(number, (int, float)):
+            return f"number {place} of the vector is {_kind(number)}"
+    return None
+
+
+def _reason_against_items(name: str, value: Any, config: Config) -> str | None:
     if value is UNSET:
         return f"no column {name!r}"
     if value is None:
         return "items are null"
+    if config.measure == "weighted":
+        return _reason_against_weights(value)
     if not isinstance(value, (list, str)):
         return f"items are {_kind(value)}, not a list"
     odd = next((item for item in value if item is None or isinstance(item, (list, dict))), "")
     return None if odd == "" else f"an item is {_kind(odd)}"
+
+
+def _reason_against_weights(value: Any) -> str | None:
+    try:
+        gather.weighted_items(value if isinstance(value, (list, dict)) else 0)
+    except RowError as error:
+        return str(error)
+    return None
 
 
 def _kind(value: Any) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence, ValuesView
+import reprlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, ValuesView
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from neardup import schema
-from neardup.config import Config
+from neardup.config import VECTOR_MEASURES, Config
 from neardup.errors import ConfigError, DataError
 from neardup.io import records
 from neardup.io.columns import (
@@ -23,8 +24,11 @@ from neardup.io.columns import (
     unique_ids,
     usable_texts,
 )
+from neardup.io.contents import column_type, contents_of, dimension_of
+from neardup.io.gather import RowError, as_string, weighted_items
 from neardup.io.html import html_to_text
-from neardup.io.tables import joined_texts
+from neardup.io.tables import items_texts, joined_texts
+from neardup.io.vectors import VECTOR_COLUMNS, as_column, rows_as_column
 
 TEXT_COLUMNS: Final = ("text", "content", "body")
 ID_COLUMNS: Final = ("id", "url")
@@ -57,12 +61,12 @@ def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> So
                 "`ids` must be left out for a dict: its keys are the ids", hint="pass list(source.values())"
             )
         ids, source = list(source), list(source.values())
-    values, original = _one_column(source), None
+    values, original = _one_column(source, is_vector=config.measure in VECTOR_MEASURES), None
     if values is None:
         original, values = _as_table(source, config)
         names = original.column_names
-        taken = _text_names(names, config)
-        columns["text"] = " + ".join(taken)
+        taken = _content_names(names, config)
+        columns[_role(config)] = " + ".join(taken)
         if values is None:
             values = original.column(taken[0]) if len(taken) == 1 else _joined(original, taken)
         if ids is not None and config.id_column is not None:
@@ -70,22 +74,37 @@ def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> So
         id_column = choose(names, config.id_column, "id_column", ID_COLUMNS) if ids is None else None
         if id_column is not None:
             columns["id"], ids = id_column, original.column(id_column)
-    texts, reasons = usable_texts(values, columns.get("text"))
+    role = _role(config)
+    odd: dict[int, str] = {}
+    if role != "text" and isinstance(values, list):
+        values, odd = rows_as_column(values) if role == "vector" else _item_rows(values, config)
+    texts, reasons = usable_texts(values, columns.get("text")) if role == "text" else _contents(values, config)
+    reasons |= odd
     if texts.num_chunks > 1 and texts.nbytes < MIN_CHUNK_BYTES * texts.num_chunks:
         texts = pa.chunked_array([schema.one_array(texts)])
     named = pa.array(np.arange(len(texts))) if ids is None else unique_ids(ids, len(texts))
     if original is None:
         _no_columns(config)
-        original = pa.table({"doc_id": named, "text": texts})
+        original = pa.table({"doc_id": named, role: texts if role == "text" else values})
     rejected = _rejected(reasons, config)
     texts = html_to_text(texts) if config.html else texts
     documents = pa.table(
         [pa.array(np.arange(len(texts))), texts, keep_priority(original, texts, config), _groups(original, config)],
-        schema=schema.DOCUMENTS,
+        schema=schema.documents(texts.type),
     )
     if reasons:  # a filter copies every text, so not for nothing
-        documents = documents.filter(texts.is_valid())
+        is_usable = np.ones(len(texts), np.bool_)
+        is_usable[list(reasons)] = False
+        documents = documents.filter(pa.array(is_usable))
     return Source(documents=documents, rejected=rejected, ids=named, original=original, columns=columns)
+
+
+def with_dimension(read: Source, config: Config) -> Config:
+    """Return the settings with the dimension of the vectors that were read, where none is set."""
+    if config.measure not in VECTOR_MEASURES or not read.documents.num_rows:
+        return config
+    contents = read.documents.column("text").slice(0, 1)
+    return Config.of(config, dimension=dimension_of(schema.one_array(contents), config))
 
 
 class HeldDocuments:
@@ -127,13 +146,51 @@ class HeldDocuments:
         return batch
 
 
+def _role(config: Config) -> str:
+    """What documents are made of: text, items or vectors."""
+    return "vector" if config.measure in VECTOR_MEASURES else "text" if config.items_column is None else "items"
+
+
+def _contents(values: pa.Array | pa.ChunkedArray | list[Any], config: Config) -> tuple[pa.ChunkedArray, dict[int, str]]:
+    """Return the contents of a column of items or vectors, and the reason for each row that is unusable."""
+    column = schema.one_array(values) if isinstance(values, pa.ChunkedArray) else values
+    contents, reasons = items_texts(column) if column_type(config) is None else contents_of(column, config)
+    return pa.chunked_array([contents]), reasons
+
+
+def _item_rows(rows: list[Any], config: Config) -> tuple[pa.Array, dict[int, str]]:
+    """Return items that came as Python values as a column; the reason for every row that has none."""
+    take, reasons = weighted_items if config.measure == "weighted" else _items, dict[int, str]()
+    usable: list[Any] = []
+    for row, value in enumerate(rows):
+        try:
+            usable.append(None if value is None else take(value))
+        except RowError as error:
+            reasons[row] = str(error)
+            usable.append(None)
+    return pa.array(usable, column_type(config) or pa.large_list(pa.large_string())), reasons
+
+
+def _items(value: Any) -> list[str]:
+    """Return the items of a row as strings; a text is cut at white space."""
+    if isinstance(value, str):
+        return value.split()
+    if not isinstance(value, (Collection, np.ndarray)):
+        raise RowError(f"items are {type(value).__name__}, not a collection")
+    items = value.tolist() if isinstance(value, np.ndarray) else list(value)
+    for item in items:
+        if not isinstance(item, (str, int, float, np.generic)):
+            raise RowError(f"an item is {type(item).__name__}, neither text nor a number: {reprlib.repr(item)}")
+    return [as_string(item.item() if isinstance(item, np.generic) else item) for item in items]
+
+
 def _is_from(source: Any, package: str) -> bool:
     """Whether a class comes from a package, without importing it."""
     return any(kind.__module__.partition(".")[0] == package for kind in type(source).__mro__)
 
 
-def _one_column(source: Any) -> pa.ChunkedArray | list[Any] | None:
-    """Return the values of a source that is one column of texts, None for what may be a table."""
+def _one_column(source: Any, *, is_vector: bool = False) -> pa.ChunkedArray | list[Any] | None:
+    """Return the values of a source that is one column, None for what may be a table."""
     if isinstance(source, (str, bytes, bytearray)):
         raise DataError(
             f"`source` must be a collection of documents, got one {type(source).__name__}",
@@ -144,8 +201,12 @@ def _one_column(source: Any) -> pa.ChunkedArray | list[Any] | None:
     if isinstance(source, (pa.Array, pa.ChunkedArray)):
         return _chunks(source)
     if isinstance(source, np.ndarray):
+        if source.ndim == 2 and is_vector:
+            return _chunks(as_column(source))
         if source.ndim != 1:
-            raise DataError(f"`source` must be a one-dimensional array of texts, got shape {source.shape}")
+            wanted = "an array of vectors, a row each" if is_vector else "a one-dimensional array of texts"
+            hint = None if is_vector else "measure='cosine', 'euclidean' or 'hamming' compares vectors"
+            raise DataError(f"`source` must be {wanted}, got shape {source.shape}", hint=hint)
         return source.tolist()
     # Asked of the class: a polars LazyFrame resolves its whole query to name its columns.
     if not hasattr(type(source), "columns"):
@@ -241,6 +302,7 @@ def _no_columns(config: Config) -> None:
     """A source that is one column of texts has no other column to name."""
     for setting, column in (
         ("text_column", config.text_column),
+        ("vector_column", config.vector_column),
         ("id_column", config.id_column),
         ("keep", config.keep_column),
         ("group_column", config.group_column),
@@ -250,6 +312,20 @@ def _no_columns(config: Config) -> None:
                 f"`{setting}` names the column {column!r}, but the source has no columns",
                 hint="pass a table, or leave the setting out",
             )
+
+
+def _content_names(names: list[str], config: Config) -> tuple[str, ...]:
+    if config.measure in VECTOR_MEASURES:
+        chosen = choose(names, config.vector_column, "vector_column", VECTOR_COLUMNS)
+        if chosen is None:
+            raise DataError(
+                f"no column named {', '.join(VECTOR_COLUMNS)} in the source",
+                hint=f"name the one with the vectors: vector_column=... (the columns are {', '.join(names) or 'none'})",
+            )
+        return (chosen,)
+    if config.items_column is not None:
+        return (choose(names, config.items_column, "items_column", ()) or "",)
+    return _text_names(names, config)
 
 
 def _text_names(names: list[str], config: Config) -> tuple[str, ...]:

@@ -55,6 +55,7 @@ class Columns:
 
     text: tuple[str, ...]
     items: str | None = None
+    vector: str | None = None
     id: str | None = None
     score: str | None = None
     group: str | None = None
@@ -66,7 +67,8 @@ class Records:
 
     num_rows: rows covered, those that are blank or rejected too;
     rows: which of them are documents, counted from 0 at the first of the batch;
-    texts: large_string, one a document, no null, valid UTF-8; ids: string, null where the document has none;
+    texts: large_string, one a document, no null, valid UTF-8, or large_binary, what a measure has instead;
+    ids: string, null where the document has none;
     scores: what keep="max:COLUMN" orders by, as scores.SCORES; groups: string; rejected: (row, reason);
     found: the names of `Columns` that at least one row has, null or not.
     """
@@ -112,7 +114,7 @@ class Format(Protocol):
 
 
 def text_bytes(texts: pa.Array) -> npt.NDArray[np.int64]:
-    """Return the bytes of each text of a large_string array."""
+    """Return the bytes of each text of a large_string or large_binary array."""
     offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
     return np.diff(offsets)
 

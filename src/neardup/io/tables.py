@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 
 from neardup.config import Config
 from neardup.errors import DataError, StaleError
+from neardup.io.columns import is_list, is_valid, storage
+from neardup.io.contents import column_type, contents_of
 from neardup.io.html import html_to_text
 from neardup.io.records import (
     BATCH_BYTES,
@@ -34,10 +36,6 @@ _BYTE_TYPES: Final = {
     pa.large_string(): pa.large_binary(),
     pa.string_view(): pa.binary_view(),
 }
-_LIST_TESTS: Final = tuple(
-    getattr(pa.types, f"is_{name}")
-    for name in ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
-)
 # A column as strings, null where there is none, and the reason for each value that is something else.
 _Strings = tuple[pa.Array, dict[int, str]]
 
@@ -82,7 +80,7 @@ def join_parts(sizes: Sequence[float]) -> list[tuple[int, int]]:
 
 def wanted_names(columns: Columns) -> list[str]:
     """List the columns that the records are made of, each once."""
-    names = [columns.items] if columns.items is not None else list(columns.text)
+    names = (*columns.text, columns.items, columns.vector)
     return list(dict.fromkeys(name for name in (*names, columns.id, columns.score, columns.group) if name is not None))
 
 
@@ -95,7 +93,7 @@ def pieces(batch: pa.RecordBatch, num_bytes: int = BATCH_BYTES) -> Iterator[pa.R
 
 def batch_records(batch: pa.RecordBatch, columns: Columns, config: Config) -> Records:
     """Take the documents out of the rows of a batch; a row without a usable text is rejected."""
-    texts, reasons = _items(batch, columns.items) if columns.items is not None else joined_texts(batch, columns.text)
+    texts, reasons = _texts(batch, columns, config)
     if config.html and columns.items is None:
         texts = _visible(texts, reasons)
     ids = _names(batch, columns.id, "id is", reasons)
@@ -119,6 +117,17 @@ def batch_records(batch: pa.RecordBatch, columns: Columns, config: Config) -> Re
     )
 
 
+def _texts(batch: pa.RecordBatch, columns: Columns, config: Config) -> _Strings:
+    """Take the texts, or what a measure has instead."""
+    name = columns.items if columns.vector is None else columns.vector
+    if name is None:
+        return joined_texts(batch, columns.text)
+    column = _column(batch, name)
+    if column is None:
+        return _no_column(batch, (name,))
+    return items_texts(column) if column_type(config) is None else contents_of(column, config)
+
+
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array | None:
     places = batch.schema.get_all_field_indices(name)
     if len(places) > 1:
@@ -128,7 +137,7 @@ def _column(batch: pa.RecordBatch, name: str) -> pa.Array | None:
 
 def _scores(batch: pa.RecordBatch, name: str) -> pa.Array:
     column = _column(batch, name)
-    return pa.nulls(batch.num_rows, SCORES) if column is None else sortable_column(_plain(column), name)
+    return pa.nulls(batch.num_rows, SCORES) if column is None else sortable_column(storage(column), name)
 
 
 def _no_column(batch: pa.RecordBatch, names: tuple[str, ...]) -> _Strings:
@@ -149,28 +158,16 @@ def joined_texts(batch: pa.RecordBatch, names: tuple[str, ...]) -> _Strings:
         reasons = bad | reasons
     texts = parts[0]
     if len(parts) > 1:
-        has_text = pa.array(np.logical_or.reduce([_is_valid(part) for part in parts]))
+        has_text = pa.array(np.logical_or.reduce([is_valid(part) for part in parts]))
         # A row of nulls alone would vanish from the join (pyarrow 26), so it joins an empty text.
         parts[0] = pc.if_else(has_text, parts[0], _large(""))
         joined = pc.binary_join_element_wise(*parts, _large("\n"), null_handling="skip")
         texts = pc.if_else(has_text, joined, _large(None))
-    return texts, dict.fromkeys(np.flatnonzero(~_is_valid(texts)).tolist(), "text is null") | reasons
+    return texts, dict.fromkeys(np.flatnonzero(~is_valid(texts)).tolist(), "text is null") | reasons
 
 
 def _large(text: str | None) -> pa.Scalar:
     return pa.scalar(text, pa.large_string())
-
-
-def _is_valid(column: pa.Array) -> npt.NDArray[np.bool_]:
-    valid: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
-    return valid
-
-
-def _plain(column: pa.Array) -> pa.Array:
-    """Return the values of an extension type or of runs."""
-    while isinstance(column.type, pa.BaseExtensionType):
-        column = column.storage
-    return pc.run_end_decode(column) if pa.types.is_run_end_encoded(column.type) else column
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -180,7 +177,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _as_texts(column: pa.Array, subject: str) -> _Strings:
     """Take strings, and bytes as UTF-8, as large_string."""
-    column = _plain(column)
+    column = storage(column)
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _by_dictionary(column.indices, *_as_texts(column.dictionary, subject))
@@ -202,7 +199,7 @@ def _as_texts(column: pa.Array, subject: str) -> _Strings:
 def _as_strings(column: pa.Array, subject: str) -> _Strings:
     """Take single values of any type as a string type."""
     is_uuid = getattr(column.type, "extension_name", None) == "arrow.uuid"
-    column = column if is_uuid else _plain(column)
+    column = column if is_uuid else storage(column)
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _by_dictionary(column.indices, *_as_strings(column.dictionary, subject))
@@ -221,7 +218,7 @@ def _as_strings(column: pa.Array, subject: str) -> _Strings:
 
 def _none_usable(column: pa.Array, reason: str) -> _Strings:
     """Give the same reason against every value that is not null."""
-    return pa.nulls(len(column), pa.large_string()), dict.fromkeys(np.flatnonzero(_is_valid(column)).tolist(), reason)
+    return pa.nulls(len(column), pa.large_string()), dict.fromkeys(np.flatnonzero(is_valid(column)).tolist(), reason)
 
 
 def _by_dictionary(indices: pa.Array, values: pa.Array, bad: dict[int, str]) -> _Strings:
@@ -247,16 +244,13 @@ def _decode(column: pa.Array, subject: str) -> _Strings:
     return pa.array(texts, pa.large_string()), reasons
 
 
-def _items(batch: pa.RecordBatch, name: str) -> _Strings:
+def items_texts(column: pa.Array) -> _Strings:
     """Write the items of each row one after the other, every one followed by ITEM_END."""
-    column = _column(batch, name)
-    if column is None:
-        return _no_column(batch, (name,))
-    column = _plain(column)
+    column = storage(column)
     reasons: dict[int, str] = {}
-    if not any(is_list(column.type) for is_list in _LIST_TESTS):
+    if not is_list(column.type):
         column, reasons = _split_items(column)
-    is_set = _is_valid(column)
+    is_set = is_valid(column)
     reasons = dict.fromkeys(np.flatnonzero(~is_set).tolist(), "items are null") | reasons
     lengths = np.where(is_set, pc.list_value_length(column).fill_null(0).to_numpy(), 0).astype(np.int64)
     items, bad = _as_strings(column.flatten(), "an item is")
@@ -282,7 +276,7 @@ def _split_items(column: pa.Array) -> _Strings:
 def _bad_items(items: pa.Array, bad: dict[int, str]) -> Iterator[tuple[int, str]]:
     yield from bad.items()
     if items.null_count:
-        yield from ((item, "an item is null") for item in np.flatnonzero(~_is_valid(items)).tolist())
+        yield from ((item, "an item is null") for item in np.flatnonzero(~is_valid(items)).tolist())
     holds_end = pc.match_substring(items, ITEM_END).fill_null(False).to_numpy(zero_copy_only=False)
     for item in np.flatnonzero(holds_end).tolist():
         yield item, f"item {items[item].as_py()!r} holds the character {ITEM_END!r}, which ends an item"

@@ -1,5 +1,8 @@
 """Verification: the documents of a component, in keep order, against those before them that share a bucket.
 
+What documents are, sets or vectors, is the type of `items`: the compiler chooses how two of them are compared, so there
+is one walk for all measures, and no function is handed in, which would keep kernels out of Numba's cache.
+
 Each bucket is a list of documents already passed. A document walks the lists of its buckets; whom it meets is
 compared by size, then by signature, then exactly. A component where too many comparisons fail is hot and starts again
 with lists by prefix shingle: two sets of similarity >= t share one of their rarest n - ceil(t n) + 1 shingles, so
@@ -11,13 +14,74 @@ need no order. The place of a shingle is its hash scaled to the table, so the ta
 What was learned in an earlier call can be given: who is only met, who only meets, matches so far, and joins so far.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 import numpy.typing as npt
+from numba.extending import overload
 
 Array = npt.NDArray[Any]
+
+
+class Sets(NamedTuple):
+    """Distinct shingles of many documents end to end; document d owns shingles[ends[d]:ends[d + 1]].
+
+    shingles  uint64[num_shingles]
+    ends      int64 [num_docs + 1]
+    """
+
+    shingles: Array
+    ends: Array
+
+
+class Weights(NamedTuple):
+    """Items of many documents end to end, in the order of their hashes, each with its weight.
+
+    hashes   uint64 [num_items]
+    weights  float64[num_items]     above 0
+    ends     int64  [num_docs + 1]
+    """
+
+    hashes: Array
+    weights: Array
+    ends: Array
+
+
+class Bits(NamedTuple):
+    """Bit vectors of one length, with zeros behind the last bit.
+
+    words     uint64[num_docs, num_words]
+    num_bits  int64
+    """
+
+    words: Array
+    num_bits: int
+
+
+class Vectors(NamedTuple):
+    """Vectors to be compared by their angle; 64 slots of a signature are one word.
+
+    values     float64[num_docs, dimension]
+    norms      float64[num_docs]             above 0
+    num_slots  int64
+    """
+
+    values: Array
+    norms: Array
+    num_slots: int
+
+
+class Points(NamedTuple):
+    """Vectors to be compared by their distance.
+
+    values  float64[num_docs, dimension]
+    """
+
+    values: Array
+
+
+Items = Sets | Weights | Bits | Vectors | Points
 LEADERS, PAIRS, CLOSURE = 0, 1, 2
 NOBODY = -1
 # The match that was given stays the best.
@@ -28,12 +92,11 @@ COMPARED, ENTERED = 1, 2
 FAILED_BASE, FAILED_PER_DOC = 2000, 64
 # Whom a bucket list brings is compared; most of whom a prefix list brings is dismissed by its place, much faster.
 COMPARISON_COST = 4
-MAX_COUNT_BITS = 26
+LARGEST = np.int64(2**62)
 # Shingle hashes are finalised and never zero, so zero marks a free place.
 ZERO = np.uint64(0)
 HALF = np.uint64(32)
 MAX_SPARSE = 1 << 14
-KEY_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 # Called by kernels only: without the wrappers for Python it compiles in half the time.
 _inner = numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
@@ -48,17 +111,6 @@ def least_overlap(size_a, size_b, threshold):
     while overlap / (total - overlap) < threshold:
         overlap += 1
     return overlap
-
-
-@_inner
-def _prefix_size(size, threshold):
-    """How many of its rarest shingles a set must show so that every partner shares one."""
-    overlap = np.int64(np.ceil(threshold * size))
-    while overlap > 1 and (overlap - 1) / size >= threshold:
-        overlap -= 1
-    while overlap / size < threshold:
-        overlap += 1
-    return size - overlap + 1
 
 
 @_inner
@@ -107,45 +159,248 @@ def _overlap(table, capacity, shingles, start, stop, needed):
     return needed + spare
 
 
-@numba.njit(cache=True, nogil=True)
-def similarities(shingles, ends, left, right, values):
-    """Write the exact Jaccard similarity of pairs of documents.
-
-    shingles     uint64[num_shingles]  distinct in each document
-    ends         int64 [num_docs + 1]
-    left, right  int64 [num_pairs]     documents
-    values       float64[num_pairs]    written; 0 where both sets are empty
-    """
-    table = _table_for(ends)
-    for at in range(left.size):
-        start_a, end_a = ends[left[at]], ends[left[at] + 1]
-        start_b, end_b = ends[right[at]], ends[right[at] + 1]
-        last = _fill(table, shingles, start_a, end_a)
-        overlap = _overlap(table, _capacity(end_a - start_a), shingles, start_b, end_b, 0)
-        table[: last + 1] = ZERO
-        union = end_a - start_a + end_b - start_b - overlap
-        values[at] = overlap / union if union else 0.0
-
-
 @_inner
-def _compare(sets, loaded, signatures, doc, other, threshold, min_agreement, bar):
-    """Return the similarity of a found pair of at least `bar`, else -1; `doc` is loaded into the table for that."""
-    shingles, ends = sets
-    table, state = loaded
-    size_a, size_b = ends[doc + 1] - ends[doc], ends[other + 1] - ends[other]
-    if min(size_a, size_b) / max(size_a, size_b) < threshold:
-        return -1.0
+def _agreement(signatures, doc, other):
     agreement = 0
     for slot in range(signatures.shape[1]):
         agreement += signatures[doc, slot] == signatures[other, slot]
-    if agreement < min_agreement:
-        return -1.0
-    needed = least_overlap(size_a, size_b, max(threshold, bar))
+    return agreement
+
+
+@_inner
+def _jaccard(sets, scratch, doc, other, least):
+    """Shared shingles by all shingles, 0 for two empty sets; `doc` is loaded into the table for that."""
+    shingles, ends = sets
+    table, state = scratch
+    size_a, size_b = ends[doc + 1] - ends[doc], ends[other + 1] - ends[other]
+    if size_a + size_b == 0:
+        return 0.0
+    needed = least_overlap(size_a, size_b, least)
     if state[0] != doc:
         table[: state[1] + 1] = ZERO
         state[0], state[1] = doc, _fill(table, shingles, ends[doc], ends[doc + 1])
     overlap = _overlap(table, _capacity(size_a), shingles, ends[other], ends[other + 1], needed)
     return overlap / (size_a + size_b - overlap) if overlap >= 0 else -1.0
+
+
+@_inner
+def _weighted_jaccard(sets, scratch, doc, other, least):
+    """Sum of the smaller weights by sum of the larger ones, added in the order of the hashes."""
+    hashes, weights, ends = sets
+    at_a, end_a, at_b, end_b = ends[doc], ends[doc + 1], ends[other], ends[other + 1]
+    smaller, larger = 0.0, 0.0
+    while at_a < end_a or at_b < end_b:
+        if at_b == end_b or (at_a < end_a and hashes[at_a] < hashes[at_b]):
+            larger += weights[at_a]
+            at_a += 1
+        elif at_a == end_a or hashes[at_b] < hashes[at_a]:
+            larger += weights[at_b]
+            at_b += 1
+        else:
+            smaller += min(weights[at_a], weights[at_b])
+            larger += max(weights[at_a], weights[at_b])
+            at_a += 1
+            at_b += 1
+    return smaller / larger if larger > 0.0 else 0.0
+
+
+@_inner
+def _count_ones(word):
+    """Add neighbours of 1, 2 and 4 bits, then all bytes at once by a product; LLVM makes one instruction of it."""
+    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@_inner
+def _differing(words, doc, other):
+    differing = 0
+    for at in range(words.shape[1]):
+        differing += _count_ones(words[doc, at] ^ words[other, at])
+    return differing
+
+
+@_inner
+def _equal_bits(bits, scratch, doc, other, least):
+    return 1.0 - _differing(bits.words, doc, other) / bits.num_bits
+
+
+@_inner
+def _dot(values, doc, other):
+    """Sum of the products; four sums side by side, always the same ones, are faster and no less exact."""
+    one, two = values[doc], values[other]
+    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
+    for at in range(0, one.size - 3, 4):
+        first += one[at] * two[at]
+        second += one[at + 1] * two[at + 1]
+        third += one[at + 2] * two[at + 2]
+        fourth += one[at + 3] * two[at + 3]
+    for at in range(one.size - one.size % 4, one.size):
+        first += one[at] * two[at]
+    return (first + second) + (third + fourth)
+
+
+@_inner
+def _cosine(vectors, scratch, doc, other, least):
+    """The cosine of the angle, from 0 to 1: what points away is not similar at all."""
+    value = _dot(vectors.values, doc, other) / (vectors.norms[doc] * vectors.norms[other])
+    return min(1.0, max(0.0, value))
+
+
+@_inner
+def _nearness(points, scratch, doc, other, least):
+    one, two = points.values[doc], points.values[other]
+    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
+    for at in range(0, one.size - 3, 4):
+        first += (one[at] - two[at]) ** 2
+        second += (one[at + 1] - two[at + 1]) ** 2
+        third += (one[at + 2] - two[at + 2]) ** 2
+        fourth += (one[at + 3] - two[at + 3]) ** 2
+    for at in range(one.size - one.size % 4, one.size):
+        first += (one[at] - two[at]) ** 2
+    return 1.0 / (1.0 + np.sqrt((first + second) + (third + fourth)))
+
+
+@_inner
+def _sets_pass(sets, signatures, doc, other, threshold, min_agreement):
+    size_a, size_b = _set_size(sets, doc), _set_size(sets, other)
+    if min(size_a, size_b) / max(size_a, size_b) < threshold:
+        return False
+    return _agreement(signatures, doc, other) >= min_agreement
+
+
+@_inner
+def _weights_pass(sets, signatures, doc, other, threshold, min_agreement):
+    return _agreement(signatures, doc, other) >= min_agreement
+
+
+@_inner
+def _vectors_pass(vectors, signatures, doc, other, threshold, min_agreement):
+    return vectors.num_slots - _differing(signatures, doc, other) >= min_agreement
+
+
+@_inner
+def _all_pass(items, signatures, doc, other, threshold, min_agreement):
+    return True
+
+
+@_inner
+def _set_size(sets, doc):
+    return sets.ends[doc + 1] - sets.ends[doc]
+
+
+@_inner
+def _no_size(items, doc):
+    return np.int64(0)
+
+
+@_inner
+def _set_scratch(sets):
+    return _table_for(sets.ends), np.array([NOBODY, NOBODY])
+
+
+@_inner
+def _no_scratch(items):
+    return np.empty(0, np.uint64), np.empty(0, np.int64)
+
+
+# What is done with items of each type.
+_SIMILARITIES = {
+    Sets: _jaccard,
+    Weights: _weighted_jaccard,
+    Bits: _equal_bits,
+    Vectors: _cosine,
+    Points: _nearness,
+}
+_FILTERS = {
+    Sets: _sets_pass,
+    Weights: _weights_pass,
+    Bits: _all_pass,
+    Vectors: _vectors_pass,
+    Points: _all_pass,
+}
+_SIZES = dict.fromkeys(_SIMILARITIES, _no_size) | {Sets: _set_size}
+_SCRATCHES = dict.fromkeys(_SIMILARITIES, _no_scratch) | {Sets: _set_scratch}
+
+
+def _similarity(items, scratch, doc, other, least):
+    """Return the exact similarity of two documents, or -1 where it is known to be below `least`."""
+    return _SIMILARITIES[type(items)](items, scratch, doc, other, least)
+
+
+@overload(_similarity)
+def _similarity_of_type(items, scratch, doc, other, least):
+    similarity = _SIMILARITIES[items.instance_class]
+    return lambda items, scratch, doc, other, least: similarity(items, scratch, doc, other, least)
+
+
+def _passes(items, signatures, doc, other, threshold, min_agreement):
+    """Whether sizes and signatures leave it open that two documents are a pair."""
+    return _FILTERS[type(items)](items, signatures, doc, other, threshold, min_agreement)
+
+
+@overload(_passes)
+def _passes_of_type(items, signatures, doc, other, threshold, min_agreement):
+    passes = _FILTERS[items.instance_class]
+    return lambda items, signatures, doc, other, threshold, min_agreement: passes(
+        items, signatures, doc, other, threshold, min_agreement
+    )
+
+
+def _size(items, doc):
+    """Return the size of a set; vectors have none, and what asks for it is not done with them."""
+    return _SIZES[type(items)](items, doc)
+
+
+@overload(_size)
+def _size_of_type(items, doc):
+    size = _SIZES[items.instance_class]
+    return lambda items, doc: size(items, doc)
+
+
+def _scratch(items):
+    """Allocate what comparing needs beside the items."""
+    return _SCRATCHES[type(items)](items)
+
+
+@overload(_scratch)
+def _scratch_of_type(items):
+    scratch = _SCRATCHES[items.instance_class]
+    return lambda items: scratch(items)
+
+
+@_inner
+def _compare(items, scratch, signatures, doc, other, threshold, min_agreement, bar):
+    """Return the similarity of a found pair of at least `bar`, else -1."""
+    if not _passes(items, signatures, doc, other, threshold, min_agreement):
+        return -1.0
+    value = _similarity(items, scratch, doc, other, max(threshold, bar))
+    return value if value >= max(threshold, bar) else -1.0
+
+
+@numba.njit(cache=True, nogil=True)
+def norms(values, lengths):
+    """Write the length of every vector.
+
+    values   float64[num_docs, dimension]
+    lengths  float64[num_docs]             written
+    """
+    for doc in range(values.shape[0]):
+        lengths[doc] = np.sqrt(_dot(values, doc, doc))
+
+
+@numba.njit(cache=True, nogil=True)
+def similarities(items, left, right, values):
+    """Write the exact similarity of pairs of documents.
+
+    items        Items
+    left, right  int64 [num_pairs]     documents
+    values       float64[num_pairs]    written; 0 where both sets are empty
+    """
+    scratch = _scratch(items)
+    for at in range(left.size):
+        values[at] = _similarity(items, scratch, left[at], right[at], 0.0)
 
 
 @_inner
@@ -162,96 +417,6 @@ def _find_root(parents, node):
         parents[node] = parents[parents[node]]
         node = parents[node]
     return node
-
-
-@numba.njit(cache=True, nogil=True)
-def number_lists(keys, numbers):
-    """Number equal keys alike, from 0 in order of appearance; return how many numbers there are.
-
-    keys     uint64[num_keys]
-    numbers  int64 [num_keys]  written
-    """
-    bits = 1
-    while (1 << bits) < 2 * keys.size:
-        bits += 1
-    shift, last = np.uint64(64 - bits), (1 << bits) - 1
-    owners = np.empty(1 << bits, np.int64)
-    for place in range(owners.size):
-        owners[place] = NOBODY
-    count = 0
-    for at in range(keys.size):
-        place = np.int64((keys[at] * KEY_MULTIPLIER) >> shift)
-        while owners[place] >= 0 and keys[owners[place]] != keys[at]:
-            place = (place + 1) & last
-        if owners[place] < 0:
-            owners[place] = at
-            numbers[at] = count
-            count += 1
-        else:
-            numbers[at] = numbers[owners[place]]
-    return count
-
-
-@_inner
-def _count_shingles(shingles, start, end):
-    """Count the shingles of a component in a saturating table; it only sets an order, so collisions do no harm."""
-    bits = 1
-    while (1 << bits) < end - start and bits < MAX_COUNT_BITS:
-        bits += 1
-    shift = np.uint64(64 - bits)
-    counts = np.zeros(1 << bits, np.uint8)
-    for at in range(start, end):
-        place = np.int64(shingles[at] >> shift)
-        counts[place] += counts[place] < 255
-    return counts, shift
-
-
-@_inner
-def _sort_set(table, shingles, start, stop, ordered):
-    """Write a set in ascending order: a scan of the table and an insertion sort for the few out of place."""
-    last, count = _fill(table, shingles, start, stop), 0
-    for place in range(last + 1):
-        if table[place] == ZERO:
-            continue
-        shingle, at = table[place], count
-        table[place] = ZERO
-        while at > 0 and ordered[at - 1] > shingle:
-            ordered[at] = ordered[at - 1]
-            at -= 1
-        ordered[at] = shingle
-        count += 1
-
-
-@numba.njit(cache=True, nogil=True)
-def rank_prefixes(shingles, ends, threshold, ranked, ranked_ends):
-    """Write the rarest shingles of every document in (count, hash) order, the same order in every document.
-
-    shingles     uint64[num_shingles]  distinct in each document
-    ends         int64 [num_docs + 1]
-    threshold    float64
-    ranked       uint64[num_shingles]  written; a count and the top 56 bits of a hash in one number
-    ranked_ends  int64 [num_docs + 1]  written; as many of each document as every partner must share one of
-    """
-    counts, shift = _count_shingles(shingles, ends[0], ends[-1])
-    starts, table = np.empty(257, np.int64), _table_for(ends)
-    ordered, by_count = np.empty(table.size, np.uint64), np.empty(table.size, np.uint64)
-    ranked_ends[0] = to = 0
-    for doc in range(ends.size - 1):
-        _sort_set(table, shingles, ends[doc], ends[doc + 1], ordered)
-        for count in range(257):
-            starts[count] = 0
-        for at in range(ends[doc + 1] - ends[doc]):
-            starts[np.int64(counts[np.int64(ordered[at] >> shift)]) + 1] += 1
-        for count in range(256):
-            starts[count + 1] += starts[count]
-        for at in range(ends[doc + 1] - ends[doc]):  # they are in order, so counting places by count suffices
-            count = np.int64(counts[np.int64(ordered[at] >> shift)])
-            by_count[starts[count]] = (np.uint64(count) << np.uint64(56)) | (ordered[at] >> np.uint64(8))
-            starts[count] += 1
-        for at in range(_prefix_size(ends[doc + 1] - ends[doc], threshold)):
-            ranked[to] = by_count[at]
-            to += 1
-        ranked_ends[doc + 1] = to
 
 
 @_inner
@@ -279,7 +444,7 @@ def _grow(pairs):
 
 @numba.njit(cache=True, nogil=True)
 def walk_components(
-    sets,
+    items,
     signatures,
     keys,
     rows,
@@ -299,7 +464,7 @@ def walk_components(
 ):
     """Compare the documents of whole components along given lists; see `match_components` for what is not here.
 
-    sets        (shingles, ends)
+    items       Items
     lists       (numbers, ends)         document d stands in the lists numbers[ends[d]:ends[d + 1]]
     by_prefix   bool                    the lists are prefixes in rank order, not buckets
     is_patient  bool                    go on where a component is hot
@@ -307,14 +472,13 @@ def walk_components(
     given       (roles, given_values, given_rows, given_parents)
     is_hot      bool[num_components]    written; the component was left unfinished
     """
-    shingles, ends = sets
     numbers, list_ends = lists
     threshold, min_agreement = limits
     roles, given_values, given_rows, given_parents = given
     num_docs = rows.size
     heads, smallest = np.empty(num_lists, np.int64), np.empty(num_lists, np.int64)
     for number in range(num_lists):
-        heads[number], smallest[number] = NOBODY, shingles.size
+        heads[number], smallest[number] = NOBODY, LARGEST
     # An entry of a list is a place in `numbers`; `skips` leads past the run of documents already joined with its own.
     nexts, skips, docs = (
         np.empty(numbers.size, np.int64),
@@ -323,7 +487,7 @@ def walk_components(
     )
     pairs = (np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.float64))
     num_pairs = 0
-    seen, loaded = np.empty(num_docs, np.int64), (_table_for(ends), np.array([NOBODY, NOBODY]))
+    seen, scratch = np.empty(num_docs, np.int64), _scratch(items)
     for doc in range(num_docs):
         parents[doc], compared[doc], seen[doc] = given_parents[doc], 0, NOBODY
     for component in range(component_ends.size - 1):
@@ -335,7 +499,7 @@ def walk_components(
                 is_hot[component] = True
                 num_pairs = pairs_before
                 break
-            size = ends[doc + 1] - ends[doc]
+            size = _size(items, doc)
             best, best_row, bar = NOBODY, given_rows[doc], 0.0
             if given_values[doc] > 0.0:
                 best, values[doc] = GIVEN, given_values[doc]
@@ -357,11 +521,11 @@ def walk_components(
                     seen[other] = doc
                     value = -1.0
                     if not by_prefix or (
-                        not _is_out_of_reach(size, place, ends[other + 1] - ends[other], other_place, threshold)
+                        not _is_out_of_reach(size, place, _size(items, other), other_place, threshold)
                         and _shares_bucket(keys, doc, other)
                     ):
                         compared[doc] += 1
-                        value = _compare(sets, loaded, signatures, doc, other, threshold, min_agreement, bar)
+                        value = _compare(items, scratch, signatures, doc, other, threshold, min_agreement, bar)
                     if value < 0:
                         failed += 1
                         continue
@@ -395,130 +559,3 @@ def walk_components(
     for doc in range(num_docs):
         parents[doc] = _find_root(parents, doc)
     return pairs[0][:num_pairs], pairs[1][:num_pairs], pairs[2][:num_pairs]
-
-
-def match_components(
-    shingles: Array,
-    ends: Array,
-    signatures: Array,
-    keys: Array,
-    rows: Array,
-    component_ends: Array,
-    threshold: float,
-    min_agreement: int,
-    mode: int,
-    matches: Array,
-    values: Array,
-    parents: Array,
-    compared: Array,
-    *,
-    roles: Array | None = None,
-    given_values: Array | None = None,
-    given_rows: Array | None = None,
-    given_parents: Array | None = None,
-) -> tuple[Array, Array, Array]:
-    """Compare the documents of whole components.
-
-    shingles        uint64 [num_shingles]        distinct in each document
-    ends            int64  [num_docs + 1]        document d owns shingles[ends[d]:ends[d + 1]]; none is empty
-    signatures      uint32 [num_docs, num_perm]
-    keys            uint64 [num_docs, bands]     band keys
-    rows            int64  [num_docs]            breaks ties between equally similar kept documents
-    component_ends  int64  [num_components + 1]  component c is documents [component_ends[c], component_ends[c + 1]),
-                                                 best keep priority first
-    threshold       float64
-    min_agreement   int64                        the signature filter; 0 turns it off
-    mode            LEADERS: keep a list of kept documents only; PAIRS: also list every found pair;
-                    CLOSURE: join what is connected by found pairs, comparing no two documents already joined
-    matches         int64  [num_docs]            written; the most similar kept document, NOBODY for a kept one,
-                                                 GIVEN where no other is better than the given (not in CLOSURE)
-    values          float64[num_docs]            written; the similarity to it
-    parents         int64  [num_docs]            written in PAIRS and CLOSURE; first document of the closure
-    compared        int64  [num_docs]            written; comparisons of this document with earlier ones
-    roles           uint8  [num_docs]            COMPARED: with those before it; ENTERED: for those behind it to meet;
-                                                 both by default
-    given_values    float64[num_docs]            similarity to a kept document that is not here; 0, the default, is none
-    given_rows      int64  [num_docs]            the row of it
-    given_parents   int64  [num_docs]            a document before it of the same closure, or itself, the default
-
-    Returns (left, right, similarity) of the found pairs, ordered by left, the later document of the two.
-    """
-    num_docs, num_bands = keys.shape
-    limits, is_hot = (float(threshold), int(min_agreement)), np.empty(component_ends.size - 1, np.bool_)
-    rows = rows.copy()  # Numba compiles a kernel again for an array that cannot be written
-    roles = np.full(num_docs, COMPARED | ENTERED, np.uint8) if roles is None else roles
-    given_values = np.zeros(num_docs) if given_values is None else given_values
-    given_rows = np.zeros(num_docs, np.int64) if given_rows is None else given_rows
-    given_parents = np.arange(num_docs) if given_parents is None else given_parents
-    buckets = np.empty(keys.size, np.int64)
-    num_buckets = number_lists(keys.ravel(), buckets)
-    bucket_ends = np.arange(num_docs + 1) * num_bands
-    found = [
-        walk_components(
-            (shingles, ends),
-            signatures,
-            keys,
-            rows,
-            component_ends,
-            (buckets, bucket_ends),
-            num_buckets,
-            False,
-            False,
-            limits,
-            mode,
-            (roles, given_values, given_rows, given_parents),
-            matches,
-            values,
-            parents,
-            compared,
-            is_hot,
-        )
-    ]
-    for component in np.flatnonzero(is_hot):
-        first, stop = component_ends[component], component_ends[component + 1]
-        part, part_ends = slice(first, stop), ends[first : stop + 1]
-        ranked, ranked_ends = np.empty(part_ends[-1] - part_ends[0], np.uint64), np.empty(part_ends.size, np.int64)
-        rank_prefixes(shingles, part_ends, limits[0], ranked, ranked_ends)
-        prefixes = np.empty(ranked_ends[-1], np.int64)
-        num_prefixes = number_lists(ranked[: ranked_ends[-1]], prefixes)
-        part_buckets = np.empty((stop - first) * num_bands, np.int64)
-        num_part_buckets = number_lists(keys[part].ravel(), part_buckets)
-        by_prefix = _meetings(prefixes, ranked_ends, roles[part]) < COMPARISON_COST * _meetings(
-            part_buckets, bucket_ends[: stop - first + 1], roles[part]
-        )
-        compared_before = compared[part].copy()
-        left, right, similarity = walk_components(
-            (shingles, part_ends),
-            signatures[part],
-            keys[part],
-            rows[part],
-            np.array([0, stop - first]),
-            (prefixes, ranked_ends) if by_prefix else (part_buckets, bucket_ends[: stop - first + 1]),
-            num_prefixes if by_prefix else num_part_buckets,
-            by_prefix,
-            True,
-            limits,
-            mode,
-            (roles[part], given_values[part], given_rows[part], given_parents[part] - first),
-            matches[part],
-            values[part],
-            parents[part],
-            compared[part],
-            is_hot[:1].copy(),
-        )
-        compared[part] += compared_before
-        parents[part] += first
-        matches[part] += np.where(matches[part] < 0, 0, first)
-        found.append((left + first, right + first, similarity))
-    left, right, similarity = (np.concatenate(columns) for columns in zip(*found, strict=True))
-    order = np.argsort(left, kind="stable")
-    return left[order], right[order], similarity[order]
-
-
-def _meetings(numbers: Array, list_ends: Array, roles: Array) -> int:
-    """How many times a document meets another one in a list, at most; by half too many where all do both."""
-    of_entry = np.repeat(roles, np.diff(list_ends))
-    num_lists = int(numbers.max(initial=-1)) + 1
-    walking = np.bincount(numbers[of_entry & COMPARED > 0], minlength=num_lists)
-    entered = np.bincount(numbers[of_entry & ENTERED > 0], minlength=num_lists)
-    return int(walking @ entered)

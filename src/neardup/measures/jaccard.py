@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -11,22 +11,32 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.config import Config
-from neardup.kernels import bands, distinct, shingle, sketch
+from neardup.kernels import bands, distinct, shingle
+from neardup.kernels import sketch as sketcher
 from neardup.kernels.unicode import UNICODE_VERSION, load_table, normalise
-
-U8 = npt.NDArray[np.uint8]
-U32 = npt.NDArray[np.uint32]
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
-# Copies values to where they are held; returns where they start.
-Hold = Callable[[U64], int]
+from neardup.kernels.verify import Sets
+from neardup.measures.base import (
+    I64,
+    U8,
+    U32,
+    U64,
+    Hold,
+    Signatures,
+    Sketched,
+    Slots,
+    digest_salts,
+    group_salts,
+    mix,
+    salt,
+)
+from neardup.planner import Plan
 
 SHINGLERS: Final = {
     "word": shingle.shingle_words,
     "char": shingle.shingle_characters,
     "items": shingle.shingle_items,
 }
-SKETCHES: Final = {"fast": sketch.fast_sketch, "minhash": sketch.minhash}
+SKETCHES: Final = {"fast": sketcher.fast_sketch, "minhash": sketcher.minhash}
 # Changing what a signature contains is a new number here, and a new golden file in the tests.
 FORMATS: Final = {"fast": "fast-1", "minhash": "minhash-1"}
 # Bytes of text whose shingles (8 bytes every 6 or so) stay in a core's cache between two kernels.
@@ -35,28 +45,12 @@ CACHE_BYTES: Final = 512 << 10
 _BYTES_PER_SHINGLE: Final = {"word": 2, "char": 1, "items": 1}
 
 
-class Sets(NamedTuple):
-    """Distinct shingles of many documents end to end; document d owns shingles[ends[d]:ends[d + 1]]."""
-
-    shingles: U64
-    ends: I64
-
-
 class Collected(NamedTuple):
     """What the first pass of the exact join learns of each document: also its set, in any order."""
 
     sizes: I64
     digests: U64
     sets: Sets
-    held_at: I64
-
-
-class Sketched(NamedTuple):
-    """What the first pass learns of each document."""
-
-    sizes: I64
-    digests: U64
-    keys: U64
     held_at: I64
 
 
@@ -71,6 +65,25 @@ def signature_format(config: Config) -> str:
 def holds_sets(config: Config) -> bool:
     """Whether the set of a document takes about as much room as its text, so that it can be held in its place."""
     return _kind(config) == "word"
+
+
+def sketch(
+    contents: pa.Array, plan: Plan, config: Config, groups: I64 | None = None, hold: Hold | None = None
+) -> Sketched:
+    """Return number of shingles, digest and band keys of every text; `hold` keeps the sets."""
+    return sketch_texts(contents, plan.bands, plan.rows, config, groups, hold)
+
+
+def items(contents: pa.Array, config: Config) -> Sets:
+    """Return the shingle set of every text, in any order."""
+    return sets_of(contents, config)
+
+
+def sign(items: Sets, plan: Plan, config: Config) -> tuple[Signatures, Slots]:
+    """Return the signatures, which are the slots as well."""
+    del plan
+    signatures = set_signatures(items, config)
+    return signatures, signatures
 
 
 def text_sets(texts: pa.Array, config: Config) -> Sets:
@@ -105,8 +118,8 @@ def collect_texts(texts: pa.Array, config: Config, groups: I64 | None = None, ho
     collected, ends = np.concatenate(parts), np.cumsum(np.r_[0, sizes], dtype=np.int64)
     held_at = (0 if hold is None else hold(collected)) + ends[:-1]
     if groups is not None and groups.any():
-        collected ^= np.repeat(_group_salts(groups), sizes)
-        digests ^= _digest_salts(groups)
+        collected ^= np.repeat(group_salts(groups), sizes)
+        digests ^= digest_salts(groups)
     return Collected(sizes, digests, Sets(collected, ends), held_at)
 
 
@@ -160,8 +173,8 @@ def sketch_texts(
             set_ends = np.cumsum(sizes[start:stop])
             held_at[start:stop] = hold(shingles[: set_ends[-1]]) + set_ends - sizes[start:stop]
     if groups is not None and groups.any():
-        keys ^= _group_salts(groups)[:, None]
-        digests ^= _digest_salts(groups)
+        keys ^= group_salts(groups)[:, None]
+        digests ^= digest_salts(groups)
     return Sketched(sizes, digests, keys, held_at)
 
 
@@ -177,13 +190,13 @@ def signature_keys(signatures: U32, num_bands: int, num_rows: int, groups: I64 |
     keys = np.empty((signatures.shape[0], num_bands), np.uint64)
     bands.band_keys(signatures, num_rows, keys)
     if groups is not None and groups.any():
-        keys ^= _group_salts(groups)[:, None]
+        keys ^= group_salts(groups)[:, None]
     return keys
 
 
 def component_keys(components: I64, groups: I64) -> U64:
     """Return the one key of every document that is compared with all of its component and group."""
-    return (_mix(components.view(np.uint64)) ^ _group_salts(groups))[:, None]
+    return (mix(components.view(np.uint64)) ^ group_salts(groups))[:, None]
 
 
 def text_buffers(texts: pa.Array) -> tuple[U8, I64]:
@@ -237,7 +250,7 @@ def _run_shingler(source: U8, offsets: I64, config: Config) -> tuple[U64, I64, n
         offsets,
         tuple(load_table()),
         config.size,
-        _salt(config.seed),
+        salt(config.seed),
         config.fold_numbers,
         shingles,
         ends,
@@ -263,30 +276,8 @@ def _sketch(shingles: U64, ends: I64, config: Config, signatures: U32) -> None:
     SKETCHES[config.sketch](shingles, ends, multipliers[: config.num_perm], addends[: config.num_perm], signatures)
 
 
-def _mix(values: U64) -> U64:
-    """Scramble 64 bits, each value to another (the finaliser of SplitMix64)."""
-    values = values + np.uint64(0x9E3779B97F4A7C15)
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
-
-
-def _salt(seed: int) -> np.uint64:
-    return np.uint64(_mix(np.array([seed], np.uint64))[0])
-
-
-def _group_salts(groups: I64 | U64) -> U64:
-    """Draw a salt for every group: another one for each, and zero for group 0."""
-    return _mix(groups.view(np.uint64)) ^ _mix(np.zeros(1, np.uint64))
-
-
-def _digest_salts(groups: I64) -> U64:
-    salts = _group_salts(groups)
-    return np.stack([salts, _group_salts(salts)], axis=1)
-
-
 @cache
 def _coefficients() -> tuple[U32, U32]:
     """The lines of the fallback and of MinHash: constants of the format, the seed salts the shingles instead."""
-    drawn = _mix(_mix(np.arange(1024, dtype=np.uint64)))
+    drawn = mix(mix(np.arange(1024, dtype=np.uint64)))
     return (drawn >> np.uint64(32)).astype(np.uint32) | np.uint32(1), drawn.astype(np.uint32)

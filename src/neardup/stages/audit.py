@@ -15,8 +15,9 @@ import pyarrow as pa
 from neardup import schema
 from neardup.config import Config
 from neardup.kernels import audit as kernel
+from neardup.kernels.verify import Sets
 from neardup.measures import jaccard
-from neardup.measures.jaccard import I64, U64, Sets
+from neardup.measures.base import I64, U64
 from neardup.planner import FILTER_LOSS, Plan
 
 F64 = npt.NDArray[np.float64]

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from neardup import schema
 from neardup.kernels import bands
+from neardup.kernels import lists as list_kernel
 from neardup.kernels import prefix as prefix_kernel
-from neardup.kernels import verify as verify_kernel
 
 
 def link(band: pa.RecordBatch) -> pa.RecordBatch:
@@ -25,8 +25,8 @@ def link_prefixes(postings: pa.RecordBatch, threshold: float) -> pa.RecordBatch:
     # Numba compiles a kernel again for an array that cannot be written.
     rows, sizes, places, keys = (postings.column(name).to_numpy().copy() for name in names)
     lists, docs = np.empty_like(rows), np.empty_like(rows)
-    verify_kernel.number_lists(keys.view(np.uint64), lists)
-    parents = np.arange(verify_kernel.number_lists(rows.view(np.uint64), docs))
+    list_kernel.number_lists(keys.view(np.uint64), lists)
+    parents = np.arange(list_kernel.number_lists(rows.view(np.uint64), docs))
     prefix_kernel.join_lists(lists, docs, rows, sizes, places, threshold, parents)
     row_of = np.empty_like(parents)
     row_of[docs] = rows

@@ -15,7 +15,8 @@ from neardup.config import Config
 from neardup.kernels import components as components_kernel
 from neardup.kernels import select as kernel
 from neardup.kernels import verify as verify_kernel
-from neardup.measures import jaccard
+from neardup.measures.base import are_empty
+from neardup.measures.choice import measure_of
 
 I64 = npt.NDArray[np.int64]
 # Pairs listed in one batch, about; a pair of classes with more comes alone.
@@ -106,11 +107,11 @@ def select_again(documents: pa.Table, pairs: pa.Table, config: Config) -> pa.Tab
 def _similarities(documents: pa.Table, left: I64, right: I64, config: Config) -> npt.NDArray[np.float64]:
     """Exact similarity of documents of one cluster, given by position; two without shingles were collapsed: 1."""
     needed, ends = np.unique(np.r_[left, right], return_inverse=True)
-    sets = jaccard.sets_of(schema.one_array(documents.column("text").take(pa.array(needed))), config)
+    items = measure_of(config).items(schema.one_array(documents.column("text").take(pa.array(needed))), config)
     left, right = ends[: left.size], ends[left.size :]
     values = np.empty(left.size, np.float64)
-    verify_kernel.similarities(sets.shingles, sets.ends, left, right, values)
-    is_empty = np.diff(sets.ends) == 0
+    verify_kernel.similarities(items, left, right, values)
+    is_empty = are_empty(items)
     values[is_empty[left] & is_empty[right]] = 1.0
     return values
 

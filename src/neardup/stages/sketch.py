@@ -1,4 +1,4 @@
-"""Stage 1 of 6: texts become set digests and band keys, in one pass; for the exact join, digests and sets."""
+"""Stage 1 of 6: texts, items or vectors become digests and band keys, in one pass; for the exact join also sets."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 from neardup import schema
 from neardup.config import Config
 from neardup.measures import jaccard
+from neardup.measures.base import Sketched
+from neardup.measures.choice import measure_of
 from neardup.planner import Plan
 
 
@@ -20,13 +22,13 @@ def sketch(
 ) -> pa.RecordBatch:
     """Replace the `text` column by sizes, digest and keys, or the set; rows and order stay. `hold` keeps the sets."""
     text, groups = batch.column("text"), batch.column("group")
-    sketched: jaccard.Sketched | jaccard.Collected
+    sketched: Sketched | jaccard.Collected
     if plan.is_exact:
         sketched = jaccard.collect_texts(text, config, groups.to_numpy(), hold)
         ends, shingles = pa.array(sketched.sets.ends), pa.array(sketched.sets.shingles.view(np.int64))
         columns = [pa.LargeListArray.from_arrays(ends, shingles)]
     else:
-        sketched = jaccard.sketch_texts(text, plan.bands, plan.rows, config, groups.to_numpy(), hold)
+        sketched = measure_of(config).sketch(text, plan, config, groups.to_numpy(), hold)
         columns = [pa.array(keys) for keys in np.ascontiguousarray(sketched.keys.T).view(np.int64)]
     return pa.record_batch(
         [

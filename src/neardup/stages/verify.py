@@ -12,7 +12,10 @@ from neardup import schema
 from neardup.config import Config
 from neardup.kernels import verify as kernel
 from neardup.measures import jaccard
+from neardup.measures.base import U64, Signatures, band_keys
+from neardup.measures.choice import measure_of
 from neardup.planner import Plan
+from neardup.stages.match import match_components
 
 Bools = npt.NDArray[np.bool_]
 U8 = npt.NDArray[np.uint8]
@@ -25,9 +28,9 @@ class Documents(NamedTuple):
 
     rows: I64
     is_ahead: Bools
-    sets: jaccard.Sets
-    signatures: jaccard.U32
-    keys: jaccard.U64
+    items: kernel.Items
+    signatures: Signatures
+    keys: U64
 
 
 class Found(NamedTuple):
@@ -57,7 +60,7 @@ def verify(batch: pa.RecordBatch, plan: Plan, config: Config) -> pa.RecordBatch:
     matches, values = found.matches, found.values
     if config.cluster == "components":
         matches = np.where((found.parents == places) | documents.is_ahead, kernel.NOBODY, found.parents)
-        kernel.similarities(*documents.sets, places, found.parents, values)
+        kernel.similarities(documents.items, places, found.parents, values)
     return verified(
         documents.rows,
         documents.rows[matches],
@@ -70,18 +73,19 @@ def verify(batch: pa.RecordBatch, plan: Plan, config: Config) -> pa.RecordBatch:
 
 def prepare(batch: pa.RecordBatch, plan: Plan, config: Config) -> Documents:
     """Compute what the documents of a batch are compared by."""
-    sets = jaccard.sets_of(batch.column("text"), config)
+    measure = measure_of(config)
+    items = measure.items(batch.column("text"), config)
     groups = batch.column("group").to_numpy()
     if plan.is_exact:  # every two documents of a component and group are compared, and nothing rules a pair out
-        signatures = np.empty((batch.num_rows, 0), np.uint32)
+        signatures: Signatures = np.empty((batch.num_rows, 0), np.uint32)
         keys = jaccard.component_keys(batch.column("component").to_numpy(), groups)
     else:
-        signatures = jaccard.set_signatures(sets, config)
-        keys = jaccard.signature_keys(signatures, plan.bands, plan.rows, groups)
+        signatures, slots = measure.sign(items, plan, config)
+        keys = band_keys(slots, plan, groups)
     return Documents(
         rows=batch.column("row").to_numpy(),
         is_ahead=batch.column("priority").to_numpy() == schema.AHEAD,
-        sets=sets,
+        items=items,
         signatures=signatures,
         keys=keys,
     )
@@ -104,8 +108,8 @@ def compare(
     num_docs = documents.rows.size
     matches, parents, compared = (np.empty(num_docs, np.int64) for _ in range(3))
     values = np.empty(num_docs, np.float64)
-    left, right, similarities = kernel.match_components(
-        *documents.sets,
+    left, right, similarities = match_components(
+        documents.items,
         documents.signatures,
         documents.keys,
         documents.rows,

@@ -17,7 +17,8 @@ import pyarrow as pa
 from neardup import schema
 from neardup.config import Config
 from neardup.kernels import verify as kernel
-from neardup.measures import jaccard
+from neardup.measures.base import joined
+from neardup.measures.choice import measure_of
 from neardup.planner import Plan
 from neardup.stages.verify import F64, I64, U8, Bools, Documents, Found, compare, prepare, roles_within, verified
 
@@ -183,16 +184,9 @@ def _joined(first: Documents, second: Documents) -> Documents:
     return Documents(
         rows=np.concatenate([first.rows, second.rows]),
         is_ahead=np.concatenate([first.is_ahead, second.is_ahead]),
-        sets=_joined_sets(first.sets, second.sets),
+        items=joined(first.items, second.items),
         signatures=np.concatenate([first.signatures, second.signatures]),
         keys=np.concatenate([first.keys, second.keys]),
-    )
-
-
-def _joined_sets(first: jaccard.Sets, second: jaccard.Sets) -> jaccard.Sets:
-    return jaccard.Sets(
-        np.concatenate([first.shingles, second.shingles]),
-        np.concatenate([first.ends, first.ends[-1] + second.ends[1:]]),
     )
 
 
@@ -244,15 +238,16 @@ def _compare_with_firsts(
 ) -> None:
     """Write how similar the removed documents of a block are to the first of their closures."""
     removed = np.flatnonzero(~outcome.is_kept)
-    sets = jaccard.sets_of(block.column("text"), config)
+    measure = measure_of(config)
+    items = measure.items(block.column("text"), config)
     for batch in firsts:
         rows = batch.column("row").to_numpy()
         order = np.argsort(rows)
         matched = removed[np.isin(outcome.kept_rows[removed], rows)]
         places = order[np.searchsorted(rows, outcome.kept_rows[matched], sorter=order)]
         values = np.empty(matched.size)
-        both = _joined_sets(jaccard.sets_of(batch.column("text"), config), sets)
-        kernel.similarities(*both, rows.size + matched, places, values)
+        both = joined(measure.items(batch.column("text"), config), items)
+        kernel.similarities(both, rows.size + matched, places, values)
         outcome.values[matched] = values
 
 

@@ -1,0 +1,114 @@
+"""How fast, in how much memory, and how completely are similar vectors, bits and baskets found?
+
+Pairs at a threshold among 100,000 vectors of 64 numbers (cosine), 100,000 of 256 bits (Hamming), 100,000 baskets of 10
+items with weights, against brute force and other tools; and 1 million baskets of 10 items at 0.8. One item in five
+is a copy with noise, more or less of it. Recall is the share of the pairs that an exact search finds. A tenth of all
+that without --full. To add a tool, a function in peers/measure_pairs.py; to add a measure, its data here.
+"""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import harness
+import process
+
+sys.path.append(str(Path(__file__).parent / "peers"))
+from measure_pairs import TOOLS
+
+WORKER = Path(__file__).parent / "peers" / "measure_pairs.py"
+THRESHOLDS = {"cosine": 0.9, "hamming": 0.9, "weighted": 0.8, "baskets": 0.8}
+# The tool whose pairs are all there are.
+EXACT = {"cosine": "numpy, brute force", "hamming": "faiss IndexBinaryFlat", "weighted": "plain Python, exact"}
+# Tools that would take an hour get fewer items: datasketch's 60 ms a basket, faiss' LSH index all by all signatures.
+FEWER = {"datasketch WeightedMinHash": 50, "faiss IndexLSH": 10}
+BASKET = 10
+
+
+def make_vectors(count, rng):
+    copies = count // 5
+    vectors = rng.standard_normal((count, 64)).astype(np.float32)
+    noise = rng.uniform(0.05, 0.8, (copies, 1)) * rng.standard_normal((copies, 64))
+    vectors[-copies:] = vectors[:copies] + noise
+    return {"vectors": vectors}
+
+
+def make_bits(count, rng):
+    copies = count // 5
+    bits = rng.integers(0, 2, (count, 256), np.uint8)
+    bits[-copies:] = bits[:copies] ^ (rng.random((copies, 256)) < rng.uniform(0, 0.2, (copies, 1)))
+    return {"packed": np.packbits(bits, axis=1)}
+
+
+def make_weights(count, rng):
+    copies = count // 5
+    items = np.argsort(rng.random((count, 40)), axis=1)[:, :BASKET] + rng.integers(0, 1000, (count, 1)) * 40
+    weights = rng.gamma(2.0, 1.0, (count, BASKET))
+    items[-copies:] = items[:copies]
+    weights[-copies:] = weights[:copies] * np.exp(
+        rng.uniform(0, 0.6, (copies, 1)) * rng.standard_normal((copies, BASKET))
+    )
+    return {"items": items.ravel(), "weights": weights.ravel(), "ends": np.arange(count + 1) * BASKET}
+
+
+def make_baskets(count, rng):
+    copies = count // 5
+    items = rng.integers(0, 1 << 20, (count, BASKET))
+    items[-copies:] = items[:copies]
+    items[-copies // 2 :, 0] = rng.integers(0, 1 << 20, copies // 2)
+    return {"items": items.ravel(), "count": np.array(count)}
+
+
+DATA = {"cosine": make_vectors, "hamming": make_bits, "weighted": make_weights, "baskets": make_baskets}
+
+
+def measured(measure, tool, count, folder):
+    rng = np.random.default_rng(7)
+    data, out = folder / "data.npz", folder / "out.npz"
+    np.savez(data, **DATA[measure](count, rng))
+    run = process.run([sys.executable, WORKER, measure, tool, data, THRESHOLDS[measure], out], folder / "log")
+    answer = np.load(out)
+    return set(map(tuple, np.sort(answer["pairs"], axis=1).tolist())), float(answer["seconds"]), run.peak_bytes
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--corpora", type=Path, help="not used: the data is made")
+    parser.add_argument("--repeat", type=int, help="not used: every run is a process")
+    parser.add_argument("--full", action="store_true", help="100,000 items, and 1 million baskets")
+    options = parser.parse_args()
+    counts = dict.fromkeys(DATA, 100_000 if options.full else 10_000) | {
+        "baskets": 1_000_000 if options.full else 100_000
+    }
+    jobs = [(measure, tool, counts[measure] // FEWER.get(tool, 1)) for measure, tool in TOOLS]
+    # Where a tool gets fewer items, so does the exact one, once more.
+    jobs += [(measure, EXACT[measure], count) for measure, tool, count in jobs if tool in FEWER]
+    rows, truth = [], {}
+    with tempfile.TemporaryDirectory() as name:
+        for measure, tool, count in sorted(jobs, key=lambda job: job[1] != EXACT.get(job[0])):
+            pairs, seconds, peak_bytes = measured(measure, tool, count, Path(name))
+            if tool == EXACT.get(measure):
+                truth[measure, count] = pairs
+            known = truth.get((measure, count))
+            rows.append(
+                {
+                    "measure": measure,
+                    "tool": tool,
+                    "items": count,
+                    "threshold": THRESHOLDS[measure],
+                    "seconds": seconds,
+                    "peak_bytes": peak_bytes,
+                    "pairs": len(pairs),
+                    "recall": len(pairs & known) / len(known) if known else None,
+                    "false": len(pairs - known) if known is not None else None,
+                }
+            )
+    rows.sort(key=lambda row: (list(DATA).index(row["measure"]), -row["items"], row["tool"] != "neardup", row["tool"]))
+    harness.publish("measures", rows, harness.machine("faiss-cpu", "datasketch"))
+
+
+if __name__ == "__main__":
+    main()

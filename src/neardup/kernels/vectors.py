@@ -1,0 +1,59 @@
+"""Vectors to projections on random lines, and rows of words to digests.
+
+Sums run over the numbers of a vector in their order, whatever is computed side by side: the same bytes for any batch,
+where a product of matrices by BLAS rounds differently with its shape.
+"""
+
+import numba
+import numpy as np
+
+HALF = np.uint64(32)
+FIRST_MULTIPLIER = np.uint64(0x9FB21C651E98DF25)
+SECOND_MULTIPLIER = np.uint64(0xC2B2AE3D27D4EB4F)
+FINAL_MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9)
+
+
+@numba.njit(cache=True, nogil=True)
+def project(vectors, lines, projections):
+    """Write the product of every vector with every line.
+
+    vectors      float[num_docs, dimension]
+    lines        float[dimension, num_lines]  of the same type
+    projections  float[num_docs, num_lines]   written
+    """
+    dimension = vectors.shape[1]
+    by_four = dimension - dimension % 4
+    for doc in range(vectors.shape[0]):
+        sums = projections[doc]
+        sums[:] = 0
+        for at in range(0, by_four, 4):  # four numbers a round save three of four loads of the sums
+            first, second, third, fourth = vectors[doc, at : at + 4]
+            one, two, three, four = lines[at], lines[at + 1], lines[at + 2], lines[at + 3]
+            for line in range(sums.size):
+                sums[line] = (
+                    ((sums[line] + first * one[line]) + second * two[line]) + third * three[line]
+                ) + fourth * four[line]
+        for at in range(by_four, dimension):
+            number, row = vectors[doc, at], lines[at]
+            for line in range(sums.size):
+                sums[line] += number * row[line]
+
+
+@numba.njit(cache=True, nogil=True)
+def digest_words(words, ends, digests):
+    """Write a 128-bit digest of the words of every document, in their order.
+
+    words    uint64[num_words]     all documents end to end
+    ends     int64 [num_docs + 1]  document d owns words[ends[d]:ends[d + 1]]
+    digests  uint64[num_docs, 2]   written; equal words in equal order have equal digests
+    """
+    for doc in range(ends.size - 1):
+        low = np.uint64(ends[doc + 1] - ends[doc]) * FINAL_MULTIPLIER
+        high = low ^ SECOND_MULTIPLIER
+        for at in range(ends[doc], ends[doc + 1]):
+            low = (low ^ words[at]) * FIRST_MULTIPLIER
+            low ^= low >> HALF
+            high = (high + words[at]) * SECOND_MULTIPLIER
+            high ^= high >> np.uint64(29)
+        low, high = (low ^ (high >> HALF)) * FINAL_MULTIPLIER, (high ^ (low >> HALF)) * FIRST_MULTIPLIER
+        digests[doc, 0], digests[doc, 1] = low ^ (low >> np.uint64(31)), high ^ (high >> np.uint64(31))

@@ -1,0 +1,178 @@
+"""What a measure brings, and what measures share: hashes, band keys, groups, and contents as words.
+
+A measure is a module of this folder with the functions of `Measure`; `choice.py` names them all. Stages know only these
+functions and the kernel's item types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.config import Config
+from neardup.kernels import bands, vectors
+from neardup.kernels import verify as kernel
+from neardup.planner import Plan
+
+U8 = npt.NDArray[np.uint8]
+U32 = npt.NDArray[np.uint32]
+U64 = npt.NDArray[np.uint64]
+I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
+# Signatures differ in type: 32 bits a slot, or 64 slots a word; the kernel compares each kind its own way.
+Signatures = npt.NDArray[Any]
+# One number a slot, of any type.
+Slots = npt.NDArray[Any]
+# Copies values to where they are held; returns where they start.
+Hold = Callable[[U64], int]
+Items = TypeVar("Items", bound=kernel.Items)
+
+# Documents whose slots stay in a core's cache between two steps: 1,024 slots of 4 bytes each.
+RUN_DOCS: Final = 256
+
+
+class Sketched(NamedTuple):
+    """What the first pass learns of each document.
+
+    sizes: 0 for one that is similar to nothing; held_at: where what is compared is held.
+    """
+
+    sizes: I64
+    digests: U64
+    keys: U64
+    held_at: I64
+
+
+class Measure(Protocol):
+    """What similarity means. Contents are the `text` column of schema.DOCUMENTS."""
+
+    def signature_format(self, config: Config) -> str:
+        """Name the format of a signature: equal names mean comparable signatures."""
+
+    def sketch(
+        self, contents: pa.Array, plan: Plan, config: Config, groups: I64 | None = None, hold: Hold | None = None
+    ) -> Sketched:
+        """Return size, digest and band keys of every document; documents of different groups share neither.
+
+        `hold` keeps what is compared, of measures that `choice.holds_items` names.
+        """
+
+    def items(self, contents: pa.Array, config: Config) -> kernel.Items:
+        """Return what the kernel compares, one item a document."""
+
+    def sign(self, items: Any, plan: Plan, config: Config) -> tuple[Signatures, Slots]:
+        """Return the signatures that the filter compares, and the slots that bands are made of."""
+
+
+def mix(values: U64) -> U64:
+    """Scramble 64 bits, each value to another (the finaliser of SplitMix64)."""
+    values = values + np.uint64(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def salt(seed: int) -> np.uint64:
+    """Return what a seed adds to a hash."""
+    return np.uint64(mix(np.array([seed], np.uint64))[0])
+
+
+def group_salts(groups: I64 | U64) -> U64:
+    """Draw a salt for every group: another one for each, and zero for group 0."""
+    return mix(groups.view(np.uint64)) ^ mix(np.zeros(1, np.uint64))
+
+
+def digest_salts(groups: I64) -> U64:
+    """Draw two salts for every group, as `group_salts` does."""
+    salts = group_salts(groups)
+    return np.stack([salts, group_salts(salts)], axis=1)
+
+
+def band_keys(slots: Slots, plan: Plan, groups: I64 | None = None) -> U64:
+    """Return the band keys of every document; documents of different groups share none, group 0 is as no group."""
+    keys = np.empty((slots.shape[0], plan.bands), np.uint64)
+    bands.band_keys(slots, plan.rows, keys)
+    if groups is not None and groups.any():
+        keys ^= group_salts(groups)[:, None]
+    return keys
+
+
+def digests_of(words: U64, ends: I64, groups: I64 | None = None) -> U64:
+    """Return the digest of the words of every document; groups as for `band_keys`."""
+    digests = np.empty((ends.size - 1, 2), np.uint64)
+    vectors.digest_words(words, ends, digests)
+    if groups is not None and groups.any():
+        digests ^= digest_salts(groups)
+    return digests
+
+
+def sketch_rows(rows: U64, slots_of: Callable[[slice], Slots], plan: Plan, groups: I64 | None) -> Sketched:
+    """Return what is learned of vectors: none is empty, and equal words make equal digests.
+
+    rows: the words of every vector; slots_of: returns the slots of a run of them.
+    """
+    num_docs = rows.shape[0]
+    keys = np.empty((num_docs, plan.bands), np.uint64)
+    for run in runs(num_docs):
+        keys[run] = band_keys(slots_of(run), plan, None if groups is None else groups[run])
+    ends = np.arange(num_docs + 1, dtype=np.int64) * rows.shape[1]
+    digests = digests_of(rows.reshape(-1), ends, groups)
+    return Sketched(np.ones(num_docs, np.int64), digests, keys, np.zeros(num_docs, np.int64))
+
+
+def slots_of_all(num_docs: int, num_slots: int, slots_of: Callable[[slice], Slots]) -> Slots:
+    """Return the slots of all vectors, computed a run at a time."""
+    parts = [slots_of(run) for run in runs(num_docs)]
+    return np.concatenate(parts) if parts else np.empty((0, num_slots), np.uint8)
+
+
+def runs(num_docs: int) -> Iterator[slice]:
+    """Cut documents into runs of RUN_DOCS."""
+    return (slice(start, min(start + RUN_DOCS, num_docs)) for start in range(0, num_docs, RUN_DOCS))
+
+
+def content_words(contents: pa.Array) -> tuple[U64, I64]:
+    """Return the 64-bit words of binary contents, without a copy, and the ends of each document."""
+    _, offsets, data = contents.buffers()
+    view = np.frombuffer(offsets, np.int64)[contents.offset : contents.offset + len(contents) + 1]
+    source = np.frombuffer(data or b"", np.uint8)[view[0] : view[-1]]
+    words = np.require(source.view(np.uint64), requirements="A") if source.size else np.empty(0, np.uint64)
+    words.flags.writeable = False  # Numba compiles a kernel again for a writable array; let there be one kind
+    return words, (view - view[0]) // 8
+
+
+def content_rows(contents: pa.Array) -> U64:
+    """Return binary contents of one length as a matrix of words, a row a document."""
+    words, ends = content_words(contents)
+    return words.reshape(ends.size - 1, -1) if ends.size > 1 else np.empty((0, 0), np.uint64)
+
+
+def num_docs_of(items: kernel.Items) -> int:
+    """Return how many documents items stand for."""
+    return int(items.ends.size - 1 if isinstance(items, (kernel.Sets, kernel.Weights)) else items[0].shape[0])
+
+
+def are_empty(items: kernel.Items) -> npt.NDArray[np.bool_]:
+    """Say which documents have nothing to be similar by."""
+    if isinstance(items, (kernel.Sets, kernel.Weights)):
+        is_empty: npt.NDArray[np.bool_] = np.diff(items.ends) == 0
+        return is_empty
+    return np.zeros(num_docs_of(items), np.bool_)
+
+
+def joined(first: Items, second: Items) -> Items:
+    """Return the items of two batches as one."""
+    if num_docs_of(first) == 0 or num_docs_of(second) == 0:
+        return second if num_docs_of(first) == 0 else first
+    fields: dict[str, Any] = {}
+    for name in first._fields:
+        one, two = getattr(first, name), getattr(second, name)
+        if name == "ends":
+            fields[name] = np.concatenate([one, one[-1] + two[1:]])
+        else:
+            fields[name] = np.concatenate([one, two]) if isinstance(one, np.ndarray) else one
+    return type(first)(**fields)

@@ -1,0 +1,85 @@
+"""Cosine similarity of vectors: a slot is the side of a random hyperplane, so p = 1 - angle / pi.
+
+Contents are the numbers of a vector as 64-bit floats. They are compared scaled by a power of two, which changes no
+digit and keeps products within range.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.config import Config
+from neardup.kernels import vectors
+from neardup.kernels import verify as kernel
+from neardup.measures.base import (
+    F64,
+    I64,
+    U8,
+    U64,
+    Hold,
+    Signatures,
+    Sketched,
+    Slots,
+    content_rows,
+    num_docs_of,
+    sketch_rows,
+    slots_of_all,
+)
+from neardup.measures.lines import gaussian_lines
+from neardup.planner import Plan
+
+FORMAT: Final = "hyperplanes-1"
+_WORD_BYTES: Final = 8
+
+
+def signature_format(config: Config) -> str:
+    """Name the format of a signature: equal names mean comparable signatures."""
+    return f"{FORMAT} dimension-{config.dimension} perm-{config.num_perm} seed-{config.seed}"
+
+
+def sketch(
+    contents: pa.Array, plan: Plan, config: Config, groups: I64 | None = None, hold: Hold | None = None
+) -> Sketched:
+    """Return size, digest and band keys of every vector."""
+    del hold
+    rows = content_rows(contents)
+    values = _scaled(rows.view(np.float64))
+    return sketch_rows(rows, lambda run: _sides(values[run], plan.bands * plan.rows, config), plan, groups)
+
+
+def items(contents: pa.Array, config: Config) -> kernel.Vectors:
+    """Return the vectors, scaled, with their lengths."""
+    values = _scaled(content_rows(contents).view(np.float64))
+    norms = np.empty(values.shape[0])
+    kernel.norms(values, norms)
+    return kernel.Vectors(values, norms, config.num_perm)
+
+
+def sign(items: kernel.Vectors, plan: Plan, config: Config) -> tuple[Signatures, Slots]:
+    """Return the sides of all hyperplanes, 64 in a word, and each by itself."""
+    del plan
+    num_slots = config.num_perm
+    sides = slots_of_all(num_docs_of(items), num_slots, lambda run: _sides(items.values[run], num_slots, config))
+    return _packed(sides), sides
+
+
+def _scaled(values: F64) -> F64:
+    """Bring the largest number of every vector between 1/2 and 1."""
+    largest = np.abs(values).max(axis=1, initial=0.0)
+    scaled: F64 = np.ldexp(values, -np.frexp(largest)[1][:, None])
+    return scaled
+
+
+def _sides(values: F64, num_slots: int, config: Config) -> U8:
+    """Return 1 for each hyperplane that a vector lies above; 32-bit sums are as random as longer ones."""
+    projections = np.empty((values.shape[0], num_slots), np.float32)
+    vectors.project(values.astype(np.float32), gaussian_lines(config.seed, values.shape[1], num_slots), projections)
+    return (projections > 0).view(np.uint8)
+
+
+def _packed(sides: U8) -> U64:
+    packed = np.packbits(sides, axis=1)
+    return np.pad(packed, ((0, 0), (0, -packed.shape[1] % _WORD_BYTES))).view(np.uint64)

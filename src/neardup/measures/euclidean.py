@@ -1,0 +1,73 @@
+"""Euclidean distance of vectors, similarity 1 / (1 + d): a slot is the bucket of a projection on a random line.
+
+Contents are the numbers of a vector as 64-bit floats. The plan names the bucket width; families.py the chance.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.config import Config
+from neardup.kernels import vectors
+from neardup.kernels import verify as kernel
+from neardup.measures.base import (
+    F64,
+    I64,
+    U32,
+    Hold,
+    Signatures,
+    Sketched,
+    Slots,
+    content_rows,
+    num_docs_of,
+    sketch_rows,
+    slots_of_all,
+)
+from neardup.measures.lines import gaussian_lines, uniform_shifts
+from neardup.planner import Plan
+
+FORMAT: Final = "lines-1"
+# Buckets farther out than this all count as one: their numbers no longer fit in a word.
+_LAST_BUCKET: Final = 2.0**62
+
+
+def signature_format(config: Config) -> str:
+    """Name the format of a signature: equal names mean comparable signatures."""
+    width = f"threshold-{float(config.threshold)!r}"
+    return f"{FORMAT} dimension-{config.dimension} {width} perm-{config.num_perm} seed-{config.seed}"
+
+
+def sketch(
+    contents: pa.Array, plan: Plan, config: Config, groups: I64 | None = None, hold: Hold | None = None
+) -> Sketched:
+    """Return size, digest and band keys of every vector."""
+    del hold
+    rows = content_rows(contents)
+    values = rows.view(np.float64)
+    return sketch_rows(rows, lambda run: _buckets(values[run], plan, config), plan, groups)
+
+
+def items(contents: pa.Array, config: Config) -> kernel.Points:
+    """Return the vectors."""
+    del config
+    return kernel.Points(content_rows(contents).view(np.float64))
+
+
+def sign(items: kernel.Points, plan: Plan, config: Config) -> tuple[Signatures, Slots]:
+    """Return no signatures, because comparing them is no faster than comparing vectors, and the buckets."""
+    num_slots = plan.bands * plan.rows
+    buckets = slots_of_all(num_docs_of(items), num_slots, lambda run: _buckets(items.values[run], plan, config))
+    return np.empty((num_docs_of(items), 0), np.uint32), buckets
+
+
+def _buckets(values: F64, plan: Plan, config: Config) -> U32:
+    num_slots = plan.bands * plan.rows
+    projections = np.empty((values.shape[0], num_slots))
+    lines = gaussian_lines(config.seed, values.shape[1], num_slots).astype(np.float64)
+    vectors.project(np.ascontiguousarray(values), lines, projections)
+    places = projections / (plan.width or 1.0) + uniform_shifts(config.seed, num_slots)
+    buckets = np.floor(np.clip(places, -_LAST_BUCKET, _LAST_BUCKET)).astype(np.int64)
+    return buckets.astype(np.uint32)  # the low half: buckets that agree in it are four billion apart

@@ -1,0 +1,73 @@
+"""Hamming similarity of bit vectors, the share of equal bits: a slot is a bit at a random place, so p = 1 - d/m.
+
+Contents are words of 64 bits: first how many bits there are, then the bits, as `numpy.packbits` packs them, with zeros
+behind them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.config import Config
+from neardup.kernels import verify as kernel
+from neardup.measures.base import (
+    I64,
+    U8,
+    U64,
+    Hold,
+    Signatures,
+    Sketched,
+    Slots,
+    content_rows,
+    mix,
+    num_docs_of,
+    salt,
+    sketch_rows,
+    slots_of_all,
+)
+from neardup.planner import Plan
+
+FORMAT: Final = "bits-1"
+
+
+def signature_format(config: Config) -> str:
+    """Name the format of a signature: equal names mean comparable signatures."""
+    return f"{FORMAT} dimension-{config.dimension} perm-{config.num_perm} seed-{config.seed}"
+
+
+def sketch(
+    contents: pa.Array, plan: Plan, config: Config, groups: I64 | None = None, hold: Hold | None = None
+) -> Sketched:
+    """Return size, digest and band keys of every bit vector."""
+    del hold
+    rows, bits = content_rows(contents), items(contents, config)
+    return sketch_rows(rows, lambda run: _sampled(bits, run, plan, config), plan, groups)
+
+
+def items(contents: pa.Array, config: Config) -> kernel.Bits:
+    """Return the words of the bit vectors, and how many bits each has."""
+    del config
+    rows = content_rows(contents)
+    return kernel.Bits(np.ascontiguousarray(rows[:, 1:]), int(rows[0, 0]) if rows.size else 0)
+
+
+def sign(items: kernel.Bits, plan: Plan, config: Config) -> tuple[Signatures, Slots]:
+    """Return no signatures, because comparing them is no faster than comparing all bits, and the sampled bits."""
+    sampled = slots_of_all(num_docs_of(items), plan.bands * plan.rows, lambda run: _sampled(items, run, plan, config))
+    return np.empty((num_docs_of(items), 0), np.uint32), sampled
+
+
+def _sampled(bits: kernel.Bits, run: slice, plan: Plan, config: Config) -> U8:
+    places = sample_places(config.seed, bits.num_bits, plan.bands * plan.rows)
+    # Of the eight bits of a byte `packbits` puts the first one highest.
+    shifts = (places & np.uint64(56)) | (np.uint64(7) - (places & np.uint64(7)))
+    words = bits.words[run][:, (places >> np.uint64(6)).astype(np.int64)]
+    return ((words >> shifts) & np.uint64(1)).astype(np.uint8)
+
+
+def sample_places(seed: int, num_bits: int, num_slots: int) -> U64:
+    """Draw the places of the sampled bits, each of them anew from all places."""
+    return mix(np.arange(num_slots, dtype=np.uint64) ^ salt(seed)) % np.uint64(max(num_bits, 1))

@@ -1,0 +1,75 @@
+"""Weighted Jaccard similarity of items, sum of minima / sum of maxima: a slot agrees with just that chance.
+
+Contents are pairs of words: the hash of an item, and its weight as a 64-bit float. An item that comes twice has the sum
+of its weights; one of weight 0 is not there.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.config import Config
+from neardup.kernels import verify as kernel
+from neardup.kernels import weighted as sampler
+from neardup.measures.base import (
+    I64,
+    U32,
+    Hold,
+    Signatures,
+    Sketched,
+    Slots,
+    band_keys,
+    content_words,
+    digests_of,
+    mix,
+    num_docs_of,
+    salt,
+)
+from neardup.planner import Plan
+
+FORMAT: Final = "consistent-1"
+
+
+def signature_format(config: Config) -> str:
+    """Name the format of a signature: equal names mean comparable signatures."""
+    return f"{FORMAT} perm-{config.num_perm} seed-{config.seed}"
+
+
+def sketch(
+    contents: pa.Array, plan: Plan, config: Config, groups: I64 | None = None, hold: Hold | None = None
+) -> Sketched:
+    """Return number of items, digest and band keys of every weighted set."""
+    del hold
+    sets = items(contents, config)
+    signatures, _ = sign(sets, plan, config)
+    words = np.stack([sets.hashes, sets.weights.view(np.uint64)], axis=1).reshape(-1)
+    words.flags.writeable = False
+    sizes, digests = np.diff(sets.ends), digests_of(words, 2 * sets.ends, groups)
+    return Sketched(sizes, digests, band_keys(signatures, plan, groups), np.zeros(sizes.size, np.int64))
+
+
+def items(contents: pa.Array, config: Config) -> kernel.Weights:
+    """Return the items of every document in the order of their hashes, each once, with their weights."""
+    words, ends = content_words(contents)
+    pairs = words.reshape(-1, 2)
+    weights = pairs[:, 1].view(np.float64) if pairs.flags.c_contiguous else pairs[:, 1].copy().view(np.float64)
+    hashes = mix(pairs[:, 0] ^ salt(config.seed))
+    docs = np.repeat(np.arange(ends.size - 1), np.diff(ends) // 2)
+    order = np.lexsort((hashes, docs))
+    order = order[weights[order] > 0]
+    hashes, weights, docs = hashes[order], weights[order], docs[order]
+    is_first = np.r_[True, (np.diff(docs) != 0) | (hashes[1:] != hashes[:-1])][: docs.size]
+    firsts = np.flatnonzero(is_first)
+    sums = np.add.reduceat(weights, firsts) if firsts.size else np.empty(0)
+    return kernel.Weights(hashes[firsts], sums, np.searchsorted(docs[firsts], np.arange(ends.size)).astype(np.int64))
+
+
+def sign(items: kernel.Weights, plan: Plan, config: Config) -> tuple[Signatures, Slots]:
+    """Return the signatures, which are the slots as well."""
+    del plan
+    signatures: U32 = np.empty((num_docs_of(items), config.num_perm), np.uint32)
+    sampler.sample_weighted(items.hashes, np.log(items.weights), items.ends, signatures)
+    return signatures, signatures
