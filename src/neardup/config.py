@@ -310,6 +310,8 @@ def _check_measure(config: Config) -> None:
             )
     if config.packed and config.measure != "hamming":
         raise ConfigError(f"`packed` needs the measure 'hamming', got {config.measure!r}", hint="leave `packed` out")
+    if config.audit and config.measure != "jaccard":
+        raise ConfigError(f"`audit` needs the measure 'jaccard', got {config.measure!r}", hint="leave `audit` out")
     if config.measure == "weighted" and config.multiset:
         raise ConfigError("`multiset` and the measure 'weighted' exclude each other", hint="leave `multiset` out")
 
