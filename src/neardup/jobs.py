@@ -309,7 +309,7 @@ def _audit(job: _Job, load: Callable[[str], pa.Table | None], pairs: str) -> Aud
     if not job.config.audit:
         return None
     num_pairs = job.workspace.facts(pairs)["num_pairs"] if job.config.pairs else None
-    audited = audited_files(job.documents, job.plan, job.config, load, num_pairs)
+    audited = audited_files(job.documents, job.plan, job.config, load, job.documents.count("documents"), num_pairs)
     try:
         return measure(audited, job.engine, job.watch)
     finally:
@@ -360,7 +360,8 @@ def _report(
         load=load,
         out=out,
         inputs=tuple(
-            entry | {"path": GIVEN_AS} if entry["path"] == job.spooled else entry for entry in documents.summary()
+            entry | {"path": GIVEN_AS, "modified": ""} if entry["path"] == job.spooled else entry
+            for entry in documents.summary()
         ),
         largest=_largest(job),
         select_again=select_stored,
