@@ -76,6 +76,8 @@ def take_prefixes(shingles, ends, counts, threshold, docs, keys, places):
         for at in range(size):
             own_counts[at] = counts[np.int64(shingles[start + at] >> shift)]
             num_own += own_counts[at] < 2
+            if num_own >= prefix_size:  # most documents end here, long before their last shingle
+                break
         if num_own >= prefix_size:
             continue
         for at in range(size):
