@@ -9,6 +9,7 @@ from neardup.version import VERSION
 if TYPE_CHECKING:
     from neardup.api import Comparison, audit, compare, deduplicate, find_pairs, jaccard, plan, shingles, signatures
     from neardup.config import Config
+    from neardup.engines.spark import SparkEngine
     from neardup.errors import NearDupError
     from neardup.planner import Plan
     from neardup.report import Audit, Report
@@ -21,6 +22,7 @@ __all__ = [
     "NearDupError",
     "Plan",
     "Report",
+    "SparkEngine",
     "audit",
     "compare",
     "deduplicate",
@@ -38,6 +40,7 @@ _HOMES = {
     "NearDupError": "neardup.errors",
     "Plan": "neardup.planner",
     "Report": "neardup.report",
+    "SparkEngine": "neardup.engines.spark",
 }
 
 

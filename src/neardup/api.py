@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup import jobs, schema
+from neardup import jobs, schema, spark_jobs
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.estimate import estimate
@@ -25,6 +26,7 @@ from neardup.held import audit_held, deduplicate_held
 from neardup.io import finished
 from neardup.io import memory as held_sources
 from neardup.io.files import find_files, is_input
+from neardup.io.workspace import is_finished
 from neardup.measures import jaccard as measure
 from neardup.planner import Plan, plan_for
 from neardup.recall import SAMPLE, check_sample
@@ -92,6 +94,7 @@ def deduplicate(
     ids: Sequence[Any] | None = None,
     config: Config | None = None,
     progress: Progress | None = None,
+    engine: Any = None,
     **settings: Any,
 ) -> Report:
     """Remove near-duplicates: every removed document is similar to the kept one that stands for it.
@@ -100,33 +103,43 @@ def deduplicate(
 
     Args:
         source: list of texts, dict of id to text, Arrow array or table, pandas or polars series or frame, or dataset;
-            or files: a path, folder, glob or address, or a list of pathlib.Path; for a measure of vectors a matrix with
-            a row each, a list of them, or an Arrow array of lists.
+            or files: a path, folder, glob or address, or a list of pathlib.Path; or a Spark DataFrame; for a measure of
+            vectors a matrix with a row each, a list of them, or an Arrow array of lists.
         items: sets to compare instead of texts: lists of strings or whole numbers, or a dict of id to items; with
             measure="weighted" dicts of item to weight, or lists of such pairs.
         out: the folder for the output of a run on files; without it the tables of the report are all there is.
         ids: one id per document; else the id column of a table, else positions.
         config: settings to start from.
         progress: called with the events of neardup.report.
+        engine: where it runs: "local", "spark", or a neardup.SparkEngine.
         settings: fields of Config by name.
 
     >>> report = deduplicate(["one two three four five six", "ONE two three; four five six!", "something else"])
     >>> report.removed.to_pylist()
     [{'doc_id': 1, 'kept_id': 0, 'similarity': 1.0}]
     """
-    chosen = Config.of(config, **settings)
+    chosen, cluster = _choose_engine(source, engine, config, settings)
     source, chosen = _items_or_source(source, items, chosen)
     if progress is not None and not callable(progress):
         raise ConfigError(f"`progress` must be a function that takes an event, got {progress!r}")
     if (paths := _paths(source)) is not None:
-        return _from_files(jobs.deduplicate_files, paths, ids, out, chosen, progress)
+        run = partial(_dedup_files, engine=cluster)
+        return _from_files(run, paths, ids, out, chosen, progress)
     _check_in_memory(chosen, out)
+    if held_sources.is_from(source, "pyspark"):
+        _check_frame(ids)
+        return spark_jobs.deduplicate_frame(source, chosen, spark_jobs.engine_for(chosen, cluster, source), progress)
+    if chosen.engine == "spark":
+        raise ConfigError(
+            f"`engine` 'spark' needs files or a Spark DataFrame as the source, got {type(source).__name__}",
+            hint="spark.createDataFrame(...) makes a frame; documents in memory are soon done by engine='local'",
+        )
     return deduplicate_held(source, ids, chosen, progress)
 
 
 def deduplicate_files(inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None) -> Report:
     """Remove near-duplicates from files: what `neardup dedup` runs; "-" is standard input."""
-    return jobs.deduplicate_files(inputs, out, config, progress)
+    return _dedup_files(inputs, out, config, progress)
 
 
 def find_pairs_files(
@@ -141,7 +154,7 @@ def find_pairs_files(
 
     Without a threshold given, the list of a finished run is that of its own threshold.
     """
-    return jobs.find_pairs_files(inputs, out, config, progress, is_threshold_given=is_threshold_given)
+    return _pair_files(inputs, out, config, progress, is_threshold_given=is_threshold_given)
 
 
 def plan_files(inputs: Sequence[str], config: Config, progress: Progress | None = None) -> Plan:
@@ -160,6 +173,7 @@ def find_pairs(
     ids: Sequence[Any] | None = None,
     config: Config | None = None,
     progress: Progress | None = None,
+    engine: Any = None,
     **settings: Any,
 ) -> Report:
     """Find every pair of documents that are similar: `deduplicate` with pairs=True; `out` is a file for the pairs.
@@ -174,8 +188,11 @@ def find_pairs(
         )
     settings |= {"pairs": True}
     if items is None and (paths := _paths(source)) is not None:
-        return _from_files(jobs.find_pairs_files, paths, ids, out, Config.of(config, **settings), progress)
-    return deduplicate(source, items=items, out=out, ids=ids, config=config, progress=progress, **settings)
+        chosen, cluster = _choose_engine(source, engine, config, settings)
+        return _from_files(partial(_pair_files, engine=cluster), paths, ids, out, chosen, progress)
+    return deduplicate(
+        source, items=items, out=out, ids=ids, config=config, progress=progress, engine=engine, **settings
+    )
 
 
 def compare(a: str, b: str, *, config: Config | None = None, **settings: Any) -> Comparison:
@@ -298,6 +315,52 @@ def jaccard(a: Collection[Any] | npt.NDArray[Any], b: Collection[Any] | npt.NDAr
         raise DataError(f"an item of a set must be hashable: {error}", hint="use tuples instead of lists") from error
     union = len(first | second)
     return len(first & second) / union if union else 0.0
+
+
+def _choose_engine(source: Any, engine: Any, config: Config | None, settings: dict[str, Any]) -> tuple[Config, Any]:
+    """Return the settings with the name of the engine, and the engine itself where it was given."""
+    if engine is None:
+        named = {"engine": "spark"} if held_sources.is_from(source, "pyspark") else {}
+    else:
+        named = {"engine": engine if isinstance(engine, str) else "spark"}
+    if engine is not None and not isinstance(engine, str) and not held_sources.is_from(engine, "neardup"):
+        raise ConfigError(f"`engine` must be 'local', 'spark' or a neardup.SparkEngine, got {engine!r}")
+    return Config.of(config, **settings, **named), None if isinstance(engine, str) else engine
+
+
+def _check_frame(ids: Any) -> None:
+    if ids is not None:
+        raise ConfigError("`ids` must be left out for a Spark DataFrame", hint="id_column= names the column with ids")
+
+
+def _check_local(config: Config) -> None:
+    for name in ("master", "spark_conf"):
+        if getattr(config, name):
+            raise ConfigError(f"`{name}` is for Spark, but `engine` is {config.engine!r}", hint="use --engine spark")
+
+
+def _dedup_files(
+    inputs: Sequence[str], out: str, config: Config, progress: Progress | None, engine: Any = None
+) -> Report:
+    if config.engine == "spark":
+        return spark_jobs.deduplicate_files(inputs, out, config, spark_jobs.engine_for(config, engine), progress)
+    _check_local(config)
+    return jobs.deduplicate_files(inputs, out, config, progress)
+
+
+def _pair_files(
+    inputs: Sequence[str],
+    out: str,
+    config: Config,
+    progress: Progress | None,
+    engine: Any = None,
+    *,
+    is_threshold_given: bool = True,
+) -> Report:
+    if config.engine == "spark" and not (len(inputs) == 1 and is_finished(Path(inputs[0]))):
+        return spark_jobs.find_pairs_files(inputs, out, config, spark_jobs.engine_for(config, engine), progress)
+    _check_local(config)
+    return jobs.find_pairs_files(inputs, out, config, progress, is_threshold_given=is_threshold_given)
 
 
 def _items_or_source(source: Any, items: Any, config: Config) -> tuple[Any, Config]:

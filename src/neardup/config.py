@@ -17,7 +17,7 @@ from neardup.errors import ConfigError
 Unit = Literal["word", "char"]
 Method = Literal["auto", "lsh", "exact"]
 Measure = Literal["jaccard", "weighted", "hamming", "cosine", "euclidean"]
-EngineName = Literal["local"]
+EngineName = Literal["local", "spark"]
 Sketch = Literal["fast", "minhash"]
 Cluster = Literal["leader", "components"]
 
@@ -25,7 +25,7 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "unit": ("word", "char"),
     "method": ("auto", "lsh", "exact"),
     "measure": ("jaccard", "weighted", "hamming", "cosine", "euclidean"),
-    "engine": ("local",),
+    "engine": ("local", "spark"),
     "sketch": ("fast", "minhash"),
     "cluster": ("leader", "components"),
 }
@@ -42,7 +42,7 @@ MAX_SIZE: Final = 64
 MAX_DIMENSION: Final = 2**24
 MAX_SEED: Final = 2**64 - 1
 # Settings that say how the work is done; they never change the result, so they stay out of the fingerprint.
-_NOT_IN_FINGERPRINT: Final = frozenset({"threads", "strict", "memory", "engine", "overwrite"})
+_NOT_IN_FINGERPRINT: Final = frozenset({"threads", "strict", "memory", "engine", "master", "spark_conf", "overwrite"})
 _MEMORY_UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 # Below this the imports alone leave no room to work.
 MIN_MEMORY: Final = 400 * 10**6
@@ -90,7 +90,9 @@ class Config:
         audit: measure the recall on a sample of the documents once the run is done.
         overwrite: replace an output that is there.
         strict: raise at the first row that cannot be used, instead of listing it as rejected.
-        engine: where the work runs: "local".
+        engine: where the work runs: "local" (this machine) or "spark" (a cluster; see docs/spark.md).
+        master: the address of the Spark cluster, such as "yarn"; None takes what spark-submit or the session says.
+        spark_conf: settings of Spark, each as "name=value".
         memory: bytes (or text like "4GB") that a run from files may hold; None takes half of what is free.
         threads: threads that share the work; None takes one per available core. Never changes the result.
     """
@@ -131,6 +133,8 @@ class Config:
     overwrite: bool = False
     strict: bool = False
     engine: EngineName = "local"
+    master: str | None = None
+    spark_conf: tuple[str, ...] = ()
     memory: int | None = None
     threads: int | None = None
 
@@ -165,6 +169,9 @@ class Config:
         for name in ("id_column", "items_column", "vector_column", "group_column"):
             if getattr(self, name) is not None:
                 _check_type(name, getattr(self, name), str, "the name of a column, or None")
+        if self.master is not None:
+            _check_type("master", self.master, str, "the address of a Spark cluster, or None")
+        object.__setattr__(self, "spark_conf", _spark_conf(self.spark_conf))
         object.__setattr__(self, "against", _paths(self.against))
         object.__setattr__(self, "memory", _memory_bytes(self.memory))
         _check_delimiter(self.delimiter)
@@ -267,6 +274,19 @@ def _paths(value: Any) -> tuple[str, ...]:
     if not isinstance(paths, (list, tuple)) or not all(isinstance(path, (str, os.PathLike)) for path in paths):
         raise ConfigError(f"`against` must be a path or a list of paths, got {value!r}")
     return tuple(map(os.fspath, paths))
+
+
+def _spark_conf(value: Any) -> tuple[str, ...]:
+    settings = (value,) if isinstance(value, str) else value
+    if not isinstance(settings, (list, tuple)):
+        settings = (None,)
+    for setting in settings:
+        if not isinstance(setting, str) or not setting.partition("=")[0] or "=" not in setting:
+            raise ConfigError(
+                f"`spark_conf` must be a list of settings as name=value, got {value!r}",
+                hint="spark_conf=['spark.executor.memory=4g']",
+            )
+    return tuple(settings)
 
 
 def _memory_bytes(value: Any) -> int | None:

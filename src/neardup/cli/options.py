@@ -80,10 +80,12 @@ SETTINGS: Final = {
     "overwrite": _Setting(OUTPUT, "Replace an output that is there."),
     "strict": _Setting(WORK, "Fail at the first row that cannot be used instead of listing it as rejected."),
     "engine": _Setting(WORK, "Where the work runs."),
+    "master": _Setting(WORK, "Address of the Spark cluster, such as yarn; else what spark-submit says.", "URL"),
+    "spark_conf": _Setting(WORK, "A setting of Spark; repeatable.", "NAME=VALUE"),
     "memory": _Setting(WORK, "Memory to stay within, such as 4GB; half of what is free if left out.", "SIZE"),
     "threads": _Setting(WORK, "Threads that share the work; one a core if left out. Never changes a result.", "N", int),
 }
-_REPEATABLE: Final = frozenset({"text_column", "against"})
+_REPEATABLE: Final = frozenset({"text_column", "against", "spark_conf"})
 
 # What two texts are compared by; commands on files add the rest.
 TEXT_SETTINGS: Final = (
@@ -94,7 +96,7 @@ INPUT_SETTINGS: Final = (
     *TEXT_SETTINGS,
     *("dimension", "packed", "collapse_empty"),
     *("text_column", "id_column", "items_column", "vector_column", "group_column", "lines", "delimiter"),
-    *("against", "strict", "engine", "memory", "threads"),
+    *("against", "strict", "engine", "master", "spark_conf", "memory", "threads"),
 )
 
 
@@ -193,6 +195,8 @@ def _kind(name: str, default: Any) -> Any:
         return click.Choice(CHOICES[name])
     if name == "against":
         return click.Path()
+    if name == "spark_conf":
+        return str
     return SETTINGS[name].kind if default is None else type(default)
 
 
