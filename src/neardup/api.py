@@ -20,15 +20,15 @@ import pyarrow as pa
 from neardup import jobs, schema, spark_jobs
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
-from neardup.estimate import estimate
 from neardup.explain import find_verdict, read_document
 from neardup.held import audit_held, deduplicate_held
 from neardup.io import finished
 from neardup.io import memory as held_sources
-from neardup.io.files import find_files, is_input
+from neardup.io.files import find_files, is_input, with_dimension
 from neardup.io.workspace import is_finished
 from neardup.measures import jaccard as measure
 from neardup.planner import Plan, plan_for
+from neardup.predict import predict, sample_files, sample_held
 from neardup.recall import SAMPLE, check_sample
 from neardup.recall_files import audit_finished
 from neardup.report import Audit, Progress, Report, Watch
@@ -160,9 +160,9 @@ def find_pairs_files(
 def plan_files(inputs: Sequence[str], config: Config, progress: Progress | None = None) -> Plan:
     """Plan a run on files, with what it will take."""
     with Watch(progress).stage("sample"):
-        chosen = plan_for(config)
-        taken = estimate(find_files(inputs, config), chosen, config, is_timed=True)
-    return dataclasses.replace(chosen, estimate=taken)
+        files = find_files(inputs, config)
+        config = with_dimension(files, config)
+        return predict(sample_files(files, config), config)
 
 
 def find_pairs(
@@ -220,13 +220,25 @@ def compare(a: str, b: str, *, config: Config | None = None, **settings: Any) ->
     )
 
 
-def plan(*, config: Config | None = None, **settings: Any) -> Plan:
+def plan(source: Any = None, *, items: Any = None, config: Config | None = None, **settings: Any) -> Plan:
     """Say which bands and rows the settings lead to, and what they promise.
+
+    With documents, as `deduplicate` takes them, also which method a run on them would take and why, and in `estimate`
+    what it takes by either method.
 
     >>> plan(threshold=0.9).bands
     11
+    >>> plan(["one two three four five six"] * 3).method
+    'exact'
     """
-    return plan_for(Config.of(config, **settings))
+    chosen = Config.of(config, **settings)
+    if source is None and items is None:
+        return plan_for(chosen)
+    source, chosen = _items_or_source(source, items, chosen)
+    if (paths := _paths(source)) is not None:
+        return plan_files(paths, chosen)
+    read = held_sources.read(source, chosen)
+    return predict(sample_held(read.documents), held_sources.with_dimension(read, chosen))
 
 
 def audit(

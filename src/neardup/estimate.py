@@ -39,6 +39,33 @@ _PACKED: Final = 0.25
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Forecast:
+    """What one method would take and give, about.
+
+    Attributes:
+        method: "lsh" or "exact".
+        bands: of LSH.
+        rows: of LSH.
+        recall_at_threshold: what it promises for pairs exactly at the threshold.
+        candidates: documents that are compared with each other.
+        pairs: of them those that are similar: all of them where pairs are listed, else one a removed document.
+        memory_bytes: the most that it takes.
+        disk_bytes: the most that the work folder and the output take together.
+        seconds: time on this machine.
+    """
+
+    method: str
+    bands: int
+    rows: int
+    recall_at_threshold: float
+    candidates: int
+    pairs: int
+    memory_bytes: int
+    disk_bytes: int
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Estimate:
     """What a run will take, about.
 
@@ -48,6 +75,9 @@ class Estimate:
         disk_bytes: the most the work folder and the output take together.
         memory_bytes: the least that the run needs; --memory is how much it may take.
         seconds: time on this machine, None where it was not measured.
+        sampled_documents: how many of the documents were looked at, 0 where a first look was enough.
+        forecasts: what each method would take.
+        advice: what other settings may suit these documents.
     """
 
     documents: int
@@ -55,6 +85,9 @@ class Estimate:
     disk_bytes: int
     memory_bytes: int
     seconds: float | None
+    sampled_documents: int = 0
+    forecasts: tuple[Forecast, ...] = ()
+    advice: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the estimate for machines."""
@@ -79,17 +112,22 @@ def estimate(files: Sequence[InputFile], plan: Plan, config: Config, *, is_timed
     size = sum(file.size for file in files)
     scale = size / sample.file_bytes if sample.file_bytes else 0.0
     documents, text_bytes = round(sample.rows * scale), round(sample.text_bytes * scale)
-    work = documents * (8 * plan.bands + _NOTE_BYTES) + round(sample.num_shingles * scale) * _SHINGLE_BYTES
     threads = config.threads or available_cores()
-    # At worst every document has a partner, and what does not fit in a third of memory is set aside.
-    aside = text_bytes if text_bytes > Memory(config.memory).limit // 3 else 0
     return Estimate(
         documents=documents,
         text_bytes=text_bytes,
-        disk_bytes=work + aside + (0 if config.dry_run else size),
+        disk_bytes=most_disk(documents, text_bytes, round(sample.num_shingles * scale), plan, config)
+        + (0 if config.dry_run else size),
         memory_bytes=min(_BASE_MEMORY + documents * _MEMORY_BYTES, Memory(config.memory).limit),
         seconds=sample.seconds * scale * (1 + _REST) / threads + 1.0 if is_timed else None,
     )
+
+
+def most_disk(documents: int, text_bytes: int, num_shingles: int, plan: Plan, config: Config) -> int:
+    """Return what the work folder takes at most; `num_shingles` counts those that are stored."""
+    work = documents * (8 * plan.bands + _NOTE_BYTES) + num_shingles * _SHINGLE_BYTES
+    # At worst every document has a partner, and what does not fit in a third of memory is set aside.
+    return work + (text_bytes if text_bytes > Memory(config.memory).limit // 3 else 0)
 
 
 def _add(sample: _Sample, file: InputFile, plan: Plan, config: Config, *, is_timed: bool) -> None:
@@ -110,7 +148,7 @@ def _add(sample: _Sample, file: InputFile, plan: Plan, config: Config, *, is_tim
     sample.seconds += time.perf_counter() - began
     sample.rows += rows
     sample.text_bytes += text_bytes
-    sample.file_bytes += file.size * _share(file, rows, text_bytes, next(batches, None) is None and len(spans) == 1)
+    sample.file_bytes += file.size * share_of(file, rows, text_bytes, next(batches, None) is None and len(spans) == 1)
 
 
 def _pass(texts: pa.Array, plan: Plan, config: Config) -> int:
@@ -128,7 +166,7 @@ def _seconds_to_load(texts: pa.Array, plan: Plan, config: Config) -> float:
     return time.perf_counter() - began
 
 
-def _share(file: InputFile, rows: int, text_bytes: int, is_whole: bool) -> float:
+def share_of(file: InputFile, rows: int, text_bytes: int, is_whole: bool) -> float:
     """How much of the file a sample is: all of it, so many of its rows, or what its text makes likely."""
     if is_whole or not file.size:
         return 1.0

@@ -36,7 +36,7 @@ def deduplicate_held(source: Any, ids: Sequence[Any] | None, config: Config, pro
         watch.warn(f"all {read.rejected.num_rows:,} rows were rejected, the first because {reason}")
     documents = memory.HeldDocuments(read.documents, read.original.num_rows)
     outcome = pipeline.run(documents, plan, config, LocalEngine(config.threads), watch)
-    report = _report(read, outcome, plan, config, watch)
+    report = _report(read, outcome, outcome.plan, config, watch)
     if not config.audit:
         return report
     audit = audit_held(report, SAMPLE, config, watch)

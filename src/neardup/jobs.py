@@ -124,7 +124,7 @@ def _run(command: str, inputs: Sequence[str], out: Path, config: Config, progres
         yield _Job(
             documents=documents,
             outcome=outcome,
-            plan=plan,
+            plan=outcome.plan,
             config=config,
             workspace=workspace,
             engine=engine,

@@ -19,13 +19,15 @@ import pyarrow as pa
 
 from neardup import schema
 from neardup.config import Config
+from neardup.costs import MAX_SHINGLES, Contents, decide
 from neardup.engines.base import Advance, BatchStep, Engine, Rows, Source, Table, View
 from neardup.measures.choice import holds_items
-from neardup.planner import Plan
+from neardup.planner import Plan, is_open
 from neardup.report import Watch
+from neardup.stages.choose import SAMPLED_OF, measure
 from neardup.stages.collapse import collapse
 from neardup.stages.link import link, link_prefixes
-from neardup.stages.prefix import count, num_places, prefix
+from neardup.stages.prefix import collect, count, num_places, prefix
 from neardup.stages.select import count_copies, count_pairs, list_pairs, select
 from neardup.stages.sketch import sketch
 from neardup.stages.verify import verify
@@ -46,8 +48,11 @@ _POSTINGS_VIEW: Final = View(
 class Outcome:
     """What the stages say, by row, in tables of the engine: who is removed for whom, and every found pair, if asked.
 
-    find_priorities: tells the keep priority of rows, ascending, where they are at hand.
+    plan: that of the method that was taken; find_priorities: tells the keep priority of rows, ascending, where they
+    are at hand.
     """
+
+    plan: Plan
 
     selection: Table
     row_pairs: Table | None
@@ -59,8 +64,7 @@ class Outcome:
 def run(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Watch) -> Outcome:
     """Find the near-duplicates among `documents` and select which stay."""
     with watch.stage("sketch", documents.total, documents.unit) as advance:
-        step = partial(sketch, plan=plan, config=config, hold=engine.hold if holds_items(config) else None)
-        sketches = engine.map_documents(documents, step, schema.sketches(plan.bands), advance)
+        sketches = _sketch(documents, plan, config, engine, advance)
     with watch.stage("collapse"):
         classes = engine.once(
             "classes", lambda: _collapse(sketches, documents.num_rows, config, engine), schema.CLASSES
@@ -68,9 +72,13 @@ def run(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Wa
         if config.pairs:
             num_copies = engine.count_classes(classes, None, count_copies)
             _warn_of_many(num_copies, watch)
+    make_where = partial(_representatives, sketches, classes, documents, engine)
+    if is_open(config):
+        with watch.stage("choose"):
+            plan = decide(_measure(sketches, make_where(), plan, engine), plan, is_held=holds_items(config))
     with watch.stage("link", plan.bands or 1, "bands" if plan.bands else "passes") as advance:
         components = engine.once(
-            "components", lambda: _connect(sketches, classes, documents.num_rows, plan, engine, advance)
+            "components", lambda: _connect(sketches, make_where(), documents, plan, config, engine, advance)
         )
     with watch.stage("verify", engine.count_rows(components)) as advance:
         columns = schema.HELD_MEMBERS if engine.holds_all else schema.MEMBERS
@@ -93,6 +101,7 @@ def run(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Wa
                 _warn_of_many(engine.count_classes(classes, verified, count_pairs), watch)
             row_pairs = _list(classes, verified, documents.num_ahead, engine)
     return Outcome(
+        plan=plan,
         selection=selection,
         row_pairs=row_pairs,
         exact_duplicates=engine.count_rows(classes, documents.num_ahead),
@@ -103,6 +112,12 @@ def run(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Wa
     )
 
 
+def _sketch(documents: Source, plan: Plan, config: Config, engine: Engine, advance: Advance) -> Table:
+    hold, is_sampled = engine.hold if holds_items(config) else None, is_open(config)
+    step = partial(sketch, plan=plan, config=config, hold=hold, is_sampled=is_sampled)
+    return engine.map_documents(documents, step, schema.sketches(plan.bands, is_sampled=is_sampled), advance)
+
+
 def _collapse(sketches: Table, num_rows: int, config: Config, engine: Engine) -> Table:
     """The copies, by row. Documents without shingles stand for themselves, unless they are asked to be one class."""
     where = engine.rows_with(sketches, None if config.collapse_empty else "num_shingles", num_rows)
@@ -110,29 +125,78 @@ def _collapse(sketches: Table, num_rows: int, config: Config, engine: Engine) ->
     return engine.sort(copies, schema.CLASSES, [("row", "ascending")])
 
 
-def _connect(sketches: Table, classes: Table, num_rows: int, plan: Plan, engine: Engine, advance: Advance) -> Table:
-    """The components of documents that share buckets; copies are left to their representative."""
-    where = engine.without(engine.rows_with(sketches, "num_shingles", num_rows), classes)
-    return engine.connected_components(_link(sketches, where, plan, engine, advance), num_rows)
+def _representatives(sketches: Table, classes: Table, documents: Source, engine: Engine) -> Rows:
+    """The documents that go on: copies are left to their representative."""
+    return engine.without(engine.rows_with(sketches, "num_shingles", documents.num_rows), classes)
+
+
+def measure_contents(documents: Source, plan: Plan, config: Config, engine: Engine) -> Contents:
+    """Return what the choice of an open method depends on."""
+    sketches = _sketch(documents, plan, config, engine, lambda _: None)
+    classes = engine.once("classes", lambda: _collapse(sketches, documents.num_rows, config, engine), schema.CLASSES)
+    return _measure(sketches, _representatives(sketches, classes, documents, engine), plan, engine)
+
+
+def _measure(sketches: Table, where: Rows, plan: Plan, engine: Engine) -> Contents:
+    shingles = engine.add_up(sketches, "num_shingles", where)
+    if shingles > MAX_SHINGLES:
+        return Contents(documents=0, shingles=shingles)
+
+    def make_step() -> BatchStep:
+        counts = engine.count(sketches, ["row", "shingles"], where, count, num_places(shingles // SAMPLED_OF))
+        return partial(measure, counts=counts, threshold=plan.threshold)
+
+    columns = ["row", "num_shingles", "shingles"]
+    table = engine.map_table("contents", sketches, columns, where, make_step, schema.CONTENTS)
+    names = ("documents", "postings", "linked_shingles")
+    return Contents(shingles=shingles, **{name: engine.add_up(table, name) for name in names})
+
+
+def _connect(
+    sketches: Table,
+    where: Rows,
+    documents: Source,
+    plan: Plan,
+    config: Config,
+    engine: Engine,
+    advance: Advance,
+) -> Table:
+    """The components of documents that share buckets, or may be similar by the rarest shingles that they share."""
+    if plan.is_exact:
+        sets = sketches
+        if is_open(config):  # then the first pass has left band keys, and no sets
+            step = partial(collect, config=config)
+            sets = engine.map_read("sets", documents, sketches, where, step, schema.SETS)
+        links = _link_prefixes(sketches, sets, where, documents.num_rows, plan, engine, advance)
+    else:
+        links = _link(sketches, where, plan, engine, advance)
+    return engine.connected_components(links, documents.num_rows)
+
+
+def _link_prefixes(
+    sketches: Table, sets: Table, where: Rows, num_rows: int, plan: Plan, engine: Engine, advance: Advance
+) -> Table:
+    step = partial(link_prefixes, threshold=plan.threshold)
+    postings = _prefixes(sketches, sets, where, num_rows, plan, engine)
+    return engine.map_groups(postings, [_POSTINGS_VIEW], step, None, advance)
 
 
 def _link(sketches: Table, where: Rows, plan: Plan, engine: Engine, advance: Advance) -> Table:
-    if plan.is_exact:
-        step = partial(link_prefixes, threshold=plan.threshold)
-        return engine.map_groups(_prefixes(sketches, where, plan, engine), [_POSTINGS_VIEW], step, None, advance)
     bands = [View(("row", key), (key,), ("row",)) for key in map(schema.key_column, range(plan.bands))]
     return engine.map_groups(sketches, bands, link, where, advance)
 
 
-def _prefixes(sketches: Table, where: Rows, plan: Plan, engine: Engine) -> Table:
+def _prefixes(sketches: Table, sets: Table, where: Rows, num_rows: int, plan: Plan, engine: Engine) -> Table:
     """The rarest shingles of every document that may have a partner."""
+    # Sets that were made for it are those of the wanted rows alone.
+    every = where if sets is sketches else engine.rows_with(sets, None, num_rows)
 
     def make_step() -> BatchStep:
         num_shingles = engine.add_up(sketches, "num_shingles", where)
-        counts = engine.count(sketches, ["row", "shingles"], where, count, num_places(num_shingles))
+        counts = engine.count(sets, ["row", "shingles"], every, count, num_places(num_shingles))
         return partial(prefix, counts=counts, threshold=plan.threshold)
 
-    return engine.map_table("postings", sketches, ["row", "shingles"], where, make_step, schema.POSTINGS)
+    return engine.map_table("postings", sets, ["row", "shingles"], every, make_step, schema.POSTINGS)
 
 
 def _looked_up(columns: pa.Schema) -> list[str]:

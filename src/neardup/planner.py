@@ -53,7 +53,8 @@ class Plan:
     """Bands, rows and method of a run, and what they promise.
 
     The exact join finds every pair, by 0 bands of 0 rows. `width` is the bucket width of the Euclidean family,
-    `dimension` that of vectors and `estimate` what a run takes, where they are known.
+    `dimension` that of vectors and `estimate` what a run takes, where they are known; `reason` says why it is this
+    method, where it was left open.
     """
 
     threshold: float
@@ -67,6 +68,7 @@ class Plan:
     width: float | None = None
     dimension: int | None = None
     estimate: Any = None
+    reason: str | None = None
 
     @property
     def is_exact(self) -> bool:
@@ -152,7 +154,7 @@ class Plan:
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as report.json shows it."""
         values = dataclasses.asdict(self)
-        for name in ("estimate", "width", "dimension"):
+        for name in ("estimate", "width", "dimension", "reason"):
             if values[name] is None:
                 del values[name]
         return values | {
@@ -182,8 +184,29 @@ def _percent(ratio: float, below: float) -> str:
     return f"{ratio * 100:.{digits}f} %"
 
 
+def is_open(config: Config) -> bool:
+    """Whether the documents decide which method is taken."""
+    return config.method == "auto" and _why_settled(config) is None
+
+
+def _why_settled(config: Config) -> str | None:
+    """Why the settings alone decide on a method."""
+    if config.recall == 1:
+        return "exact join: recall 1 asks for every pair"
+    if config.measure != "jaccard":
+        return f"LSH: the exact join compares by jaccard, not by {config.measure}"
+    if config.bands is not None or config.rows is not None:
+        return "LSH: bands or rows are given"
+    return "LSH: at threshold 1 it finds every pair too" if config.threshold == 1 else None
+
+
+def as_exact(plan: Plan) -> Plan:
+    """Return the plan with the exact join instead of bands."""
+    return dataclasses.replace(plan, method="exact", bands=0, rows=0, min_agreement=0)
+
+
 def plan_for(config: Config) -> Plan:
-    """Derive the plan from the settings alone.
+    """Derive the plan from the settings alone; where the method is open, it is the plan of LSH, which promises less.
 
     >>> plan = plan_for(Config(threshold=0.8, recall=0.99))
     >>> plan.bands, plan.rows
@@ -205,6 +228,7 @@ def plan_for(config: Config) -> Plan:
         measure=config.measure,
         width=width,
         dimension=config.dimension,
+        reason=_why_settled(config) if config.method == "auto" else None,
     )
 
 

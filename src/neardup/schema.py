@@ -21,6 +21,10 @@ AHEAD: Final = -(2**63)
 DOCUMENTS = pa.schema([_ROW, ("text", pa.large_string()), ("priority", pa.int64()), ("group", pa.int64())])
 # One row a copy; representative: the document that stands for all with the same shingle set.
 CLASSES = pa.schema([_ROW, ("representative", pa.int64())])
+# The shingles of a document, in any order; those of another group are others.
+SETS = pa.schema([_ROW, ("shingles", pa.large_list(pa.int64()))])
+# What the choice of a method depends on; linked_shingles: num_shingles of one that the exact join cannot rule out.
+CONTENTS = pa.schema([_ROW, ("documents", pa.int64()), ("postings", pa.int64()), ("linked_shingles", pa.int64())])
 # One row a shingle of a prefix; place: its place in the order of the document, the rarest shingle first.
 POSTINGS = pa.schema([_ROW, ("num_shingles", pa.int64()), ("place", pa.int64()), ("key", pa.int64())])
 # smallest: the smallest row of a bucket that `row` is in; in the exact join a row that it may be similar to.
@@ -68,12 +72,13 @@ def documents_table(batches: Iterable[pa.RecordBatch]) -> pa.Table:
     return pa.Table.from_batches(held, schema=None if held else DOCUMENTS)
 
 
-def sketches(num_bands: int) -> pa.Schema:
+def sketches(num_bands: int, *, is_sampled: bool = False) -> pa.Schema:
     """Return the schema of sketched documents: sizes, set digests, where the set is held, if at all, and band keys.
 
-    Without bands the set itself stands in their place.
+    Without bands the set itself stands in their place, and where it is sampled, some shingles of it behind them.
     """
     keys = [(key_column(band), pa.int64()) for band in range(num_bands)]
+    shingles = [("shingles", pa.large_list(pa.int64()))] if is_sampled or not keys else []
     return pa.schema(
         [
             _ROW,
@@ -84,7 +89,8 @@ def sketches(num_bands: int) -> pa.Schema:
             ("digest_low", pa.int64()),
             ("digest_high", pa.int64()),
             ("held_at", pa.int64()),
-            *(keys or [("shingles", pa.large_list(pa.int64()))]),
+            *keys,
+            *shingles,
         ]
     )
 

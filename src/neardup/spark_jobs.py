@@ -72,7 +72,7 @@ def deduplicate_frame(frame: Any, config: Config, engine: SparkEngine, progress:
     with watch.stage("read"):
         source = FrameSource(frame, config, run.storage)
     outcome = pipeline.run(source, plan, config, run, watch)
-    job = _Job(source=source, outcome=outcome, plan=plan, config=config, engine=run, watch=watch)
+    job = _Job(source=source, outcome=outcome, plan=outcome.plan, config=config, engine=run, watch=watch)
     with watch.stage("report"):
         row_pairs = None if outcome.row_pairs is None else run.storage.store("pairs", outcome.row_pairs)
         tables = results.frame_tables(source, outcome.selection, row_pairs)
@@ -141,7 +141,7 @@ def _run(
         run = engine.begin(str((workspace.folder / "spark").resolve()))
         source = FileSource(run.spark, [*ahead, *own], len(ahead), config)
         outcome = pipeline.run(source, plan, config, run, watch)
-        job = _Job(source=source, outcome=outcome, plan=plan, config=config, engine=run, watch=watch)
+        job = _Job(source=source, outcome=outcome, plan=outcome.plan, config=config, engine=run, watch=watch)
         yield job, workspace, functools.partial(_tell_files, job, spooled)
 
 

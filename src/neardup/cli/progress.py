@@ -27,6 +27,7 @@ STAGES: Final = {
     "read": "reading",
     "sketch": "shingling and sketching",
     "collapse": "collapsing exact copies",
+    "choose": "choosing the method",
     "link": "linking buckets",
     "components": "joining components",
     "verify": "verifying",

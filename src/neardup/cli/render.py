@@ -70,7 +70,7 @@ def summary(report: Report, out: str) -> None:
     numbers = report.as_dict()
     written = sorted(f"{path.name}/" if path.is_dir() else path.name for path in Path(out).iterdir())
     _print_lines(_counts(numbers))
-    _print_lines([f"{report.plan.judgement()}.", *_audited(report)])
+    _print_lines([*_method(report.plan), *_audited(report)])
     _print_lines([_speed(numbers), f"Written to {out}: {', '.join(written)}"])
 
 
@@ -83,7 +83,13 @@ def pairs_summary(report: Report, out: str) -> None:
     see = f", see {beside}" if Path(beside).exists() else ""
     rejected = f"; {numbers['rejected']:,} rejected{see}" if numbers["rejected"] else ""
     _print_lines([f"{numbers['documents']:,} documents: {found}{rejected}."])
-    _print_lines([f"{report.plan.judgement()}.", *_audited(report), _speed(numbers), f"Written to {out}"])
+    _print_lines([*_method(report.plan), *_audited(report), _speed(numbers), f"Written to {out}"])
+
+
+def _method(plan: Plan) -> Iterator[str]:
+    yield f"{plan.judgement()}."
+    if plan.reason is not None:
+        yield f"Chosen: {plan.reason}."
 
 
 def _audited(report: Report) -> Iterator[str]:
@@ -166,6 +172,8 @@ def plan(chosen: Plan) -> None:
         _print_curve(chosen)
     if chosen.estimate is not None:
         _print_lines(_estimated(chosen.estimate))
+        if chosen.reason is not None:
+            _print_lines([f"A run would take: {chosen.reason}."])
 
 
 def _print_curve(chosen: Plan) -> None:
@@ -192,11 +200,27 @@ def _estimated(estimate: Any) -> Iterator[str]:
     from neardup.cli.progress import BYTES, amount, duration
 
     yield ""
-    yield f"documents  about {estimate.documents:,}, {amount(estimate.text_bytes, BYTES)} of text"
-    yield f"memory     {amount(estimate.memory_bytes, BYTES)}"
-    yield f"disk       {amount(estimate.disk_bytes, BYTES)} while it runs"
-    if estimate.seconds is not None:
-        yield f"time       about {duration(estimate.seconds)}"
+    about = "" if estimate.sampled_documents == estimate.documents else "about "
+    yield f"documents  {about}{estimate.documents:,}, {amount(estimate.text_bytes, BYTES)} of text"
+    titles = [("method", "bands x rows", "promises", "compares", "pairs", "memory", "disk", "time")]
+    cells = [
+        (
+            forecast.method,
+            f"{forecast.bands} x {forecast.rows}" if forecast.bands else "-",
+            f"{forecast.recall_at_threshold:.4f}",
+            f"{forecast.candidates:,}",
+            f"{forecast.pairs:,}",
+            amount(forecast.memory_bytes, BYTES),
+            amount(forecast.disk_bytes, BYTES),
+            duration(forecast.seconds),
+        )
+        for forecast in estimate.forecasts
+    ]
+    widths = [max(map(len, column)) for column in zip(*titles, *cells, strict=True)]
+    yield ""
+    for row in titles + cells:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    yield from (f"advice: {words}." for words in estimate.advice)
 
 
 def comparison(answer: Comparison, *, plan: Plan, names: tuple[str, str]) -> None:

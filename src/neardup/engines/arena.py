@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from neardup.engines.base import BatchStep
 
 U64 = npt.NDArray[np.uint64]
 # Items that the arena grows by: the system moves pages, not bytes, so growing often costs little.
@@ -58,3 +61,23 @@ class Arena:
         """Return sets as a list array that points into the arena."""
         values = pa.array(self._values[: self._size].view(np.int64))
         return pa.LargeListViewArray.from_arrays(pa.array(starts), pa.array(sizes), values)
+
+
+class HeldSets:
+    """A table of held sets, through a step, made anew whenever it is asked for.
+
+    `batches` have the columns row, group, num_shingles and held_at; the step sees the set in place of the text.
+    """
+
+    def __init__(
+        self, batches: Callable[[], Iterable[pa.RecordBatch]], arena: Arena, step: BatchStep, schema: pa.Schema
+    ) -> None:
+        self._batches, self._arena, self._step = batches, arena, step
+        self.schema = schema
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Iterate over some columns."""
+        for batch in self._batches():
+            starts, sizes = (batch.column(name).to_numpy() for name in ("held_at", "num_shingles"))
+            sets = {"row": batch.column("row"), "text": self._arena.views(starts, sizes)}
+            yield self._step(pa.record_batch(sets | {"group": batch.column("group")})).select(list(columns))

@@ -128,6 +128,14 @@ class Engine(Protocol):
     def without(self, rows: Rows, table: Table) -> Rows:
         """Choose the rows that are not in the column `row` of a table; what was given is used up."""
 
+    def map_read(
+        self, name: str, documents: Any, table: Table, where: Rows, step: BatchStep, schema: pa.Schema
+    ) -> Table:
+        """Apply a step to documents that `map_documents` made `table` of, of the rows in `where`.
+
+        What is held stands for the text; where not all is held, the documents are read once more.
+        """
+
     def map_groups(
         self, table: Table, views: Sequence[View], step: BatchStep, where: Rows | None, advance: Advance
     ) -> Table:

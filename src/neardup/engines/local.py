@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import schema as schemas
-from neardup.engines.arena import Arena
+from neardup.engines.arena import Arena, HeldSets
 from neardup.engines.base import (
     Advance,
     BatchStep,
@@ -32,13 +32,14 @@ from neardup.engines.base import (
     Table,
     View,
 )
-from neardup.engines.components import SHELF_BYTES, cut_held, map_shelved, plan_shelves
+from neardup.engines.components import SHELF_BYTES, cut_held, map_shelved, plan_shelves, unheard
 from neardup.engines.groups import headed_groups, in_range, whole_groups
 from neardup.engines.memory import Memory
 from neardup.engines.tables import (
     HeldTable,
     StoredTable,
     batches_of,
+    chosen,
     filtered,
     held_table,
     num_rows_of,
@@ -109,6 +110,30 @@ class LocalEngine:
 
             paths = self.side_by_side(store, range(documents.num_parts), in_order=documents.stops_at_first)
             return StoredTable(paths, schema, self.room() // 16, documents)
+
+    def map_read(
+        self, name: str, documents: Documents, table: Table, where: Bools, step: BatchStep, schema: pa.Schema
+    ) -> Table:
+        """Map what is held whenever it is asked for; else read all parts again, and store what comes of them."""
+        if self.holds_all:
+            columns = ["row", "group", "num_shingles", "held_at"]
+            return HeldSets(partial(filtered, table, columns, where), self._arena, step, schema)
+        slots, workspace = threading.Semaphore(2 * self.threads + 1), self._workspace
+        with ThreadPoolExecutor(self.threads) as workers:
+
+            def results(part: int) -> Iterator[pa.RecordBatch]:
+                batches = chosen(documents.read(part, unheard), where)
+                return (result for _, result in self._in_order(batches, step, workers, slots))
+
+            if workspace is None:
+                return HeldTable([batch for part in range(documents.num_parts) for batch in results(part)], schema)
+
+            def store(part: int) -> Path:
+                return workspace.once(
+                    f"{name}/{part:06}.arrow", lambda path: write_batches(path, results(part), schema)
+                )
+
+            return StoredTable(self.side_by_side(store, range(documents.num_parts)), schema, self.room() // 16)
 
     def scan_documents(self, documents: Documents, step: BatchStep, schema: pa.Schema, advance: Advance) -> pa.Table:
         """Apply a step to every document and hold what comes of it, in the order of parts and batches."""

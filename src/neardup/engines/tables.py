@@ -76,6 +76,11 @@ def num_rows_of(table: Table) -> int:
 
 def filtered(table: Table, columns: Sequence[str], where: Bools | None) -> Iterator[pa.RecordBatch]:
     """Iterate over the rows that are True in `where`, or over all."""
-    for batch in table.batches(columns):
+    return chosen(table.batches(columns), where)
+
+
+def chosen(batches: Iterable[pa.RecordBatch], where: Bools | None) -> Iterator[pa.RecordBatch]:
+    """Pick the rows that are True in `where`, or all."""
+    for batch in batches:
         is_wanted = np.True_ if where is None else where[batch.column("row").to_numpy()]
         yield batch if is_wanted.all() else batch.filter(pa.array(is_wanted))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Sequence
@@ -124,9 +125,10 @@ def restore(run: Path) -> Report:
     report = read_report(run)
     config = settings_of(report)
     method, bands, rows = (report["plan"][name] for name in ("method", "bands", "rows"))
+    plan = plan_for(Config.of(config, method=method, bands=bands or None, rows=rows or None))
     return Report(
         config=config,
-        plan=plan_for(Config.of(config, method=method, bands=bands or None, rows=rows or None)),
+        plan=dataclasses.replace(plan, reason=report["plan"].get("reason")),
         documents=report["documents"],
         num_kept=report["kept"],
         num_removed=report["removed"],

@@ -9,7 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schema
+from neardup.config import Config
 from neardup.kernels import prefix as kernel
+from neardup.measures import jaccard
+from neardup.measures.base import group_salts
 
 U8 = npt.NDArray[np.uint8]
 # Two places a shingle keep most shingles apart. More than 128 MB would not fit in the least memory a run may be given;
@@ -23,6 +26,17 @@ def num_places(num_shingles: int) -> int:
     """Return how many places to count so many shingles in, a power of two."""
     wanted = max(1, PLACES_A_SHINGLE * num_shingles)
     return min(max(1 << (wanted - 1).bit_length(), MIN_PLACES), MAX_PLACES)
+
+
+def collect(documents: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    """Turn texts, or the sets that were held, into sets as the first pass of the exact join leaves them."""
+    sets = jaccard.sets_of(documents.column("text"), config)
+    groups = documents.column("group").to_numpy()
+    shingles = sets.shingles
+    if groups.any():
+        shingles = shingles ^ np.repeat(group_salts(groups), np.diff(sets.ends))
+    lists = pa.LargeListArray.from_arrays(pa.array(sets.ends), pa.array(shingles.view(np.int64)))
+    return pa.record_batch([documents.column("row"), lists], schema=schema.SETS)
 
 
 def count(sketches: pa.RecordBatch, counts: U8) -> None:

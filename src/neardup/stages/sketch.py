@@ -15,21 +15,33 @@ from neardup.measures import jaccard
 from neardup.measures.base import Sketched
 from neardup.measures.choice import measure_of
 from neardup.planner import Plan
+from neardup.stages.choose import Sampler
 
 
 def sketch(
-    batch: pa.RecordBatch, plan: Plan, config: Config, hold: Callable[[npt.NDArray[np.uint64]], int] | None = None
+    batch: pa.RecordBatch,
+    plan: Plan,
+    config: Config,
+    hold: Callable[[npt.NDArray[np.uint64]], int] | None = None,
+    *,
+    is_sampled: bool = False,
 ) -> pa.RecordBatch:
-    """Replace the `text` column by sizes, digest and keys, or the set; rows and order stay. `hold` keeps the sets."""
+    """Replace the `text` column by sizes, digest and keys, or the set; rows and order stay. `hold` keeps the sets.
+
+    Where it is sampled, the keys are followed by what `choose` looks at.
+    """
     text, groups = batch.column("text"), batch.column("group")
+    sampler = Sampler(hold) if is_sampled else None
     sketched: Sketched | jaccard.Collected
     if plan.is_exact:
         sketched = jaccard.collect_texts(text, config, groups.to_numpy(), hold)
         ends, shingles = pa.array(sketched.sets.ends), pa.array(sketched.sets.shingles.view(np.int64))
         columns = [pa.LargeListArray.from_arrays(ends, shingles)]
     else:
-        sketched = measure_of(config).sketch(text, plan, config, groups.to_numpy(), hold)
+        sketched = measure_of(config).sketch(text, plan, config, groups.to_numpy(), sampler or hold)
         columns = [pa.array(keys) for keys in np.ascontiguousarray(sketched.keys.T).view(np.int64)]
+        if sampler is not None:
+            columns.append(sampler.lists(sketched.sizes, groups.to_numpy()))
     return pa.record_batch(
         [
             batch.column("row"),
@@ -42,5 +54,5 @@ def sketch(
             pa.array(sketched.held_at),
             *columns,
         ],
-        schema=schema.sketches(plan.bands),
+        schema=schema.sketches(plan.bands, is_sampled=is_sampled),
     )

@@ -129,6 +129,13 @@ class SparkEngine:
         mapped = map_frame(rows, schema, lambda batches: (step(large(batch)) for batch in batches if batch.num_rows))
         return self.once(name, lambda: mapped)
 
+    def map_read(
+        self, name: str, documents: SparkSource, table: DataFrame, where: Chosen, step: BatchStep, schema: pa.Schema
+    ) -> DataFrame:
+        """Read the documents again on all workers, and store what comes of them."""
+        rows = _chosen(table, where).select("row", F.lit(0).cast("bigint").alias("component"), "priority")
+        return self.once(name, lambda: map_frame(documents.texts(rows), schema, partial(map, step)))
+
     def count(
         self, table: DataFrame, columns: Sequence[str], where: Chosen, step: CountStep, num_places: int
     ) -> Counts:
