@@ -25,7 +25,7 @@ REPORT_KEYS = [  # DESIGN.md section 6
     *("bytes_read", "peak_memory_bytes", "stages"),
 ]
 TABLES = ("kept", "removed", "clusters", "rejected", "pairs")
-STAGES = ["read", "sketch", "collapse", "link", "verify", "select", "report"]
+STAGES = ["read", "sketch", "collapse", "choose", "link", "verify", "select", "report"]
 FOX = "the quick brown fox jumps over the lazy dog and runs away"
 
 
@@ -150,7 +150,7 @@ def test_jaccard_refuses_what_is_no_set(bad):
 
 
 def test_report_counts_and_says_what_was_chosen():
-    report = neardup.deduplicate([*LADDER, None], size=1)
+    report = neardup.deduplicate([*LADDER, None], size=1, method="lsh")
     assert (report.documents, report.exact_duplicates) == (6, 1)
     assert (report.kept.num_rows, report.removed.num_rows, report.rejected.num_rows) == (2, 3, 1)
     assert report.duplicate_ratio == 3 / 6
@@ -424,7 +424,7 @@ def test_promises_1_and_2_pairs_at_the_threshold_are_found_and_no_others(shared,
     threshold = shared / (shared + 2 * own)
     num_pairs = 500 if shared > 500 else 1000
     texts = planted_pairs(num_pairs, shared, own, size)
-    report = neardup.find_pairs(texts, threshold=threshold, size=size, sketch=sketch, seed=seed)
+    report = neardup.find_pairs(texts, threshold=threshold, size=size, sketch=sketch, seed=seed, method="lsh")
     found = report.pairs.to_pylist()
     assert all(pair["doc_a"] + 1 == pair["doc_b"] and pair["doc_a"] % 2 == 0 for pair in found)
     assert {pair["similarity"] for pair in found} == {threshold}
@@ -434,7 +434,7 @@ def test_promises_1_and_2_pairs_at_the_threshold_are_found_and_no_others(shared,
 
 def test_promise_1_a_pair_just_below_the_threshold_is_never_reported():
     texts = planted_pairs(1000, 79, 10, 1)
-    report = neardup.find_pairs(texts, threshold=0.8, size=1)
+    report = neardup.find_pairs(texts, threshold=0.8, size=1, method="lsh")
     assert report.pairs_verified > 900
     assert report.pairs.num_rows == report.removed.num_rows == 0
 
@@ -485,7 +485,7 @@ def test_promise_4_runs_at_the_same_time_do_not_disturb_each_other():
 
 
 def test_promise_5_report_says_what_was_chosen_and_what_it_cost():
-    report = neardup.deduplicate(LADDER, threshold=0.9)
+    report = neardup.deduplicate(LADDER, threshold=0.9, method="lsh")
     assert report.plan == neardup.plan(threshold=0.9)
     assert (report.plan.bands, report.plan.rows, report.plan.method) == (11, 10, "lsh")
     assert report.plan.recall_at_threshold >= 0.99
@@ -546,7 +546,7 @@ def test_report_survives_pickling():
 
 
 def test_asking_again_keeps_the_bands_of_the_run():
-    again = neardup.find_pairs([FOX, FOX], threshold=0.7).at_threshold(0.95)
+    again = neardup.find_pairs([FOX, FOX], threshold=0.7, method="lsh").at_threshold(0.95)
     assert (again.config.bands, again.config.rows) == (again.plan.bands, again.plan.rows) == (17, 4)
 
 

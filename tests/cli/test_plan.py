@@ -85,9 +85,12 @@ def test_no_feasible_plan_is_wrong_usage_with_the_way_out(run):
 def test_inputs_add_documents_memory_disk_and_time(run, pages):
     finished = run("plan", pages.name)
     assert finished.returncode == 0
-    assert [line.split()[0] for line in finished.stdout.splitlines()[-4:]] == ["documents", "memory", "disk", "time"]
+    *_, titles, lsh, exact, reason = (line for line in finished.stdout.splitlines() if not line.startswith("advice"))
+    assert titles.split() == "method bands x rows promises compares pairs memory disk time".split()
+    assert (lsh.split()[:5], exact.split()[:3]) == (["lsh", "16", "x", "6", "0.9922"], ["exact", "-", "1.0000"])
+    assert reason.startswith("A run would take: exact join: ")
     estimate = json.loads(run("plan", pages.name, "--json").stdout)["estimate"]
-    assert {"documents", "text_bytes", "disk_bytes", "memory_bytes", "seconds"} <= set(estimate)
+    assert {"documents", "text_bytes", "disk_bytes", "memory_bytes", "seconds", "forecasts", "advice"} <= set(estimate)
 
 
 def test_the_picture_module_opens_no_window():
@@ -101,6 +104,6 @@ def test_the_exact_method_has_no_curve_to_draw(run, pages):
     assert finished.stdout.splitlines()[0] == "exact join finds every pair from 0.7 on."
     assert "share a bucket" not in finished.stdout
     with_input = run("plan", pages, "--method", "exact")
-    assert "documents  about" in with_input.stdout
+    assert "documents  " in with_input.stdout
     as_json = json.loads(run("plan", "--recall", "1", "--json").stdout)
     assert (as_json["method"], as_json["bands"], as_json["recall_at_threshold"]) == ("exact", 0, 1.0)

@@ -115,12 +115,16 @@ def write_json_lines(path, documents):
 
 
 def deduplicate(inputs, out, **settings):
-    """Run on files with settings by name."""
-    return api.deduplicate_files([str(path) for path in inputs], str(out), Config.of(**settings))
+    """Run on files with settings by name; by bands where nothing else is said."""
+    return api.deduplicate_files([str(path) for path in inputs], str(out), _by_bands(settings))
 
 
 def find_pairs(inputs, out, **settings):
-    return api.find_pairs_files([str(path) for path in inputs], str(out), Config.of(**settings))
+    return api.find_pairs_files([str(path) for path in inputs], str(out), _by_bands(settings))
+
+
+def _by_bands(settings):
+    return Config.of(**({} if "recall" in settings else {"method": "lsh"}) | settings)
 
 
 class Truth:

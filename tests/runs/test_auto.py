@@ -1,0 +1,149 @@
+"""The automatic method: what it takes is the same however a run is done, and gives what that method gives."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import signal
+
+import pytest
+
+from neardup import api, costs
+from neardup.io import finished
+from runs import corpora
+from runs.corpora import Truth
+from runs.programs import contents
+
+DOCUMENTS = corpora.rows(31, 90)
+TEXTS = corpora.texts_of(DOCUMENTS)
+HALF = len(DOCUMENTS) // 2
+FIRSTS = {"a.jsonl": 0, "b.jsonl": HALF}
+AUTO = {"method": "auto", "threshold": 0.5, "size": 2, "pairs": True}
+# Sets are held; they are not, and made by a second reading.
+ROOMS = (1 << 40, 5_000)
+PRICES = {"exact": float("inf"), "lsh": 0.0}
+COMMAND = ("--threads", "1", "--pairs", "--quiet", "--threshold", "0.7")
+
+
+@pytest.fixture
+def give_room(monkeypatch):
+    return lambda num_bytes: monkeypatch.setattr("neardup.engines.memory.Memory.room", lambda _: num_bytes)
+
+
+@pytest.fixture
+def inputs(tmp_path):
+    parts = {"a.jsonl": DOCUMENTS[:HALF], "b.jsonl": DOCUMENTS[HALF:]}
+    return [corpora.write_json_lines(tmp_path / "in" / name, rows) for name, rows in parts.items()]
+
+
+def tables(report):
+    return {name: getattr(report, name).to_pylist() for name in ("kept", "removed", "pairs", "clusters")}
+
+
+RUNS = (
+    {},
+    {"cluster": "components", "keep": "last"},
+    {"group_column": "site"},
+    {"unit": "char", "size": 4, "threshold": 0.7},
+    {"multiset": True, "threshold": 0.8},
+)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize("run", RUNS, ids=str)
+@pytest.mark.parametrize("method", PRICES)
+def test_auto_gives_what_the_method_gives_that_it_takes(method, run, room, inputs, give_room, monkeypatch, tmp_path):
+    give_room(room)
+    monkeypatch.setattr(costs, "FAIR_PRICE", PRICES[method])
+    auto = corpora.deduplicate(inputs, tmp_path / "auto", **AUTO | run)
+    asked = corpora.deduplicate(inputs, tmp_path / "asked", **AUTO | run | {"method": method})
+    assert auto.plan.method == method
+    assert tables(auto) == tables(asked)
+    assert auto.pairs_verified == asked.pairs_verified
+    assert auto.plan.recall_at_threshold == asked.plan.recall_at_threshold
+
+
+@pytest.mark.parametrize("method", PRICES)
+def test_auto_changes_a_result_only_by_what_lsh_may_miss(method, inputs, monkeypatch, tmp_path):
+    monkeypatch.setattr(costs, "FAIR_PRICE", PRICES[method])
+    found = corpora.pair_rows(corpora.deduplicate(inputs, tmp_path / "auto", **AUTO).pairs, FIRSTS)
+    lsh = corpora.pair_rows(corpora.deduplicate(inputs, tmp_path / "lsh", **AUTO | {"method": "lsh"}).pairs, FIRSTS)
+    every = Truth(TEXTS).pairs
+    assert lsh.items() <= found.items() <= every.items()
+    assert found == (every if method == "exact" else lsh)
+
+
+def test_old_documents_are_ahead_of_all(give_room, tmp_path):
+    old = corpora.write_json_lines(tmp_path / "old.jsonl", DOCUMENTS[:40])
+    new = corpora.write_json_lines(tmp_path / "new.jsonl", DOCUMENTS[40:])
+    for room in ROOMS:
+        give_room(room)
+        report = corpora.deduplicate([new], tmp_path / f"out-{room}", against=str(old), **AUTO)
+        assert report.plan.is_exact
+        assert corpora.removed_rows(report, {"old.jsonl": 0, "new.jsonl": 40}) == Truth(TEXTS, num_ahead=40).removed
+
+
+def test_threads_memory_and_batches_give_the_same_bytes(inputs, give_room, monkeypatch, tmp_path):
+    outputs = {}
+    for room, threads, batch_bytes in itertools.product(ROOMS, (1, 2), (200, 4 << 20)):
+        give_room(room)
+        monkeypatch.setattr("neardup.io.records.BATCH_BYTES", batch_bytes)
+        out = tmp_path / f"{room}-{threads}-{batch_bytes}"
+        corpora.deduplicate(inputs, out, threads=threads, **AUTO)
+        outputs[room, threads, batch_bytes] = corpora.contents(out)
+    expected = outputs.pop((ROOMS[0], 1, 200))
+    assert [name for name, found in outputs.items() if found != expected] == []
+
+
+def test_neither_files_nor_order_change_the_choice(inputs, tmp_path):
+    whole = corpora.write_json_lines(tmp_path / "whole.jsonl", DOCUMENTS)
+    turned = corpora.write_json_lines(tmp_path / "turned.jsonl", DOCUMENTS[::-1])
+    given = {"parts": inputs, "whole": [whole], "turned": [turned]}
+    plans = {name: corpora.deduplicate(paths, tmp_path / name, **AUTO).plan for name, paths in given.items()}
+    in_memory = api.deduplicate(TEXTS, **AUTO).plan
+    assert {(plan.method, plan.reason) for plan in plans.values()} == {(in_memory.method, in_memory.reason)}
+
+
+def test_the_report_tells_the_method_and_the_reason(inputs, tmp_path):
+    report = corpora.deduplicate(inputs, tmp_path / "out", **AUTO)
+    plan = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))["plan"]
+    assert (plan["method"], plan["bands"], plan["recall_at_threshold"]) == ("exact", 0, 1.0)
+    assert plan["reason"].startswith("exact join: ")
+    assert plan["reason"].endswith("shingles, finds every pair")
+    assert finished.restore(tmp_path / "out").plan == report.plan
+    assert report.at_threshold(0.8).plan.is_exact
+
+
+@pytest.fixture(scope="module")
+def whole(programs, corpus, tmp_path_factory):
+    """What a run gives that nobody interrupts."""
+    folder = tmp_path_factory.mktemp("whole")
+    assert programs.run("dedup", corpus, "-o", "out", *COMMAND, cwd=folder).code == 0
+    return contents(folder / "out")
+
+
+@pytest.mark.parametrize(("room", "begin", "step"), [("pass", 3, 9), ("give_room(60_000)", 1, 37)])
+def test_killed_at_any_point_a_run_goes_on_to_the_same_bytes(room, begin, step, programs, corpus, whole, tmp_path):
+    for number in range(begin, 1000, step):
+        folder = tmp_path / "run"
+        given = ("dedup", corpus, "-o", "out", *COMMAND)
+        killed = programs.run(*given, cwd=folder, before=f"{room}; kill_at_event({number})")
+        if killed.code == 0:
+            break
+        assert killed.code == -signal.SIGKILL, killed.stderr
+        if not (folder / "out").exists():
+            ended = programs.run(*given, cwd=folder, before=room)
+            assert ended.code == 0, (number, ended.stderr)
+        assert contents(folder / "out") == whole, f"killed at {number}"
+        shutil.rmtree(folder)
+    assert number > 50
+
+
+def test_a_run_that_goes_on_keeps_to_its_choice(programs, corpus, whole, tmp_path):
+    given = ("dedup", corpus, "-o", "out", *COMMAND)
+    killed = programs.run(*given, cwd=tmp_path, before="kill_at_part('components.arrow')")
+    assert killed.code == -signal.SIGKILL
+    other = "from neardup import costs; costs.FAIR_PRICE = 0.0"
+    assert programs.run(*given, cwd=tmp_path, before=other).code == 0
+    assert contents(tmp_path / "out") == whole

@@ -1,0 +1,79 @@
+"""What the sample says of the exact join, against the exact join itself."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import neardup
+from neardup import pipeline, schema
+from neardup.config import Config
+from neardup.engines.local import LocalEngine
+from neardup.planner import plan_for
+from neardup.stages import choose
+from neardup.stages.sketch import sketch
+
+
+def documents_of(texts, groups=None):
+    columns = [np.arange(len(texts)), pa.array(texts, pa.large_string()), np.zeros(len(texts), np.int64)]
+    return pa.record_batch([*map(pa.array, columns), pa.array(groups or [0] * len(texts))], schema=schema.DOCUMENTS)
+
+
+def corpus(seed, num_documents=400, num_words=200, copies=0.4):
+    rng = random.Random(seed)
+    texts = []
+    for _ in range(num_documents):
+        words = rng.choice(texts).split() if texts and rng.random() < copies else []
+        words = words or [f"w{rng.randrange(5000)}" for _ in range(rng.randrange(3, num_words))]
+        words[rng.randrange(len(words))] = f"n{rng.random()}"
+        texts.append(" ".join(words))
+    return texts
+
+
+@pytest.mark.parametrize("unit", ["word", "char"])
+def test_a_shingle_is_sampled_of_every_document_or_of_none(unit):
+    texts, config = corpus(1), Config(unit=unit)
+    batch = sketch(documents_of(texts), plan_for(config), config, is_sampled=True)
+    assert batch.schema == schema.sketches(plan_for(config).bands, is_sampled=True)
+    for text, sampled in zip(texts, batch.column("shingles").to_pylist(), strict=True):
+        whole = neardup.shingles(text, unit=unit)
+        assert set(np.array(sampled, np.int64).view(np.uint64)) == set(whole[whole % np.uint64(choose.SAMPLED_OF) == 0])
+
+
+def test_groups_share_no_sampled_shingle():
+    texts, config = corpus(2, num_documents=30), Config()
+    batch = sketch(documents_of([*texts, *texts], [0] * 30 + [7] * 30), plan_for(config), config, is_sampled=True)
+    lists = batch.column("shingles").to_pylist()
+    ours, theirs = ({value for own in half for value in own} for half in (lists[:30], lists[30:]))
+    assert len(ours) == len(theirs) > 50
+    assert not ours & theirs
+
+
+def test_nothing_gives_nothing():
+    empty = choose.measure_sample([], np.zeros(1024, np.uint8), 0.8)
+    assert (empty.documents, empty.shingles, empty.postings, empty.linked_shingles) == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("threshold", [0.5, 0.7, 0.8, 0.9])
+@pytest.mark.parametrize(("copies", "num_words"), [(0.1, 300), (0.5, 300), (0.5, 40)])
+def test_postings_are_foretold(threshold, copies, num_words, monkeypatch):
+    told, taken = [], []
+    measure, map_table = pipeline._measure, LocalEngine.map_table
+
+    def watched(*given):
+        told.append(measure(*given))
+        return told[-1]
+
+    def watched_table(engine, *given):
+        table = map_table(engine, *given)
+        taken.extend(batch.num_rows for batch in table.batches(["row"]))
+        return table
+
+    monkeypatch.setattr(pipeline, "_measure", watched)
+    monkeypatch.setattr(LocalEngine, "map_table", watched_table)
+    texts = corpus(3, 1500, num_words, copies)
+    neardup.deduplicate(texts, threshold=threshold)
+    assert told[0].postings == pytest.approx(sum(taken), rel=0.35)
