@@ -138,12 +138,3 @@ def test_killed_at_any_point_a_run_goes_on_to_the_same_bytes(room, begin, step, 
         assert contents(folder / "out") == whole, f"killed at {number}"
         shutil.rmtree(folder)
     assert number > 50
-
-
-def test_a_run_that_goes_on_keeps_to_its_choice(programs, corpus, whole, tmp_path):
-    given = ("dedup", corpus, "-o", "out", *COMMAND)
-    killed = programs.run(*given, cwd=tmp_path, before="kill_at_part('components.arrow')")
-    assert killed.code == -signal.SIGKILL
-    other = "from neardup import costs; costs.FAIR_PRICE = 0.0"
-    assert programs.run(*given, cwd=tmp_path, before=other).code == 0
-    assert contents(tmp_path / "out") == whole

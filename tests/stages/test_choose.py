@@ -52,9 +52,17 @@ def test_groups_share_no_sampled_shingle():
     assert not ours & theirs
 
 
-def test_nothing_gives_nothing():
-    empty = choose.measure_sample([], np.zeros(1024, np.uint8), 0.8)
-    assert (empty.documents, empty.shingles, empty.postings, empty.linked_shingles) == (0, 0, 0, 0)
+def test_a_document_that_shares_nothing_is_ruled_out():
+    config, counts = Config(), np.zeros(1024, np.uint8)
+    texts = [" ".join(f"{seed}w{number}" for number in range(500)) for seed in range(3)]
+    sketches = sketch(documents_of(texts), plan_for(config), config, is_sampled=True)
+    alone = choose.measure(sketches, counts, 0.8)
+    assert alone.schema == schema.CONTENTS
+    assert alone.to_pylist() == [{"row": row, "documents": 1, "postings": 0, "linked_shingles": 0} for row in range(3)]
+    shared = choose.measure(sketches, counts + np.uint8(2), 0.8)
+    assert all(90 < postings <= 100 for postings in shared.column("postings").to_pylist())
+    assert shared.column("linked_shingles").to_pylist() == [496] * 3
+    assert choose.measure(sketches.slice(0, 0), counts, 0.8).num_rows == 0
 
 
 @pytest.mark.parametrize("threshold", [0.5, 0.7, 0.8, 0.9])
@@ -69,7 +77,8 @@ def test_postings_are_foretold(threshold, copies, num_words, monkeypatch):
 
     def watched_table(engine, *given):
         table = map_table(engine, *given)
-        taken.extend(batch.num_rows for batch in table.batches(["row"]))
+        if given[0] == "postings":
+            taken.extend(batch.num_rows for batch in table.batches(["row"]))
         return table
 
     monkeypatch.setattr(pipeline, "_measure", watched)
