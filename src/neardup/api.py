@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup import jobs, schema
+from neardup import jobs, nearest, schema
+from neardup.answers import Comparison, Explanation
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.estimate import estimate
@@ -26,62 +27,11 @@ from neardup.io import finished
 from neardup.io import memory as held_sources
 from neardup.io.files import find_files, is_input
 from neardup.measures import jaccard as measure
+from neardup.nearest import NUM_NEIGHBOURS
 from neardup.planner import Plan, plan_for
 from neardup.recall import SAMPLE, check_sample
 from neardup.recall_files import audit_finished
 from neardup.report import Audit, Progress, Report, Watch
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Comparison:
-    """How similar two texts are.
-
-    Attributes:
-        jaccard: exact similarity of the two shingle sets.
-        estimate: what their signatures say.
-        containment_a: the share of a's shingles that b has too.
-        containment_b: the share of b's shingles that a has too.
-        chance: the chance that two such documents share a bucket in a run with these settings.
-        shingles_a: distinct shingles of a.
-        shingles_b: distinct shingles of b.
-        shared: distinct shingles of both.
-    """
-
-    jaccard: float
-    estimate: float
-    containment_a: float
-    containment_b: float
-    chance: float
-    shingles_a: int
-    shingles_b: int
-    shared: int
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Explanation:
-    """Why a document was removed, or for whom it stands.
-
-    Attributes:
-        doc_id: the document, with the file and row it stands in where known.
-        kept_id: the kept document that stands for it, with its file and row; None for a kept document.
-        similarity: how similar the two are.
-        text: the text of the document; None for a kept one.
-        kept_text: the text of the kept document.
-        comparison: of the two texts.
-        members: (doc_id, similarity) of those that a kept document stands for.
-    """
-
-    doc_id: str
-    file: str | None
-    row: int | None
-    kept_id: str | None
-    kept_file: str | None
-    kept_row: int | None
-    similarity: float | None
-    text: str | None
-    kept_text: str | None
-    comparison: Comparison | None
-    members: Sequence[tuple[str, float]]
 
 
 def deduplicate(
@@ -201,6 +151,47 @@ def compare(a: str, b: str, *, config: Config | None = None, **settings: Any) ->
         shingles_b=second.size,
         shared=shared,
     )
+
+
+def neighbours(
+    source: Any = None,
+    *,
+    k: int = NUM_NEIGHBOURS,
+    items: Any = None,
+    queries: Any = None,
+    ids: Sequence[Any] | None = None,
+    config: Config | None = None,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> pa.Table:
+    """Return the k most similar documents of each document, exactly, ranked; ties by the order of the source.
+
+    Documents that have nothing in common, or point away, are no neighbours. A threshold, where one is given, is the
+    least similarity of a neighbour. The source is held in memory.
+
+    Args:
+        source: as for `deduplicate`; without ids of its own a document is named by its position.
+        k: how many neighbours of each at most.
+        items: sets to compare instead of texts, as for `deduplicate`.
+        queries: documents, or items where `items` is given, whose neighbours in the source are asked for instead.
+        ids: one id per document of the source.
+        config: settings to start from.
+        progress: called with the events of neardup.report.
+        settings: fields of Config by name; bands, rows and recall do not matter.
+
+    >>> texts = ["a rose is a rose", "a rose is a flower", "the sea"]
+    >>> neighbours(texts, k=1, size=2).to_pylist()[0]
+    {'doc_id': 0, 'neighbour_id': 1, 'similarity': 0.75, 'rank': 1}
+    """
+    number, chosen, watch = nearest.check_k(k), Config.of(config, **settings), Watch(progress)
+    source, chosen = _items_or_source(source, items, chosen)
+    nearest.check_settings(chosen)
+    with nearest.temporary_folder() as folder, nearest.temporary_folder() as other:
+        docs = _given(source, ids, chosen, watch, Path(folder))
+        chosen = Config.of(chosen, dimension=docs.config.dimension)
+        asked = None if queries is None else _given(queries, None, chosen, watch, Path(other))
+        least = nearest.least_similarity(docs.config, settings)
+        return nearest.find_neighbours(docs, asked, number, least, watch)
 
 
 def plan(*, config: Config | None = None, **settings: Any) -> Plan:
@@ -329,6 +320,16 @@ def _paths(source: Any) -> list[str] | None:
     return None
 
 
+def _given(source: Any, ids: Sequence[Any] | None, config: Config, watch: Watch, folder: Path) -> nearest.Given:
+    """Take documents in memory, or in files, to compare."""
+    if (paths := _paths(source)) is not None:
+        if ids is not None:
+            raise ConfigError("`ids` must be left out for files", hint="id_column= names the column with the ids")
+        return nearest.read_files(paths, config, watch, folder)
+    _check_in_memory(config, None)
+    return nearest.read_held(source, ids, config, watch)
+
+
 def _from_files(
     run: Callable[..., Report],
     paths: list[str],
@@ -360,9 +361,9 @@ class _Loader:
 
 
 def _for_texts(config: Config) -> Config:
-    if config.measure != "jaccard":
+    if config.measure not in ("jaccard", "containment"):
         raise ConfigError(
-            f"texts are compared by 'jaccard', got `measure` {config.measure!r}",
+            f"texts are compared by 'jaccard' or 'containment', got `measure` {config.measure!r}",
             hint="neardup.find_pairs(vectors, measure='cosine') compares vectors",
         )
     return config

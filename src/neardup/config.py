@@ -16,7 +16,7 @@ from neardup.errors import ConfigError
 
 Unit = Literal["word", "char"]
 Method = Literal["auto", "lsh", "exact"]
-Measure = Literal["jaccard", "weighted", "hamming", "cosine", "euclidean"]
+Measure = Literal["jaccard", "containment", "weighted", "hamming", "cosine", "euclidean"]
 EngineName = Literal["local"]
 Sketch = Literal["fast", "minhash"]
 Cluster = Literal["leader", "components"]
@@ -24,7 +24,7 @@ Cluster = Literal["leader", "components"]
 CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "unit": ("word", "char"),
     "method": ("auto", "lsh", "exact"),
-    "measure": ("jaccard", "weighted", "hamming", "cosine", "euclidean"),
+    "measure": ("jaccard", "containment", "weighted", "hamming", "cosine", "euclidean"),
     "engine": ("local",),
     "sketch": ("fast", "minhash"),
     "cluster": ("leader", "components"),
@@ -64,8 +64,8 @@ class Config:
         rows: rows of a band; None derives it from `threshold` and `recall`.
         seed: salts the shingle hash; another seed draws other signatures.
         method: how pairs are found: "lsh" by bands of signatures, "exact" every one; "auto" chooses.
-        measure: what similarity means: "jaccard" of texts or items, "weighted" Jaccard of items with weights,
-            "hamming" of bits, "cosine" or "euclidean" of vectors.
+        measure: what similarity means: "jaccard" of texts or items, "containment" of the one in the other or the other
+            in the one, "weighted" Jaccard of items with weights, "hamming" of bits, "cosine" or "euclidean" of vectors.
         dimension: how many numbers, or bits, a vector has; None takes it from the first one.
         packed: bits come as bytes, eight in each, the highest first.
         sketch: "fast" (Fast Similarity Sketching) or "minhash" (k permutations).
@@ -329,13 +329,19 @@ def _check_together(config: Config) -> None:
 
 
 def _check_method(config: Config) -> None:
+    is_containment = config.measure == "containment"
+    if is_containment and config.method == "lsh":
+        raise ConfigError(
+            "no bands find what is contained, got method 'lsh' with the measure 'containment'",
+            hint="leave `method` out: containment is always found exactly",
+        )
     if config.method == "lsh" and config.recall == 1:
         raise ConfigError(
             "`recall` must be below 1 with method 'lsh', got 1: bands find a pair with a chance below 1",
             hint="pass method='exact', which finds every pair, or ask for 0.999",
         )
-    if config.method == "exact" or config.recall == 1:
-        if config.measure != "jaccard":
+    if config.method == "exact" or config.recall == 1 or is_containment:
+        if config.measure not in ("jaccard", "containment"):
             raise ConfigError(
                 f"the exact join compares by 'jaccard', got `measure` {config.measure!r}",
                 hint="leave `method` out, and ask for a recall below 1",
@@ -343,6 +349,7 @@ def _check_method(config: Config) -> None:
         for name in ("bands", "rows"):
             if getattr(config, name) is not None:
                 asked = "method 'exact'" if config.method == "exact" else "recall 1"
+                asked = "the measure 'containment'" if is_containment else asked
                 raise ConfigError(
                     f"`{name}` and {asked} exclude each other: the exact join has no bands",
                     hint=f"leave `{name}` out, or ask for method 'lsh' and a recall below 1",

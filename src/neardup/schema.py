@@ -114,6 +114,22 @@ def clusters(id_type: pa.DataType) -> pa.Schema:
     return pa.schema([("doc_id", id_type), ("cluster_id", id_type)])
 
 
+def neighbours(names: Sequence[pa.DataType]) -> pa.Schema:
+    """Return the schema of neighbours, ranked from 1; `names`: types of an id and, from files, of file and row."""
+    ranked = [
+        ("doc_id", names[0]),
+        ("neighbour_id", names[0]),
+        _SIMILARITY,
+        pa.field("rank", pa.int64(), nullable=False),
+    ]
+    places = [
+        (f"{prefix}{name}", kind)
+        for prefix in ("", "neighbour_")
+        for name, kind in zip(("file", "row"), names[1:], strict=False)
+    ]
+    return pa.schema([*ranked, *places])
+
+
 # From files, where ids may repeat, file and row tell documents apart.
 REMOVED_FROM_FILES = pa.schema(
     [

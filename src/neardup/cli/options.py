@@ -90,10 +90,11 @@ TEXT_SETTINGS: Final = (
     *("threshold", "distance", "recall", "measure", "unit", "size", "multiset", "fold_numbers", "html"),
     *("method", "sketch", "num_perm", "bands", "rows", "seed", "signature_filter"),
 )
+COLUMN_SETTINGS: Final = ("text_column", "id_column", "items_column", "vector_column", "group_column")
 INPUT_SETTINGS: Final = (
     *TEXT_SETTINGS,
     *("dimension", "packed", "collapse_empty"),
-    *("text_column", "id_column", "items_column", "vector_column", "group_column", "lines", "delimiter"),
+    *(*COLUMN_SETTINGS, "lines", "delimiter"),
     *("against", "strict", "engine", "memory", "threads"),
 )
 
@@ -142,10 +143,10 @@ def settings(*names: str) -> Callable[[Function], Function]:
     return decorate
 
 
-def output(metavar: str, what: str) -> Callable[[Function], Function]:
+def output(metavar: str, what: str, *, required: bool = True) -> Callable[[Function], Function]:
     """Give a command `-o`."""
     return click.option(
-        "-o", "--output", "out", cls=Option, required=True, type=click.Path(), metavar=metavar, help=what
+        "-o", "--output", "out", cls=Option, required=required, type=click.Path(), metavar=metavar, help=what
     )
 
 

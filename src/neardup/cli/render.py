@@ -19,7 +19,7 @@ from neardup.cli.symbols import ASCII, UNICODE, Symbols
 from neardup.planner import Plan
 
 if TYPE_CHECKING:  # these take a second to import, and a plan without inputs needs none of them
-    from neardup.api import Comparison, Explanation
+    from neardup.answers import Comparison, Explanation
     from neardup.report import Audit, Progress, Report
 
 # Two columns of text need at least this.
@@ -84,6 +84,20 @@ def pairs_summary(report: Report, out: str) -> None:
     rejected = f"; {numbers['rejected']:,} rejected{see}" if numbers["rejected"] else ""
     _print_lines([f"{numbers['documents']:,} documents: {found}{rejected}."])
     _print_lines([f"{report.plan.judgement()}.", *_audited(report), _speed(numbers), f"Written to {out}"])
+
+
+def neighbours(found: Any, out: str | None) -> None:
+    """Print the neighbours of every document, or where they lie."""
+    if out is not None:
+        _print_lines([f"{found.num_rows:,} neighbours. Written to {out}"])
+        return
+    _print_lines([Text("similarity  rank  document  neighbour", "bold")] if found.num_rows else ["No neighbours."])
+    for batch in found.to_batches(max_chunksize=1 << 16):
+        _print_lines(
+            f"{row['similarity']:10.4f}  {row['rank']:4}  {_place(row['doc_id'], row['file'], row['row'])}  "
+            f"{_place(row['neighbour_id'], row['neighbour_file'], row['neighbour_row'])}"
+            for row in batch.to_pylist()
+        )
 
 
 def _audited(report: Report) -> Iterator[str]:
