@@ -30,6 +30,10 @@ class Comparison:
     shingles_b: int
     shared: int
 
+    def similarity(self, measure: str) -> float:
+        """Return the similarity by "jaccard", or the larger share by "containment"."""
+        return max(self.containment_a, self.containment_b) if measure == "containment" else self.jaccard
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Explanation:

@@ -65,7 +65,19 @@ def deduplicate(
     [{'doc_id': 1, 'kept_id': 0, 'similarity': 1.0}]
     """
     chosen = Config.of(config, **settings)
-    source, chosen = _items_or_source(source, items, chosen)
+    jobs.check_selects(chosen)
+    return _deduplicate(source, items, out, ids, chosen, progress)
+
+
+def _deduplicate(
+    source: Any,
+    items: Any,
+    out: str | os.PathLike[str] | None,
+    ids: Sequence[Any] | None,
+    config: Config,
+    progress: Progress | None,
+) -> Report:
+    source, chosen = _items_or_source(source, items, config)
     if progress is not None and not callable(progress):
         raise ConfigError(f"`progress` must be a function that takes an event, got {progress!r}")
     if (paths := _paths(source)) is not None:
@@ -125,7 +137,7 @@ def find_pairs(
     settings |= {"pairs": True}
     if items is None and (paths := _paths(source)) is not None:
         return _from_files(jobs.find_pairs_files, paths, ids, out, Config.of(config, **settings), progress)
-    return deduplicate(source, items=items, out=out, ids=ids, config=config, progress=progress, **settings)
+    return _deduplicate(source, items, out, ids, Config.of(config, **settings), progress)
 
 
 def compare(a: str, b: str, *, config: Config | None = None, **settings: Any) -> Comparison:
@@ -141,12 +153,13 @@ def compare(a: str, b: str, *, config: Config | None = None, **settings: Any) ->
     shared = np.intersect1d(first, second, assume_unique=True).size
     union = first.size + second.size - shared
     similarity = shared / union if union else 0.0
+    largest = shared / max(1, min(first.size, second.size))
     return Comparison(
         jaccard=similarity,
         estimate=float((signatures[0] == signatures[1]).mean()) if first.size and second.size else 0.0,
         containment_a=shared / first.size if first.size else 0.0,
         containment_b=shared / second.size if second.size else 0.0,
-        chance=plan_for(chosen).chance(similarity),
+        chance=plan_for(chosen).chance(largest if chosen.measure == "containment" else similarity),
         shingles_a=first.size,
         shingles_b=second.size,
         shared=shared,

@@ -310,6 +310,11 @@ def _check_measure(config: Config) -> None:
             )
     if config.packed and config.measure != "hamming":
         raise ConfigError(f"`packed` needs the measure 'hamming', got {config.measure!r}", hint="leave `packed` out")
+    if config.measure == "containment" and config.collapse_empty:
+        raise ConfigError(
+            "`collapse_empty` and the measure 'containment' exclude each other: nothing lies in an empty document",
+            hint="leave `collapse_empty` out",
+        )
     if config.measure == "weighted" and config.multiset:
         raise ConfigError("`multiset` and the measure 'weighted' exclude each other", hint="leave `multiset` out")
 

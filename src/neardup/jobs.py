@@ -75,6 +75,15 @@ def _local(out: str) -> Path:
     return Path(out)
 
 
+def check_selects(config: Config) -> None:
+    """Raise where nothing says which document of a pair stays."""
+    if config.measure == "containment":
+        raise ConfigError(
+            "the measure 'containment' lists pairs, it does not say which document stays",
+            hint="use neardup.find_pairs, or `neardup pairs`, and choose from containment_a and containment_b",
+        )
+
+
 class _Published(Exception):  # noqa: N818 - not an error
     """An earlier start of the same run has written the output already."""
 
@@ -82,6 +91,7 @@ class _Published(Exception):  # noqa: N818 - not an error
 def deduplicate_files(inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None) -> Report:
     """Write the kept rows of files, and what was removed for which of them, to the folder `out`."""
     target = _local(out)
+    check_selects(config)
     if target.exists() and not target.is_dir():
         raise DataError(f"the output {out} is a file, not a folder", hint="choose another -o")
     try:
@@ -297,7 +307,8 @@ def _write_clusters(job: _Job, kept_ids: pa.Array, path: Path) -> None:
 
 def _write_pairs(job: _Job, path: Path) -> dict[str, int]:
     num_pairs = 0
-    with TableWriter(path, schema.PAIRS_FROM_FILES) as writer:
+    columns = schema.with_shares(schema.PAIRS_FROM_FILES, schema.row_pairs(job.config.measure))
+    with TableWriter(path, columns) as writer:
         for batch in job.outcome.row_pairs or ():
             writer.write(job.documents.name_pairs(batch))
             num_pairs += batch.num_rows
@@ -363,7 +374,7 @@ def _report(
             entry | {"path": GIVEN_AS} if entry["path"] == job.spooled else entry for entry in documents.summary()
         ),
         largest=_largest(job),
-        select_again=select_stored,
+        select_again=None if job.config.measure == "containment" else select_stored,
         audit=audit,
     )
 

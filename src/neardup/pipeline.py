@@ -25,6 +25,7 @@ from neardup.measures.choice import holds_items
 from neardup.planner import Plan
 from neardup.report import Watch
 from neardup.stages.collapse import collapse
+from neardup.stages.contain import Containment, gather
 from neardup.stages.link import link, link_prefixes
 from neardup.stages.prefix import count, num_places, prefix
 from neardup.stages.select import count_copies, count_pairs, list_pairs, select
@@ -65,6 +66,8 @@ def run(documents: Documents, plan: Plan, config: Config, engine: Engine, watch:
         sketches = engine.map_documents(documents, step, schema.sketches(plan.bands), advance)
         documents.settle(engine.sort)
     num_rows, num_ahead = int(documents.first_rows[-1]), documents.num_ahead
+    if config.measure == "containment":
+        return _contain(sketches, num_rows, num_ahead, plan, engine, watch)
     with watch.stage("collapse"):
         has_shingles = _rows_with_shingles(sketches, num_rows)
         classes = engine.once("classes", lambda: _collapse(sketches, has_shingles, config, engine))
@@ -95,6 +98,29 @@ def run(documents: Documents, plan: Plan, config: Config, engine: Engine, watch:
         exact_duplicates=int(np.count_nonzero(classes.column("row").to_numpy() >= num_ahead)),
         pairs_verified=pc.sum(verified.column("compared")).as_py() or 0,
         find_priorities=lambda rows: engine.find_rows(sketches, rows, ["row", "priority"]).column("priority"),
+    )
+
+
+def _contain(sketches: Table, num_rows: int, num_ahead: int, plan: Plan, engine: Engine, watch: Watch) -> Outcome:
+    """Find the pairs of which one document lies in the other; nobody is removed for it."""
+    with watch.stage("contain"):
+        where, made = _rows_with_shingles(sketches, num_rows), []
+
+        def make_step() -> BatchStep:
+            sets = gather(sketches.batches(["row", "num_shingles", "group", "shingles"]), engine.room())
+            made.append(Containment(*sets, num_ahead=num_ahead, threshold=plan.threshold))
+            return made[0].contain
+
+        found = engine.map_table("contained", sketches, ["row"], where, make_step, schema.CONTAINED)
+        num_pairs = sum(batch.num_rows for batch in found.batches(["row_a"]))
+        _warn_of_many(num_pairs, watch)
+        by = [("row_a", "ascending"), ("row_b", "ascending")]
+        row_pairs = engine.sort(found.batches(schema.CONTAINED.names), schema.CONTAINED, by)
+    return Outcome(
+        selection=schema.SELECTION.empty_table(),
+        row_pairs=row_pairs,
+        exact_duplicates=0,
+        pairs_verified=made[0].compared if made else num_pairs,
     )
 
 

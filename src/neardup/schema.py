@@ -45,6 +45,9 @@ VERIFIED = pa.schema(
 # One row a removed document.
 SELECTION = pa.schema([_ROW, ("kept_row", pa.int64()), _SIMILARITY])
 ROW_PAIRS = pa.schema([("row_a", pa.int64()), ("row_b", pa.int64()), _SIMILARITY])
+# Pairs by containment: the larger of the two shares, and that of each document in the other.
+_SHARES = [pa.field(f"containment_{side}", pa.float64(), nullable=False) for side in "ab"]
+CONTAINED = pa.schema([*ROW_PAIRS, *_SHARES])
 # What it takes to select again: a document that stands in a pair, its place among all documents (-1 for one ahead),
 # and its keep order.
 KEEP_ORDER = pa.schema([_ROW, ("position", pa.int64()), ("priority", pa.int64())])
@@ -97,6 +100,16 @@ def key_column(band: int) -> str:
 def pairs(id_type: pa.DataType) -> pa.Schema:
     """Return the schema of listed pairs; doc_a stands before doc_b in the input."""
     return pa.schema([("doc_a", id_type), ("doc_b", id_type), _SIMILARITY])
+
+
+def row_pairs(measure: str) -> pa.Schema:
+    """Return the schema of pairs of rows by this measure."""
+    return CONTAINED if measure == "containment" else ROW_PAIRS
+
+
+def with_shares(named: pa.Schema, row_pairs: pa.Schema) -> pa.Schema:
+    """Return the schema of named pairs with what those of rows say beyond their similarity."""
+    return pa.schema([*named, *list(row_pairs)[len(ROW_PAIRS) :]])
 
 
 def missed(pairs: pa.Schema) -> pa.Schema:

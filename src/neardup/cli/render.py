@@ -215,14 +215,16 @@ def _estimated(estimate: Any) -> Iterator[str]:
 
 def comparison(answer: Comparison, *, plan: Plan, names: tuple[str, str]) -> None:
     """Print the numbers of a comparison."""
-    is_pair = answer.jaccard >= plan.threshold
-    verdict = "a pair" if is_pair else "no pair"
+    is_pair = answer.similarity(plan.measure) >= plan.threshold
+    verdict = f"{'a pair' if is_pair else 'no pair'} at threshold {plan.threshold:g}"
+    if plan.measure == "containment":
+        verdict = f"by containment {verdict}"
     found = "that two such documents share a bucket" + ("" if is_pair else "; they are compared, and not reported")
     if plan.is_exact:
         found = plan.judgement()
     a, b = names
     rows = (
-        ("exact similarity", f"{answer.jaccard:.4f}", f"{verdict} at threshold {plan.threshold:g}"),
+        ("exact similarity", f"{answer.jaccard:.4f}", verdict),
         ("estimated", f"{answer.estimate:.4f}", f"what signatures of {plan.num_perm} slots say"),
         ("A contained in B", f"{answer.containment_a:.4f}", f"A: {a}, {answer.shingles_a:,} shingles"),
         ("B contained in A", f"{answer.containment_b:.4f}", f"B: {b}, {answer.shingles_b:,} shingles"),

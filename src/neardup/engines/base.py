@@ -175,5 +175,8 @@ class Engine(Protocol):
     ) -> Iterator[pa.RecordBatch]:
         """Sort rows, wherever they fit."""
 
+    def room(self) -> int:
+        """Return the bytes of memory that may still be taken; 0 for an engine without a limit."""
+
     def once(self, name: str, make: Callable[[], pa.Table]) -> pa.Table:
         """Make a table, or take it from an earlier start of the same run."""

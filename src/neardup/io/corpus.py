@@ -258,8 +258,8 @@ class FileDocuments:
         files, numbers = self.locate(ends)
         half = pairs.num_rows
         columns = [ids[:half], ids[half:], pairs.column("similarity"), files[:half], pa.array(numbers[:half])]
-        columns += [files[half:], pa.array(numbers[half:])]
-        return pa.record_batch(columns, schema=schema.PAIRS_FROM_FILES)
+        columns += [files[half:], pa.array(numbers[half:]), *pairs.columns[3:]]
+        return pa.record_batch(columns, schema=schema.with_shares(schema.PAIRS_FROM_FILES, pairs.schema))
 
     def rows_of(self, files: pa.Array, numbers: I64) -> I64:
         """Return the rows that `locate` places so."""
