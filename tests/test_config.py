@@ -55,6 +55,8 @@ DEFAULTS = {
     "overwrite": False,
     "strict": False,
     "engine": "local",
+    "master": None,
+    "spark_conf": (),
     "memory": None,
     "threads": None,
 }
@@ -94,11 +96,13 @@ OTHER_VALUES = {
     "audit": True,
     "overwrite": True,
     "strict": True,
-    "engine": "local",
+    "engine": "spark",
+    "master": "yarn",
+    "spark_conf": ("spark.executor.memory=4g",),
     "memory": 2 * 10**9,
     "threads": 2,
 }
-NEVER_CHANGE_A_RESULT = ("threads", "strict", "memory", "engine", "overwrite")
+NEVER_CHANGE_A_RESULT = ("threads", "strict", "memory", "engine", "master", "spark_conf", "overwrite")
 # Settings that others of the table exclude.
 NOT_TOGETHER = ("items_column", "dry_run", "measure", "distance", "dimension", "packed", "vector_column")
 # Settings that only one measure has.
@@ -142,7 +146,9 @@ BAD_VALUES = {
     "audit": NO_FLAGS,
     "overwrite": NO_FLAGS,
     "strict": NO_FLAGS,
-    "engine": ["spark", None],
+    "engine": ["ray", None],
+    "master": [1, ["yarn"]],
+    "spark_conf": ["spark.executor.memory", [""], ["=4g"], [1], 7],
     "memory": [0, 1, "10MB", "4 giga", "GB", "", -1, True, "-4GB"],
     "threads": [0, -1, 1025, *NO_WHOLE_NUMBERS],
 }
@@ -164,7 +170,7 @@ GOOD_VALUES = {
 
 
 def test_defaults_are_those_of_the_design():
-    assert Config().as_dict() == DEFAULTS | {"against": []}
+    assert Config().as_dict() == DEFAULTS | {"against": [], "spark_conf": []}
 
 
 @pytest.mark.parametrize("table", [OTHER_VALUES, BAD_VALUES])

@@ -115,6 +115,12 @@ def test_copies_are_found_and_counted():
     assert (answer.low, answer.high) == (pytest.approx(1 - 3 / 435), 1.0)
 
 
+def test_many_documents_without_shingles_do_not_shrink_the_sample():
+    texts = ["..."] * 3000 + [f"{FERRY} number {number}" for number in range(30)]
+    assert neardup.audit(neardup.deduplicate(texts), sample=20).sample == 20
+    assert neardup.audit(neardup.deduplicate(texts), sample=50).sample == 30
+
+
 def test_the_prediction_is_the_mean_chance_of_the_pairs():
     truth = found_and_true(TEXTS, **WEAK)
     plan = plan_for(Config(**WEAK))

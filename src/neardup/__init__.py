@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         signatures,
     )
     from neardup.config import Config
+    from neardup.engines.spark import SparkEngine
     from neardup.errors import NearDupError
     from neardup.planner import Plan
     from neardup.report import Audit, Report
@@ -32,6 +33,7 @@ __all__ = [
     "NearDupError",
     "Plan",
     "Report",
+    "SparkEngine",
     "audit",
     "compare",
     "deduplicate",
@@ -51,6 +53,7 @@ _HOMES = {
     "NearDupError": "neardup.errors",
     "Plan": "neardup.planner",
     "Report": "neardup.report",
+    "SparkEngine": "neardup.engines.spark",
 }
 
 

@@ -16,8 +16,9 @@ from neardup import schema
 from neardup.config import Config
 from neardup.errors import ConfigError, NotStoredError
 from neardup.io import finished
-from neardup.io.corpus import FileDocuments, rows_in
+from neardup.io.corpus import FileDocuments
 from neardup.io.outputs import TableWriter
+from neardup.io.parts import rows_in
 from neardup.io.workspace import check_output, publish, remove_tree, reserve
 from neardup.pipeline import Outcome
 from neardup.report import Report

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import reprlib
-import shutil
-import tempfile
-import weakref
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +13,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup import jobs, nearest, schema
+from neardup import jobs, nearest, schema, spark_jobs
 from neardup.answers import Comparison, Explanation
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.estimate import estimate
 from neardup.explain import find_verdict, read_document
+from neardup.given import check_in_memory, from_files, items_or_source, paths_of
 from neardup.held import audit_held, deduplicate_held
 from neardup.io import finished
 from neardup.io import memory as held_sources
-from neardup.io.files import find_files, is_input
+from neardup.io.files import find_files
+from neardup.io.workspace import is_finished
 from neardup.measures import jaccard as measure
 from neardup.nearest import NUM_NEIGHBOURS
 from neardup.planner import Plan, plan_for
@@ -42,6 +41,7 @@ def deduplicate(
     ids: Sequence[Any] | None = None,
     config: Config | None = None,
     progress: Progress | None = None,
+    engine: Any = None,
     **settings: Any,
 ) -> Report:
     """Remove near-duplicates: every removed document is similar to the kept one that stands for it.
@@ -50,23 +50,24 @@ def deduplicate(
 
     Args:
         source: list of texts, dict of id to text, Arrow array or table, pandas or polars series or frame, or dataset;
-            or files: a path, folder, glob or address, or a list of pathlib.Path; for a measure of vectors a matrix with
-            a row each, a list of them, or an Arrow array of lists.
+            or files: a path, folder, glob or address, or a list of pathlib.Path; or a Spark DataFrame; for a measure of
+            vectors a matrix with a row each, a list of them, or an Arrow array of lists.
         items: sets to compare instead of texts: lists of strings or whole numbers, or a dict of id to items; with
             measure="weighted" dicts of item to weight, or lists of such pairs.
         out: the folder for the output of a run on files; without it the tables of the report are all there is.
         ids: one id per document; else the id column of a table, else positions.
         config: settings to start from.
         progress: called with the events of neardup.report.
+        engine: where it runs: "local", "spark", or a neardup.SparkEngine.
         settings: fields of Config by name.
 
     >>> report = deduplicate(["one two three four five six", "ONE two three; four five six!", "something else"])
     >>> report.removed.to_pylist()
     [{'doc_id': 1, 'kept_id': 0, 'similarity': 1.0}]
     """
-    chosen = Config.of(config, **settings)
+    chosen, cluster = _choose_engine(source, engine, config, settings)
     jobs.check_selects(chosen)
-    return _deduplicate(source, items, out, ids, chosen, progress)
+    return _deduplicate(source, items, out, ids, chosen, cluster, progress)
 
 
 def _deduplicate(
@@ -75,20 +76,30 @@ def _deduplicate(
     out: str | os.PathLike[str] | None,
     ids: Sequence[Any] | None,
     config: Config,
+    cluster: Any,
     progress: Progress | None,
 ) -> Report:
-    source, chosen = _items_or_source(source, items, config)
+    source, chosen = items_or_source(source, items, config)
     if progress is not None and not callable(progress):
         raise ConfigError(f"`progress` must be a function that takes an event, got {progress!r}")
-    if (paths := _paths(source)) is not None:
-        return _from_files(jobs.deduplicate_files, paths, ids, out, chosen, progress)
-    _check_in_memory(chosen, out)
+    if (paths := paths_of(source)) is not None:
+        run = partial(_dedup_files, engine=cluster)
+        return from_files(run, paths, ids, out, chosen, progress)
+    check_in_memory(chosen, out)
+    if held_sources.is_from(source, "pyspark"):
+        _check_frame(ids)
+        return spark_jobs.deduplicate_frame(source, chosen, spark_jobs.engine_for(chosen, cluster, source), progress)
+    if chosen.engine == "spark":
+        raise ConfigError(
+            f"`engine` 'spark' needs files or a Spark DataFrame as the source, got {type(source).__name__}",
+            hint="spark.createDataFrame(...) makes a frame; documents in memory are soon done by engine='local'",
+        )
     return deduplicate_held(source, ids, chosen, progress)
 
 
 def deduplicate_files(inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None) -> Report:
     """Remove near-duplicates from files: what `neardup dedup` runs; "-" is standard input."""
-    return jobs.deduplicate_files(inputs, out, config, progress)
+    return _dedup_files(inputs, out, config, progress)
 
 
 def find_pairs_files(
@@ -103,7 +114,7 @@ def find_pairs_files(
 
     Without a threshold given, the list of a finished run is that of its own threshold.
     """
-    return jobs.find_pairs_files(inputs, out, config, progress, is_threshold_given=is_threshold_given)
+    return _pair_files(inputs, out, config, progress, is_threshold_given=is_threshold_given)
 
 
 def plan_files(inputs: Sequence[str], config: Config, progress: Progress | None = None) -> Plan:
@@ -122,6 +133,7 @@ def find_pairs(
     ids: Sequence[Any] | None = None,
     config: Config | None = None,
     progress: Progress | None = None,
+    engine: Any = None,
     **settings: Any,
 ) -> Report:
     """Find every pair of documents that are similar: `deduplicate` with pairs=True; `out` is a file for the pairs.
@@ -135,9 +147,10 @@ def find_pairs(
             hint="call neardup.deduplicate",
         )
     settings |= {"pairs": True}
-    if items is None and (paths := _paths(source)) is not None:
-        return _from_files(jobs.find_pairs_files, paths, ids, out, Config.of(config, **settings), progress)
-    return _deduplicate(source, items, out, ids, Config.of(config, **settings), progress)
+    if items is None and (paths := paths_of(source)) is not None:
+        chosen, cluster = _choose_engine(source, engine, config, settings)
+        return from_files(partial(_pair_files, engine=cluster), paths, ids, out, chosen, progress)
+    return _deduplicate(source, items, out, ids, *_choose_engine(source, engine, config, settings), progress)
 
 
 def compare(a: str, b: str, *, config: Config | None = None, **settings: Any) -> Comparison:
@@ -197,7 +210,7 @@ def neighbours(
     {'doc_id': 0, 'neighbour_id': 1, 'similarity': 0.75, 'rank': 1}
     """
     number, chosen, watch = nearest.check_k(k), Config.of(config, **settings), Watch(progress)
-    source, chosen = _items_or_source(source, items, chosen)
+    source, chosen = items_or_source(source, items, chosen)
     nearest.check_settings(chosen)
     with nearest.temporary_folder() as folder, nearest.temporary_folder() as other:
         docs = _given(source, ids, chosen, watch, Path(folder))
@@ -304,73 +317,60 @@ def jaccard(a: Collection[Any] | npt.NDArray[Any], b: Collection[Any] | npt.NDAr
     return len(first & second) / union if union else 0.0
 
 
-def _items_or_source(source: Any, items: Any, config: Config) -> tuple[Any, Config]:
-    """Take sets of items in memory as a source whose one column is theirs."""
-    if (source is None) == (items is None):
-        raise DataError(
-            f"pass either a source or items, got {'neither' if items is None else 'both'}",
-            hint="neardup.deduplicate(texts), or neardup.deduplicate(items=baskets)",
-        )
-    if items is not None:
-        return items, Config.of(config, items_column=config.items_column or "items")
-    if config.measure == "weighted" and config.items_column is None:
-        raise ConfigError("the measure 'weighted' compares items", hint="pass items=, or name their items_column")
-    return source, config
+def _choose_engine(source: Any, engine: Any, config: Config | None, settings: dict[str, Any]) -> tuple[Config, Any]:
+    """Return the settings with the name of the engine, and the engine itself where it was given."""
+    if engine is None:
+        named = {"engine": "spark"} if held_sources.is_from(source, "pyspark") else {}
+    else:
+        named = {"engine": engine if isinstance(engine, str) else "spark"}
+    if engine is not None and not isinstance(engine, str) and not held_sources.is_from(engine, "neardup"):
+        raise ConfigError(f"`engine` must be 'local', 'spark' or a neardup.SparkEngine, got {engine!r}")
+    return Config.of(config, **settings, **named), None if isinstance(engine, str) else engine
 
 
-def _paths(source: Any) -> list[str] | None:
-    """Return the paths that a source names, None for documents in memory: a list of str is a list of texts."""
-    if isinstance(source, (str, os.PathLike)):
-        path = os.fspath(source)
-        if isinstance(source, str) and not is_input(path):
-            raise DataError(
-                f"no such file, folder or glob: {reprlib.repr(path)}",
-                hint="a single text goes in a list: [text]; neardup.compare(a, b) compares two texts",
-            )
-        return [path]
-    if isinstance(source, (list, tuple)) and source and all(isinstance(path, os.PathLike) for path in source):
-        return [os.fspath(path) for path in source]
-    return None
+def _check_frame(ids: Any) -> None:
+    if ids is not None:
+        raise ConfigError("`ids` must be left out for a Spark DataFrame", hint="id_column= names the column with ids")
+
+
+def _check_local(config: Config) -> None:
+    for name in ("master", "spark_conf"):
+        if getattr(config, name):
+            raise ConfigError(f"`{name}` is for Spark, but `engine` is {config.engine!r}", hint="use --engine spark")
+
+
+def _dedup_files(
+    inputs: Sequence[str], out: str, config: Config, progress: Progress | None, engine: Any = None
+) -> Report:
+    if config.engine == "spark":
+        return spark_jobs.deduplicate_files(inputs, out, config, spark_jobs.engine_for(config, engine), progress)
+    _check_local(config)
+    return jobs.deduplicate_files(inputs, out, config, progress)
+
+
+def _pair_files(
+    inputs: Sequence[str],
+    out: str,
+    config: Config,
+    progress: Progress | None,
+    engine: Any = None,
+    *,
+    is_threshold_given: bool = True,
+) -> Report:
+    if config.engine == "spark" and not (len(inputs) == 1 and is_finished(Path(inputs[0]))):
+        return spark_jobs.find_pairs_files(inputs, out, config, spark_jobs.engine_for(config, engine), progress)
+    _check_local(config)
+    return jobs.find_pairs_files(inputs, out, config, progress, is_threshold_given=is_threshold_given)
 
 
 def _given(source: Any, ids: Sequence[Any] | None, config: Config, watch: Watch, folder: Path) -> nearest.Given:
     """Take documents in memory, or in files, to compare."""
-    if (paths := _paths(source)) is not None:
+    if (paths := paths_of(source)) is not None:
         if ids is not None:
             raise ConfigError("`ids` must be left out for files", hint="id_column= names the column with the ids")
         return nearest.read_files(paths, config, watch, folder)
-    _check_in_memory(config, None)
+    check_in_memory(config, None)
     return nearest.read_held(source, ids, config, watch)
-
-
-def _from_files(
-    run: Callable[..., Report],
-    paths: list[str],
-    ids: Sequence[Any] | None,
-    out: str | os.PathLike[str] | None,
-    config: Config,
-    progress: Progress | None,
-) -> Report:
-    if ids is not None:
-        raise ConfigError("`ids` must be left out for files", hint="id_column= names the column with the ids")
-    if out is not None:
-        return run(paths, os.fspath(out), config, progress)
-    loader = _Loader()
-    report = run(paths, str(loader.folder / "out.parquet"), config, progress)
-    loader.load = report.load
-    return dataclasses.replace(report, out=None, load=loader)
-
-
-class _Loader:
-    """Loads the tables of a run from a temporary folder, which lives as long as the report does."""
-
-    def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="neardup-"))
-        self.load: Callable[[str], pa.Table | None] = lambda _: None
-        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
-
-    def __call__(self, name: str) -> pa.Table | None:
-        return self.load(name)
 
 
 def _for_texts(config: Config) -> Config:
@@ -380,16 +380,6 @@ def _for_texts(config: Config) -> Config:
             hint="neardup.find_pairs(vectors, measure='cosine') compares vectors",
         )
     return config
-
-
-def _check_in_memory(config: Config, out: object) -> None:
-    """Settings that only files have."""
-    files_only = ("against", "mark", "dry_run", "lines", "delimiter")
-    named = ["out"] * (out is not None) + [name for name in files_only if getattr(config, name)]
-    if named:
-        raise ConfigError(
-            f"`{named[0]}` needs files as the source", hint="pass a path, a glob, or a list of pathlib.Path"
-        )
 
 
 def _texts(values: list[Any], config: Config) -> pa.Array:

@@ -6,18 +6,18 @@ import dataclasses
 import difflib
 import hashlib
 import json
-import math
 import os
 import re
 from typing import Any, Final, Literal, Self
 
 from neardup import families
+from neardup.checks import as_float, check_bands, check_choice, check_delimiter, check_int, check_real, check_type
 from neardup.errors import ConfigError
 
 Unit = Literal["word", "char"]
 Method = Literal["auto", "lsh", "exact"]
 Measure = Literal["jaccard", "containment", "weighted", "hamming", "cosine", "euclidean"]
-EngineName = Literal["local"]
+EngineName = Literal["local", "spark"]
 Sketch = Literal["fast", "minhash"]
 Cluster = Literal["leader", "components"]
 
@@ -25,7 +25,7 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "unit": ("word", "char"),
     "method": ("auto", "lsh", "exact"),
     "measure": ("jaccard", "containment", "weighted", "hamming", "cosine", "euclidean"),
-    "engine": ("local",),
+    "engine": ("local", "spark"),
     "sketch": ("fast", "minhash"),
     "cluster": ("leader", "components"),
 }
@@ -42,7 +42,7 @@ MAX_SIZE: Final = 64
 MAX_DIMENSION: Final = 2**24
 MAX_SEED: Final = 2**64 - 1
 # Settings that say how the work is done; they never change the result, so they stay out of the fingerprint.
-_NOT_IN_FINGERPRINT: Final = frozenset({"threads", "strict", "memory", "engine", "overwrite"})
+_NOT_IN_FINGERPRINT: Final = frozenset({"threads", "strict", "memory", "engine", "master", "spark_conf", "overwrite"})
 _MEMORY_UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 # Below this the imports alone leave no room to work.
 MIN_MEMORY: Final = 400 * 10**6
@@ -90,7 +90,9 @@ class Config:
         audit: measure the recall on a sample of the documents once the run is done.
         overwrite: replace an output that is there.
         strict: raise at the first row that cannot be used, instead of listing it as rejected.
-        engine: where the work runs: "local".
+        engine: where the work runs: "local" (this machine) or "spark" (a cluster; see docs/spark.md).
+        master: the address of the Spark cluster, such as "yarn"; None takes what spark-submit or the session says.
+        spark_conf: settings of Spark, each as "name=value".
         memory: bytes (or text like "4GB") that a run from files may hold; None takes half of what is free.
         threads: threads that share the work; None takes one per available core. Never changes the result.
     """
@@ -131,6 +133,8 @@ class Config:
     overwrite: bool = False
     strict: bool = False
     engine: EngineName = "local"
+    master: str | None = None
+    spark_conf: tuple[str, ...] = ()
     memory: int | None = None
     threads: int | None = None
 
@@ -140,37 +144,40 @@ class Config:
             if getattr(value, "shape", None) == ():  # a NumPy number is as good as a number
                 object.__setattr__(self, field.name, value.item())
         for name, choices in CHOICES.items():
-            _check_choice(name, getattr(self, name), choices)
+            check_choice(name, getattr(self, name), choices)
         if self.num_perm is None:
             object.__setattr__(self, "num_perm", default_num_perm(self.measure))
         if self.dimension is not None:
-            _check_int("dimension", self.dimension, 1, MAX_DIMENSION)
+            check_int("dimension", self.dimension, 1, MAX_DIMENSION)
         if self.distance is not None:
             object.__setattr__(self, "threshold", _threshold_at(self))
-        _check_real("threshold", self.threshold, "in (0, 1]", 0 < _as_float(self.threshold) <= 1)
-        _check_real("recall", self.recall, "in (0, 1]", 0 < _as_float(self.recall) <= 1)
-        _check_int("size", self.size, 1, MAX_SIZE)
+        check_real("threshold", self.threshold, "in (0, 1]", 0 < as_float(self.threshold) <= 1)
+        check_real("recall", self.recall, "in (0, 1]", 0 < as_float(self.recall) <= 1)
+        check_int("size", self.size, 1, MAX_SIZE)
         if not isinstance(self.num_perm, int) or self.num_perm not in NUM_PERM_CHOICES:
             raise ConfigError(
                 f"`num_perm` must be a power of two from 16 to 1024, got {self.num_perm!r}",
                 hint=f"take one of {', '.join(map(str, NUM_PERM_CHOICES))}",
             )
-        _check_bands(self.bands, self.rows, self.num_perm)
-        _check_int("seed", self.seed, 0, MAX_SEED)
+        check_bands(self.bands, self.rows, self.num_perm)
+        check_int("seed", self.seed, 0, MAX_SEED)
         _check_keep(self.keep)
         for field in dataclasses.fields(self):
             if isinstance(field.default, bool):
-                _check_type(field.name, getattr(self, field.name), bool, "True or False")
+                check_type(field.name, getattr(self, field.name), bool, "True or False")
         object.__setattr__(self, "text_column", _text_columns(self.text_column))
         for name in ("id_column", "items_column", "vector_column", "group_column"):
             if getattr(self, name) is not None:
-                _check_type(name, getattr(self, name), str, "the name of a column, or None")
+                check_type(name, getattr(self, name), str, "the name of a column, or None")
+        if self.master is not None:
+            check_type("master", self.master, str, "the address of a Spark cluster, or None")
+        object.__setattr__(self, "spark_conf", _spark_conf(self.spark_conf))
         object.__setattr__(self, "against", _paths(self.against))
         object.__setattr__(self, "memory", _memory_bytes(self.memory))
-        _check_delimiter(self.delimiter)
+        check_delimiter(self.delimiter)
         _check_together(self)
         if self.threads is not None:
-            _check_int("threads", self.threads, 1, 1024)
+            check_int("threads", self.threads, 1, 1024)
 
     @classmethod
     def of(cls, base: Config | None = None, /, **settings: Any) -> Self:
@@ -241,9 +248,9 @@ def _free(values: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
 def _threshold_at(config: Config) -> float:
     """The similarity of a distance; the default where it counts bits and nobody knows yet of how many."""
     scale, dimension = families.SCALES[config.measure], config.dimension or MAX_DIMENSION
-    _check_real("distance", config.distance, scale.bounds, scale.is_within(_as_float(config.distance), dimension))
+    check_real("distance", config.distance, scale.bounds, scale.is_within(as_float(config.distance), dimension))
     is_known = config.measure != "hamming" or config.dimension is not None
-    threshold = scale.similarity(_as_float(config.distance), dimension) if is_known else DEFAULT_THRESHOLD
+    threshold = scale.similarity(as_float(config.distance), dimension) if is_known else DEFAULT_THRESHOLD
     if config.threshold not in (DEFAULT_THRESHOLD, threshold):
         raise ConfigError(
             f"`threshold` {config.threshold!r} and `distance` {config.distance!r} say different things",
@@ -269,6 +276,19 @@ def _paths(value: Any) -> tuple[str, ...]:
     return tuple(map(os.fspath, paths))
 
 
+def _spark_conf(value: Any) -> tuple[str, ...]:
+    settings = (value,) if isinstance(value, str) else value
+    if not isinstance(settings, (list, tuple)):
+        settings = (None,)
+    for setting in settings:
+        if not isinstance(setting, str) or not setting.partition("=")[0] or "=" not in setting:
+            raise ConfigError(
+                f"`spark_conf` must be a list of settings as name=value, got {value!r}",
+                hint="spark_conf=['spark.executor.memory=4g']",
+            )
+    return tuple(settings)
+
+
 def _memory_bytes(value: Any) -> int | None:
     if value is None:
         return None
@@ -283,14 +303,6 @@ def _memory_bytes(value: Any) -> int | None:
             hint="the libraries alone take about 250 MB",
         )
     return size
-
-
-def _check_delimiter(value: Any) -> None:
-    if value is not None and (not isinstance(value, str) or len(value) != 1 or value in '\r\n"' or ord(value) > 127):
-        raise ConfigError(
-            f"`delimiter` must be one ASCII character that is no quote and no line end, got {value!r}",
-            hint="use ';' or '|', or a real tab character",
-        )
 
 
 def _check_measure(config: Config) -> None:
@@ -315,6 +327,8 @@ def _check_measure(config: Config) -> None:
             "`collapse_empty` and the measure 'containment' exclude each other: nothing lies in an empty document",
             hint="leave `collapse_empty` out",
         )
+    if config.audit and config.measure != "jaccard":
+        raise ConfigError(f"`audit` needs the measure 'jaccard', got {config.measure!r}", hint="leave `audit` out")
     if config.measure == "weighted" and config.multiset:
         raise ConfigError("`multiset` and the measure 'weighted' exclude each other", hint="leave `multiset` out")
 
@@ -359,54 +373,6 @@ def _check_method(config: Config) -> None:
                     f"`{name}` and {asked} exclude each other: the exact join has no bands",
                     hint=f"leave `{name}` out, or ask for method 'lsh' and a recall below 1",
                 )
-
-
-def _as_float(value: Any) -> float:
-    """NaN, which fails every bound, for what is not a number."""
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        return math.nan
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
-
-
-def _check_real(name: str, value: Any, bounds: str, is_within: bool) -> None:
-    if is_within:
-        return
-    percent = _as_float(value)
-    hint = f"use {percent / 100:g} for {percent:g} %" if 10 <= percent < 100 else None
-    raise ConfigError(f"`{name}` must be a number {bounds}, got {value!r}", hint=hint)
-
-
-def _check_type(name: str, value: Any, kind: type, expected: str) -> None:
-    if not isinstance(value, kind):
-        raise ConfigError(f"`{name}` must be {expected}, got {value!r}")
-
-
-def _check_int(name: str, value: Any, low: int, high: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise ConfigError(f"`{name}` must be a whole number from {low} to {high}, got {value!r}")
-
-
-def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in choices:
-        near = difflib.get_close_matches(str(value).lower(), choices, n=1, cutoff=0.5)
-        raise ConfigError(
-            f"`{name}` must be one of {', '.join(map(repr, choices))}, got {value!r}",
-            hint=f"did you mean {near[0]!r}?" if near else None,
-        )
-
-
-def _check_bands(bands: int | None, rows: int | None, num_perm: int) -> None:
-    for name, value in (("bands", bands), ("rows", rows)):
-        if value is not None:
-            _check_int(name, value, 1, num_perm)
-    if bands is not None and rows is not None and bands * rows > num_perm:
-        raise ConfigError(
-            f"`bands` x `rows` must be at most `num_perm`, got {bands} x {rows} = {bands * rows} > {num_perm}",
-            hint=f"use at most {num_perm // rows} bands of {rows} rows, or a larger num_perm",
-        )
 
 
 def _check_keep(keep: Any) -> None:

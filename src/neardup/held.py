@@ -63,6 +63,7 @@ def _audited(read: memory.Source, report: Report) -> Audited:
         documents=memory.HeldDocuments(read.documents, read.original.num_rows),
         plan=report.plan,
         config=report.config,
+        num_documents=read.documents.num_rows,
         reported=reported,
         name=functools.partial(_named_pairs, read),
     )

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import errno
 import functools
 import json
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -20,39 +18,33 @@ from neardup import pipeline, schema
 from neardup.again import list_stored, select_stored, write_order
 from neardup.config import Config
 from neardup.engines.local import LocalEngine
-from neardup.errors import ConfigError, DataError, NearDupError
-from neardup.estimate import estimate
+from neardup.errors import ConfigError, DataError
 from neardup.io import finished
 from neardup.io.corpus import FileDocuments
-from neardup.io.files import find_files, with_dimension
-from neardup.io.outputs import TableWriter, known_ending, write_rejected
-from neardup.io.records import InputFile
-from neardup.io.spool import GIVEN_AS, spool
+from neardup.io.outputs import TableWriter, write_rejected
+from neardup.io.spool import GIVEN_AS
 from neardup.io.workspace import (
-    PUBLISHED,
     REPORT,
-    STANDARD_INPUT,
     Workspace,
-    check_output,
-    folder_of,
     is_finished,
-    is_published,
-    open_workspace,
-    publish,
     publish_folder,
-    remove_tree,
-    reserve,
 )
 from neardup.measures.choice import holds_items, measure_of
-from neardup.planner import Plan, plan_for
+from neardup.opening import (
+    Published,
+    files_beside,
+    opened,
+    output_file,
+    output_folder,
+    publish_pairs,
+)
+from neardup.planner import Plan
 from neardup.recall import measure
 from neardup.recall_files import audited_files
 from neardup.report import Audit, Progress, Report, Watch, count_below, peak_memory_bytes, summarise_clusters
-from neardup.version import VERSION
 
 NUM_LARGEST: Final = 10
 PAIRS: Final = "out/pairs.parquet"
-_DONE: Final = "finished parts stay in {folder}; run the same command again to go on"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,12 +61,6 @@ class _Job:
     spooled: str | None
 
 
-def _local(out: str) -> Path:
-    if "://" in out:
-        raise ConfigError(f"the output must be on a local disk, got {out}", hint="write it here and copy it")
-    return Path(out)
-
-
 def check_selects(config: Config) -> None:
     """Raise where nothing says which document of a pair stays."""
     if config.measure == "containment":
@@ -84,19 +70,13 @@ def check_selects(config: Config) -> None:
         )
 
 
-class _Published(Exception):  # noqa: N818 - not an error
-    """An earlier start of the same run has written the output already."""
-
-
 def deduplicate_files(inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None) -> Report:
     """Write the kept rows of files, and what was removed for which of them, to the folder `out`."""
-    target = _local(out)
+    target = output_folder(out)
     check_selects(config)
-    if target.exists() and not target.is_dir():
-        raise DataError(f"the output {out} is a file, not a folder", hint="choose another -o")
     try:
         return _deduplicate(inputs, target, config, progress)
-    except _Published:
+    except Published:
         return finished.restore(target)
 
 
@@ -110,7 +90,7 @@ def _deduplicate(inputs: Sequence[str], target: Path, config: Config, progress: 
         audit = _audit(job, functools.partial(finished.load_table, job.workspace.folder / "out"), pairs=PAIRS)
         load = functools.partial(finished.load_table, target)
         report = _report(job, str(target), load, PAIRS if config.pairs else None, audit)
-        _write_json(job.workspace.folder / "out" / REPORT, report)
+        write_report(job.workspace.folder / "out" / REPORT, report)
         publish_folder(job.workspace, target)
     return report
 
@@ -124,16 +104,10 @@ def find_pairs_files(
     is_threshold_given: bool = True,
 ) -> Report:
     """Write every pair of similar documents of files to the file `out`."""
-    target = _local(out)
-    config = Config.of(config, pairs=True)
-    if target.is_dir():
-        raise DataError(f"the output {out} is a folder, not a file", hint="name a file: -o pairs.parquet")
-    known_ending(target)
+    target, config = output_file(out), Config.of(config, pairs=True)
     if len(inputs) == 1 and is_finished(Path(inputs[0])):
         return list_stored(Path(inputs[0]), target, config, is_given=is_threshold_given)
-    beside = {name: target.with_name(f"{target.name}.{name}") for name in ("rejected.jsonl", REPORT)}
-    for path in beside.values():
-        check_output(path, overwrite=config.overwrite or (folder_of(target) / PUBLISHED).exists())
+    beside = files_beside(target, config)
     with _run("pairs", inputs, target, config, progress) as job:
         with job.watch.stage("write"):
             name = f"out/pairs{target.suffix}"
@@ -141,41 +115,19 @@ def find_pairs_files(
             rejected = job.workspace.once("out/rejected.jsonl", lambda path: _write_rejected(job, path))
         audit = _audit(job, functools.partial(finished.load_pairs, pairs), pairs=name)
         report = _report(job, str(target), functools.partial(finished.load_pairs, target), name, audit)
-        _write_json(job.workspace.folder / "out" / REPORT, report)
-        (job.workspace.folder / PUBLISHED).touch()
-        publish(rejected, beside["rejected.jsonl"])
-        publish(job.workspace.folder / "out" / REPORT, beside[REPORT])
-        publish(pairs, target)
-        remove_tree(job.workspace.folder)
+        write_report(job.workspace.folder / "out" / REPORT, report)
+        publish_pairs(job.workspace, pairs, rejected, target, beside)
     return report
 
 
 @contextlib.contextmanager
 def _run(command: str, inputs: Sequence[str], out: Path, config: Config, progress: Progress | None) -> Iterator[_Job]:
-    """Run the stages; what stops a run says how to go on."""
+    """Run the stages."""
     watch = Watch(progress)
-    _check_plan(config)
-    with _explained(out), reserve(out) as folder:
-        with watch.stage("read"):
-            paths, spooled = spool(inputs, folder / STANDARD_INPUT, config)
-            _check_no_runs(paths)
-            own = find_files(paths, config)
-            config = with_dimension(own, config)
-            plan = plan_for(config)
-            ahead = _find_ahead(own, config)
-            _check_apart(out, [*ahead, *own])
-            manifest = _manifest(command, [*ahead, *own], config)
-        if is_published(out, manifest):
-            remove_tree(folder)
-            raise _Published
-        if not plan.keeps_recall:
-            watch.warn(plan.judgement())
-        is_fresh = spooled is not None
-        workspace = open_workspace(folder, out, manifest, overwrite=config.overwrite, is_fresh=is_fresh)
+    with opened(command, inputs, out, config, watch) as (ahead, own, workspace, spooled, config, plan):
         engine = LocalEngine(config.threads, workspace, config.memory)
         room_for_texts = 0 if holds_items(config) else engine.room() // 4
         documents = FileDocuments([*ahead, *own], len(ahead), config, workspace, room_for_texts)
-        _check_disk(own, plan, config, folder)
         outcome = pipeline.run(documents, plan, config, engine, watch)
         if not config.audit:  # which reads the documents again
             documents.release()
@@ -188,82 +140,6 @@ def _run(command: str, inputs: Sequence[str], out: Path, config: Config, progres
             engine=engine,
             watch=watch,
             spooled=spooled,
-        )
-
-
-def _check_plan(config: Config) -> None:
-    """Fail before anything is read where settings cannot be kept; a number of bits has to wait for the first vector."""
-    if config.measure != "hamming" or config.distance is None:
-        plan_for(config)
-
-
-@contextlib.contextmanager
-def _explained(out: Path) -> Iterator[None]:
-    """Turn a full disk and the like into errors that say how to go on."""
-    go_on = _DONE.format(folder=folder_of(out))
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        if folder_of(out).exists():
-            error.add_note(go_on)
-        raise
-    except OSError as error:
-        if error.errno == errno.ENOSPC or "No space left" in str(error):
-            raise _full(out) from error
-        raise
-    except MemoryError as error:
-        raise NearDupError("memory ran out", hint=f"pass a smaller --memory; {go_on}") from error
-    except Exception as error:
-        if type(error).__module__.startswith(("duckdb", "_duckdb")):
-            if "max_temp_directory_size" in str(error) or "No space left" in str(error):
-                raise _full(out) from error
-            raise NearDupError(f"sorting on disk failed: {error}", hint=go_on) from error
-        raise
-
-
-def _full(out: Path) -> DataError:
-    return DataError(f"the disk of {out} is full", hint=f"make room; {_DONE.format(folder=folder_of(out))}")
-
-
-def _check_no_runs(paths: Sequence[str]) -> None:
-    for path in paths:
-        if is_finished(Path(path)):
-            raise DataError(f"the input {path} is the output of a run", hint=f"its kept rows are in {path}/kept")
-
-
-def _find_ahead(own: Sequence[InputFile], config: Config) -> list[InputFile]:
-    """Find the files of --against, with names that no file of the input has."""
-    paths = finished.kept_of_runs(config.against)
-    ahead, taken = find_files(paths, config) if paths else [], {file.name for file in own}
-    if not taken.isdisjoint(file.name for file in ahead):
-        ahead = [dataclasses.replace(file, name=f"against/{file.name}") for file in ahead]
-    return ahead
-
-
-def _manifest(command: str, files: Sequence[InputFile], config: Config) -> dict[str, Any]:
-    return {
-        "version": VERSION,
-        "command": command,
-        "settings": config.result_settings(),
-        "inputs": [dataclasses.asdict(file) for file in files],
-    }
-
-
-def _check_apart(out: Path, files: Sequence[InputFile]) -> None:
-    whole = out.resolve()
-    for file in files:
-        if "://" not in file.path and whole in (Path(file.path).resolve(), *Path(file.path).resolve().parents):
-            raise ConfigError(f"the output {out} holds the input {file.path}", hint="choose another -o")
-
-
-def _check_disk(files: Sequence[InputFile], plan: Plan, config: Config, folder: Path) -> None:
-    needed = estimate(files, plan, config).disk_bytes
-    free = shutil.disk_usage(folder).free
-    done = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    if needed - done > free:
-        raise DataError(
-            f"this run needs about {needed / 1e9:.1f} GB on the disk of {folder.parent}, which has {free / 1e9:.1f} GB",
-            hint="make room, choose another -o, or pass --dry-run to write no kept rows",
         )
 
 
@@ -320,7 +196,7 @@ def _audit(job: _Job, load: Callable[[str], pa.Table | None], pairs: str) -> Aud
     if not job.config.audit:
         return None
     num_pairs = job.workspace.facts(pairs)["num_pairs"] if job.config.pairs else None
-    audited = audited_files(job.documents, job.plan, job.config, load, num_pairs)
+    audited = audited_files(job.documents, job.plan, job.config, load, job.documents.count("documents"), num_pairs)
     try:
         return measure(audited, job.engine, job.watch)
     finally:
@@ -371,7 +247,8 @@ def _report(
         load=load,
         out=out,
         inputs=tuple(
-            entry | {"path": GIVEN_AS} if entry["path"] == job.spooled else entry for entry in documents.summary()
+            entry | {"path": GIVEN_AS, "modified": ""} if entry["path"] == job.spooled else entry
+            for entry in documents.summary()
         ),
         largest=_largest(job),
         select_again=None if job.config.measure == "containment" else select_stored,
@@ -408,6 +285,7 @@ def _warn_of_ahead(job: _Job) -> None:
     job.watch.warn(f"{num_rejected:,} rows of --against cannot be used, the first, {first}")
 
 
-def _write_json(path: Path, report: Report) -> None:
+def write_report(path: Path, report: Report) -> None:
+    """Write report.json."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(report.as_dict(), ensure_ascii=False, indent=1) + "\n", "utf-8")

@@ -79,6 +79,8 @@ def check_settings(config: Config) -> None:
         if getattr(config, name):
             hint = "pass the new documents as queries=" if name == "against" else f"leave `{name}` out"
             raise ConfigError(f"`{name}` says nothing about neighbours", hint=hint)
+    if config.engine != "local":
+        raise ConfigError(f"`engine` {config.engine!r} finds no neighbours yet", hint="use engine='local'")
 
 
 def least_similarity(config: Config, given: Iterable[str]) -> float:

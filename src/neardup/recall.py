@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -21,13 +22,15 @@ from neardup.engines.local import LocalEngine
 from neardup.errors import ConfigError, DataError
 from neardup.planner import Plan
 from neardup.report import Audit, Watch
-from neardup.stages.audit import CHANCE_UNITS, Draw, Sample, Tally, draw_keys
+from neardup.stages.audit import CHANCE_UNITS, DRAW_RANGE, Sample, Tally, draw, draw_keys
 
 I64 = npt.NDArray[np.int64]
 SAMPLE: Final = 1000
 # Reported pairs that are verified again at most; `Audit.verified` says how many were.
 MAX_CLAIMS: Final = 1 << 20
 RESAMPLES: Final = 2000
+# So many standard deviations more documents are drawn than wanted.
+_SPARE: Final = 5
 _RESAMPLED_AT_ONCE: Final = 1 << 22
 _QUANTILES: Final = (0.025, 0.975)
 # Nothing in g pairs, each with this chance or more, happens less than once in 20 times from 3 / g on.
@@ -39,12 +42,13 @@ class Audited:
     """A run as an audit sees it.
 
     reported: iterates over what the run reported, as schema.ROW_PAIRS; asked when the documents have been numbered;
-    name: puts the names of documents to row_a and row_b of pairs.
+    name: puts the names of documents to row_a and row_b of pairs; num_documents: about how many there are to draw from.
     """
 
     documents: Documents
     plan: Plan
     config: Config
+    num_documents: int
     reported: Callable[[], Iterable[pa.Table]]
     name: Callable[[pa.Table], pa.Table]
 
@@ -91,11 +95,11 @@ def measure(run: Audited, engine: LocalEngine, watch: Watch, size: int = SAMPLE)
             hint="compare a sample with neardup.compare, or plan for a higher recall",
         )
     began = watch.seconds
-    sample = _draw(run, engine, watch, size)
-    claimed = _claims(run.reported(), sample, run.config.threshold)
-    sample.claimed = np.sort(claimed[0])
-    documents = run.documents
+    documents, drawn = run.documents, _draw(run, engine, watch, size)
     with watch.stage("audit", documents.total, documents.unit) as advance:
+        sample = _prepare(drawn, run)
+        claimed = _claims(run.reported(), sample, run.config.threshold)
+        sample.claimed = np.sort(claimed[0])
         told = engine.scan_documents(documents, sample.partners, schema.PARTNERS, advance)
     _check_claims(claimed, told, sample, run)
     missed = _missed(told, sample, run)
@@ -111,17 +115,29 @@ def measure(run: Audited, engine: LocalEngine, watch: Watch, size: int = SAMPLE)
     )
 
 
-def _draw(run: Audited, engine: LocalEngine, watch: Watch, size: int) -> Sample:
-    documents, draw = run.documents, Draw(size, run.config)
-    with watch.stage("draw", documents.total, documents.unit) as advance:
-        keyed: Any = _Keyed(documents, run.config.seed)
-        drawn = draw.smallest(engine.scan_documents(keyed, draw.step, schema.SAMPLED, advance))
-        if not documents.first_rows.size:
-            documents.settle(engine.sort)
-        rows = drawn.column("row").to_numpy() + documents.first_rows[drawn.column("part").to_numpy()]
-        order = pa.array(np.argsort(rows))
-        texts, groups = (schema.one_array(drawn.column(name)).take(order) for name in ("text", "group"))
-        return Sample(np.sort(rows), texts, groups.to_numpy(), run.plan, run.config)
+def _draw(run: Audited, engine: LocalEngine, watch: Watch, size: int) -> pa.Table:
+    """Draw the documents with the smallest hashes, of those with shingles; again with more where too many are empty."""
+    documents = run.documents
+    keyed: Any = _Keyed(documents, run.config.seed)
+    share = (size + _SPARE * size**0.5 + _SPARE) / max(run.num_documents, 1)
+    while True:
+        below = int(min(share, 1.0) * DRAW_RANGE)
+        with watch.stage("draw", documents.total, documents.unit) as advance:
+            step = partial(draw, below=below, config=run.config)
+            drawn = engine.scan_documents(keyed, step, schema.SAMPLED, advance)
+            if not documents.first_rows.size:
+                documents.settle(engine.sort)
+        if drawn.num_rows >= size or share >= 1:
+            by = [("draw", "ascending"), ("part", "ascending"), ("row", "ascending")]
+            return drawn.take(pc.sort_indices(drawn.drop_columns(["text"]), sort_keys=by)[:size])
+        share *= 2 * size / (drawn.num_rows + 1)
+
+
+def _prepare(drawn: pa.Table, run: Audited) -> Sample:
+    rows = drawn.column("row").to_numpy() + run.documents.first_rows[drawn.column("part").to_numpy()]
+    order = pa.array(np.argsort(rows))
+    texts, groups = (schema.one_array(drawn.column(name)).take(order) for name in ("text", "group"))
+    return Sample(np.sort(rows), texts, groups.to_numpy(), run.plan, run.config)
 
 
 Claims = tuple[I64, npt.NDArray[np.float64], I64]

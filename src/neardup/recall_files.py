@@ -36,6 +36,7 @@ def audited_files(
     plan: Plan,
     config: Config,
     load: Callable[[str], pa.Table | None],
+    num_documents: int,
     num_pairs: int | None,
 ) -> Audited:
     """Let an audit see a run on files; `load` returns what it reported by name, `num_pairs` is how many pairs."""
@@ -44,8 +45,14 @@ def audited_files(
         batch = schema.one_batch(pairs.to_batches(), pairs.schema)
         return pa.Table.from_batches([documents.name_pairs(batch)])
 
-    reported = partial(_reported, documents, load, num_pairs)
-    return Audited(documents=documents, plan=plan, config=config, reported=reported, name=name)
+    return Audited(
+        documents=documents,
+        plan=plan,
+        config=config,
+        num_documents=num_documents,
+        reported=partial(_reported, documents, load, num_pairs),
+        name=name,
+    )
 
 
 def audit_finished(report: Report, sample: int, config: Config, watch: Watch) -> Audit:
@@ -59,7 +66,8 @@ def audit_finished(report: Report, sample: int, config: Config, watch: Watch) ->
         engine = LocalEngine(again.threads, workspace, again.memory)
         num_ahead = sum(entry["ahead"] for entry in report.inputs)
         documents = FileDocuments(files, num_ahead, again, workspace, engine.room() // 2)
-        audited = audited_files(documents, report.plan, again, report.load, report.num_pairs)
+        num_documents = report.documents - report.num_rejected
+        audited = audited_files(documents, report.plan, again, report.load, num_documents, report.num_pairs)
         return measure(audited, engine, watch, sample)
 
 

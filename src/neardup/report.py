@@ -215,6 +215,7 @@ class Report:
         signature_format: the name of what was compared; equal names mean comparable signatures.
         out: where the output is, if it went to files.
         inputs: the files that were read: file, path, rows, and whether they were ahead of the input.
+        engine: what the engine tells of the run beside, such as the rounds and the skew of a run on Spark.
         largest: what `largest_clusters` returns, where it was counted before the tables were written.
         load: returns a table by name, None for one that was not stored.
         select_again: what `at_threshold` calls.
@@ -243,6 +244,7 @@ class Report:
     out: str | None = None
     inputs: tuple[dict[str, Any], ...] = ()
     largest: tuple[dict[str, Any], ...] | None = None
+    engine: dict[str, Any] = dataclasses.field(default_factory=dict)
     audit: Audit | None = None
     audited: Callable[[Report], Any] | None = dataclasses.field(default=None, compare=False)
 
@@ -281,6 +283,10 @@ class Report:
             raise NotStoredError(missing, hint=hint)
         return table
 
+    def _check_arrow(self, table: Any, instead: str) -> None:
+        if not isinstance(table, pa.Table):
+            raise NotStoredError("the tables of a run on Spark stay on its workers", hint=f"use {instead}")
+
     @property
     def duplicate_ratio(self) -> float:
         """The share of the documents that was removed."""
@@ -304,6 +310,7 @@ class Report:
     def borderline(self, n: int = 10) -> pa.Table:
         """Return the `n` least similar of the stored pairs: what a slightly higher threshold would give up."""
         _check_count(n)
+        self._check_arrow(self.pairs, f"report.pairs.orderBy('similarity').limit({n})")
         # A stable order: Arrow's sort is not, so ties end in the position.
         pairs = self.pairs.append_column("position", pa.array(range(self.pairs.num_rows), pa.int64()))
         order = pc.sort_indices(pairs, sort_keys=[("similarity", "ascending"), ("position", "ascending")])
@@ -316,6 +323,7 @@ class Report:
         threshold shows a chain; a large cluster with a weak member deserves a look.
         """
         _check_count(n)
+        self._check_arrow(self.removed, "report.largest")
         by_kept = self.removed.column("kept_id").combine_chunks().dictionary_encode()
         similarity = self.removed.column("similarity").to_numpy()
         numbers, sizes, weakest = summarise_clusters(by_kept.indices.to_numpy(), similarity, n)
@@ -350,7 +358,7 @@ class Report:
             "largest_clusters": list(self.largest_clusters().to_pylist() if self.largest is None else self.largest),
             "inputs": list(self.inputs),
             "audit": None if self.audit is None else self.audit.as_dict(),
-        }
+        } | ({"engine": self.engine} if self.engine else {})
 
     def __repr__(self) -> str:
         return f"<Report: {self}>"

@@ -22,10 +22,11 @@ TREES = {file.relative_to(PACKAGE).as_posix(): ast.parse(file.read_text("utf-8")
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])}
 
 EXPORTED = [
-    *("Audit", "Comparison", "Config", "NearDupError", "Plan", "Report"),
+    *("Audit", "Comparison", "Config", "NearDupError", "Plan", "Report", "SparkEngine"),
     *("audit", "compare", "deduplicate", "find_pairs", "jaccard", "neighbours", "plan", "shingles", "signatures"),
 ]
 SLOW_TO_IMPORT = [
+    "pyspark",
     "numba",
     "llvmlite",
     "numpy",

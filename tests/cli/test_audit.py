@@ -16,7 +16,7 @@ def finished(run, pages):
 @pytest.mark.usefixtures("finished")
 def test_recall_interval_and_missed_pairs_are_printed(run):
     answer = run("audit", "out")
-    assert (answer.returncode, answer.stderr) == (0, "")
+    assert answer.returncode == 0, answer.stderr
     lines = answer.stdout.splitlines()
     names = ["recall", "predicted", "promised", "precision", "pairs", "missed", "seconds"]
     assert [line.split()[0] for line in lines[:7]] == names

@@ -16,8 +16,9 @@ from neardup import schema
 from neardup.config import Config
 from neardup.engines import local
 from neardup.engines.base import View
-from neardup.engines.local import HeldTable, LocalEngine
+from neardup.engines.local import LocalEngine
 from neardup.engines.memory import Memory
+from neardup.engines.tables import HeldTable
 from neardup.io import spill
 from neardup.io.memory import HeldDocuments
 from neardup.io.workspace import Workspace

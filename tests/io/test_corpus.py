@@ -58,7 +58,7 @@ WRITERS = {"jsonl": write_jsonl, "parquet": write_parquet, "arrow": write_arrow,
 def small_parts(monkeypatch):
     """Cut files of a few rows into parts, and parts into batches."""
     monkeypatch.setattr(records, "PART_BYTES", 60)
-    monkeypatch.setattr("neardup.io.corpus.JOINED_BYTES", 0)
+    monkeypatch.setattr("neardup.io.parts.JOINED_BYTES", 0)
     monkeypatch.setattr(records, "BATCH_BYTES", 40)
     monkeypatch.setattr(tables, "PART_BYTES", 1)
 

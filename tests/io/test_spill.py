@@ -71,6 +71,13 @@ def test_a_sort_larger_than_its_room_goes_through_the_folder(tmp_path):
     assert seen_files
 
 
+def test_sorted_rows_have_the_schema_of_what_was_sorted(tmp_path):
+    columns = pa.schema([pa.field("row", pa.int64(), nullable=False)])
+    batches = [pa.record_batch([pa.array([2, 1])], schema=columns)]
+    [found] = sort_on_disk(batches, columns, [("row", "ascending")], tmp_path / "sort", 1, 1)
+    assert found.schema == columns
+
+
 def test_an_empty_sort_gives_nothing(tmp_path):
     assert sorted_rows(sort_on_disk([], COLUMNS, [("key", "ascending")], tmp_path, 1, 1)) == []
 

@@ -162,6 +162,25 @@ def test_no_pair_is_lost_in_long_lists(threshold):
     assert parents.tolist() == join(sets, postings, threshold, PLAIN).tolist()
 
 
+@pytest.mark.parametrize("threshold", [0.3, 0.5, 0.7, 0.8, 0.9, 0.95])
+@pytest.mark.parametrize("window", [1, 2, 3])
+def test_whoever_is_in_reach_in_a_list_is_joined_whatever_the_window(window, threshold):
+    module = plain(prefix)
+    module.WINDOW = window
+    for seed in range(40):
+        rng = random.Random(seed)
+        num_docs = rng.randrange(2, 14)
+        sizes = [rng.randrange(20, 60) for _ in range(num_docs)]
+        places = [rng.randrange(int((1 - threshold) * size) + 1) for size in sizes]
+        docs, parents = np.arange(num_docs), np.arange(num_docs)
+        lists = np.zeros(num_docs, np.int64)
+        module.join_lists(lists, docs, docs, np.array(sizes), np.array(places), threshold, parents)
+        for one, other in itertools.combinations(range(num_docs), 2):
+            most = min(sizes[one] - places[one], sizes[other] - places[other])
+            if most / (sizes[one] + sizes[other] - most) >= threshold:
+                assert parents[one] == parents[other], (seed, sizes, places)
+
+
 def test_the_order_of_entries_does_not_matter():
     rng = random.Random(9)
     sets = family(rng, 200, universe=100, size=30)

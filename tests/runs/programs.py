@@ -264,7 +264,7 @@ def count_reads(target: str) -> None:
     original, counts = FileDocuments.read, collections.Counter[str]()
 
     def read(self: Any, part: int, advance: Any) -> Iterator[Any]:
-        counts[f"{'later' if self.first_rows.size else 'first'} {self._pieces[self._part_pieces[part]][0]}"] += 1
+        counts[f"{'later' if self.first_rows.size else 'first'} {self.pieces[self.part_pieces[part]][0]}"] += 1
         return original(self, part, advance)
 
     FileDocuments.read = read  # type: ignore[method-assign]
@@ -384,9 +384,9 @@ def _become(arguments: list[str], cwd: str, before: str, spoken: str) -> None:
         os.dup2(os.open(spoken + ending, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666), descriptor)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     signal.alarm(_LONGEST_SECONDS)
-    from neardup.io import corpus
+    from neardup.io import parts
 
-    corpus.JOINED_BYTES = 0  # type: ignore[misc] # every small file is a part of its own
+    parts.JOINED_BYTES = 0  # type: ignore[misc] # every small file is a part of its own
     exec(before, globals())  # noqa: S102
     sys.argv = ["neardup", *arguments]
     from neardup.cli.main import main

@@ -53,7 +53,7 @@ def test_an_audit_in_the_run_is_that_after_it(run, tmp_path):
 
 
 def test_many_parts_and_threads_do_not_matter(tmp_path, monkeypatch):
-    monkeypatch.setattr("neardup.io.corpus.JOINED_BYTES", 1)
+    monkeypatch.setattr("neardup.io.parts.JOINED_BYTES", 1)
     files = [corpora.write_rows(tmp_path / f"{at}.jsonl", DOCUMENTS[at::7]) for at in range(7)]
     report = corpora.deduplicate(files, tmp_path / "out", audit=True, **WEAK)
     truth = found_and_true([text for at in range(7) for text in TEXTS[at::7]], **WEAK)

@@ -48,7 +48,7 @@ def cut(monkeypatch, *, batch_bytes=None, part_bytes=None):
     if part_bytes is not None:
         for module in ("records", "parquet", "arrow", "tables"):
             monkeypatch.setattr(f"neardup.io.{module}.PART_BYTES", part_bytes)
-        monkeypatch.setattr("neardup.io.corpus.JOINED_BYTES", part_bytes)
+        monkeypatch.setattr("neardup.io.parts.JOINED_BYTES", part_bytes)
 
 
 def shrink(monkeypatch, room):

@@ -271,9 +271,22 @@ def listed(classes, verified, num_ahead=0):
     return pairs
 
 
+def selected(classes, verified, num_ahead):
+    """What `select` says of verified documents, and of copies beside their verified representatives."""
+    verified = pa.table(verified)
+    known = {row["row"]: row for row in verified.to_pylist()}
+    copies = classes
+    for name, kind in (("kept_row", pa.int64()), ("similarity", pa.float64())):
+        values = [known.get(row, {}).get(name) for row in classes.column("representative").to_pylist()]
+        copies = copies.append_column(name, pa.array(values, kind))
+    found = [batch for table in (verified, copies) for batch in table.to_batches()]
+    selection = pa.Table.from_batches([select(batch, num_ahead) for batch in found], schema=schema.SELECTION)
+    return selection.sort_by("row")
+
+
 def test_select_sends_copies_where_their_representative_goes():
     # Rows 0..3 are verified; 4 is a copy of 1, 5 of 0, 6 of 3.
-    selection = select(classes_of(0, 1, 2, 3, 1, 0, 3), verified_of(CHAIN, threshold=0.7), 0)
+    selection = selected(classes_of(0, 1, 2, 3, 1, 0, 3), verified_of(CHAIN, threshold=0.7), 0)
     assert selection.schema == schema.SELECTION
     assert selection.to_pydict() == {
         "row": [1, 4, 5, 6],
@@ -284,7 +297,7 @@ def test_select_sends_copies_where_their_representative_goes():
 
 def test_rows_ahead_are_never_removed_and_no_pairs_of_each_other():
     classes, verified = classes_of(0, 0, 2, 0), verified_of(["a b c"], threshold=0.7, pairs=True)
-    assert select(classes, verified, 2).to_pydict() == {"row": [3], "kept_row": [0], "similarity": [1.0]}
+    assert selected(classes, verified, 2).to_pydict() == {"row": [3], "kept_row": [0], "similarity": [1.0]}
     assert listed(classes, verified, 2) == {(0, 3): 1.0, (1, 3): 1.0}
 
 
@@ -293,7 +306,7 @@ def test_select_does_not_depend_on_the_order_of_the_verified_rows():
     verified = verified_of(texts, threshold=0.4, pairs=True)
     classes = classes_of(*range(len(texts)))
     for seed in range(4):
-        assert select(classes, shuffled(verified, seed), 0).equals(select(classes, verified, 0))
+        assert selected(classes, shuffled(verified, seed), 0).equals(selected(classes, verified, 0))
         assert listed(classes, shuffled(verified, seed)) == listed(classes, verified)
 
 
@@ -313,7 +326,7 @@ def test_a_class_of_a_thousand_copies_is_counted_before_it_is_listed():
 
 
 def test_no_documents_select_nothing():
-    assert select(classes_of(), verified_of([]), 0).num_rows == 0
+    assert selected(classes_of(), verified_of([]), 0).num_rows == 0
     assert listed(classes_of(), verified_of([])) == {}
     assert count_pairs(classes_of(), verified_of([])) == 0
 

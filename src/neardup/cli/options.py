@@ -43,7 +43,10 @@ SETTINGS: Final = {
     "recall": _Setting(
         SIMILAR, "Chance to find a pair exactly at the threshold; 1 calls for the exact method.", "NUMBER"
     ),
-    "measure": _Setting(SIMILAR, "What similarity means; all but jaccard take vectors, bits or weighted items."),
+    "measure": _Setting(
+        SIMILAR,
+        "What similarity means: of texts or items jaccard or containment; else of weighted items, bits, vectors.",
+    ),
     "dimension": _Setting(SIMILAR, "Numbers or bits of a vector; as many as the first has if left out.", "N", int),
     "packed": _Setting(SIMILAR, "Take bits as bytes, eight in each, the highest first."),
     "unit": _Setting(SIMILAR, "What a shingle is made of; char suits short texts, names and code."),
@@ -80,10 +83,12 @@ SETTINGS: Final = {
     "overwrite": _Setting(OUTPUT, "Replace an output that is there."),
     "strict": _Setting(WORK, "Fail at the first row that cannot be used instead of listing it as rejected."),
     "engine": _Setting(WORK, "Where the work runs."),
+    "master": _Setting(WORK, "Address of the Spark cluster, such as yarn; else what spark-submit says.", "URL"),
+    "spark_conf": _Setting(WORK, "A setting of Spark; repeatable.", "NAME=VALUE"),
     "memory": _Setting(WORK, "Memory to stay within, such as 4GB; half of what is free if left out.", "SIZE"),
     "threads": _Setting(WORK, "Threads that share the work; one a core if left out. Never changes a result.", "N", int),
 }
-_REPEATABLE: Final = frozenset({"text_column", "against"})
+_REPEATABLE: Final = frozenset({"text_column", "against", "spark_conf"})
 
 # What two texts are compared by; commands on files add the rest.
 TEXT_SETTINGS: Final = (
@@ -95,7 +100,7 @@ INPUT_SETTINGS: Final = (
     *TEXT_SETTINGS,
     *("dimension", "packed", "collapse_empty"),
     *(*COLUMN_SETTINGS, "lines", "delimiter"),
-    *("against", "strict", "engine", "memory", "threads"),
+    *("against", "strict", "engine", "master", "spark_conf", "memory", "threads"),
 )
 
 
@@ -194,6 +199,8 @@ def _kind(name: str, default: Any) -> Any:
         return click.Choice(CHOICES[name])
     if name == "against":
         return click.Path()
+    if name == "spark_conf":
+        return str
     return SETTINGS[name].kind if default is None else type(default)
 
 

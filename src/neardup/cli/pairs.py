@@ -24,6 +24,7 @@ def pairs(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quie
     Examples:
       neardup pairs pages.jsonl -o pairs.parquet
       neardup pairs pages.jsonl -o pairs.csv --threshold 0.6 --recall 0.999
+      neardup pairs pages.jsonl -o pairs.parquet --method exact    every pair, none missed
       neardup pairs new.jsonl -o pairs.jsonl --against old.jsonl   pairs with the old ones too
       neardup pairs baskets.csv -o pairs.csv --items-column products --threshold 0.5
       neardup pairs images.parquet -o pairs.parquet --measure cosine --vector-column embedding

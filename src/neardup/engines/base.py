@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,23 +16,38 @@ Bools = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.uint8]
 CountStep = Callable[[pa.RecordBatch, Counts], None]
 Advance = Callable[[int], None]
+# An engine's own kinds of table and of a choice of rows: only the engine that made one looks inside.
+Table = Any
+Rows = Any
 Sort = Callable[[Iterable[pa.RecordBatch], pa.Schema, Sequence[SortKey]], Iterator[pa.RecordBatch]]
 
 
-class Documents(Protocol):
-    """Where documents come from, in parts that can be read apart, and again."""
-
-    @property
-    def num_parts(self) -> int:
-        """How many parts there are."""
+class Source(Protocol):
+    """Where documents come from, as the stages see it; each engine has its own kind."""
 
     @property
     def total(self) -> int:
-        """What `advance` adds up to when every part was read."""
+        """What `advance` adds up to when every document was read."""
 
     @property
     def unit(self) -> str:
         """What `advance` counts."""
+
+    @property
+    def num_rows(self) -> int:
+        """Rows are below this, once all were read."""
+
+    @property
+    def num_ahead(self) -> int:
+        """Rows below this are kept ahead of all others and never removed."""
+
+
+class Documents(Source, Protocol):
+    """The documents of one machine, in parts that can be read apart, and again."""
+
+    @property
+    def num_parts(self) -> int:
+        """How many parts there are."""
 
     @property
     def stops_at_first(self) -> bool:
@@ -58,23 +73,8 @@ class Documents(Protocol):
         """The first row of every part, and the end of the last one."""
 
     @property
-    def num_ahead(self) -> int:
-        """Rows below this are kept ahead of all others and never removed."""
-
-    @property
     def num_ahead_parts(self) -> int:
-        """Parts below this hold those rows."""
-
-
-class Table(Protocol):
-    """A table in batches, in memory or not."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Its columns."""
-
-    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Iterate over some columns, in row order."""
+        """Parts below this hold the rows that are kept ahead."""
 
 
 class View(NamedTuple):
@@ -103,6 +103,9 @@ class Blocks(Protocol):
 
 
 BlockStep = Callable[[Blocks], pa.Table]
+# Copies and verified documents in, as pa.Table; None for verified documents where there are none yet.
+ClassStep = Callable[[pa.Table, pa.Table], Iterator[pa.RecordBatch]]
+ClassCount = Callable[[pa.Table, pa.Table | None], int]
 
 
 class Engine(Protocol):
@@ -116,18 +119,21 @@ class Engine(Protocol):
     def holds_all(self) -> bool:
         """Whether everything that steps wanted to have held still is."""
 
-    def map_documents(self, documents: Documents, step: BatchStep, schema: pa.Schema, advance: Advance) -> Table:
-        """Apply a step to every document, a batch at a time."""
+    def map_documents(self, documents: Any, step: BatchStep, schema: pa.Schema, advance: Advance) -> Table:
+        """Apply a step to every document, a batch at a time; `documents` is the `Source` of this engine."""
 
-    def scan_documents(self, documents: Documents, step: BatchStep, schema: pa.Schema, advance: Advance) -> pa.Table:
-        """Apply a step to every document and hold what comes of it, which is little."""
+    def rows_with(self, table: Table, column: str | None, num_rows: int) -> Rows:
+        """Choose the rows of a table that are above zero in a column; all of them for None."""
+
+    def without(self, rows: Rows, table: Table) -> Rows:
+        """Choose the rows that are not in the column `row` of a table; what was given is used up."""
 
     def map_groups(
-        self, table: Table, views: Sequence[View], step: BatchStep, where: Bools | None, advance: Advance
-    ) -> Iterator[pa.RecordBatch]:
-        """Apply a step to the groups of every view, many at a time, of the rows that are True in `where`, or of all.
+        self, table: Table, views: Sequence[View], step: BatchStep, where: Rows | None, advance: Advance
+    ) -> Table:
+        """Apply a step to the groups of every view, many at a time, of the rows in `where`, or of all.
 
-        A group cut in two shows its first row at the head of both.
+        A group cut in two shows its first row at the head of both. A step takes a batch without rows too.
         """
 
     def map_table(
@@ -135,48 +141,58 @@ class Engine(Protocol):
         name: str,
         table: Table,
         columns: Sequence[str],
-        where: Bools,
+        where: Rows,
         make_step: Callable[[], BatchStep],
         schema: pa.Schema,
     ) -> Table:
-        """Apply a step to some columns of a table, a batch at a time, of the rows that are True in `where`.
+        """Apply a step to some columns of a table, a batch at a time, of the rows in `where`.
 
         The result has a name, under which an earlier start of the same run may have left it; then no step is made.
         """
 
-    def count(self, table: Table, columns: Sequence[str], where: Bools, step: CountStep, num_places: int) -> Counts:
+    def count(self, table: Table, columns: Sequence[str], where: Rows, step: CountStep, num_places: int) -> Counts:
         """Let a step add batches to counts; the counts of several workers add up, and end at 255.
 
         `num_places` is at most 2**27.
         """
 
-    def connected_components(self, links: Iterable[pa.RecordBatch], num_rows: int) -> pa.Table:
+    def connected_components(self, links: Table, num_rows: int) -> Table:
         """Name for every linked row the smallest row it is connected with, ascending by row."""
 
-    def find_rows(self, table: Table, rows: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
-        """Return the given rows of a table, ascending."""
+    def lookup(self, table: Table, key: str, other: Table, columns: Sequence[str]) -> Table:
+        """Add to every row the columns of the one row of `other` whose `row` is its `key`; null where there is none."""
+
+    def map_tables(self, tables: Sequence[Table], step: BatchStep, schema: pa.Schema) -> Table:
+        """Apply a step to the rows of some tables, and return all in one table."""
 
     def map_components(
         self,
-        documents: Documents,
-        members: pa.Table,
+        documents: Any,
+        members: Table,
         step: BatchStep,
         block_step: BlockStep,
         schema: pa.Schema,
         advance: Advance,
-    ) -> pa.Table:
+    ) -> Table:
         """Apply a step to the documents of whole components, best priority first in each.
 
         A component too large to hold goes to `block_step`, block by block.
         """
 
-    def sort(
-        self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, by: Sequence[SortKey]
-    ) -> Iterator[pa.RecordBatch]:
-        """Sort rows, wherever they fit."""
+    def map_classes(self, classes: Table, verified: Table, step: ClassStep, schema: pa.Schema) -> Table:
+        """Apply a step to copies and verified documents, those of a component together."""
 
-    def room(self) -> int:
-        """Return the bytes of memory that may still be taken; 0 for an engine without a limit."""
+    def count_classes(self, classes: Table, verified: Table | None, count: ClassCount) -> int:
+        """Add up what `count` says of copies and verified documents, those of a component together."""
 
-    def once(self, name: str, make: Callable[[], pa.Table]) -> pa.Table:
-        """Make a table, or take it from an earlier start of the same run."""
+    def count_rows(self, table: Table, first_row: int = 0) -> int:
+        """Return how many rows of a table have a `row` from `first_row` on."""
+
+    def add_up(self, table: Table, column: str, where: Rows | None = None) -> int:
+        """Return the sum of a column over the rows in `where`, or over all."""
+
+    def sort(self, table: Table, schema: pa.Schema, by: Sequence[SortKey]) -> Table:
+        """Put rows in order, where tables of this engine have one; the result may be good for one use only."""
+
+    def once(self, name: str, make: Callable[[], Table], schema: pa.Schema | None = None) -> Table:
+        """Make a table that can be used many times, or take it from an earlier start; `schema` of what is made anew."""

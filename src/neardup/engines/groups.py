@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -60,3 +61,26 @@ def headed_groups(batches: Iterable[pa.RecordBatch], by: Sequence[str]) -> Itera
 
 def _key(batch: pa.RecordBatch, by: Sequence[str]) -> tuple[Any, ...]:
     return tuple(batch.column(name)[0].as_py() for name in by)
+
+
+def split_groups(batches: Iterable[pa.RecordBatch], by: str) -> Iterator[pa.Table]:
+    """Hold one group at a time; the rows of a group stand together."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        for start, stop in group_bounds(batch, by):
+            piece = batch.slice(start, stop - start)
+            if held and held[0].column(by)[0] != piece.column(by)[0]:
+                yield pa.Table.from_batches(held)
+                held = []
+            held.append(piece)
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def group_bounds(batch: pa.RecordBatch, by: str) -> list[tuple[int, int]]:
+    """Return where the groups of a batch begin and end."""
+    values = batch.column(by).to_numpy()
+    cuts = np.flatnonzero(np.r_[True, values[1:] != values[:-1], True]).tolist()
+    return list(pairwise(cuts))

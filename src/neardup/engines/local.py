@@ -24,6 +24,8 @@ from neardup.engines.base import (
     BatchStep,
     BlockStep,
     Bools,
+    ClassCount,
+    ClassStep,
     Counts,
     CountStep,
     Documents,
@@ -33,8 +35,17 @@ from neardup.engines.base import (
 from neardup.engines.components import SHELF_BYTES, cut_held, map_shelved, plan_shelves
 from neardup.engines.groups import headed_groups, in_range, whole_groups
 from neardup.engines.memory import Memory
+from neardup.engines.tables import (
+    HeldTable,
+    StoredTable,
+    batches_of,
+    filtered,
+    held_table,
+    num_rows_of,
+    sub_schema,
+)
 from neardup.io.spill import Shelves, SortKey, sort_on_disk
-from neardup.io.workspace import Workspace, read_batches, write_batches
+from neardup.io.workspace import Workspace, write_batches
 from neardup.kernels import components
 
 I64 = npt.NDArray[np.int64]
@@ -45,47 +56,6 @@ _GROUPING_COST: Final = 6
 _MAX_RANGES: Final = 32
 # The table that verifying all that is held gives.
 _VERIFIED_HELD: Final = "verified/held"
-
-
-class HeldTable:
-    """A table in memory, in batches."""
-
-    def __init__(self, batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> None:
-        self._batches = batches
-        self.schema = schema
-
-    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Iterate over some columns."""
-        return (batch.select(list(columns)) for batch in self._batches)
-
-
-class StoredTable:
-    """A table in files, read once for all where it takes little room.
-
-    With documents it has one file a part of them, with the rows and priorities of the part.
-    """
-
-    def __init__(self, paths: Sequence[Path], schema: pa.Schema, room: int, documents: Documents | None = None) -> None:
-        self._paths = paths
-        self._documents = documents
-        self.schema = schema
-        self._is_small = sum(path.stat().st_size for path in paths) <= room
-        self._held: list[pa.RecordBatch] | None = None
-        self._lock = threading.Lock()
-
-    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Iterate over some columns, with the rows and priorities of the whole run."""
-        if not self._is_small:
-            return self._read(columns)
-        with self._lock:
-            if self._held is None:
-                self._held = list(self._read(self.schema.names))
-        return (batch.select(list(columns)) for batch in self._held)
-
-    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        for part, path in enumerate(self._paths):
-            for batch in read_batches(path, list(columns)):
-                yield batch if self._documents is None else self._documents.place(part, batch)
 
 
 class LocalEngine:
@@ -111,7 +81,13 @@ class LocalEngine:
         return self._arena.is_whole and not self._arena.is_empty
 
     def map_documents(self, documents: Documents, step: BatchStep, schema: pa.Schema, advance: Advance) -> Table:
-        """Apply a step to every document; parts are read side by side, and their batches worked on side by side."""
+        """Apply a step to every document, then settle the order of rows and what is kept first."""
+        table = self._map_parts(documents, step, schema, advance)
+        documents.settle(self.sort)
+        return table
+
+    def _map_parts(self, documents: Documents, step: BatchStep, schema: pa.Schema, advance: Advance) -> Table:
+        """Read parts side by side, and work on their batches side by side."""
         slots, workspace = threading.Semaphore(2 * self.threads + 1), self._workspace
         with ThreadPoolExecutor(self.threads) as workers:
 
@@ -209,6 +185,19 @@ class LocalEngine:
                 advance(batch.num_rows)
         return pa.Table.from_batches(results, schema=schema)
 
+    def rows_with(self, table: Table, column: str | None, num_rows: int) -> Bools:
+        """A byte for each row."""
+        chosen = np.zeros(num_rows, np.bool_)
+        for batch in table.batches(["row"] if column is None else ["row", column]):
+            is_wanted = True if column is None else batch.column(column).to_numpy() > 0
+            chosen[batch.column("row").to_numpy()] = is_wanted
+        return chosen
+
+    def without(self, rows: Bools, table: Table) -> Bools:
+        """Take the rows of a table out, in place."""
+        rows[table.column("row").to_numpy()] = False
+        return rows
+
     def map_table(
         self,
         name: str,
@@ -224,7 +213,7 @@ class LocalEngine:
             slots = threading.Semaphore(2 * self.threads + 1)
             step = make_step()
             with ThreadPoolExecutor(self.threads) as pool:
-                for _, result in self._in_order(_filtered(table, columns, where), step, pool, slots):
+                for _, result in self._in_order(filtered(table, columns, where), step, pool, slots):
                     yield result
 
         if self._workspace is None:
@@ -235,7 +224,7 @@ class LocalEngine:
     def count(self, table: Table, columns: Sequence[str], where: Bools, step: CountStep, num_places: int) -> Counts:
         """Count on one thread: two that add to one place at once would lose a count."""
         counts = np.zeros(num_places, np.uint8)
-        for batch in _filtered(table, columns, where):
+        for batch in filtered(table, columns, where):
             step(batch, counts)
         return counts
 
@@ -243,7 +232,7 @@ class LocalEngine:
         self, table: Table, views: Sequence[View], step: BatchStep, where: Bools | None, advance: Advance
     ) -> Iterator[pa.RecordBatch]:
         """Hold a view where it fits, or a range of its groups at a time; where there were too many, sort it on disk."""
-        num_rows = _count_rows(table) if where is None else int(np.count_nonzero(where))
+        num_rows = num_rows_of(table) if where is None else int(np.count_nonzero(where))
         size = num_rows * 8 * max(len(view.columns) for view in views)
         cost, ranges = size * _GROUPING_COST, 1
         if self._memory is not None:
@@ -257,14 +246,14 @@ class LocalEngine:
         is_read_once = ranges > 1 and self._memory is not None and size <= self._memory.room() // 6
 
         def mapped(view: View, number: int, held: Sequence[pa.RecordBatch] | None) -> pa.RecordBatch:
-            batches = _filtered(table, view.columns, where) if held is None else held
+            batches = filtered(table, view.columns, where) if held is None else held
             ranged = list(in_range(batches, view.by[0], number, ranges))
-            return step(schemas.one_batch(ranged, _sub_schema(table, view.columns)))
+            return step(schemas.one_batch(ranged, sub_schema(table, view.columns)))
 
         with ThreadPoolExecutor(self.threads) as pool:
             waiting: deque[Future[pa.RecordBatch]] = deque()
             for view in views:
-                held = list(_filtered(table, view.columns, where)) if is_read_once else None
+                held = list(filtered(table, view.columns, where)) if is_read_once else None
                 for number in range(ranges):
                     waiting.append(pool.submit(mapped, view, number, held))
                     if len(waiting) > self.threads:
@@ -278,15 +267,15 @@ class LocalEngine:
     ) -> Iterator[pa.RecordBatch]:
         for view in views:
             keys = [(name, "ascending") for name in view.by + view.order]
-            rows = self.sort(_filtered(table, view.columns, where), _sub_schema(table, view.columns), keys)
+            rows = self.sort(filtered(table, view.columns, where), sub_schema(table, view.columns), keys)
             yield from map(step, whole_groups(rows, view.by) if view.is_whole else headed_groups(rows, view.by))
             advance(1)
 
     def sort(
-        self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, by: Sequence[SortKey]
+        self, table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema, by: Sequence[SortKey]
     ) -> Iterator[pa.RecordBatch]:
         """Sort in memory what fits there, on disk what does not."""
-        held, size, rest = [], 0, iter(batches)
+        held, size, rest = [], 0, iter(table.to_batches() if isinstance(table, pa.Table) else table)
         room = None if self._memory is None else self._memory.room() // 2
         for batch in rest:
             held.append(batch)
@@ -307,14 +296,34 @@ class LocalEngine:
         linked = np.flatnonzero(is_linked)
         return pa.table([linked, parents[linked]], schema=schemas.COMPONENTS)
 
+    def lookup(self, table: pa.Table, key: str, other: Table, columns: Sequence[str]) -> pa.Table:
+        """Pick the rows out of every batch of the other table, then put them beside those that asked."""
+        keys = table.column(key).to_numpy()
+        wanted = np.unique(keys)
+        found = self.find_rows(other, wanted, ["row", *columns]).sort_by("row")
+        rows = found.column("row").to_numpy()
+        at = np.searchsorted(rows, keys)
+        is_missing = np.ones(keys.size, np.bool_)
+        if rows.size:
+            at = np.minimum(at, rows.size - 1)
+            is_missing = rows[at] != keys
+        places = pa.array(at, mask=is_missing)
+        for name in columns:
+            table = table.append_column(name, found.column(name).take(places))
+        return table
+
     def find_rows(self, table: Table, rows: I64, columns: Sequence[str]) -> pa.Table:
-        """Pick the rows out of every batch."""
+        """Return the given rows of a table, which ascend."""
         found = []
-        for batch in table.batches(columns) if rows.size else ():
+        for batch in batches_of(table, columns) if rows.size else ():
             batch_rows = batch.column("row").to_numpy()
             at = np.minimum(np.searchsorted(rows, batch_rows), rows.size - 1)
             found.append(batch.filter(pa.array(rows[at] == batch_rows)))
-        return pa.Table.from_batches(found, schema=_sub_schema(table, columns))
+        return pa.Table.from_batches(found, schema=sub_schema(table, columns))
+
+    def map_tables(self, tables: Sequence[pa.Table], step: BatchStep, schema: pa.Schema) -> pa.Table:
+        """Map what is in memory on this thread: these steps cost less than handing batches around."""
+        return pa.Table.from_batches([step(batch) for table in tables for batch in table.to_batches()], schema=schema)
 
     def map_components(
         self,
@@ -343,17 +352,40 @@ class LocalEngine:
         self._arena.give_up()
         return map_shelved(documents, shelves, mapped, block_step, self, store)
 
+    def map_classes(
+        self, classes: pa.Table, verified: pa.Table, step: ClassStep, schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        """All components are here together."""
+        del schema
+        return step(classes, verified)
+
+    def count_classes(self, classes: pa.Table, verified: pa.Table | None, count: ClassCount) -> int:
+        """All components are here together."""
+        return count(classes, verified)
+
+    def count_rows(self, table: pa.Table, first_row: int = 0) -> int:
+        """Return how many rows of a table have a `row` from `first_row` on."""
+        return int(np.count_nonzero(table.column("row").to_numpy() >= first_row))
+
+    def add_up(self, table: Table, column: str, where: Bools | None = None) -> int:
+        """Return the sum of a column."""
+        chosen = ["row", column]
+        batches = batches_of(table, chosen) if where is None else filtered(table, chosen, where)
+        return sum(pc.sum(batch.column(column)).as_py() or 0 for batch in batches)
+
     def has(self, name: str) -> bool:
         """Whether an earlier start of the run finished a table."""
         return self._workspace is not None and self._workspace.has(f"{name}.arrow")
 
-    def once(self, name: str, make: Callable[[], pa.Table]) -> pa.Table:
+    def once(
+        self, name: str, make: Callable[[], pa.Table | Iterable[pa.RecordBatch]], schema: pa.Schema | None = None
+    ) -> pa.Table:
         """Keep a table on disk where there is a workspace."""
         if self._workspace is None:
-            return make()
+            return held_table(make(), schema)
 
         def write(path: Path) -> None:
-            table = make()
+            table = held_table(make(), schema)
             write_batches(path, iter(table.to_batches()), table.schema)
 
         path = self._workspace.once(f"{name}.arrow", write)
@@ -364,17 +396,3 @@ class LocalEngine:
 def available_cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _sub_schema(table: Table, columns: Sequence[str]) -> pa.Schema:
-    return pa.schema([table.schema.field(name) for name in columns])
-
-
-def _count_rows(table: Table) -> int:
-    return sum(batch.num_rows for batch in table.batches(["row"]))
-
-
-def _filtered(table: Table, columns: Sequence[str], where: Bools | None) -> Iterator[pa.RecordBatch]:
-    for batch in table.batches(columns):
-        is_wanted = np.True_ if where is None else where[batch.column("row").to_numpy()]
-        yield batch if is_wanted.all() else batch.filter(pa.array(is_wanted))

@@ -4,35 +4,27 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.config import Config
 from neardup.errors import DataError, StaleError
-from neardup.io import formats
-from neardup.io.columns import hash_groups
-from neardup.io.files import choose_columns
 from neardup.io.notes import Notes, joined
-from neardup.io.records import PART_BYTES, InputFile, Records, Verdicts
+from neardup.io.parts import I64, FileParts
+from neardup.io.records import InputFile, Records, Verdicts
 from neardup.io.scores import SCORES
 from neardup.io.streams import check_unchanged
 from neardup.io.workspace import Workspace, read_batches
 
-I64 = npt.NDArray[np.int64]
 Advance = Callable[[int], None]
 
-# Small files share a part of about this size: each part costs a few milliseconds in every stage.
-JOINED_BYTES: Final = PART_BYTES
 
-
-class FileDocuments:
-    """The documents of many files, those of the first `num_ahead_files` ahead of all others.
+class FileDocuments(FileParts):
+    """The documents of many files, with what the first reading notes of them on disk.
 
     Texts stay in memory for the second reading up to `room_to_hold` bytes.
     """
@@ -47,23 +39,9 @@ class FileDocuments:
         workspace: Workspace,
         room_to_hold: int = 0,
     ) -> None:
-        self.files, self._num_ahead_files = files, num_ahead_files
-        self._config, self._workspace = config, workspace
+        super().__init__(files, num_ahead_files, config)
+        self._workspace = workspace
         self.stops_at_first = config.strict
-        self._formats = [formats.load(file.format) for file in files]
-        self.columns = [
-            choose_columns(file, form.column_names(file, config), config)
-            for file, form in zip(files, self._formats, strict=True)
-        ]
-        spans = [form.split(file) for file, form in zip(files, self._formats, strict=True)]
-        # A piece is a span of a file; a part holds many where they are small.
-        self._pieces = [(at, span) for at in range(len(files)) for span in spans[at]]
-        self._file_pieces: I64 = np.cumsum([0, *map(len, spans)], dtype=np.int64)
-        weights = [files[at].size // len(spans[at]) for at, _ in self._pieces]
-        self._part_pieces = _join_pieces(weights, int(self._file_pieces[num_ahead_files]))
-        self._weights = [sum(weights[first:stop]) for first, stop in pairwise(self._part_pieces)]
-        self.num_parts, self.total = len(self._weights), sum(weights)
-        self.first_rows = self._file_first_rows = np.zeros(0, np.int64)
         self._priorities: I64 | None = None
         self._rows_of_part: tuple[int, I64] = -1, np.empty(0, np.int64)
         self._held: dict[int, list[pa.RecordBatch]] = {}
@@ -78,18 +56,18 @@ class FileDocuments:
             return
         held: list[pa.RecordBatch] = []
         heard = size = 0
-        with Notes(part, self._config, self._workspace) as notes:
+        with Notes(part, self.config, self._workspace) as notes:
             for batch in joined(self._read_pieces(part, notes)):
                 size += batch.nbytes
                 held.append(batch)
                 if size > self._room_to_hold:
                     held.clear()
                 yield batch
-                share = min(batch.nbytes, self._weights[part] - heard)
+                share = min(batch.nbytes, self.weights[part] - heard)
                 heard += share
                 advance(share)
         self._hold(part, held, size)
-        advance(self._weights[part] - heard)
+        advance(self.weights[part] - heard)
 
     def _hold(self, part: int, batches: list[pa.RecordBatch], size: int) -> None:
         """Keep a part for the second reading while there is room."""
@@ -102,23 +80,17 @@ class FileDocuments:
         """Forget what was held; the second reading is over."""
         self._held.clear()
 
-    def _records(self, at: int, span: tuple[int, int]) -> Iterator[Records]:
-        return self._formats[at].read(self.files[at], span, self.columns[at], self._config)
-
     def _read_pieces(self, part: int, notes: Notes | None) -> Iterator[pa.RecordBatch]:
-        row = 0
-        for piece in range(*self._part_pieces[part : part + 2]):
-            at, span = self._pieces[piece]
-            first_row = row
-            for found in self._records(at, span):
+        for piece, rows in self.read_pieces(part):
+            num_rows = 0
+            for first_row, found in rows:
                 if notes is not None:
-                    self._check_strict(piece, row - first_row, found)
-                    notes.add(row, found)
-                yield self._documents(found, row)
-                row += found.num_rows
-            check_unchanged(self.files[at])
+                    self._check_strict(piece, num_rows, found)
+                    notes.add(first_row, found)
+                yield self.documents_of(found, first_row)
+                num_rows += found.num_rows
             if notes is not None:
-                notes.end_piece(row - first_row)
+                notes.end_piece(num_rows)
 
     def has_read(self, part: int) -> bool:
         """Whether an earlier start has read a part and its notes are sound."""
@@ -126,24 +98,15 @@ class FileDocuments:
 
     def skip(self, part: int, advance: Advance) -> None:
         """Count a part that an earlier start has read."""
-        advance(self._weights[part])
-
-    def _documents(self, found: Records, first_row: int) -> pa.RecordBatch:
-        num_docs = len(found.texts)
-        priority: I64 = np.zeros(num_docs, np.int64)
-        if self._config.keep == "longest":
-            priority = -pc.binary_length(found.texts).to_numpy().astype(np.int64)
-        groups = np.zeros(num_docs, np.int64) if found.groups is None else hash_groups(found.groups)
-        columns = [pa.array(found.rows + first_row), found.texts, pa.array(priority), pa.array(groups)]
-        return pa.record_batch(columns, schema=schema.documents(found.texts.type))
+        advance(self.weights[part])
 
     def _check_strict(self, piece: int, first_row: int, found: Records) -> None:
-        if self._config.strict and found.rejected:
-            at, _ = self._pieces[piece]
+        if self.config.strict and found.rejected:
+            at, _ = self.pieces[piece]
             row, reason = min(found.rejected)
             before = 0  # rows of earlier pieces of the file, which may not have been counted yet
-            for _, span in self._pieces[self._file_pieces[at] : piece]:
-                before += sum(earlier.num_rows for earlier in self._records(at, span))
+            for _, span in self.pieces[self.file_pieces[at] : piece]:
+                before += sum(earlier.num_rows for earlier in self.records(at, span))
             raise DataError(
                 f"{self.files[at].path}, row {before + first_row + row + 1} cannot be used: {reason}",
                 hint="leave out --strict to set such rows aside and go on",
@@ -151,36 +114,18 @@ class FileDocuments:
 
     def settle(self, sort: Callable[..., Iterable[pa.RecordBatch]]) -> None:
         """Number the rows of all parts and put them in keep order."""
-        piece_rows = [rows for facts in self._facts() for rows in facts["piece_rows"]]
-        firsts = np.cumsum([0, *piece_rows], dtype=np.int64)
-        self.first_rows, self._file_first_rows = firsts[self._part_pieces], firsts[self._file_pieces]
-        self._check_found()
-        if self._config.keep_column is not None:
+        facts = self._facts()
+        self.number([rows for part in facts for rows in part["piece_rows"]])
+        self.check_found([(sum(part["piece_rows"]), part["found"]) for part in facts])
+        if self.config.keep_column is not None:
             self._priorities = self._rank(sort)
 
     def _facts(self) -> list[dict[str, Any]]:
         return [self._workspace.facts(f"names/{part:06}.arrow") for part in range(self.num_parts)]
 
-    def _check_found(self) -> None:
-        """A column that was asked for must stand in some row of the input."""
-        own = self._facts()[self.num_ahead_parts :]
-        found = {name for facts in own for name in facts["found"]}
-        config = self._config
-        asked = {"items_column": config.items_column, "vector_column": config.vector_column}
-        asked |= {"id_column": config.id_column}
-        asked |= {"keep": config.keep_column, "group_column": config.group_column}
-        named = config.text_column if isinstance(config.text_column, tuple) else (config.text_column,)
-        asked |= {f"text_column {name}": name for name in named}
-        for setting, column in asked.items():
-            if column is not None and column not in found and any(sum(facts["piece_rows"]) for facts in own):
-                raise StaleError(
-                    f"`{setting.partition(' ')[0]}` names {column!r}, which no row of the input has",
-                    hint=f"the first file is {self.files[self._num_ahead_files].path}; look at its columns",
-                )
-
     def _rank(self, sort: Callable[..., Iterable[pa.RecordBatch]]) -> I64:
         """Place every row in the order of its score, the best first, rows without a score last, ties by row."""
-        direction = "descending" if self._config.keep.startswith("max:") else "ascending"
+        direction = "descending" if self.config.keep.startswith("max:") else "ascending"
         by = [("is_missing", "ascending"), *((field.name, direction) for field in SCORES), ("row", "ascending")]
         columns = pa.schema([("is_missing", pa.bool_()), *SCORES, ("row", pa.int64())])
         priorities: I64 = np.zeros(int(self.first_rows[-1]), np.int64)
@@ -193,7 +138,7 @@ class FileDocuments:
             place += batch.num_rows
         if has_number and has_text:
             raise StaleError(
-                f"`keep` orders by {self._config.keep_column!r}, which holds numbers and texts",
+                f"`keep` orders by {self.config.keep_column!r}, which holds numbers and texts",
                 hint="give the column one type",
             )
         return priorities
@@ -216,14 +161,9 @@ class FileDocuments:
             priority = np.full(rows.size, schema.AHEAD)
         elif self._priorities is not None:
             priority = self._priorities[rows]
-        elif self._config.keep == "last":
+        elif self.config.keep == "last":
             priority = -rows
         return batch if at < 0 or priority is None else batch.set_column(at, "priority", pa.array(priority))
-
-    @property
-    def num_ahead(self) -> int:
-        """Rows of the files that are kept ahead."""
-        return int(self._file_first_rows[self._num_ahead_files])
 
     def names(self, part: int) -> Iterator[pa.RecordBatch]:
         """Iterate over row and doc_id of every document of a part."""
@@ -244,12 +184,6 @@ class FileDocuments:
                 found.append(batch.column("doc_id").filter(pa.array(is_wanted)))
         return pa.concat_arrays(found)
 
-    def locate(self, rows: I64) -> tuple[pa.Array, I64]:
-        """Return the file of each row, by name, and its number there, from 1."""
-        firsts = self._file_first_rows[:-1]
-        at = np.searchsorted(firsts, rows, side="right") - 1
-        return pa.array([file.name for file in self.files], pa.string()).take(pa.array(at)), rows - firsts[at] + 1
-
     def name_pairs(self, pairs: pa.RecordBatch) -> pa.RecordBatch:
         """Put ids, files and rows to pairs of rows."""
         ends = np.r_[pairs.column("row_a").to_numpy(), pairs.column("row_b").to_numpy()]
@@ -261,21 +195,12 @@ class FileDocuments:
         columns += [files[half:], pa.array(numbers[half:]), *pairs.columns[3:]]
         return pa.record_batch(columns, schema=schema.with_shares(schema.PAIRS_FROM_FILES, pairs.schema))
 
-    def rows_of(self, files: pa.Array, numbers: I64) -> I64:
-        """Return the rows that `locate` places so."""
-        return rows_in(files, numbers, [file.name for file in self.files], self._file_first_rows)
-
     def rejected(self, *, ahead: bool = False) -> Iterator[pa.RecordBatch]:
         """Iterate over the rejected rows of the input, or of the files ahead of it, as schema.REJECTED."""
         for part in range(self.num_ahead_parts) if ahead else self._own_parts():
             for batch in read_batches(self._workspace.folder / f"rejected/{part:06}.arrow"):
                 files, numbers = self.locate(batch.column("row").to_numpy() + self.first_rows[part])
                 yield pa.record_batch([files, pa.array(numbers), batch.column("reason")], schema=schema.REJECTED)
-
-    @property
-    def num_ahead_parts(self) -> int:
-        """Parts of the files that are kept ahead."""
-        return int(np.searchsorted(self._part_pieces, self._file_pieces[self._num_ahead_files]))
 
     def _own_parts(self) -> range:
         return range(self.num_ahead_parts, self.num_parts)
@@ -285,43 +210,14 @@ class FileDocuments:
         facts, num_ahead = self._facts(), self.num_ahead_parts
         return sum(part[fact] for part in (facts[:num_ahead] if ahead else facts[num_ahead:]))
 
-    def columns_taken(self) -> dict[str, str]:
-        """Return which columns the files of the input gave for what; several where they differ."""
-        taken: dict[str, list[str]] = {}
-        for columns in map(self.columns.__getitem__, self.own_files()):
-            chosen = {"text": " + ".join(columns.text), "items": columns.items, "vector": columns.vector}
-            for role, name in (chosen | {"id": columns.id, "keep": columns.score, "group": columns.group}).items():
-                if name and name not in taken.setdefault(role, []):
-                    taken[role].append(name)
-        return {role: ", ".join(names) for role, names in taken.items() if names}
-
-    def summary(self) -> tuple[dict[str, Any], ...]:
-        """Return name, path, version and rows of every file that was read, those ahead first."""
-        firsts = self._file_first_rows
-        return tuple(
-            {
-                "file": file.name,
-                "path": file.path,
-                "size": file.size,
-                "modified": file.modified,
-                "rows": int(firsts[at + 1] - firsts[at]),
-                "ahead": at < self._num_ahead_files,
-            }
-            for at, file in enumerate(self.files)
-        )
-
     def own_names(self) -> Iterator[pa.RecordBatch]:
         """Iterate over row and doc_id of every document of the input."""
         for part in self._own_parts():
             yield from self.names(part)
 
-    def own_files(self) -> range:
-        """Return the numbers of the files of the input."""
-        return range(self._num_ahead_files, len(self.files))
-
     def _document_rows(self, part: int) -> Iterable[I64]:
         """Iterate over the rows of a part that are documents, ascending."""
-        if self._part_pieces[part + 1] - self._part_pieces[part] > 1:  # many files will ask
+        if self.part_pieces[part + 1] - self.part_pieces[part] > 1:  # many files will ask
             with self._lock:
                 if self._rows_of_part[0] != part:
                     self._rows_of_part = part, np.concatenate([*self._read_rows(part), np.empty(0, np.int64)])
@@ -334,11 +230,11 @@ class FileDocuments:
 
     def write(self, at: int, target: str, selection: pa.Table, kept_ids: pa.Array) -> None:
         """Write the kept rows of a file; `kept_ids` are who stands for each row of the selection."""
-        first, stop = self._file_first_rows[at : at + 2].tolist()
+        first, stop = self.file_first_rows[at : at + 2].tolist()
         is_kept = np.zeros(stop - first, np.bool_)
-        begin, end = self._file_pieces[at : at + 2]
-        first_part = int(np.searchsorted(self._part_pieces, begin, side="right")) - 1
-        for part in range(first_part, int(np.searchsorted(self._part_pieces, end))):
+        begin, end = self.file_pieces[at : at + 2]
+        first_part = int(np.searchsorted(self.part_pieces, begin, side="right")) - 1
+        for part in range(first_part, int(np.searchsorted(self.part_pieces, end))):
             for rows in self._document_rows(part):
                 low, high = np.searchsorted(rows, [first, stop])
                 is_kept[rows[low:high] - first] = True
@@ -352,23 +248,5 @@ class FileDocuments:
             kept_ids=kept_ids.slice(begin, end - begin),
             similarities=removed.column("similarity").to_numpy(),
         )
-        self._formats[at].write(self.files[at], target, verdicts, self._config)
+        self.formats[at].write(self.files[at], target, verdicts, self.config)
         check_unchanged(self.files[at])
-
-
-def rows_in(files: pa.Array, numbers: I64, names: Sequence[str], first_rows: I64) -> I64:
-    """Return the rows of a run that stand in files of these names, given the first row of each file."""
-    at = pc.index_in(files, pa.array(names, pa.string())).to_numpy()
-    rows: I64 = first_rows[at] + numbers - 1
-    return rows
-
-
-def _join_pieces(weights: Sequence[int], boundary: int) -> list[int]:
-    """Join pieces to parts of about JOINED_BYTES; return the ends. One part ends at the boundary."""
-    ends, size = [0], 0
-    for piece, weight in enumerate(weights):
-        if piece > ends[-1] and (size + weight > JOINED_BYTES or piece == boundary):
-            ends.append(piece)
-            size = 0
-        size += weight
-    return [*ends, len(weights)] if weights else ends

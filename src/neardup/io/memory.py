@@ -55,7 +55,7 @@ class Source:
 def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> Source:
     """Take any in-memory source apart into documents and rejected rows."""
     columns: dict[str, str] = {}
-    if isinstance(source, Mapping) and not _is_from(source, "datasets"):
+    if isinstance(source, Mapping) and not is_from(source, "datasets"):
         if ids is not None:
             raise DataError(
                 "`ids` must be left out for a dict: its keys are the ids", hint="pass list(source.values())"
@@ -117,7 +117,7 @@ class HeldDocuments:
 
     def __init__(self, documents: pa.Table, num_rows: int) -> None:
         self._documents = documents
-        self.total = documents.num_rows
+        self.total, self.num_rows = documents.num_rows, num_rows
         self.first_rows = np.array([0, num_rows])
 
     def read(self, part: int, advance: Callable[[int], None]) -> Iterator[pa.RecordBatch]:
@@ -184,7 +184,7 @@ def _items(value: Any) -> list[str]:
     return [as_string(item.item() if isinstance(item, np.generic) else item) for item in items]
 
 
-def _is_from(source: Any, package: str) -> bool:
+def is_from(source: Any, package: str) -> bool:
     """Whether a class comes from a package, without importing it."""
     return any(kind.__module__.partition(".")[0] == package for kind in type(source).__mro__)
 
@@ -210,9 +210,9 @@ def _one_column(source: Any, *, is_vector: bool = False) -> pa.ChunkedArray | li
         return source.tolist()
     # Asked of the class: a polars LazyFrame resolves its whole query to name its columns.
     if not hasattr(type(source), "columns"):
-        if _is_from(source, "pandas") and hasattr(source, "isna"):
+        if is_from(source, "pandas") and hasattr(source, "isna"):
             return _pandas_values(source) if source.dtype == object else _chunks(pa.Array.from_pandas(source))
-        if _is_from(source, "polars") and hasattr(source, "to_arrow"):
+        if is_from(source, "polars") and hasattr(source, "to_arrow"):
             return _chunks(source.to_arrow())
     if isinstance(source, (Sequence, ValuesView, Iterator)) and not hasattr(source, "__arrow_c_stream__"):
         return list(source)
@@ -231,7 +231,7 @@ def _pandas_values(column: Any) -> list[Any]:
 
 def _as_table(source: Any, config: Config) -> tuple[pa.Table, list[Any] | None]:
     """Return the table, and its texts apart where a pandas column holds what no Arrow column can."""
-    if _is_from(source, "pandas") and hasattr(type(source), "columns"):
+    if is_from(source, "pandas") and hasattr(type(source), "columns"):
         return _pandas_table(source, config)
     table = _arrow_table(source)
     for at, field in enumerate(table.schema):
@@ -265,7 +265,7 @@ def _arrow_table(source: Any) -> pa.Table:
     if isinstance(source, pa.RecordBatch):
         return pa.Table.from_batches([source])
     hint = None
-    if _is_from(source, "datasets"):
+    if is_from(source, "datasets"):
         if isinstance(source, Mapping):
             raise DataError(
                 f"`source` must be one dataset, got the splits {', '.join(map(str, source))}",
@@ -274,7 +274,7 @@ def _arrow_table(source: Any) -> pa.Table:
         if hasattr(source, "num_rows"):
             return source.with_format("arrow")[:]
         hint = "pass the texts: (row['text'] for row in source)"
-    elif _is_from(source, "polars"):
+    elif is_from(source, "polars"):
         if hasattr(source, "to_arrow"):
             return source.to_arrow()
         hint = "pass source.collect()" if hasattr(source, "collect") else None

@@ -10,7 +10,7 @@ import numpy as np
 MOST = 255
 COUNT_SHIFT = np.uint64(56)
 HASH_SHIFT = np.uint64(8)
-# So many smaller documents of a list are looked at one by one; those beyond are taken as one family, so that a list
+# So many smaller documents of a list are looked at one by one; for those beyond, one of them stands, so that a list
 # costs what its length is.
 WINDOW = 64
 # Called by kernels only: without the wrappers for Python it compiles in half the time.
@@ -76,6 +76,8 @@ def take_prefixes(shingles, ends, counts, threshold, docs, keys, places):
         for at in range(size):
             own_counts[at] = counts[np.int64(shingles[start + at] >> shift)]
             num_own += own_counts[at] < 2
+            if num_own >= prefix_size:  # most documents end here, long before their last shingle
+                break
         if num_own >= prefix_size:
             continue
         for at in range(size):
@@ -141,7 +143,7 @@ def _sort_entries(entries, sizes, rows):
 @_inner
 def _join_list(entries, docs, sizes, places, threshold, smaller, parents):
     """Join the documents of one list that may be similar, each with those before it in order of size."""
-    num_smaller, first, joined = 0, 0, 0
+    num_smaller, first = 0, 0
     for entry in entries:
         size, place = sizes[entry], places[entry]
         while first < num_smaller and sizes[smaller[first]] / size < threshold:
@@ -151,11 +153,9 @@ def _join_list(entries, docs, sizes, places, threshold, smaller, parents):
             other = smaller[at]
             if _is_in_reach(size, place, sizes[other], places[other], threshold):
                 _join(parents, docs[entry], docs[other])
-        # Of all sizes that fit, the smallest is in reach if any is.
+        # Of all sizes that fit, the smallest is in reach if any is. Whoever is in reach beyond the window is so for the
+        # last one there too: it is no larger than this one, and may itself be the smaller of a pair.
         if first < window and _is_in_reach(size, place, sizes[smaller[first]], np.int64(0), threshold):
-            for at in range(max(joined, first) + 1, window):
-                _join(parents, docs[smaller[at]], docs[smaller[at - 1]])
-            joined = max(joined, window - 1)
             _join(parents, docs[entry], docs[smaller[window - 1]])
         # With a larger partner, what remains of this one must reach as far as with one of its own size.
         if _is_in_reach(size, place, size, place, threshold):

@@ -1,6 +1,6 @@
 """Beside the stages: a sample of documents is drawn, and every document compared with it, exactly.
 
-`draw` and `Sample.partners` are steps over batches of documents; what both learn does not depend on batches or threads.
+`draw` and `Sample.partners` are steps over batches of documents; batches and threads do not change what comes of them.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ _FIRST_ROOM: Final = 1 << 12
 _CURVE_STEPS: Final = 1 << 12
 # Chances are added up as whole numbers of this size, because the order of batches must not matter.
 CHANCE_UNITS: Final = 1 << 30
+# What documents are drawn by lies below this.
+DRAW_RANGE: Final = 1 << 63
 _DRAW_MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
 _MIX_MULTIPLIER: Final = np.uint64(0xBF58476D1CE4E5B9)
 
@@ -48,43 +50,11 @@ def draw_keys(part: int, rows: I64, seed: int) -> I64:
         return ((keys ^ (keys >> np.uint64(32))) >> np.uint64(1)).view(np.int64)
 
 
-class Draw:
-    """Draws the documents with the smallest hashes among those that have shingles."""
-
-    def __init__(self, size: int, config: Config) -> None:
-        self._size, self._config = size, config
-        self._keys = np.empty(0, np.int64)
-        self._lock = threading.Lock()
-
-    def step(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the documents of a batch, as schema.SAMPLED, that may be among those drawn."""
-        keys, smallest = batch.column("draw").to_numpy(), self._keys
-        if smallest.size == self._size:
-            batch = batch.filter(pa.array(keys < smallest.max()))
-        if batch.num_rows > self._size:
-            order = np.argsort(batch.column("draw").to_numpy())
-            batch = batch.take(pa.array(self._first_with_shingles(batch, order)))
-        else:
-            batch = batch.filter(pa.array(self._has_shingles(batch.column("text"))))
-        with self._lock:
-            self._keys = np.sort(np.r_[self._keys, batch.column("draw").to_numpy()])[: self._size]
-        return batch
-
-    def _first_with_shingles(self, batch: pa.RecordBatch, order: I64) -> I64:
-        """Where the first documents with shingles stand; asks of no more than it needs, because each is shingled."""
-        chosen, begin = np.empty(0, np.int64), 0
-        while chosen.size < self._size and begin < order.size:
-            block = order[begin : begin + self._size]
-            chosen = np.r_[chosen, block[self._has_shingles(batch.column("text").take(pa.array(block)))]]
-            begin += block.size
-        return chosen[: self._size]
-
-    def _has_shingles(self, texts: pa.Array) -> Bools:
-        return np.diff(jaccard.text_sets(texts, self._config).ends) > 0
-
-    def smallest(self, drawn: pa.Table) -> pa.Table:
-        """Return what was drawn in the end out of what every batch gave."""
-        return drawn.sort_by([("draw", "ascending"), ("part", "ascending"), ("row", "ascending")]).slice(0, self._size)
+def draw(batch: pa.RecordBatch, below: int, config: Config) -> pa.RecordBatch:
+    """Return the documents of a batch, as schema.SAMPLED, that are drawn by less than `below` and have shingles."""
+    batch = batch.filter(pa.array(batch.column("draw").to_numpy() < below))
+    is_empty = np.diff(jaccard.text_sets(batch.column("text"), config).ends) == 0
+    return batch.filter(pa.array(~is_empty))
 
 
 class _Index(NamedTuple):
@@ -259,7 +229,8 @@ def _build_index(sets: Sets, prefixes: I64) -> _Index:
     sizes = np.diff(sets.ends)
     owners = np.repeat(np.arange(sizes.size), sizes)
     frequency = np.where(counts > _FREQUENT, counts, 0)[inverse]
-    order = np.lexsort((sets.shingles, frequency, owners))
+    # Stable, because the shingles of a set are in order already.
+    order = np.argsort(owners * (frequency.max(initial=0) + 1) + frequency, kind="stable")
     order = order[np.arange(order.size) - np.repeat(sets.ends[:-1], sizes) < np.repeat(prefixes, sizes)]
     order = order[np.argsort(sets.shingles[order], kind="stable")]
     keys, starts = np.unique(sets.shingles[order], return_index=True)

@@ -23,32 +23,24 @@ I64 = npt.NDArray[np.int64]
 LISTED_AT_ONCE: Final = 1 << 20
 
 
-def select(classes: pa.Table, verified: pa.Table, num_ahead: int) -> pa.Table:
+def select(found: pa.RecordBatch, num_ahead: int) -> pa.RecordBatch:
     """Say for every removed row which row is kept for it, and how similar the two are.
 
-    A copy goes where its representative goes: to the kept document of the representative, or to the representative.
-    Rows below `num_ahead` are never removed.
+    `found` holds verified documents, or copies with what was verified of their representatives. A copy goes where its
+    representative goes: to the kept document of the representative, or to the representative. Rows below `num_ahead`
+    are never removed.
     """
-    matched = verified.filter(verified.column("kept_row").is_valid())
-    order = np.argsort(matched.column("row").to_numpy())
-    rows, kept_rows = (matched.column(name).to_numpy()[order] for name in ("row", "kept_row"))
-    values = matched.column("similarity").to_numpy()[order]
-    copies, representatives = (classes.column(name).to_numpy() for name in ("row", "representative"))
-    at = np.searchsorted(rows, representatives)
-    is_matched = np.zeros(copies.size, np.bool_)
-    if rows.size:
-        at = np.minimum(at, rows.size - 1)
-        is_matched = rows[at] == representatives
-    all_rows = np.r_[rows, copies]
-    all_kept = np.r_[kept_rows, np.where(is_matched, kept_rows[at] if rows.size else 0, representatives)]
-    all_values = np.r_[values, np.where(is_matched, values[at] if rows.size else 0.0, 1.0)]
-    order = np.argsort(all_rows)
-    order = order[all_rows[order] >= num_ahead]
-    return pa.table([all_rows[order], all_kept[order], all_values[order]], schema=schema.SELECTION)
+    rows = found.column("row")
+    itself = found.column("representative" if "representative" in found.schema.names else "row")
+    kept_rows = pc.coalesce(found.column("kept_row"), itself)
+    is_removed = pc.and_(pc.not_equal(rows, kept_rows), pc.greater_equal(rows, num_ahead))
+    columns = [rows, kept_rows, pc.coalesce(found.column("similarity"), 1.0)]
+    return pa.record_batch([column.filter(is_removed) for column in columns], schema=schema.SELECTION)
 
 
-def count_copies(classes: pa.Table) -> int:
+def count_copies(classes: pa.Table, verified: pa.Table | None = None) -> int:
     """Return how many pairs of exact copies there are."""
+    del verified
     sizes = np.unique(classes.column("representative").to_numpy(), return_counts=True)[1] + 1
     return int((sizes * (sizes - 1) // 2).sum())
 

@@ -1,0 +1,131 @@
+"""What does an audit of 1,000 documents cost beside one reading pass?
+
+A reading pass is the first pass of a run: read, shingle, sketch. Reading alone, on one thread, stands beside it. `held`
+is an audit whose texts stay in memory for its second pass, `read twice` one whose texts do not. Seconds of the clock
+and of the processors: on a machine that is not quiet, only the latter compare. With --input any file or folder, else
+docs.parquet of --corpora, else text of this machine.
+"""
+
+import argparse
+import dataclasses
+import functools
+import tempfile
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import harness
+import neardup
+from neardup import recall_files, schema
+from neardup.config import Config
+from neardup.engines.local import LocalEngine
+from neardup.io import formats
+from neardup.io.corpus import FileDocuments
+from neardup.io.files import choose_columns, find_files
+from neardup.io.workspace import Workspace
+from neardup.planner import plan_for
+from neardup.stages.sketch import sketch
+
+CONFIG = Config()
+MOST = 1.5
+
+
+def read_alone(path):
+    """Read the texts and do nothing with them."""
+    for file in find_files([str(path)], CONFIG):
+        if file.format == "parquet":
+            for batch in pq.ParquetFile(file.path).iter_batches(columns=["text"]):
+                batch.validate()
+        else:
+            form = formats.load(file.format)
+            columns = choose_columns(file, form.column_names(file, CONFIG), CONFIG)
+            for span in form.split(file):
+                for _ in form.read(file, span, columns, CONFIG):
+                    pass
+
+
+def reading_pass(path):
+    """The first pass of a run on files."""
+    plan = plan_for(CONFIG)
+    with tempfile.TemporaryDirectory() as folder:
+        workspace = Workspace(Path(folder))
+        engine = LocalEngine(None, workspace)
+        documents = FileDocuments(find_files([str(path)], CONFIG), 0, CONFIG, workspace, engine.room() // 4)
+        step = functools.partial(sketch, plan=plan, config=CONFIG)
+        engine.map_documents(documents, step, schema.sketches(plan.bands), lambda _: None)
+
+
+def audit_without_room(report):
+    """Audit as if no text fitted in memory."""
+    room = recall_files.LocalEngine.room
+    recall_files.LocalEngine.room = lambda _: 0
+    try:
+        return neardup.audit(report)
+    finally:
+        recall_files.LocalEngine.room = room
+
+
+def timed(work, *values):
+    """What work returns, and its seconds of the clock and of the processors."""
+    wall, processor = time.perf_counter(), time.process_time()
+    answer = work(*values)
+    return answer, (time.perf_counter() - wall, time.process_time() - processor)
+
+
+def measure(path, repeat):
+    with tempfile.TemporaryDirectory() as folder:
+        report = neardup.deduplicate(path, out=Path(folder) / "out", dry_run=True)
+        rounds = []
+        for _ in range(repeat + 1):  # in turns: whatever else the machine does, it does to all of them
+            answer, held = timed(neardup.audit, report)
+            again, twice = timed(audit_without_room, report)
+            values = [dataclasses.replace(audit, seconds=0, missed=None) for audit in (answer, again)]
+            if values[0] != values[1]:
+                raise SystemExit(f"an audit of {path} depends on memory")
+            rounds.append((timed(read_alone, path)[1], timed(reading_pass, path)[1], held, twice))
+    rows = [_row(name, rounds[1:]) for name in range(2)]  # the first round compiles
+    about = {"input": path.name, "documents": report.documents, "text MB": report.bytes_read / 1e6}
+    names = ("pairs", "recall", "low", "high", "predicted")
+    found = {name: getattr(answer, name) for name in names} | {"missed": answer.missed.num_rows}
+    return [about | row | found for row in rows]
+
+
+def _row(clock, rounds):
+    read, reading, held, twice = (min(times[clock] for times in column) for column in zip(*rounds, strict=True))
+    return {
+        "seconds of": ("the clock", "processors")[clock],
+        "read alone": read,
+        "reading pass": reading,
+        "audit, held": held,
+        "audit, read twice": twice,
+        "held / pass": held / reading,
+        "read twice / pass": twice / reading,
+    }
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--corpora", type=Path, help="folder with docs.parquet; else text of this machine")
+    parser.add_argument("--input", type=Path, action="append", default=[], help="a file or a folder; repeatable")
+    parser.add_argument("--repeat", type=int, default=3, help="rounds; the best of each counts")
+    return parser.parse_args()
+
+
+def main():
+    options = arguments()
+    inputs = options.input + ([options.corpora / "docs.parquet"] if options.corpora else [])
+    with tempfile.TemporaryDirectory() as folder:
+        if not inputs:
+            inputs = [Path(folder) / "standard-library.parquet"]
+            pq.write_table(pa.table({"text": harness.standard_library()}), inputs[0])
+        rows = [row for path in inputs for row in measure(path, options.repeat)]
+    harness.publish("audit", rows, harness.machine())
+    slow = [row["input"] for row in rows if row["seconds of"] == "processors" and row["held / pass"] > MOST]
+    if slow:
+        raise SystemExit(f"an audit took more than {MOST} reading passes on {', '.join(slow)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,285 @@
+"""Stages on the workers of a Spark cluster; a table is a DataFrame without an order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from neardup import schema as schemas
+from neardup.engines.base import Advance, BatchStep, BlockStep, ClassCount, ClassStep, Counts, CountStep, View
+from neardup.engines.groups import headed_groups, split_groups, whole_groups
+from neardup.engines.spark.arrow import Batches, arrow_schema, large, map_frame, plain
+from neardup.engines.spark.components import FEW_LINKS, connect
+from neardup.engines.spark.counts import add_counts
+from neardup.engines.spark.sources import SparkSource
+from neardup.engines.spark.storage import Storage
+from neardup.engines.spark.verify import map_whole
+from neardup.io.spill import SortKey
+
+# Bytes of text of a component that one task holds; verifying takes up to eight times that.
+COMPONENT_BYTES: Final = 64 << 20
+# Rows of copies and verified documents whose pairs one step lists.
+_LISTED_ROWS: Final = 200_000
+_COUNT: Final = pa.schema([("count", pa.int64())])
+
+
+class Chosen(NamedTuple):
+    """A choice of rows: those above zero in a column, and not in any of some tables."""
+
+    column: str | None
+    without: tuple[DataFrame, ...] = ()
+
+
+class SparkEngine:
+    """Runs stages on a Spark session.
+
+    Args:
+        spark: the session.
+        folder: where tables are kept between stages, on a path that every worker reaches; None takes the checkpoint
+            folder of the session, or on one machine a temporary one. It is removed when the session ends.
+        component_bytes: a component with more text than this goes through a worker's disk, block by block.
+        few_links: links that one task joins; more are first made fewer by rounds of stars.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        *,
+        folder: str | None = None,
+        component_bytes: int = COMPONENT_BYTES,
+        few_links: int = FEW_LINKS,
+    ) -> None:
+        self.spark = spark
+        self._folder, self._component_bytes, self._few_links = folder, component_bytes, few_links
+        self._storage: Storage | None = None
+        self._tables: dict[str, DataFrame] = {}
+        self.facts: dict[str, Any] = {}
+
+    @property
+    def hold(self) -> None:
+        """Nothing is held between the passes: what a worker holds is lost with it."""
+        return
+
+    @property
+    def holds_all(self) -> bool:
+        """Nothing is held."""
+        return False
+
+    def begin(self, folder: str | None = None) -> SparkEngine:
+        """Return an engine for one run, with tables of its own, in a folder that is as good as the usual one."""
+        return SparkEngine(
+            self.spark, folder=self._folder or folder, component_bytes=self._component_bytes, few_links=self._few_links
+        )
+
+    @property
+    def storage(self) -> Storage:
+        """The tables of this run."""
+        if self._storage is None:
+            self._storage = Storage(self.spark, self._folder)
+        return self._storage
+
+    def map_documents(self, documents: SparkSource, step: BatchStep, schema: pa.Schema, advance: Advance) -> DataFrame:
+        """Read the documents on all workers; the text stays there."""
+        self.storage.listen(advance, documents.total)
+        notes = self.once("notes", lambda: documents.read(step, schema))
+        documents.settle(notes, self.storage)
+        return documents.sketches(schema)
+
+    def rows_with(self, table: DataFrame, column: str | None, num_rows: int) -> Chosen:
+        """Nothing is computed before the rows are used."""
+        del table, num_rows
+        return Chosen(column)
+
+    def without(self, rows: Chosen, table: DataFrame) -> Chosen:
+        """Nothing is computed before the rows are used."""
+        return Chosen(rows.column, (*rows.without, table))
+
+    def map_groups(
+        self, table: DataFrame, views: Sequence[View], step: BatchStep, where: Chosen | None, advance: Advance
+    ) -> DataFrame:
+        """Bring the groups of all views together in one exchange; a group streams through one task, in order."""
+        self.storage.listen(advance, len(views))
+        names, by, order, is_whole = views[0]
+        rows = _chosen(table, where)
+        seen = [
+            F.struct(*(F.col(own).alias(name) for own, name in zip(view.columns, names, strict=True))) for view in views
+        ]
+        rows = rows.select(F.inline(F.array(*seen)))
+        ordered = rows.repartition(*by).sortWithinPartitions(*by, *order)
+        cut = whole_groups if is_whole else headed_groups
+        nothing = pa.RecordBatch.from_pylist([], schema=plain(arrow_schema(rows)))
+        return map_frame(ordered, step(nothing).schema, lambda batches: map(step, cut(batches, by)))
+
+    def map_table(
+        self,
+        name: str,
+        table: DataFrame,
+        columns: Sequence[str],
+        where: Chosen,
+        make_step: Callable[[], BatchStep],
+        schema: pa.Schema,
+    ) -> DataFrame:
+        """Map the rows where they are, and store what comes of them."""
+        rows, step = _chosen(table, where).select(*columns), make_step()
+        mapped = map_frame(rows, schema, lambda batches: (step(large(batch)) for batch in batches if batch.num_rows))
+        return self.once(name, lambda: mapped)
+
+    def count(
+        self, table: DataFrame, columns: Sequence[str], where: Chosen, step: CountStep, num_places: int
+    ) -> Counts:
+        """Count on all workers, one array each; the driver holds the sum."""
+        rows = _chosen(table, where).select(*columns).coalesce(max(self.spark.sparkContext.defaultParallelism, 1))
+        return self.storage.run(lambda: add_counts(rows, step, num_places), "shingle counts")
+
+    def connected_components(self, links: DataFrame, num_rows: int) -> DataFrame:
+        """Rounds of stars, each stored."""
+        del num_rows
+        components, rounds = connect(links, self.storage.store, self._few_links)
+        self.facts["component_rounds"] = rounds
+        return components
+
+    def lookup(self, table: DataFrame, key: str, other: DataFrame, columns: Sequence[str]) -> DataFrame:
+        """A left join; Spark splits or broadcasts what is uneven."""
+        found = other.select(F.col("row").alias("found_row"), *columns)
+        return table.join(found, F.col(key) == F.col("found_row"), "left").drop("found_row")
+
+    def map_tables(self, tables: Sequence[DataFrame], step: BatchStep, schema: pa.Schema) -> DataFrame:
+        """Map the rows where they are."""
+        mapped = [map_frame(table, schema, partial(map, step)) for table in tables]
+        return _union(mapped)
+
+    def map_components(
+        self,
+        documents: SparkSource,
+        members: DataFrame,
+        step: BatchStep,
+        block_step: BlockStep,
+        schema: pa.Schema,
+        advance: Advance,
+    ) -> DataFrame:
+        """Read the members again, bring components together, and stream them through the step."""
+        members = self.once("members", lambda: members)
+        self._tell_skew(members)
+        self.storage.listen(advance, self.facts["linked_documents"])
+        texts = documents.texts(members).repartition("component")
+        ordered = texts.sortWithinPartitions("component", "priority", "row")
+        whole = partial(map_whole, step=step, block_step=block_step, limit=self._component_bytes)
+        return self.once("verified", lambda: map_frame(ordered, schema, whole))
+
+    def _tell_skew(self, members: DataFrame) -> None:
+        """Note how uneven the work of verifying is."""
+        sizes = members.groupBy("component").agg(
+            F.count("*").alias("documents"), F.sum("text_bytes").alias("text_bytes")
+        )
+        found = sizes.agg(
+            F.count("*"), F.sum("documents"), F.max("documents"), F.sum("text_bytes"), F.max("text_bytes")
+        )
+        row = self.storage.run(found.first)
+        names = ("components", "linked_documents", "largest_component", "linked_text_bytes", "largest_component_bytes")
+        self.facts |= {name: value or 0 for name, value in zip(names, row or (0,) * len(names), strict=True)}
+
+    def map_classes(self, classes: DataFrame, verified: DataFrame, step: ClassStep, schema: pa.Schema) -> DataFrame:
+        """Bring the copies and verified documents of a component together in one of many buckets."""
+
+        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            for copies, documents in map(_sides, split_groups(batches, "bucket")):
+                yield from step(copies, documents)
+
+        return map_frame(self._together(classes, verified), schema, run)
+
+    def count_classes(self, classes: DataFrame, verified: DataFrame | None, count: ClassCount) -> int:
+        """Add up over buckets."""
+
+        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            for copies, documents in map(_sides, split_groups(batches, "bucket")):
+                yield pa.record_batch([pa.array([count(copies, documents)], pa.int64())], schema=_COUNT)
+
+        return self.add_up(map_frame(self._together(classes, verified), _COUNT, run), "count")
+
+    def _together(self, classes: DataFrame, verified: DataFrame | None) -> DataFrame:
+        """Copies and verified documents in one table, those of a component in the same bucket."""
+        num_rows = self.count_rows(classes) + (0 if verified is None else self.count_rows(verified))
+        num_buckets = num_rows // _LISTED_ROWS + 1
+
+        def bucket(by: Column) -> Column:
+            return F.pmod(F.xxhash64(by), F.lit(num_buckets)).alias("bucket")
+
+        columns = [F.col(name) for name in _SIDES.names]
+        nothing = [F.lit(None).cast("array<bigint>").alias("partners")]
+        nothing += [F.lit(None).cast("array<double>").alias("partner_similarities")]
+        if verified is None:
+            rows = classes.select(bucket(F.col("representative")), "row", "representative", *nothing)
+        else:
+            components = self._tables["components"]
+            own = F.coalesce("component", "representative")
+            copies = self.lookup(classes, "representative", components, ["component"])
+            documents = self.lookup(verified, "row", components, ["component"])
+            rows = copies.select(bucket(own), "row", "representative", *nothing).unionByName(
+                documents.withColumn("representative", F.lit(None).cast("bigint")).select(
+                    bucket(F.col("component")), *columns
+                )
+            )
+        return rows.repartition("bucket").sortWithinPartitions("bucket")
+
+    def count_rows(self, table: DataFrame, first_row: int = 0) -> int:
+        """Count on all workers."""
+        return self.storage.run((table.where(F.col("row") >= first_row) if first_row else table).count)
+
+    def compute(self, table: DataFrame, what: str) -> None:
+        """Compute a table for what that does."""
+        self.storage.run(table.count, what)
+
+    def add_up(self, table: DataFrame, column: str, where: Chosen | None = None) -> int:
+        """Add up on all workers."""
+        row = self.storage.run(_chosen(table, where).agg(F.sum(column)).first)
+        return int(row[0] or 0) if row else 0
+
+    def sort(self, table: DataFrame, schema: pa.Schema, by: Sequence[SortKey]) -> DataFrame:
+        """Leave rows where they are: nothing here relies on an order."""
+        del schema, by
+        return table
+
+    def once(self, name: str, make: Callable[[], DataFrame], schema: pa.Schema | None = None) -> DataFrame:
+        """Store a table; it is computed here and now."""
+        del schema
+        self._tables[name] = self.storage.store(name, make())
+        return self._tables[name]
+
+
+_SIDES: Final = pa.schema(
+    [
+        ("row", pa.int64()),
+        ("representative", pa.int64()),
+        *(schemas.VERIFIED.field(name) for name in ("partners", "partner_similarities")),
+    ]
+)
+
+
+def _sides(bucket: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The copies and the verified documents of a bucket, each with the columns a step asks for."""
+    is_copy = bucket.column("representative").is_valid()
+    copies = bucket.filter(is_copy).select(schemas.CLASSES.names).cast(schemas.CLASSES)
+    documents = bucket.filter(pa.compute.invert(is_copy)).select(["row", "partners", "partner_similarities"])
+    kinds = pa.schema([_SIDES.field(name) for name in documents.column_names])
+    return copies, documents.cast(kinds)
+
+
+def _chosen(table: DataFrame, where: Chosen | None) -> DataFrame:
+    if where is None:
+        return table
+    rows = table if where.column is None else table.where(F.col(where.column) > 0)
+    for other in where.without:
+        rows = rows.join(other.select("row"), "row", "left_anti")
+    return rows
+
+
+def _union(frames: Iterable[DataFrame]) -> DataFrame:
+    first, *rest = frames
+    for frame in rest:
+        first = first.unionByName(frame)
+    return first

@@ -1,0 +1,65 @@
+"""What Spark tells of its jobs, as the steps of a stage."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import uuid
+from collections.abc import Iterator
+from typing import Final
+
+from pyspark import SparkContext, StatusTracker
+
+from neardup.engines.base import Advance
+
+_SECONDS_BETWEEN: Final = 0.25
+_GROUP: Final = "spark.jobGroup.id"
+_DESCRIPTION: Final = "spark.job.description"
+
+
+@contextlib.contextmanager
+def heard(context: SparkContext, what: str, advance: Advance, total: int) -> Iterator[None]:
+    """Turn the finished tasks of the jobs that this block starts into steps, `total` of them when it ends.
+
+    what: said of these jobs wherever Spark lists them.
+    """
+    group, ended, done = f"neardup-{uuid.uuid4()}", threading.Event(), 0
+    own = {_GROUP: group, _DESCRIPTION: f"neardup: {what}"}
+    before = {name: context.getLocalProperty(name) for name in own}
+    for name, value in own.items():
+        context.setLocalProperty(name, value)
+
+    def tell(share: float) -> None:
+        nonlocal done
+        steps = max(int(share * total) - done, 0)
+        done += steps
+        if steps:
+            advance(steps)
+
+    def listen() -> None:
+        tracker = context.statusTracker()
+        while not ended.wait(_SECONDS_BETWEEN):
+            tell(_share(tracker, group))
+
+    listener = threading.Thread(target=listen, daemon=True)
+    listener.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        listener.join()
+        for name, former in before.items():
+            context.setLocalProperty(name, former)  # type: ignore[arg-type] # None takes it away
+    tell(1.0)
+
+
+def _share(tracker: StatusTracker, group: str) -> float:
+    """The share of the tasks of all stages known so far that are finished."""
+    num_tasks = num_finished = 0
+    for job in tracker.getJobIdsForGroup(group):
+        known = tracker.getJobInfo(job)
+        for stage in known.stageIds if known else ():
+            told = tracker.getStageInfo(stage)
+            if told is not None:
+                num_tasks, num_finished = num_tasks + told.numTasks, num_finished + told.numCompletedTasks
+    return num_finished / num_tasks if num_tasks else 0.0

@@ -1,0 +1,113 @@
+"""What workers do with rows that they read: sketches, and what is noted beside them.
+
+Notes have one row a document, one a row that is none (`num_shingles` is null), and one at the end of every part
+(`piece_rows` is not null).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup import schema
+from neardup.engines.base import BatchStep
+from neardup.engines.groups import split_groups
+from neardup.io.notes import joined
+from neardup.io.parts import FileParts
+from neardup.io.records import Records
+from neardup.io.scores import SCORES
+
+I64 = npt.NDArray[np.int64]
+# A row is the number of its part and its own number there, which is below 2**ROW_BITS.
+ROW_BITS: Final = 36
+_BESIDE: Final = (
+    ("id", pa.string()),
+    ("score", SCORES),
+    ("reason", pa.string()),
+    ("piece_rows", pa.list_(pa.int64())),
+    ("found", pa.list_(pa.string())),
+)
+TEXTS: Final = pa.schema(
+    [*schema.COMPONENTS, ("priority", pa.int64()), ("text", pa.large_string()), ("group", pa.int64())]
+)
+
+
+def notes_schema(sketches: pa.Schema) -> pa.Schema:
+    """Return the schema of notes: sketches, and what was learned beside."""
+    return pa.schema([*sketches, *_BESIDE])
+
+
+def note(sketched: pa.RecordBatch, found: Records, absent: I64, notes: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Put ids and scores beside the sketches of documents; list the rows that are none, `absent`, with the reason."""
+    columns = dict(zip(sketched.schema.names, sketched.columns, strict=True)) | {"id": found.ids}
+    if found.scores is not None:
+        columns["score"] = found.scores
+    yield _padded(columns, sketched.num_rows, notes)
+    if absent.size:
+        reasons = dict(found.rejected)
+        spots = np.setdiff1d(np.arange(found.num_rows), found.rows)
+        values = [reasons.get(spot) for spot in spots.tolist()]
+        yield _padded({"row": pa.array(absent), "reason": pa.array(values, pa.string())}, absent.size, notes)
+
+
+def _padded(columns: dict[str, pa.Array], num_rows: int, notes: pa.Schema) -> pa.RecordBatch:
+    arrays = [columns.get(field.name, pa.nulls(num_rows, field.type)) for field in notes]
+    return pa.record_batch(arrays, schema=pa.schema([field.with_nullable(True) for field in notes]))
+
+
+def read_parts(
+    numbers: Iterable[pa.RecordBatch], parts: FileParts, step: BatchStep, notes: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Read parts of files and sketch their documents."""
+    for part in (part for batch in numbers for part in batch.column("id").to_pylist()):
+        yield from joined(_read_part(part, parts, step, notes))
+
+
+def _read_part(part: int, parts: FileParts, step: BatchStep, notes: pa.Schema) -> Iterator[pa.RecordBatch]:
+    piece_rows: list[int] = []
+    names: set[str] = set()
+    for _, pieces in parts.read_pieces(part):
+        num_rows = 0
+        for first_row, found in pieces:
+            documents = place(parts.documents_of(found, first_row), part, parts)
+            spots = np.setdiff1d(np.arange(found.num_rows), found.rows)
+            yield from note(step(documents), found, (part << ROW_BITS) + first_row + spots, notes)
+            num_rows += found.num_rows
+            names |= found.found
+        piece_rows.append(num_rows)
+    ends: dict[str, Any] = {"row": [part << ROW_BITS], "piece_rows": [piece_rows], "found": [sorted(names)]}
+    yield _padded({name: pa.array(value, notes.field(name).type) for name, value in ends.items()}, 1, notes)
+
+
+def place(documents: pa.RecordBatch, part: int, parts: FileParts) -> pa.RecordBatch:
+    """Turn the part's own rows and priorities into those of the whole run, but for scores."""
+    rows = documents.column("row").to_numpy() + (part << ROW_BITS)
+    priority = documents.column("priority").to_numpy()
+    if part < parts.num_ahead_parts:
+        priority = np.full(rows.size, schema.AHEAD)
+    elif parts.config.keep == "last":
+        priority = -rows
+    columns = [pa.array(rows), documents.column("text"), pa.array(priority), documents.column("group")]
+    return pa.record_batch(columns, schema=schema.DOCUMENTS)
+
+
+def read_texts(members: Iterable[pa.RecordBatch], parts: FileParts) -> Iterator[pa.RecordBatch]:
+    """Read parts again and take the documents of components; `members` stand by part, then by row."""
+    for own in split_groups(members, "part"):
+        part = own.column("part")[0].as_py()
+        rows, component, priority = (own.column(name).to_numpy() for name in ("row", "component", "priority"))
+        for _, pieces in parts.read_pieces(part):
+            for first_row, found in pieces:
+                batch_rows = found.rows + first_row + (part << ROW_BITS)
+                at = np.minimum(np.searchsorted(rows, batch_rows), rows.size - 1)
+                is_member = rows[at] == batch_rows
+                if is_member.any():
+                    chosen = parts.documents_of(found, first_row).filter(pa.array(is_member))
+                    at = at[is_member]
+                    columns = [pa.array(rows[at]), pa.array(component[at]), pa.array(priority[at])]
+                    columns += [chosen.column("text"), chosen.column("group")]
+                    yield pa.record_batch(columns, schema=TEXTS)

@@ -1,0 +1,71 @@
+"""What a run on Spark answers, as frames: rows get their ids back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from neardup.engines.spark.sources import FrameSource
+
+
+def with_ids(table: DataFrame, row: str, doc_id: str, ids: DataFrame) -> DataFrame:
+    """Add the id of the document that a column names by row; null for one without an id."""
+    known = ids.select(F.col("row").alias("known_row"), F.col("doc_id").alias(doc_id))
+    return table.join(known, F.col(row) == F.col("known_row"), "left").drop("known_row")
+
+
+def cluster_rows(documents: DataFrame, selection: DataFrame) -> DataFrame:
+    """Return every document with the kept one of its cluster, by row."""
+    removed = selection.select("row", "kept_row")
+    joined = documents.select("row").join(removed, "row", "left")
+    return joined.select("row", F.coalesce("kept_row", "row").alias("kept_row"))
+
+
+def frame_tables(source: FrameSource, selection: DataFrame, row_pairs: DataFrame | None) -> dict[str, DataFrame]:
+    """Return the tables of a report; each is computed when it is used."""
+    ids = source.ids()
+    own = source.id_column
+
+    def named(table: DataFrame, ends: dict[str, str], *columns: str) -> DataFrame:
+        for row, doc_id in ends.items():
+            table = with_ids(table, row, doc_id, ids)
+        return table.select(*ends.values(), *columns)
+
+    rejected = named(source.rejected, {"row": "doc_id"}, "reason")
+    gone = selection.select("row").unionByName(source.rejected.select("row"))
+    tables = {
+        "kept": source.frame.join(named(gone, {"row": "gone_id"}), source.frame[own] == F.col("gone_id"), "left_anti"),
+        "removed": named(selection, {"row": "doc_id", "kept_row": "kept_id"}, "similarity"),
+        "clusters": named(cluster_rows(source.documents, selection), {"row": "doc_id", "kept_row": "cluster_id"}),
+        "rejected": rejected,
+    }
+    if row_pairs is not None:
+        tables["pairs"] = named(row_pairs, {"row_a": "doc_a", "row_b": "doc_b"}, "similarity")
+    return tables
+
+
+def largest_clusters(selection: DataFrame, ids: DataFrame, n: int) -> DataFrame:
+    """Return kept_row, documents, weakest_row and similarity of the largest clusters, with ids where there are any."""
+    by_weakness = F.struct("similarity", "row")
+    sizes = selection.groupBy("kept_row").agg(
+        (F.count("*") + 1).alias("documents"),
+        F.min_by("row", by_weakness).alias("weakest_row"),
+        F.min("similarity").alias("similarity"),
+    )
+    top = sizes.orderBy(F.desc("documents"), "kept_row").limit(n)
+    named = with_ids(with_ids(top, "kept_row", "cluster_id", ids), "weakest_row", "weakest_id", ids)
+    return named.orderBy(F.desc("documents"), "kept_row")
+
+
+def counts(source: Any, selection: DataFrame, threshold: float) -> dict[str, int]:
+    """Count what a report tells: documents, rejected, text_bytes, removed, below."""
+    noted = (
+        source.notes.where(F.col("row") >= source.num_ahead)
+        .agg(F.count("num_shingles"), F.count("reason"), F.sum("text_bytes"))
+        .first()
+    )
+    chosen = selection.agg(F.count("*"), F.count_if(F.col("similarity") < threshold)).first()
+    values = [int(value or 0) for value in (*(noted or ()), *(chosen or ()))]
+    return dict(zip(("documents", "rejected", "text_bytes", "removed", "below"), values, strict=True))

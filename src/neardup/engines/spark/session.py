@@ -1,0 +1,38 @@
+"""A Spark session for the command line."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from neardup.config import Config
+from neardup.engines.spark.engine import SparkEngine
+from neardup.errors import NearDupError
+
+
+def open_engine(config: Config) -> SparkEngine:
+    """Take the session that is there, as under spark-submit in a notebook, or start one."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("neardup")
+    if config.master is not None:
+        builder = builder.master(config.master)
+    for setting in config.spark_conf:
+        name, _, value = setting.partition("=")
+        builder = builder.config(name, value)
+    is_ours = SparkSession.getActiveSession() is None
+    if is_ours:
+        # Progress is told by our own bars.
+        builder = builder.config("spark.ui.showConsoleProgress", "false")
+    try:
+        session = builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        raise NearDupError(
+            f"Spark cannot start: {error}", hint="it needs Java 17 or newer: install it, or set JAVA_HOME"
+        ) from error
+    if is_ours:
+        atexit.register(session.stop)
+    return SparkEngine(session)

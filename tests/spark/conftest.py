@@ -1,0 +1,41 @@
+"""One Spark session with two workers for all tests of this folder."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+import java
+import neardup
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    home = java.java_home(dict(os.environ), tmp_path_factory.mktemp("java"))
+    patch = pytest.MonkeyPatch()
+    if home is not None:
+        patch.setenv("JAVA_HOME", home)
+    patch.setenv("PYSPARK_PYTHON", sys.executable)
+    from pyspark.sql import SparkSession
+
+    settings = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.executorEnv.PYTHONPATH": str(Path(neardup.__file__).parents[1]),
+        "spark.local.dir": str(tmp_path_factory.mktemp("local")),
+        "spark.sql.shuffle.partitions": "3",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    builder = SparkSession.builder.master("local-cluster[2,1,1024]").appName("tests")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+    patch.undo()

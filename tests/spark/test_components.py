@@ -1,0 +1,56 @@
+"""Connected components by stars, against networkx."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import networkx as nx
+import pyarrow as pa
+import pytest
+
+from neardup.engines.spark.components import connect
+
+NUM_LONG = 100_000
+
+
+def random_links(seed):
+    rng = random.Random(seed)
+    return [(rng.randrange(3000), rng.randrange(3000)) for _ in range(1500)]
+
+
+def path():
+    """Rows in no order along the path, so that every round has something to do."""
+    rows = list(range(NUM_LONG))
+    random.Random(5).shuffle(rows)
+    return list(pairwise(rows))
+
+
+def star():
+    return [(NUM_LONG // 2, row) for row in range(NUM_LONG) if row != NUM_LONG // 2]
+
+
+@pytest.mark.parametrize(
+    ("links", "num_partitions", "few_links"),
+    [(random_links(1), 3, 0), (path(), 4, 0), (star(), 4, 0), (random_links(2), 1, 1 << 22), ([], 1, 0)],
+    ids=["random", "path", "star", "in one task", "none"],
+)
+def test_components_are_those_of_networkx(spark, tmp_path, links, num_partitions, few_links):
+    # A link leads from a row to a smaller one.
+    links = [(max(link), min(link)) for link in links if link[0] != link[1]]
+    table = pa.table(
+        [[row for row, _ in links], [row for _, row in links]],
+        pa.schema([("row", pa.int64()), ("smallest", pa.int64())]),
+    )
+    frame = spark.createDataFrame(table).repartition(num_partitions)
+
+    def keep(name, kept):
+        kept.write.parquet(str(tmp_path / name))
+        return spark.read.schema(kept.schema).parquet(str(tmp_path / name))
+
+    found, rounds = connect(frame, keep, few_links)
+    expected = {row: min(rows) for rows in nx.connected_components(nx.Graph(links)) for row in rows}
+    labels = found.toArrow()
+    assert labels.num_rows == len(expected)
+    assert dict(zip(labels["row"].to_pylist(), labels["component"].to_pylist(), strict=True)) == expected
+    assert len(rounds) <= 25

@@ -1,0 +1,109 @@
+"""One contract for every engine: what Spark answers is what the local engine answers."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pytest
+
+import neardup
+
+# A component of more bytes than this goes block by block; links are joined by rounds of stars from the first on.
+SMALL = {"component_bytes": 600, "few_links": 0}
+
+
+def corpus(seed, num_documents=240):
+    """Families of texts that drift apart, exact copies, texts of nothing and of next to nothing."""
+    rng = random.Random(seed)
+    families = [[f"w{rng.randrange(300)}" for _ in range(rng.randint(3, 40))] for _ in range(num_documents // 8)]
+    texts = []
+    for _ in range(num_documents):
+        words = list(rng.choice(families))
+        for _ in range(rng.choice([0, 0, 1, 2, 5])):
+            words[rng.randrange(len(words))] = f"x{rng.randrange(6)}"
+        texts.append(" ".join(words))
+    return [None, "", "...", *texts, "", *texts[:20]]
+
+
+def rows_of(table):
+    rows = table.to_pylist() if isinstance(table, pa.Table) else [row.asDict() for row in table.collect()]
+    return sorted(map(repr, map(sorted_items, rows)))
+
+
+def sorted_items(row):
+    return sorted(row.items())
+
+
+def frame_of(spark, ids, texts, num_partitions, **columns):
+    table = pa.table({"id": ids, "text": pa.array(texts, pa.string())} | columns)
+    return spark.createDataFrame(table).repartition(num_partitions)
+
+
+def agree(found, expected, *, pairs):
+    for name in ("kept", "removed", "clusters", *(["pairs"] if pairs else [])):
+        assert rows_of(getattr(found, name)) == rows_of(getattr(expected, name)), name
+    counted = ("documents", "num_kept", "num_removed", "num_rejected", "exact_duplicates", "bytes_read", "num_pairs")
+    for name in counted:
+        assert getattr(found, name) == getattr(expected, name), name
+    assert expected.num_removed > 20
+
+
+@pytest.mark.parametrize(
+    ("num_partitions", "settings"),
+    [
+        (2, {"pairs": True, "threshold": 0.6}),
+        (5, {"cluster": "components", "threshold": 0.5, "size": 2, "keep": "longest", "pairs": True}),
+        (3, {"method": "exact", "threshold": 0.6, "pairs": True}),
+    ],
+)
+def test_spark_says_of_a_frame_what_the_local_engine_says(spark, num_partitions, settings):
+    texts = corpus(num_partitions)
+    ids = [f"d{number:05}" for number in range(len(texts))]
+    expected = neardup.deduplicate(pa.table({"id": ids, "text": texts}), **settings)
+    frame = frame_of(spark, ids, texts, num_partitions)
+    found = neardup.deduplicate(frame, engine=neardup.SparkEngine(spark, **SMALL), **settings)
+    agree(found, expected, pairs=settings.get("pairs", False))
+    assert [row.doc_id for row in found.rejected.collect()] == ["d00000"]
+    assert found.engine["largest_component_bytes"] > 600
+    assert len(found.engine["component_rounds"]) > 1
+
+
+def test_whole_numbers_are_rows_also_below_zero(spark):
+    texts = corpus(11)
+    ids = [7 * number - 900 for number in range(len(texts))]
+    scores = [None if number % 9 == 0 else float(number % 5) for number in ids]
+    settings = {"keep": "max:score", "group_column": "group", "threshold": 0.7}
+    columns = {"score": scores, "group": [str(number % 2) for number in ids]}
+    expected = neardup.deduplicate(pa.table({"id": ids, "text": texts} | columns), **settings)
+    events = []
+    found = neardup.deduplicate(frame_of(spark, ids, texts, 4, **columns), progress=events.append, **settings)
+    agree(found, expected, pairs=False)
+    check_events(events, len(texts), found.plan.bands)
+
+
+def test_a_frame_without_unique_ids_is_an_error(spark):
+    twice = spark.createDataFrame(pa.table({"id": [1, 2, 2], "text": ["a", "b", "c"]}))
+    with pytest.raises(neardup.NearDupError, match=r"must hold a value of its own for every row, got 2 in 2 rows"):
+        neardup.deduplicate(twice)
+    with pytest.raises(neardup.NearDupError, match="needs a column of unique ids"):
+        neardup.deduplicate(twice.select("text"))
+    with pytest.raises(neardup.NearDupError, match="no column named text, content, body"):
+        neardup.deduplicate(twice.select("id"))
+
+
+def test_spark_takes_no_documents_in_memory():
+    with pytest.raises(neardup.NearDupError, match="needs files or a Spark DataFrame"):
+        neardup.deduplicate(["a", "b"], engine="spark")
+
+
+def check_events(events, num_documents, num_bands):
+    """Progress is told in the events of the local engine, and reaches the end of every stage that has one."""
+    begun = [event.stage for event in events if type(event).__name__ == "StageStarted"]
+    assert begun == ["read", "sketch", "collapse", "link", "verify", "select", "report"]
+    done = {event.stage: event for event in events if type(event).__name__ == "StageAdvanced"}
+    assert {stage: event.done for stage, event in done.items()} == {
+        "sketch": num_documents,
+        "link": num_bands,
+        "verify": done["verify"].total,
+    }

@@ -1,0 +1,128 @@
+"""Runs from files to files on Spark leave what the local engine leaves, byte for byte."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import neardup
+from neardup.cli.main import commands
+from runs.corpora import EVERY_PAIR, rows, write_rows
+
+
+def write_corpus(folder, seed=3):
+    """Files of several formats, with rows that are no use."""
+    documents = rows(seed, 80)
+    write_rows(folder / "b" / "one.jsonl", documents[:30])
+    with (folder / "b" / "one.jsonl").open("ab") as lines:
+        lines.write(b'{broken\n\n{"id": "n", "text": null}\n{"id": "u", "text": "\xff"}\n')
+    write_rows(folder / "a.parquet", documents[30:50])
+    write_rows(folder / "c.csv.gz", documents[50:65])
+    write_rows(folder / "d.jsonl.zst", [{"text": row["text"], "score": row["score"]} for row in documents[65:]])
+    return folder
+
+
+def contents(folder):
+    """The bytes of every file but the report, and what of the report does not depend on time and memory."""
+    found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    report = json.loads(found.pop("report.json"))
+    found.pop("order.parquet", None)  # which Spark does not write: what it is for needs one machine
+    for name in ("seconds", "peak_memory_bytes", "stages", "config", "engine", "pairs_verified"):
+        report.pop(name, None)
+    return found, report
+
+
+@pytest.mark.parametrize("settings", [{"pairs": True}, {"mark": True, "keep": "max:score", "cluster": "components"}])
+def test_a_run_on_spark_leaves_what_a_local_run_leaves(spark, tmp_path, monkeypatch, settings):
+    monkeypatch.setattr("neardup.io.parts.JOINED_BYTES", 0)
+    source = write_corpus(tmp_path / "in")
+    settings |= EVERY_PAIR
+    neardup.deduplicate(source, out=tmp_path / "local", **settings)
+    found = neardup.deduplicate(source, out=tmp_path / "spark", engine=neardup.SparkEngine(spark), **settings)
+    assert contents(tmp_path / "spark") == contents(tmp_path / "local")
+    assert found.num_removed > 10
+    assert found.num_rejected == 3
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_pairs_with_old_documents_ahead_are_those_of_a_local_run(spark, tmp_path):
+    source = write_corpus(tmp_path / "in")
+    old = write_rows(tmp_path / "old.jsonl", rows(5, 30))
+    settings = EVERY_PAIR | {"against": str(old), "keep": "last"}
+    neardup.find_pairs(source, out=tmp_path / "local.csv", **settings)
+    neardup.find_pairs(source, out=tmp_path / "spark.csv", engine=neardup.SparkEngine(spark), **settings)
+    for ending in ("", ".rejected.jsonl"):
+        pair = [(tmp_path / f"{name}.csv{ending}").read_bytes() for name in ("spark", "local")]
+        assert pair[0] == pair[1]
+    assert len((tmp_path / "spark.csv").read_text().splitlines()) > 10
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_command_line_runs_on_spark_and_names_the_first_bad_row(tmp_path):
+    source = write_corpus(tmp_path / "in")
+    strict = ["dedup", str(source), "-o", str(tmp_path / "out"), "--engine", "spark", "--strict"]
+    said = CliRunner().invoke(commands, strict)
+    assert said.exit_code != 0
+    assert "one.jsonl, row 31 cannot be used: broken JSON" in str(said.exception)
+    assert not (tmp_path / "out").exists()
+
+
+def workers_of(driver):
+    """The processes that run tasks, all below the driver."""
+    parents, found = {}, []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            pid, rest = int(status.parent.name), status.read_text().rpartition(")")[2].split()
+            parents[pid] = int(rest[1])
+            if b"CoarseGrainedExecutorBackend" in (status.parent / "cmdline").read_bytes():
+                found.append(pid)
+    return sorted(pid for pid in found if driver in ancestors(pid, parents))
+
+
+def ancestors(pid, parents):
+    while pid := parents.get(pid, 0):
+        yield pid
+
+
+def test_a_worker_killed_during_a_job_changes_nothing(spark, tmp_path):
+    rng = random.Random(8)
+    source = tmp_path / "pages.jsonl"
+    pages = [[f"{page}w{number}" for number in range(80)] for page in range(60)]
+    with source.open("w") as lines:
+        for number in range(3000):
+            words = list(rng.choice(pages))
+            words[rng.randrange(80)] = f"edit{rng.randrange(500)}"
+            lines.write(json.dumps({"id": str(number), "text": " ".join(words)}) + "\n")
+    expected = neardup.deduplicate(source, out=tmp_path / "local")
+    begun, killed = threading.Event(), []
+
+    def kill():
+        begun.wait(60)
+        time.sleep(0.3)
+        victim = workers_of(os.getpid())[0]
+        os.kill(victim, signal.SIGKILL)
+        killed.append(victim)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+
+    def listen(event):
+        if getattr(event, "stage", "") == "link":
+            begun.set()
+
+    engine = neardup.SparkEngine(spark, few_links=0)
+    neardup.deduplicate(source, out=tmp_path / "spark", engine=engine, progress=listen)
+    killer.join()
+    assert killed
+    assert contents(tmp_path / "spark") == contents(tmp_path / "local")
+    assert expected.num_removed > 1000
+    assert Path(tmp_path / "spark" / "kept").is_dir()
