@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Any
 from neardup.version import VERSION
 
 if TYPE_CHECKING:
-    from neardup.api import Comparison, audit, compare, deduplicate, find_pairs, jaccard, plan, shingles, signatures
+    from neardup.answers import Comparison
+    from neardup.api import (
+        audit,
+        compare,
+        deduplicate,
+        find_pairs,
+        jaccard,
+        neighbours,
+        plan,
+        shingles,
+        signatures,
+    )
     from neardup.config import Config
     from neardup.engines.spark import SparkEngine
     from neardup.errors import NearDupError
@@ -28,6 +39,7 @@ __all__ = [
     "deduplicate",
     "find_pairs",
     "jaccard",
+    "neighbours",
     "plan",
     "shingles",
     "signatures",
@@ -36,6 +48,7 @@ __all__ = [
 # Where each public name lives; loaded at first use, because Numba and Arrow take a second to import.
 _HOMES = {
     "Audit": "neardup.report",
+    "Comparison": "neardup.answers",
     "Config": "neardup.config",
     "NearDupError": "neardup.errors",
     "Plan": "neardup.planner",

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import reprlib
-import shutil
-import tempfile
-import weakref
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,73 +13,24 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup import jobs, schema, spark_jobs
+from neardup import jobs, nearest, schema, spark_jobs
+from neardup.answers import Comparison, Explanation
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.explain import find_verdict, read_document
+from neardup.given import check_in_memory, from_files, items_or_source, paths_of
 from neardup.held import audit_held, deduplicate_held
 from neardup.io import finished
 from neardup.io import memory as held_sources
-from neardup.io.files import find_files, is_input, with_dimension
+from neardup.io.files import find_files, with_dimension
 from neardup.io.workspace import is_finished
 from neardup.measures import jaccard as measure
+from neardup.nearest import NUM_NEIGHBOURS
 from neardup.planner import Plan, plan_for
 from neardup.predict import predict, sample_files, sample_held
 from neardup.recall import SAMPLE, check_sample
 from neardup.recall_files import audit_finished
 from neardup.report import Audit, Progress, Report, Watch
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Comparison:
-    """How similar two texts are.
-
-    Attributes:
-        jaccard: exact similarity of the two shingle sets.
-        estimate: what their signatures say.
-        containment_a: the share of a's shingles that b has too.
-        containment_b: the share of b's shingles that a has too.
-        chance: the chance that two such documents share a bucket in a run with these settings.
-        shingles_a: distinct shingles of a.
-        shingles_b: distinct shingles of b.
-        shared: distinct shingles of both.
-    """
-
-    jaccard: float
-    estimate: float
-    containment_a: float
-    containment_b: float
-    chance: float
-    shingles_a: int
-    shingles_b: int
-    shared: int
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Explanation:
-    """Why a document was removed, or for whom it stands.
-
-    Attributes:
-        doc_id: the document, with the file and row it stands in where known.
-        kept_id: the kept document that stands for it, with its file and row; None for a kept document.
-        similarity: how similar the two are.
-        text: the text of the document; None for a kept one.
-        kept_text: the text of the kept document.
-        comparison: of the two texts.
-        members: (doc_id, similarity) of those that a kept document stands for.
-    """
-
-    doc_id: str
-    file: str | None
-    row: int | None
-    kept_id: str | None
-    kept_file: str | None
-    kept_row: int | None
-    similarity: float | None
-    text: str | None
-    kept_text: str | None
-    comparison: Comparison | None
-    members: Sequence[tuple[str, float]]
 
 
 def deduplicate(
@@ -119,13 +66,26 @@ def deduplicate(
     [{'doc_id': 1, 'kept_id': 0, 'similarity': 1.0}]
     """
     chosen, cluster = _choose_engine(source, engine, config, settings)
-    source, chosen = _items_or_source(source, items, chosen)
+    jobs.check_selects(chosen)
+    return _deduplicate(source, items, out, ids, chosen, cluster, progress)
+
+
+def _deduplicate(
+    source: Any,
+    items: Any,
+    out: str | os.PathLike[str] | None,
+    ids: Sequence[Any] | None,
+    config: Config,
+    cluster: Any,
+    progress: Progress | None,
+) -> Report:
+    source, chosen = items_or_source(source, items, config)
     if progress is not None and not callable(progress):
         raise ConfigError(f"`progress` must be a function that takes an event, got {progress!r}")
-    if (paths := _paths(source)) is not None:
+    if (paths := paths_of(source)) is not None:
         run = partial(_dedup_files, engine=cluster)
-        return _from_files(run, paths, ids, out, chosen, progress)
-    _check_in_memory(chosen, out)
+        return from_files(run, paths, ids, out, chosen, progress)
+    check_in_memory(chosen, out)
     if held_sources.is_from(source, "pyspark"):
         _check_frame(ids)
         return spark_jobs.deduplicate_frame(source, chosen, spark_jobs.engine_for(chosen, cluster, source), progress)
@@ -187,12 +147,10 @@ def find_pairs(
             hint="call neardup.deduplicate",
         )
     settings |= {"pairs": True}
-    if items is None and (paths := _paths(source)) is not None:
+    if items is None and (paths := paths_of(source)) is not None:
         chosen, cluster = _choose_engine(source, engine, config, settings)
-        return _from_files(partial(_pair_files, engine=cluster), paths, ids, out, chosen, progress)
-    return deduplicate(
-        source, items=items, out=out, ids=ids, config=config, progress=progress, engine=engine, **settings
-    )
+        return from_files(partial(_pair_files, engine=cluster), paths, ids, out, chosen, progress)
+    return _deduplicate(source, items, out, ids, *_choose_engine(source, engine, config, settings), progress)
 
 
 def compare(a: str, b: str, *, config: Config | None = None, **settings: Any) -> Comparison:
@@ -208,16 +166,58 @@ def compare(a: str, b: str, *, config: Config | None = None, **settings: Any) ->
     shared = np.intersect1d(first, second, assume_unique=True).size
     union = first.size + second.size - shared
     similarity = shared / union if union else 0.0
+    largest = shared / max(1, min(first.size, second.size))
     return Comparison(
         jaccard=similarity,
         estimate=float((signatures[0] == signatures[1]).mean()) if first.size and second.size else 0.0,
         containment_a=shared / first.size if first.size else 0.0,
         containment_b=shared / second.size if second.size else 0.0,
-        chance=plan_for(chosen).chance(similarity),
+        chance=plan_for(chosen).chance(largest if chosen.measure == "containment" else similarity),
         shingles_a=first.size,
         shingles_b=second.size,
         shared=shared,
     )
+
+
+def neighbours(
+    source: Any = None,
+    *,
+    k: int = NUM_NEIGHBOURS,
+    items: Any = None,
+    queries: Any = None,
+    ids: Sequence[Any] | None = None,
+    config: Config | None = None,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> pa.Table:
+    """Return the k most similar documents of each document, exactly, ranked; ties by the order of the source.
+
+    Documents that have nothing in common, or point away, are no neighbours. A threshold, where one is given, is the
+    least similarity of a neighbour. The source is held in memory.
+
+    Args:
+        source: as for `deduplicate`; without ids of its own a document is named by its position.
+        k: how many neighbours of each at most.
+        items: sets to compare instead of texts, as for `deduplicate`.
+        queries: documents, or items where `items` is given, whose neighbours in the source are asked for instead.
+        ids: one id per document of the source.
+        config: settings to start from.
+        progress: called with the events of neardup.report.
+        settings: fields of Config by name; bands, rows and recall do not matter.
+
+    >>> texts = ["a rose is a rose", "a rose is a flower", "the sea"]
+    >>> neighbours(texts, k=1, size=2).to_pylist()[0]
+    {'doc_id': 0, 'neighbour_id': 1, 'similarity': 0.75, 'rank': 1}
+    """
+    number, chosen, watch = nearest.check_k(k), Config.of(config, **settings), Watch(progress)
+    source, chosen = items_or_source(source, items, chosen)
+    nearest.check_settings(chosen)
+    with nearest.temporary_folder() as folder, nearest.temporary_folder() as other:
+        docs = _given(source, ids, chosen, watch, Path(folder))
+        chosen = Config.of(chosen, dimension=docs.config.dimension)
+        asked = None if queries is None else _given(queries, None, chosen, watch, Path(other))
+        least = nearest.least_similarity(docs.config, settings)
+        return nearest.find_neighbours(docs, asked, number, least, watch)
 
 
 def plan(source: Any = None, *, items: Any = None, config: Config | None = None, **settings: Any) -> Plan:
@@ -234,8 +234,8 @@ def plan(source: Any = None, *, items: Any = None, config: Config | None = None,
     chosen = Config.of(config, **settings)
     if source is None and items is None:
         return plan_for(chosen)
-    source, chosen = _items_or_source(source, items, chosen)
-    if (paths := _paths(source)) is not None:
+    source, chosen = items_or_source(source, items, chosen)
+    if (paths := paths_of(source)) is not None:
         return plan_files(paths, chosen)
     read = held_sources.read(source, chosen)
     return predict(sample_held(read.documents), held_sources.with_dimension(read, chosen))
@@ -375,82 +375,23 @@ def _pair_files(
     return jobs.find_pairs_files(inputs, out, config, progress, is_threshold_given=is_threshold_given)
 
 
-def _items_or_source(source: Any, items: Any, config: Config) -> tuple[Any, Config]:
-    """Take sets of items in memory as a source whose one column is theirs."""
-    if (source is None) == (items is None):
-        raise DataError(
-            f"pass either a source or items, got {'neither' if items is None else 'both'}",
-            hint="neardup.deduplicate(texts), or neardup.deduplicate(items=baskets)",
-        )
-    if items is not None:
-        return items, Config.of(config, items_column=config.items_column or "items")
-    if config.measure == "weighted" and config.items_column is None:
-        raise ConfigError("the measure 'weighted' compares items", hint="pass items=, or name their items_column")
-    return source, config
-
-
-def _paths(source: Any) -> list[str] | None:
-    """Return the paths that a source names, None for documents in memory: a list of str is a list of texts."""
-    if isinstance(source, (str, os.PathLike)):
-        path = os.fspath(source)
-        if isinstance(source, str) and not is_input(path):
-            raise DataError(
-                f"no such file, folder or glob: {reprlib.repr(path)}",
-                hint="a single text goes in a list: [text]; neardup.compare(a, b) compares two texts",
-            )
-        return [path]
-    if isinstance(source, (list, tuple)) and source and all(isinstance(path, os.PathLike) for path in source):
-        return [os.fspath(path) for path in source]
-    return None
-
-
-def _from_files(
-    run: Callable[..., Report],
-    paths: list[str],
-    ids: Sequence[Any] | None,
-    out: str | os.PathLike[str] | None,
-    config: Config,
-    progress: Progress | None,
-) -> Report:
-    if ids is not None:
-        raise ConfigError("`ids` must be left out for files", hint="id_column= names the column with the ids")
-    if out is not None:
-        return run(paths, os.fspath(out), config, progress)
-    loader = _Loader()
-    report = run(paths, str(loader.folder / "out.parquet"), config, progress)
-    loader.load = report.load
-    return dataclasses.replace(report, out=None, load=loader)
-
-
-class _Loader:
-    """Loads the tables of a run from a temporary folder, which lives as long as the report does."""
-
-    def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="neardup-"))
-        self.load: Callable[[str], pa.Table | None] = lambda _: None
-        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
-
-    def __call__(self, name: str) -> pa.Table | None:
-        return self.load(name)
+def _given(source: Any, ids: Sequence[Any] | None, config: Config, watch: Watch, folder: Path) -> nearest.Given:
+    """Take documents in memory, or in files, to compare."""
+    if (paths := paths_of(source)) is not None:
+        if ids is not None:
+            raise ConfigError("`ids` must be left out for files", hint="id_column= names the column with the ids")
+        return nearest.read_files(paths, config, watch, folder)
+    check_in_memory(config, None)
+    return nearest.read_held(source, ids, config, watch)
 
 
 def _for_texts(config: Config) -> Config:
-    if config.measure != "jaccard":
+    if config.measure not in ("jaccard", "containment"):
         raise ConfigError(
-            f"texts are compared by 'jaccard', got `measure` {config.measure!r}",
+            f"texts are compared by 'jaccard' or 'containment', got `measure` {config.measure!r}",
             hint="neardup.find_pairs(vectors, measure='cosine') compares vectors",
         )
     return config
-
-
-def _check_in_memory(config: Config, out: object) -> None:
-    """Settings that only files have."""
-    files_only = ("against", "mark", "dry_run", "lines", "delimiter")
-    named = ["out"] * (out is not None) + [name for name in files_only if getattr(config, name)]
-    if named:
-        raise ConfigError(
-            f"`{named[0]}` needs files as the source", hint="pass a path, a glob, or a list of pathlib.Path"
-        )
 
 
 def _texts(values: list[Any], config: Config) -> pa.Array:

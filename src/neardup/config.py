@@ -6,17 +6,17 @@ import dataclasses
 import difflib
 import hashlib
 import json
-import math
 import os
 import re
 from typing import Any, Final, Literal, Self
 
 from neardup import families
+from neardup.checks import as_float, check_bands, check_choice, check_delimiter, check_int, check_real, check_type
 from neardup.errors import ConfigError
 
 Unit = Literal["word", "char"]
 Method = Literal["auto", "lsh", "exact"]
-Measure = Literal["jaccard", "weighted", "hamming", "cosine", "euclidean"]
+Measure = Literal["jaccard", "containment", "weighted", "hamming", "cosine", "euclidean"]
 EngineName = Literal["local", "spark"]
 Sketch = Literal["fast", "minhash"]
 Cluster = Literal["leader", "components"]
@@ -24,7 +24,7 @@ Cluster = Literal["leader", "components"]
 CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "unit": ("word", "char"),
     "method": ("auto", "lsh", "exact"),
-    "measure": ("jaccard", "weighted", "hamming", "cosine", "euclidean"),
+    "measure": ("jaccard", "containment", "weighted", "hamming", "cosine", "euclidean"),
     "engine": ("local", "spark"),
     "sketch": ("fast", "minhash"),
     "cluster": ("leader", "components"),
@@ -64,8 +64,8 @@ class Config:
         rows: rows of a band; None derives it from `threshold` and `recall`.
         seed: salts the shingle hash; another seed draws other signatures.
         method: how pairs are found: "lsh" by bands of signatures, "exact" every one; "auto" chooses.
-        measure: what similarity means: "jaccard" of texts or items, "weighted" Jaccard of items with weights,
-            "hamming" of bits, "cosine" or "euclidean" of vectors.
+        measure: what similarity means: "jaccard" of texts or items, "containment" of the one in the other or the other
+            in the one, "weighted" Jaccard of items with weights, "hamming" of bits, "cosine" or "euclidean" of vectors.
         dimension: how many numbers, or bits, a vector has; None takes it from the first one.
         packed: bits come as bytes, eight in each, the highest first.
         sketch: "fast" (Fast Similarity Sketching) or "minhash" (k permutations).
@@ -144,40 +144,40 @@ class Config:
             if getattr(value, "shape", None) == ():  # a NumPy number is as good as a number
                 object.__setattr__(self, field.name, value.item())
         for name, choices in CHOICES.items():
-            _check_choice(name, getattr(self, name), choices)
+            check_choice(name, getattr(self, name), choices)
         if self.num_perm is None:
             object.__setattr__(self, "num_perm", default_num_perm(self.measure))
         if self.dimension is not None:
-            _check_int("dimension", self.dimension, 1, MAX_DIMENSION)
+            check_int("dimension", self.dimension, 1, MAX_DIMENSION)
         if self.distance is not None:
             object.__setattr__(self, "threshold", _threshold_at(self))
-        _check_real("threshold", self.threshold, "in (0, 1]", 0 < _as_float(self.threshold) <= 1)
-        _check_real("recall", self.recall, "in (0, 1]", 0 < _as_float(self.recall) <= 1)
-        _check_int("size", self.size, 1, MAX_SIZE)
+        check_real("threshold", self.threshold, "in (0, 1]", 0 < as_float(self.threshold) <= 1)
+        check_real("recall", self.recall, "in (0, 1]", 0 < as_float(self.recall) <= 1)
+        check_int("size", self.size, 1, MAX_SIZE)
         if not isinstance(self.num_perm, int) or self.num_perm not in NUM_PERM_CHOICES:
             raise ConfigError(
                 f"`num_perm` must be a power of two from 16 to 1024, got {self.num_perm!r}",
                 hint=f"take one of {', '.join(map(str, NUM_PERM_CHOICES))}",
             )
-        _check_bands(self.bands, self.rows, self.num_perm)
-        _check_int("seed", self.seed, 0, MAX_SEED)
+        check_bands(self.bands, self.rows, self.num_perm)
+        check_int("seed", self.seed, 0, MAX_SEED)
         _check_keep(self.keep)
         for field in dataclasses.fields(self):
             if isinstance(field.default, bool):
-                _check_type(field.name, getattr(self, field.name), bool, "True or False")
+                check_type(field.name, getattr(self, field.name), bool, "True or False")
         object.__setattr__(self, "text_column", _text_columns(self.text_column))
         for name in ("id_column", "items_column", "vector_column", "group_column"):
             if getattr(self, name) is not None:
-                _check_type(name, getattr(self, name), str, "the name of a column, or None")
+                check_type(name, getattr(self, name), str, "the name of a column, or None")
         if self.master is not None:
-            _check_type("master", self.master, str, "the address of a Spark cluster, or None")
+            check_type("master", self.master, str, "the address of a Spark cluster, or None")
         object.__setattr__(self, "spark_conf", _spark_conf(self.spark_conf))
         object.__setattr__(self, "against", _paths(self.against))
         object.__setattr__(self, "memory", _memory_bytes(self.memory))
-        _check_delimiter(self.delimiter)
+        check_delimiter(self.delimiter)
         _check_together(self)
         if self.threads is not None:
-            _check_int("threads", self.threads, 1, 1024)
+            check_int("threads", self.threads, 1, 1024)
 
     @classmethod
     def of(cls, base: Config | None = None, /, **settings: Any) -> Self:
@@ -248,9 +248,9 @@ def _free(values: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
 def _threshold_at(config: Config) -> float:
     """The similarity of a distance; the default where it counts bits and nobody knows yet of how many."""
     scale, dimension = families.SCALES[config.measure], config.dimension or MAX_DIMENSION
-    _check_real("distance", config.distance, scale.bounds, scale.is_within(_as_float(config.distance), dimension))
+    check_real("distance", config.distance, scale.bounds, scale.is_within(as_float(config.distance), dimension))
     is_known = config.measure != "hamming" or config.dimension is not None
-    threshold = scale.similarity(_as_float(config.distance), dimension) if is_known else DEFAULT_THRESHOLD
+    threshold = scale.similarity(as_float(config.distance), dimension) if is_known else DEFAULT_THRESHOLD
     if config.threshold not in (DEFAULT_THRESHOLD, threshold):
         raise ConfigError(
             f"`threshold` {config.threshold!r} and `distance` {config.distance!r} say different things",
@@ -305,14 +305,6 @@ def _memory_bytes(value: Any) -> int | None:
     return size
 
 
-def _check_delimiter(value: Any) -> None:
-    if value is not None and (not isinstance(value, str) or len(value) != 1 or value in '\r\n"' or ord(value) > 127):
-        raise ConfigError(
-            f"`delimiter` must be one ASCII character that is no quote and no line end, got {value!r}",
-            hint="use ';' or '|', or a real tab character",
-        )
-
-
 def _check_measure(config: Config) -> None:
     """Settings that only some measures have."""
     is_vector = config.measure in VECTOR_MEASURES
@@ -330,6 +322,11 @@ def _check_measure(config: Config) -> None:
             )
     if config.packed and config.measure != "hamming":
         raise ConfigError(f"`packed` needs the measure 'hamming', got {config.measure!r}", hint="leave `packed` out")
+    if config.measure == "containment" and config.collapse_empty:
+        raise ConfigError(
+            "`collapse_empty` and the measure 'containment' exclude each other: nothing lies in an empty document",
+            hint="leave `collapse_empty` out",
+        )
     if config.audit and config.measure != "jaccard":
         raise ConfigError(f"`audit` needs the measure 'jaccard', got {config.measure!r}", hint="leave `audit` out")
     if config.measure == "weighted" and config.multiset:
@@ -351,13 +348,19 @@ def _check_together(config: Config) -> None:
 
 
 def _check_method(config: Config) -> None:
+    is_containment = config.measure == "containment"
+    if is_containment and config.method == "lsh":
+        raise ConfigError(
+            "no bands find what is contained, got method 'lsh' with the measure 'containment'",
+            hint="leave `method` out: containment is always found exactly",
+        )
     if config.method == "lsh" and config.recall == 1:
         raise ConfigError(
             "`recall` must be below 1 with method 'lsh', got 1: bands find a pair with a chance below 1",
             hint="pass method='exact', which finds every pair, or ask for 0.999",
         )
-    if config.method == "exact" or config.recall == 1:
-        if config.measure != "jaccard":
+    if config.method == "exact" or config.recall == 1 or is_containment:
+        if config.measure not in ("jaccard", "containment"):
             raise ConfigError(
                 f"the exact join compares by 'jaccard', got `measure` {config.measure!r}",
                 hint="leave `method` out, and ask for a recall below 1",
@@ -365,58 +368,11 @@ def _check_method(config: Config) -> None:
         for name in ("bands", "rows"):
             if getattr(config, name) is not None:
                 asked = "method 'exact'" if config.method == "exact" else "recall 1"
+                asked = "the measure 'containment'" if is_containment else asked
                 raise ConfigError(
                     f"`{name}` and {asked} exclude each other: the exact join has no bands",
                     hint=f"leave `{name}` out, or ask for method 'lsh' and a recall below 1",
                 )
-
-
-def _as_float(value: Any) -> float:
-    """NaN, which fails every bound, for what is not a number."""
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        return math.nan
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
-
-
-def _check_real(name: str, value: Any, bounds: str, is_within: bool) -> None:
-    if is_within:
-        return
-    percent = _as_float(value)
-    hint = f"use {percent / 100:g} for {percent:g} %" if 10 <= percent < 100 else None
-    raise ConfigError(f"`{name}` must be a number {bounds}, got {value!r}", hint=hint)
-
-
-def _check_type(name: str, value: Any, kind: type, expected: str) -> None:
-    if not isinstance(value, kind):
-        raise ConfigError(f"`{name}` must be {expected}, got {value!r}")
-
-
-def _check_int(name: str, value: Any, low: int, high: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise ConfigError(f"`{name}` must be a whole number from {low} to {high}, got {value!r}")
-
-
-def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in choices:
-        near = difflib.get_close_matches(str(value).lower(), choices, n=1, cutoff=0.5)
-        raise ConfigError(
-            f"`{name}` must be one of {', '.join(map(repr, choices))}, got {value!r}",
-            hint=f"did you mean {near[0]!r}?" if near else None,
-        )
-
-
-def _check_bands(bands: int | None, rows: int | None, num_perm: int) -> None:
-    for name, value in (("bands", bands), ("rows", rows)):
-        if value is not None:
-            _check_int(name, value, 1, num_perm)
-    if bands is not None and rows is not None and bands * rows > num_perm:
-        raise ConfigError(
-            f"`bands` x `rows` must be at most `num_perm`, got {bands} x {rows} = {bands * rows} > {num_perm}",
-            hint=f"use at most {num_perm // rows} bands of {rows} rows, or a larger num_perm",
-        )
 
 
 def _check_keep(keep: Any) -> None:

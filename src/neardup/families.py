@@ -168,6 +168,7 @@ _COMPLEMENT: Final = Scale(
 )
 SCALES: Final = {
     "jaccard": _COMPLEMENT,
+    "containment": _COMPLEMENT,
     "weighted": _COMPLEMENT,
     "cosine": _COMPLEMENT,
     "hamming": Scale(

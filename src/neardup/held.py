@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -76,7 +76,7 @@ def _judge(plan: Plan, watch: Watch) -> None:
 
 def _report(read: memory.Source, outcome: pipeline.Outcome, plan: Plan, config: Config, watch: Watch) -> Report:
     with watch.stage("report"):
-        row_pairs = None if outcome.row_pairs is None else pa.Table.from_batches(outcome.row_pairs, schema.ROW_PAIRS)
+        row_pairs = None if outcome.row_pairs is None else _as_table(outcome.row_pairs, config)
         tables = _tables(read, outcome.selection) | {"rejected": read.rejected}
         if row_pairs is not None:
             tables["pairs"] = _named_pairs(read, row_pairs)
@@ -102,7 +102,9 @@ def _report(read: memory.Source, outcome: pipeline.Outcome, plan: Plan, config: 
         columns=read.columns,
         load=functools.partial(_load, read.original, kept_rows, tables),
         signature_format=measure_of(config).signature_format(config),
-        select_again=functools.partial(_select_again, read, bare, row_pairs, plan, config),
+        select_again=None
+        if config.measure == "containment"
+        else functools.partial(_select_again, read, bare, row_pairs, plan, config),
         audited=functools.partial(_audited, read),
     )
 
@@ -154,9 +156,13 @@ def _tables(read: memory.Source, selection: pa.Table) -> dict[str, pa.Table]:
 
 def _named_pairs(read: memory.Source, row_pairs: pa.Table) -> pa.Table:
     return pa.table(
-        [_ids(read, row_pairs, "row_a"), _ids(read, row_pairs, "row_b"), row_pairs.column("similarity")],
-        schema=schema.pairs(read.ids.type),
+        [_ids(read, row_pairs, "row_a"), _ids(read, row_pairs, "row_b"), *row_pairs.columns[2:]],
+        schema=schema.with_shares(schema.pairs(read.ids.type), row_pairs.schema),
     )
+
+
+def _as_table(row_pairs: Iterable[pa.RecordBatch], config: Config) -> pa.Table:
+    return pa.Table.from_batches(row_pairs, schema.row_pairs(config.measure))
 
 
 def _ids(read: memory.Source, table: pa.Table, column: str) -> pa.Array:

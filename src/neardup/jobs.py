@@ -18,7 +18,7 @@ from neardup import pipeline, schema
 from neardup.again import list_stored, select_stored, write_order
 from neardup.config import Config
 from neardup.engines.local import LocalEngine
-from neardup.errors import DataError
+from neardup.errors import ConfigError, DataError
 from neardup.io import finished
 from neardup.io.corpus import FileDocuments
 from neardup.io.outputs import TableWriter, write_rejected
@@ -61,9 +61,19 @@ class _Job:
     spooled: str | None
 
 
+def check_selects(config: Config) -> None:
+    """Raise where nothing says which document of a pair stays."""
+    if config.measure == "containment":
+        raise ConfigError(
+            "the measure 'containment' lists pairs, it does not say which document stays",
+            hint="use neardup.find_pairs, or `neardup pairs`, and choose from containment_a and containment_b",
+        )
+
+
 def deduplicate_files(inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None) -> Report:
     """Write the kept rows of files, and what was removed for which of them, to the folder `out`."""
     target = output_folder(out)
+    check_selects(config)
     try:
         return _deduplicate(inputs, target, config, progress)
     except Published:
@@ -173,7 +183,8 @@ def _write_clusters(job: _Job, kept_ids: pa.Array, path: Path) -> None:
 
 def _write_pairs(job: _Job, path: Path) -> dict[str, int]:
     num_pairs = 0
-    with TableWriter(path, schema.PAIRS_FROM_FILES) as writer:
+    columns = schema.with_shares(schema.PAIRS_FROM_FILES, schema.row_pairs(job.config.measure))
+    with TableWriter(path, columns) as writer:
         for batch in job.outcome.row_pairs or ():
             writer.write(job.documents.name_pairs(batch))
             num_pairs += batch.num_rows
@@ -240,7 +251,7 @@ def _report(
             for entry in documents.summary()
         ),
         largest=_largest(job),
-        select_again=select_stored,
+        select_again=None if job.config.measure == "containment" else select_stored,
         audit=audit,
     )
 

@@ -21,11 +21,13 @@ from neardup import schema
 from neardup.config import Config
 from neardup.costs import MAX_SHINGLES, Contents, decide
 from neardup.engines.base import Advance, BatchStep, Engine, Rows, Source, Table, View
+from neardup.engines.local import LocalEngine
 from neardup.measures.choice import holds_items
 from neardup.planner import Plan, is_open
 from neardup.report import Watch
 from neardup.stages.choose import SAMPLED_OF, measure
 from neardup.stages.collapse import collapse
+from neardup.stages.contain import Containment, gather
 from neardup.stages.link import link, link_prefixes
 from neardup.stages.prefix import collect, count, num_places, prefix
 from neardup.stages.select import count_copies, count_pairs, list_pairs, select
@@ -65,6 +67,8 @@ def run(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Wa
     """Find the near-duplicates among `documents` and select which stay."""
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = _sketch(documents, plan, config, engine, advance)
+    if config.measure == "containment":
+        return _contain(sketches, documents, plan, engine, watch)
     with watch.stage("collapse"):
         classes = engine.once(
             "classes", lambda: _collapse(sketches, documents.num_rows, config, engine), schema.CLASSES
@@ -116,6 +120,32 @@ def _sketch(documents: Source, plan: Plan, config: Config, engine: Engine, advan
     hold, is_sampled = engine.hold if holds_items(config) else None, is_open(config)
     step = partial(sketch, plan=plan, config=config, hold=hold, is_sampled=is_sampled)
     return engine.map_documents(documents, step, schema.sketches(plan.bands, is_sampled=is_sampled), advance)
+
+
+def _contain(sketches: Table, documents: Source, plan: Plan, engine: Engine, watch: Watch) -> Outcome:
+    """Find the pairs of which one document lies in the other; nobody is removed for it. On one machine only."""
+    made: list[Containment] = []
+    room = engine.room() if isinstance(engine, LocalEngine) else 0
+
+    def make_step() -> BatchStep:
+        sets = gather(sketches.batches(["row", "num_shingles", "group", "shingles"]), room)
+        made.append(Containment(*sets, num_ahead=documents.num_ahead, threshold=plan.threshold))
+        return made[0].contain
+
+    with watch.stage("contain"):
+        where = engine.rows_with(sketches, "num_shingles", documents.num_rows)
+        found = engine.map_table("contained", sketches, ["row"], where, make_step, schema.CONTAINED)
+        num_pairs = sum(batch.num_rows for batch in found.batches(["row_a"]))
+        _warn_of_many(num_pairs, watch)
+        by = [("row_a", "ascending"), ("row_b", "ascending")]
+        row_pairs = engine.sort(found.batches(schema.CONTAINED.names), schema.CONTAINED, by)
+    return Outcome(
+        plan=plan,
+        selection=schema.SELECTION.empty_table(),
+        row_pairs=row_pairs,
+        exact_duplicates=0,
+        pairs_verified=made[0].compared if made else num_pairs,
+    )
 
 
 def _collapse(sketches: Table, num_rows: int, config: Config, engine: Engine) -> Table:

@@ -212,7 +212,7 @@ def plan_for(config: Config) -> Plan:
     >>> plan.bands, plan.rows
     (16, 6)
     """
-    is_exact = config.method == "exact" or config.recall == 1
+    is_exact = config.method == "exact" or config.recall == 1 or config.measure == "containment"
     width = families.bucket_width(config.threshold) if config.measure == "euclidean" else None
     chance = families.slot_chance(config.measure, _known_threshold(config), width or 0.0)
     bands, rows = (0, 0) if is_exact else _bands_and_rows(config, chance)

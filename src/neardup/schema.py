@@ -49,6 +49,9 @@ VERIFIED = pa.schema(
 # One row a removed document.
 SELECTION = pa.schema([_ROW, ("kept_row", pa.int64()), _SIMILARITY])
 ROW_PAIRS = pa.schema([("row_a", pa.int64()), ("row_b", pa.int64()), _SIMILARITY])
+# Pairs by containment: the larger of the two shares, and that of each document in the other.
+_SHARES = [pa.field(f"containment_{side}", pa.float64(), nullable=False) for side in "ab"]
+CONTAINED = pa.schema([*ROW_PAIRS, *_SHARES])
 # What it takes to select again: a document that stands in a pair, its place among all documents (-1 for one ahead),
 # and its keep order.
 KEEP_ORDER = pa.schema([_ROW, ("position", pa.int64()), ("priority", pa.int64())])
@@ -105,6 +108,16 @@ def pairs(id_type: pa.DataType) -> pa.Schema:
     return pa.schema([("doc_a", id_type), ("doc_b", id_type), _SIMILARITY])
 
 
+def row_pairs(measure: str) -> pa.Schema:
+    """Return the schema of pairs of rows by this measure."""
+    return CONTAINED if measure == "containment" else ROW_PAIRS
+
+
+def with_shares(named: pa.Schema, row_pairs: pa.Schema) -> pa.Schema:
+    """Return the schema of named pairs with what those of rows say beyond their similarity."""
+    return pa.schema([*named, *list(row_pairs)[len(ROW_PAIRS) :]])
+
+
 def missed(pairs: pa.Schema) -> pa.Schema:
     """Return the schema of missed pairs: that of listed pairs, and the chance that such a pair is found."""
     return pairs.insert(3, pa.field("chance", pa.float64(), nullable=False))
@@ -118,6 +131,22 @@ def removed(id_type: pa.DataType) -> pa.Schema:
 def clusters(id_type: pa.DataType) -> pa.Schema:
     """Return the schema of clusters; a cluster is named by its kept document."""
     return pa.schema([("doc_id", id_type), ("cluster_id", id_type)])
+
+
+def neighbours(names: Sequence[pa.DataType]) -> pa.Schema:
+    """Return the schema of neighbours, ranked from 1; `names`: types of an id and, from files, of file and row."""
+    ranked = [
+        ("doc_id", names[0]),
+        ("neighbour_id", names[0]),
+        _SIMILARITY,
+        pa.field("rank", pa.int64(), nullable=False),
+    ]
+    places = [
+        (f"{prefix}{name}", kind)
+        for prefix in ("", "neighbour_")
+        for name, kind in zip(("file", "row"), names[1:], strict=False)
+    ]
+    return pa.schema([*ranked, *places])
 
 
 # From files, where ids may repeat, file and row tell documents apart.

@@ -23,7 +23,7 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), os
 
 EXPORTED = [
     *("Audit", "Comparison", "Config", "NearDupError", "Plan", "Report", "SparkEngine"),
-    *("audit", "compare", "deduplicate", "find_pairs", "jaccard", "plan", "shingles", "signatures"),
+    *("audit", "compare", "deduplicate", "find_pairs", "jaccard", "neighbours", "plan", "shingles", "signatures"),
 ]
 SLOW_TO_IMPORT = [
     "pyspark",

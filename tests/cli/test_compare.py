@@ -81,3 +81,13 @@ def test_the_exact_method_finds_a_pair_or_there_is_none(run, two, threshold, cha
     options = ("--size", "2", "--method", "exact", "--threshold", threshold)
     assert json.loads(run("compare", *two, *options, "--json").stdout)["chance"] == chance
     assert f"exact join finds every pair from {threshold} on" in run("compare", *two, *options, "--quiet").stdout
+
+
+@pytest.mark.parametrize(("measure", "is_pair"), [("jaccard", False), ("containment", True)])
+def test_the_verdict_is_that_of_the_measure(run, tmp_path, measure, is_pair):
+    (tmp_path / "book.txt").write_text("a b c d e f g h", "utf-8")
+    (tmp_path / "quote.txt").write_text("c d e f", "utf-8")
+    arguments = ("compare", "book.txt", "quote.txt", "--size", "2", "--measure", measure)
+    assert json.loads(run(*arguments, "--json").stdout)["is_pair"] is is_pair
+    words = "by containment a pair at threshold 0.8" if is_pair else "no pair at threshold 0.8"
+    assert words in run(*arguments).stdout

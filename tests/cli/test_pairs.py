@@ -41,3 +41,20 @@ def test_another_ending_is_wrong_usage(run, pages):
     finished = run("pairs", pages.name, "-o", "pairs.xlsx")
     assert finished.returncode == 2
     assert ".parquet" in finished.stderr
+
+
+def test_containment_lists_both_shares(run, tmp_path):
+    lines = [{"id": "book", "text": "a b c d e f g h"}, {"id": "quote", "text": "c d e f"}]
+    (tmp_path / "pages.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    finished = run("pairs", "pages.jsonl", "-o", "pairs.jsonl", "--measure", "containment", "--size", "2")
+    assert finished.returncode == 0, finished.stderr
+    [row] = map(json.loads, (tmp_path / "pairs.jsonl").read_text("utf-8").splitlines())
+    assert list(row)[:3] == ["doc_a", "doc_b", "similarity"]
+    assert (row["similarity"], row["containment_a"], row["containment_b"]) == (1.0, 3 / 7, 1.0)
+
+
+def test_dedup_by_containment_says_to_list_pairs(run, pages, tmp_path):
+    finished = run("dedup", pages.name, "-o", "out", "--measure", "containment")
+    assert finished.returncode == 2
+    assert "neardup pairs" in finished.stderr.partition("hint:")[2]
+    assert not (tmp_path / "out").exists()

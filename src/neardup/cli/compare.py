@@ -47,7 +47,7 @@ def compare(a: str, b: str, config: Config, as_json: bool, quiet: bool) -> None:
 
         answer = neardup.compare(text_a, text_b, config=config)
     if as_json:
-        is_pair = answer.jaccard >= config.threshold
+        is_pair = answer.similarity(config.measure) >= config.threshold
         render.as_json(dataclasses.asdict(answer) | {"threshold": config.threshold, "is_pair": is_pair})
         return
     names = (_name(a), _name(b))

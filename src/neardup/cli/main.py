@@ -17,7 +17,7 @@ import neardup
 from neardup.errors import ConfigError, NearDupError
 
 # Each command is one module with a click command of its name; it is imported when it is called or listed.
-COMMANDS: Final = ("demo", "dedup", "pairs", "compare", "plan", "audit", "explain", "completion")
+COMMANDS: Final = ("demo", "dedup", "pairs", "neighbours", "compare", "plan", "audit", "explain", "completion")
 INTERRUPTED: Final = 130
 
 

@@ -43,7 +43,10 @@ SETTINGS: Final = {
     "recall": _Setting(
         SIMILAR, "Chance to find a pair exactly at the threshold; 1 calls for the exact method.", "NUMBER"
     ),
-    "measure": _Setting(SIMILAR, "What similarity means; all but jaccard take vectors, bits or weighted items."),
+    "measure": _Setting(
+        SIMILAR,
+        "What similarity means: of texts or items jaccard or containment; else of weighted items, bits, vectors.",
+    ),
     "dimension": _Setting(SIMILAR, "Numbers or bits of a vector; as many as the first has if left out.", "N", int),
     "packed": _Setting(SIMILAR, "Take bits as bytes, eight in each, the highest first."),
     "unit": _Setting(SIMILAR, "What a shingle is made of; char suits short texts, names and code."),
@@ -92,10 +95,11 @@ TEXT_SETTINGS: Final = (
     *("threshold", "distance", "recall", "measure", "unit", "size", "multiset", "fold_numbers", "html"),
     *("method", "sketch", "num_perm", "bands", "rows", "seed", "signature_filter"),
 )
+COLUMN_SETTINGS: Final = ("text_column", "id_column", "items_column", "vector_column", "group_column")
 INPUT_SETTINGS: Final = (
     *TEXT_SETTINGS,
     *("dimension", "packed", "collapse_empty"),
-    *("text_column", "id_column", "items_column", "vector_column", "group_column", "lines", "delimiter"),
+    *(*COLUMN_SETTINGS, "lines", "delimiter"),
     *("against", "strict", "engine", "master", "spark_conf", "memory", "threads"),
 )
 
@@ -144,10 +148,10 @@ def settings(*names: str) -> Callable[[Function], Function]:
     return decorate
 
 
-def output(metavar: str, what: str) -> Callable[[Function], Function]:
+def output(metavar: str, what: str, *, required: bool = True) -> Callable[[Function], Function]:
     """Give a command `-o`."""
     return click.option(
-        "-o", "--output", "out", cls=Option, required=True, type=click.Path(), metavar=metavar, help=what
+        "-o", "--output", "out", cls=Option, required=required, type=click.Path(), metavar=metavar, help=what
     )
 
 

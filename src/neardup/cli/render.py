@@ -19,7 +19,7 @@ from neardup.cli.symbols import ASCII, UNICODE, Symbols
 from neardup.planner import Plan
 
 if TYPE_CHECKING:  # these take a second to import, and a plan without inputs needs none of them
-    from neardup.api import Comparison, Explanation
+    from neardup.answers import Comparison, Explanation
     from neardup.report import Audit, Progress, Report
 
 # Two columns of text need at least this.
@@ -90,6 +90,20 @@ def _method(plan: Plan) -> Iterator[str]:
     yield f"{plan.judgement()}."
     if plan.reason is not None:
         yield f"Chosen: {plan.reason}."
+
+
+def neighbours(found: Any, out: str | None) -> None:
+    """Print the neighbours of every document, or where they lie."""
+    if out is not None:
+        _print_lines([f"{found.num_rows:,} neighbours. Written to {out}"])
+        return
+    _print_lines([Text("similarity  rank  document  neighbour", "bold")] if found.num_rows else ["No neighbours."])
+    for batch in found.to_batches(max_chunksize=1 << 16):
+        _print_lines(
+            f"{row['similarity']:10.4f}  {row['rank']:4}  {_place(row['doc_id'], row['file'], row['row'])}  "
+            f"{_place(row['neighbour_id'], row['neighbour_file'], row['neighbour_row'])}"
+            for row in batch.to_pylist()
+        )
 
 
 def _audited(report: Report) -> Iterator[str]:
@@ -225,14 +239,16 @@ def _estimated(estimate: Any) -> Iterator[str]:
 
 def comparison(answer: Comparison, *, plan: Plan, names: tuple[str, str]) -> None:
     """Print the numbers of a comparison."""
-    is_pair = answer.jaccard >= plan.threshold
-    verdict = "a pair" if is_pair else "no pair"
+    is_pair = answer.similarity(plan.measure) >= plan.threshold
+    verdict = f"{'a pair' if is_pair else 'no pair'} at threshold {plan.threshold:g}"
+    if plan.measure == "containment":
+        verdict = f"by containment {verdict}"
     found = "that two such documents share a bucket" + ("" if is_pair else "; they are compared, and not reported")
     if plan.is_exact:
         found = plan.judgement()
     a, b = names
     rows = (
-        ("exact similarity", f"{answer.jaccard:.4f}", f"{verdict} at threshold {plan.threshold:g}"),
+        ("exact similarity", f"{answer.jaccard:.4f}", verdict),
         ("estimated", f"{answer.estimate:.4f}", f"what signatures of {plan.num_perm} slots say"),
         ("A contained in B", f"{answer.containment_a:.4f}", f"A: {a}, {answer.shingles_a:,} shingles"),
         ("B contained in A", f"{answer.containment_b:.4f}", f"B: {b}, {answer.shingles_b:,} shingles"),

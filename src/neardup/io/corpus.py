@@ -192,8 +192,8 @@ class FileDocuments(FileParts):
         files, numbers = self.locate(ends)
         half = pairs.num_rows
         columns = [ids[:half], ids[half:], pairs.column("similarity"), files[:half], pa.array(numbers[:half])]
-        columns += [files[half:], pa.array(numbers[half:])]
-        return pa.record_batch(columns, schema=schema.PAIRS_FROM_FILES)
+        columns += [files[half:], pa.array(numbers[half:]), *pairs.columns[3:]]
+        return pa.record_batch(columns, schema=schema.with_shares(schema.PAIRS_FROM_FILES, pairs.schema))
 
     def rejected(self, *, ahead: bool = False) -> Iterator[pa.RecordBatch]:
         """Iterate over the rejected rows of the input, or of the files ahead of it, as schema.REJECTED."""

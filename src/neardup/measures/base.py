@@ -6,7 +6,7 @@ functions and the kernel's item types.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -166,13 +166,19 @@ def are_empty(items: kernel.Items) -> npt.NDArray[np.bool_]:
 
 def joined(first: Items, second: Items) -> Items:
     """Return the items of two batches as one."""
-    if num_docs_of(first) == 0 or num_docs_of(second) == 0:
-        return second if num_docs_of(first) == 0 else first
+    return concatenated([first, second])
+
+
+def concatenated(batches: Sequence[Items]) -> Items:
+    """Return the items of batches, of which there is one at least, as one."""
+    filled = [items for items in batches if num_docs_of(items)]
+    if len(filled) < 2:
+        return filled[0] if filled else batches[0]
     fields: dict[str, Any] = {}
-    for name in first._fields:
-        one, two = getattr(first, name), getattr(second, name)
+    for name, first in filled[0]._asdict().items():
+        parts = [getattr(items, name) for items in filled]
         if name == "ends":
-            fields[name] = np.concatenate([one, one[-1] + two[1:]])
-        else:
-            fields[name] = np.concatenate([one, two]) if isinstance(one, np.ndarray) else one
-    return type(first)(**fields)
+            starts = np.cumsum([0, *(ends[-1] for ends in parts)])
+            parts = [np.zeros(1, np.int64), *(start + ends[1:] for start, ends in zip(starts, parts, strict=False))]
+        fields[name] = np.concatenate(parts) if isinstance(first, np.ndarray) else first
+    return type(filled[0])(**fields)

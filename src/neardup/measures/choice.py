@@ -10,6 +10,8 @@ from neardup.measures.base import Measure
 
 MEASURES: Final[dict[str, Measure]] = {
     "jaccard": jaccard,
+    # What is contained in what is asked of the same sets.
+    "containment": jaccard,
     "weighted": weighted,
     "hamming": hamming,
     "cosine": cosine,

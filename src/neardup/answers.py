@@ -1,0 +1,62 @@
+"""What the library says of two documents."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """How similar two texts are.
+
+    Attributes:
+        jaccard: exact similarity of the two shingle sets.
+        estimate: what their signatures say.
+        containment_a: the share of a's shingles that b has too.
+        containment_b: the share of b's shingles that a has too.
+        chance: the chance that two such documents share a bucket in a run with these settings.
+        shingles_a: distinct shingles of a.
+        shingles_b: distinct shingles of b.
+        shared: distinct shingles of both.
+    """
+
+    jaccard: float
+    estimate: float
+    containment_a: float
+    containment_b: float
+    chance: float
+    shingles_a: int
+    shingles_b: int
+    shared: int
+
+    def similarity(self, measure: str) -> float:
+        """Return the similarity by "jaccard", or the larger share by "containment"."""
+        return max(self.containment_a, self.containment_b) if measure == "containment" else self.jaccard
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Explanation:
+    """Why a document was removed, or for whom it stands.
+
+    Attributes:
+        doc_id: the document, with the file and row it stands in where known.
+        kept_id: the kept document that stands for it, with its file and row; None for a kept document.
+        similarity: how similar the two are.
+        text: the text of the document; None for a kept one.
+        kept_text: the text of the kept document.
+        comparison: of the two texts.
+        members: (doc_id, similarity) of those that a kept document stands for.
+    """
+
+    doc_id: str
+    file: str | None
+    row: int | None
+    kept_id: str | None
+    kept_file: str | None
+    kept_row: int | None
+    similarity: float | None
+    text: str | None
+    kept_text: str | None
+    comparison: Comparison | None
+    members: Sequence[tuple[str, float]]

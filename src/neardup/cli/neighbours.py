@@ -1,0 +1,61 @@
+"""`neardup neighbours`: the most similar documents of each."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+from click.core import ParameterSource
+
+from neardup.cli import options
+from neardup.config import Config
+
+_SETTINGS: Final = (
+    *("threshold", "distance", "measure", "dimension", "packed", "unit", "size", "multiset", "fold_numbers", "html"),
+    *(*options.COLUMN_SETTINGS, "lines", "delimiter", "overwrite", "strict", "memory", "threads"),
+)
+
+
+@click.command(cls=options.Command, short_help="List the most similar documents of each.")
+@options.inputs()
+@click.option(
+    "--k",
+    cls=options.Option,
+    heading=options.SIMILAR,
+    type=int,
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="How many neighbours of each document at most.",
+)
+@options.output("FILE", "File to write: .parquet, .jsonl or .csv; else they are printed.", required=False)
+@options.settings(*_SETTINGS)
+@options.as_json("the neighbours")
+@options.quiet("No progress, no warnings and no summary; errors stay.")
+def neighbours(inputs: tuple[str, ...], k: int, out: str | None, config: Config, as_json: bool, quiet: bool) -> None:
+    """List the most similar documents of each, exactly: doc_id, neighbour_id, similarity, rank.
+
+    INPUT is what `neardup dedup` takes; it must fit in memory. With --threshold or --distance only neighbours that
+    close are listed, else all that have anything in common.
+
+    \b
+    Examples:
+      neardup neighbours pages.jsonl
+      neardup neighbours pages.jsonl --k 3 -o neighbours.parquet
+      neardup neighbours pages.jsonl --threshold 0.5 -o close.csv
+      neardup neighbours baskets.csv --items-column products --json
+      neardup neighbours images.parquet --measure cosine --vector-column embedding -o near.jsonl
+    """  # noqa: D301 - click reads the backspace
+    from neardup.cli import render
+
+    context = click.get_current_context()
+    given = (context.get_parameter_source(name) for name in ("threshold", "distance"))
+    is_given = any(source is not ParameterSource.DEFAULT for source in given)
+    with render.progress(quiet=quiet) as progress:
+        from neardup import nearest
+
+        found = nearest.neighbours_files(list(inputs), out, k, config, progress, is_threshold_given=is_given)
+    if as_json:
+        render.as_json({"k": k, "neighbours": found.to_pylist()})
+    elif out is None or not quiet:
+        render.neighbours(found, out)

@@ -1,0 +1,50 @@
+"""Kernels of nearest neighbours against their own plain Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neardup.kernels import neighbours as kernel
+from neardup.kernels.verify import Bits, Points, Sets, Vectors, Weights
+from neardup.stages import neighbours as stage
+from plain_kernels import plain
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def drawn_items(kind, rng, num_docs):
+    sizes = rng.integers(0, 6, num_docs)
+    ends = np.cumsum(np.r_[0, sizes]).astype(np.int64)
+    hashes = np.concatenate(
+        [np.empty(0, np.uint64), *(np.sort(rng.choice(9, size, replace=False)).astype(np.uint64) for size in sizes)]
+    ) + np.uint64(2**64 - 9)
+    if kind is Sets:
+        return Sets(hashes, ends)
+    if kind is Weights:
+        return Weights(hashes, rng.random(hashes.size) + 0.1, ends)
+    if kind is Bits:
+        return Bits(rng.integers(0, 2**63, (num_docs, 2)).astype(np.uint64), 128)
+    values = rng.standard_normal((num_docs, 5))
+    return Vectors(values, np.sqrt((values * values).sum(axis=1)), 64) if kind is Vectors else Points(values)
+
+
+@pytest.mark.parametrize("is_containment", [False, True])
+@pytest.mark.parametrize("kind", [Sets, Weights, Bits, Vectors, Points])
+@settings(max_examples=25, deadline=None)
+@given(seed=SEEDS, num_docs=st.integers(1, 12), k=st.integers(1, 4))
+def test_compiled_kernels_give_what_plain_python_gives(kind, is_containment, seed, num_docs, k):
+    rng = np.random.default_rng(seed)
+    docs = stage.Compared(drawn_items(kind, rng, num_docs), rng.integers(0, 2, num_docs))
+    finder = stage.finder_for(docs, None, stage.Ask(k=k, above=0.0, is_containment=is_containment))
+    compiled = finder.find(0, num_docs)
+    stage.kernel = plain(kernel)
+    try:
+        with np.errstate(over="ignore"):  # products of words wrap around
+            in_python = finder.find(0, num_docs)
+    finally:
+        stage.kernel = kernel
+    for one, two in zip(compiled, in_python, strict=True):
+        assert one.tobytes() == two.tobytes()
