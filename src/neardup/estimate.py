@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from neardup.config import Config
-from neardup.engines.local import available_cores
-from neardup.engines.memory import Memory
+from neardup.engines.memory import Memory, available_cores
 from neardup.io import formats
 from neardup.io.files import choose_columns
 from neardup.io.records import InputFile

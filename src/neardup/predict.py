@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from neardup import pipeline, schema
 from neardup.config import Config
 from neardup.costs import Contents, decide
-from neardup.engines.local import LocalEngine, available_cores
-from neardup.engines.memory import Memory
+from neardup.engines.local import LocalEngine
+from neardup.engines.memory import Memory, available_cores
 from neardup.errors import ConfigError
 from neardup.estimate import Estimate, Forecast, most_disk, share_of
 from neardup.io import formats

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,7 +33,7 @@ from neardup.engines.base import (
 )
 from neardup.engines.components import SHELF_BYTES, cut_held, map_shelved, plan_shelves, unheard
 from neardup.engines.groups import headed_groups, in_range, whole_groups
-from neardup.engines.memory import Memory
+from neardup.engines.memory import Memory, available_cores
 from neardup.engines.tables import (
     HeldTable,
     StoredTable,
@@ -416,8 +415,3 @@ class LocalEngine:
         path = self._workspace.once(f"{name}.arrow", write)
         with pa.OSFile(str(path), "rb") as source:
             return pa.ipc.open_file(source).read_all()
-
-
-def available_cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""How much memory a run may hold, and how much is left of it."""
+"""How much memory a run may hold, how much is left, and how many cores there are."""
 
 from __future__ import annotations
 
@@ -53,3 +53,8 @@ def _group_bytes(name: str) -> int | None:
     except OSError:
         return None
     return int(text) if text.isdigit() else None
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
