@@ -55,6 +55,13 @@ def test_it_selects_among_the_pairs_that_were_found(path, tmp_path):
     assert (again.plan, again.config.bands, again.warnings) == (expected.plan, expected.config.bands, expected.warnings)
 
 
+def test_an_exact_run_is_selected_again(path, tmp_path):
+    report = corpora.deduplicate([path], tmp_path / "out", pairs=True, method="exact", threshold=0.5, size=2)
+    again = report.at_threshold(0.7)
+    assert corpora.removed_rows(again) == Truth(TEXTS, threshold=0.7).removed
+    assert (again.plan.method, again.config.audit) == ("exact", False)
+
+
 def test_documents_ahead_stay(tmp_path):
     old = corpora.write_json_lines(tmp_path / "then" / "old.jsonl", DOCUMENTS[:30])
     new = corpora.write_json_lines(tmp_path / "now" / "new.jsonl", DOCUMENTS[30:])

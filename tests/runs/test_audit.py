@@ -65,6 +65,15 @@ def test_many_parts_and_threads_do_not_matter(tmp_path, monkeypatch):
     assert measured(few) == measured(neardup.audit(tmp_path / "out", sample=30, threads=4))
 
 
+def test_an_exact_run_has_found_every_pair(tmp_path):
+    path = corpora.write_rows(tmp_path / "corpus.jsonl", DOCUMENTS)
+    report = corpora.deduplicate([path], tmp_path / "out", audit=True, method="exact", threshold=0.5, size=2)
+    answer = neardup.audit(tmp_path / "out")
+    assert measured(answer) == measured(report.audit)
+    assert answer.pairs == len(found_and_true(TEXTS, **WEAK))
+    assert (answer.recall, answer.high, answer.predicted, answer.missed.num_rows) == (1.0, 1.0, 1.0, 0)
+
+
 def test_texts_that_do_not_fit_are_read_again(tmp_path, monkeypatch):
     path = corpora.write_rows(tmp_path / "corpus.jsonl", DOCUMENTS)
     corpora.deduplicate([path], tmp_path / "out", **WEAK)
