@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from neardup import schema
-from neardup.config import Config
+from neardup.config import CHOICES, Config
 from neardup.io import memory
 from neardup.kernels import verify as kernel
 from neardup.measures.base import are_empty, band_keys, joined
@@ -90,8 +90,9 @@ def test_golden_file_holds_nothing_else():
     assert list(json.loads(GOLDEN.read_text(encoding="utf-8"))) == list(map(str, SETTINGS))
 
 
-def test_every_measure_of_the_settings_is_there():
-    assert list(MEASURES) == list(SOURCES)
+def test_every_measure_of_the_settings_is_there_and_every_module_under_test_here():
+    assert set(MEASURES) == set(CHOICES["measure"])
+    assert {id(module) for module in MEASURES.values()} == {id(MEASURES[measure]) for measure in SOURCES}
 
 
 @EVERY_MEASURE
