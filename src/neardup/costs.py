@@ -11,8 +11,8 @@ from typing import Final
 
 from neardup.planner import Plan, as_exact
 
-# Beyond so many shingles of different sets, 1 GB of them, the exact join is not tried.
-MAX_SHINGLES: Final = 1 << 27
+# Beyond so many shingles of different sets, half a GB of them, the exact join is not tried.
+MAX_SHINGLES: Final = 1 << 26
 # So many times the work of LSH is a fair price for every pair.
 FAIR_PRICE: Final = 2.0
 
