@@ -193,6 +193,8 @@ def _why_settled(config: Config) -> str | None:
     """Why the settings alone decide on a method."""
     if config.recall == 1:
         return "exact join: recall 1 asks for every pair"
+    if config.measure == "containment":
+        return "exact join: no bands find what lies in what"
     if config.measure != "jaccard":
         return f"LSH: the exact join compares by jaccard, not by {config.measure}"
     if config.bands is not None or config.rows is not None:
