@@ -56,7 +56,15 @@ def test_no_half_output_is_ever_visible(programs, corpus, tmp_path):
     watcher.start()
     assert running.wait().code == 0
     watcher.join()
-    names = ["clusters.parquet", "kept", "pairs.parquet", "rejected.jsonl", "removed.parquet", "report.json"]
+    names = [
+        "clusters.parquet",
+        "kept",
+        "order.parquet",
+        "pairs.parquet",
+        "rejected.jsonl",
+        "removed.parquet",
+        "report.json",
+    ]
     assert seen == [names]
     assert _names(tmp_path) == ["out"], "nothing else stays"
 

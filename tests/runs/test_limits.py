@@ -60,7 +60,7 @@ def large(tmp_path_factory):
 @pytest.fixture(scope="module")
 def plenty(large):
     """What a run on it gives that has all the memory it wants."""
-    finished = _run_fresh(large.parent, "dedup", large, "-o", "plenty", "--dry-run", "--quiet")
+    finished = _run_fresh(large.parent, "dedup", large, "-o", "plenty", "--dry-run", "--quiet", "--method", "lsh")
     assert finished.returncode == 0, finished.stderr
     return contents(large.parent / "plenty")
 
@@ -75,11 +75,14 @@ def limited(large):
 
     Threads, libraries and the files they map take 2.5 GB of addresses before any work.
     """
-    arguments = ("dedup", large, "-o", "limited", "--dry-run", "--quiet", "--memory", "600MB", "--threads", "2")
-    before = "limit_address_space(3_500_000_000); tell_peak('peak')"
-    finished = _run_fresh(large.parent, *arguments, before=before)
-    assert finished.returncode == 0, finished.stderr
+    _run_limited(large, "limited", "lsh", "limit_address_space(3_500_000_000); tell_peak('peak')")
     return large.parent
+
+
+def _run_limited(large, out, method, before):
+    arguments = ("dedup", large, "-o", out, "--dry-run", "--quiet", "--memory", "600MB", "--threads", "2")
+    finished = _run_fresh(large.parent, *arguments, "--method", method, before=before)
+    assert finished.returncode == 0, finished.stderr
 
 
 def test_a_run_under_a_hard_limit_of_memory_gives_the_same_bytes(limited, plenty):
@@ -89,6 +92,12 @@ def test_a_run_under_a_hard_limit_of_memory_gives_the_same_bytes(limited, plenty
 def test_a_run_stays_within_its_memory(limited):
     peak = int((limited / "peak").read_text("ascii"))
     assert peak <= 1.1 * 600_000_000, f"held {peak / 1e6:.0f} MB of 600 MB"
+
+
+def test_the_exact_join_takes_a_third_more_than_its_memory_at_most(large):
+    _run_limited(large, "exact", "exact", "tell_peak('exact-peak')")
+    peak = int((large.parent / "exact-peak").read_text("ascii"))
+    assert peak <= 1.33 * 600_000_000, f"held {peak / 1e6:.0f} MB of 600 MB"
 
 
 def test_the_report_tells_the_memory_of_this_process_and_not_of_the_one_that_started_it(limited):

@@ -36,7 +36,8 @@ def run(tmp_path):
 
 def test_the_output_holds_the_files_of_the_contract(run):
     _, _, out = run
-    tables = {"removed.parquet", "clusters.parquet", "pairs.parquet", "rejected.jsonl", "report.json", "kept"}
+    tables = {"removed.parquet", "clusters.parquet", "pairs.parquet", "order.parquet", "rejected.jsonl", "report.json"}
+    tables |= {"kept"}
     assert {path.name for path in out.iterdir()} == tables
     assert {path.name for path in (out / "kept").iterdir()} == {"a.jsonl", "b.parquet"}
     assert not (out.parent / ".out.neardup").exists()

@@ -122,7 +122,7 @@ def test_killed_again_and_again_a_run_comes_to_its_end(room, start, whole, tmp_p
     while not (tmp_path / "out").exists():
         start(before=f"{room}; kill_at_event({rng.randrange(8, 20) + starts})")
         starts += 1
-        assert starts < 60, "no start makes progress"
+        assert starts < 300, "no start makes progress"  # one that takes the sets of the exact join starts them anew
     assert starts > 4
     assert contents(tmp_path / "out") == whole
 
