@@ -73,7 +73,7 @@ def test_whole_numbers_are_rows_also_below_zero(spark):
     texts = corpus(11)
     ids = [7 * number - 900 for number in range(len(texts))]
     scores = [None if number % 9 == 0 else float(number % 5) for number in ids]
-    settings = {"keep": "max:score", "group_column": "group", "threshold": 0.7}
+    settings = {"keep": "max:score", "group_column": "group", "threshold": 0.7, "method": "lsh"}
     columns = {"score": scores, "group": [str(number % 2) for number in ids]}
     expected = neardup.deduplicate(pa.table({"id": ids, "text": texts} | columns), **settings)
     events = []
