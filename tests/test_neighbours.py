@@ -252,3 +252,9 @@ def test_random_baskets_with_a_popular_item_agree_with_brute_force():
     rng = random.Random(5)
     docs = [{0, *(rng.randrange(1, 300) for _ in range(rng.randrange(1, 9)))} for _ in range(400)]
     assert rows_of(neardup.neighbours(items=[sorted(doc) for doc in docs], k=3)) == brute_force("jaccard", docs, 3)
+
+
+def test_rows_that_take_no_part_are_told_where_nobody_listens():
+    with pytest.warns(UserWarning, match="1 row cannot be used and take no part, the first: "):
+        found = neardup.neighbours(["a b c d e f", None, "a b c d e f g"], k=1)
+    assert found.column("doc_id").to_pylist() == [0, 2]

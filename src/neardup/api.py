@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import warnings
 from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
@@ -217,7 +218,11 @@ def neighbours(
         chosen = Config.of(chosen, dimension=docs.config.dimension)
         asked = None if queries is None else _given(queries, None, chosen, watch, Path(other))
         least = nearest.least_similarity(docs.config, settings)
-        return nearest.find_neighbours(docs, asked, number, least, watch)
+        found = nearest.find_neighbours(docs, asked, number, least, watch)
+    if progress is None:  # there is no report that would tell of rows that took no part
+        for message in watch.warnings:
+            warnings.warn(message, stacklevel=2)
+    return found
 
 
 def plan(source: Any = None, *, items: Any = None, config: Config | None = None, **settings: Any) -> Plan:

@@ -21,7 +21,6 @@ from neardup import schema
 from neardup.config import Config
 from neardup.costs import MAX_SHINGLES, Contents, decide
 from neardup.engines.base import Advance, BatchStep, Engine, Rows, Source, Table, View
-from neardup.engines.local import LocalEngine
 from neardup.measures.choice import holds_items
 from neardup.planner import Plan, is_open
 from neardup.report import Watch
@@ -125,10 +124,9 @@ def _sketch(documents: Source, plan: Plan, config: Config, engine: Engine, advan
 def _contain(sketches: Table, documents: Source, plan: Plan, engine: Engine, watch: Watch) -> Outcome:
     """Find the pairs of which one document lies in the other; nobody is removed for it. On one machine only."""
     made: list[Containment] = []
-    room = engine.room() if isinstance(engine, LocalEngine) else 0
 
     def make_step() -> BatchStep:
-        sets = gather(sketches.batches(["row", "num_shingles", "group", "shingles"]), room)
+        sets = gather(sketches.batches(["row", "num_shingles", "group", "shingles"]), engine.room())
         made.append(Containment(*sets, num_ahead=documents.num_ahead, threshold=plan.threshold))
         return made[0].contain
 

@@ -202,5 +202,8 @@ class Engine(Protocol):
     def sort(self, table: Table, schema: pa.Schema, by: Sequence[SortKey]) -> Table:
         """Put rows in order, where tables of this engine have one; the result may be good for one use only."""
 
+    def room(self) -> int:
+        """Return the bytes of memory that a step may still take here; 0 for no limit."""
+
     def once(self, name: str, make: Callable[[], Table], schema: pa.Schema | None = None) -> Table:
         """Make a table that can be used many times, or take it from an earlier start; `schema` of what is made anew."""

@@ -251,6 +251,10 @@ class SparkEngine:
         del schema, by
         return table
 
+    def room(self) -> int:
+        """Know no limit: the executors have their own."""
+        return 0
+
     def once(self, name: str, make: Callable[[], DataFrame], schema: pa.Schema | None = None) -> DataFrame:
         """Store a table; it is computed here and now."""
         del schema
