@@ -32,31 +32,40 @@ def _unit(bits):
     return (np.float64(bits) + 0.5) * TO_UNIT
 
 
-@numba.njit(cache=True, nogil=True)
-def sample_weighted(hashes, log_weights, ends, signatures):
-    """Write one signature per document.
+@_inner
+def _draw(state, ones, spreads, heights, shifts):
+    """Write the random numbers that an item has in every slot."""
+    for slot in range(ones.size):
+        state += STEP
+        one = _mix(state)
+        two = _mix(one ^ STEP)
+        ones[slot] = one
+        spreads[slot] = -np.log(_unit(one >> HALF) * _unit(one & LOW_HALF))
+        heights[slot] = np.log(-np.log(_unit(two >> HALF) * _unit(two & LOW_HALF)))
+        shifts[slot] = _unit(_mix(two ^ STEP) >> HALF)
 
-    hashes       uint64 [num_items]           all documents end to end
+
+@numba.njit(cache=True, nogil=True)
+def sample_weighted(hashes, log_weights, owners, ranks, signatures):
+    """Write one signature per document; an item draws its random numbers once for all documents that have it.
+
+    hashes       uint64 [num_items]           of all documents, ascending
     log_weights  float64[num_items]           the natural logarithms of the weights
-    ends         int64  [num_docs + 1]        document d owns the items [ends[d], ends[d + 1])
-    signatures   uint32 [num_docs, num_perm]  written; NO_ITEMS in every slot of an empty document
+    owners       int64  [num_items]           the document of each
+    ranks        float64[num_docs, num_perm]  infinities; then the lowest rank in every slot
+    signatures   uint32 [num_docs, num_perm]  NO_ITEMS in every slot, and so it stays for an empty document
     """
-    ranks = np.empty(signatures.shape[1])
-    for doc in range(signatures.shape[0]):
-        for slot in range(ranks.size):
-            ranks[slot], signatures[doc, slot] = np.inf, NO_ITEMS
-        for at in range(ends[doc], ends[doc + 1]):
-            state, log_weight = hashes[at], log_weights[at]
-            for slot in range(ranks.size):
-                state += STEP
-                one = _mix(state)
-                two = _mix(one ^ STEP)
-                spread = -np.log(_unit(one >> HALF) * _unit(one & LOW_HALF))
-                height = np.log(-np.log(_unit(two >> HALF) * _unit(two & LOW_HALF)))
-                shift = _unit(_mix(two ^ STEP) >> HALF)
-                level = np.floor(log_weight / spread + shift)
-                rank = height - spread * (level - shift) - spread
-                if rank < ranks[slot]:
-                    ranks[slot] = rank
-                    chosen = _mix(one ^ np.uint64(np.int64(level)))
-                    signatures[doc, slot] = np.uint32(chosen >> HALF)
+    num_perm = signatures.shape[1]
+    ones = np.empty(num_perm, np.uint64)
+    spreads, heights, shifts = np.empty(num_perm), np.empty(num_perm), np.empty(num_perm)
+    for at in range(hashes.size):
+        if at == 0 or hashes[at] != hashes[at - 1]:
+            _draw(hashes[at], ones, spreads, heights, shifts)
+        doc, log_weight = owners[at], log_weights[at]
+        for slot in range(num_perm):
+            level = np.floor(log_weight / spreads[slot] + shifts[slot])
+            rank = heights[slot] - spreads[slot] * (level - shifts[slot]) - spreads[slot]
+            if rank < ranks[doc, slot]:
+                ranks[doc, slot] = rank
+                chosen = _mix(ones[slot] ^ np.uint64(np.int64(level)))
+                signatures[doc, slot] = np.uint32(chosen >> HALF)

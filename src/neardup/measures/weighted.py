@@ -31,6 +31,8 @@ from neardup.measures.base import (
 from neardup.planner import Plan
 
 FORMAT: Final = "consistent-1"
+# Documents sampled at once: many enough to share items, while their ranks take no more than 32 MB for 128 slots.
+BLOCK: Final = 1 << 15
 
 
 def signature_format(config: Config) -> str:
@@ -70,6 +72,14 @@ def items(contents: pa.Array, config: Config) -> kernel.Weights:
 def sign(items: kernel.Weights, plan: Plan, config: Config) -> tuple[Signatures, Slots]:
     """Return the signatures, which are the slots as well."""
     del plan
-    signatures: U32 = np.empty((num_docs_of(items), config.num_perm), np.uint32)
-    sampler.sample_weighted(items.hashes, np.log(items.weights), items.ends, signatures)
+    signatures: U32 = np.full((num_docs_of(items), config.num_perm), sampler.NO_ITEMS)
+    log_weights = np.log(items.weights)
+    for first in range(0, signatures.shape[0], BLOCK):
+        block = signatures[first : first + BLOCK]
+        ends = items.ends[first : first + BLOCK + 1]
+        own = slice(ends[0], ends[-1])
+        order = np.argsort(items.hashes[own], kind="stable")
+        owners = np.repeat(np.arange(block.shape[0]), np.diff(ends))
+        ranks = np.full(block.shape, np.inf)
+        sampler.sample_weighted(items.hashes[own][order], log_weights[own][order], owners[order], ranks, block)
     return signatures, signatures
