@@ -1,9 +1,10 @@
 """How fast, in how much memory, and how completely are similar vectors, bits and baskets found?
 
 Pairs at a threshold among 100,000 vectors of 64 numbers (cosine), 100,000 of 256 bits (Hamming), 100,000 baskets of 10
-items with weights, against brute force and other tools; and 1 million baskets of 10 items at 0.8. One item in five
-is a copy with noise, more or less of it. Recall is the share of the pairs that an exact search finds. A tenth of all
-that without --full. To add a tool, a function in peers/measure_pairs.py; to add a measure, its data here.
+items with weights, and 100,000 sets of 10 to 100 items of which one may lie in another, against brute force and other
+tools; and 1 million baskets of 10 items at 0.8. One item in five is a copy with noise, more or less of it. Recall is
+the share of the pairs that an exact search finds. A tenth of all that without --full. To add a tool, a function in
+peers/measure_pairs.py; to add a measure, its data here.
 """
 
 import argparse
@@ -20,9 +21,14 @@ sys.path.append(str(Path(__file__).parent / "peers"))
 from measure_pairs import TOOLS
 
 WORKER = Path(__file__).parent / "peers" / "measure_pairs.py"
-THRESHOLDS = {"cosine": 0.9, "hamming": 0.9, "weighted": 0.8, "baskets": 0.8}
+THRESHOLDS = {"cosine": 0.9, "hamming": 0.9, "weighted": 0.8, "containment": 0.8, "baskets": 0.8}
 # The tool whose pairs are all there are.
-EXACT = {"cosine": "numpy, brute force", "hamming": "faiss IndexBinaryFlat", "weighted": "plain Python, exact"}
+EXACT = {
+    "cosine": "numpy, brute force",
+    "hamming": "faiss IndexBinaryFlat",
+    "weighted": "plain Python, exact",
+    "containment": "plain Python, exact",
+}
 # Tools that would take an hour get fewer items: datasketch's 60 ms a basket, faiss' LSH index all by all signatures.
 FEWER = {"datasketch WeightedMinHash": 50, "faiss IndexLSH": 10}
 BASKET = 10
@@ -54,6 +60,18 @@ def make_weights(count, rng):
     return {"items": items.ravel(), "weights": weights.ravel(), "ends": np.arange(count + 1) * BASKET}
 
 
+def make_parts(count, rng):
+    """Sets of any size; a fifth of them are parts of others, with some items of their own."""
+    sizes = np.exp(rng.uniform(np.log(10), np.log(100), count)).astype(np.int64)
+    sets = [rng.choice(1 << 20, size, replace=False) for size in sizes]
+    for row in range(count - count // 5, count):
+        whole = sets[count - 1 - row]
+        part = rng.choice(whole, min(sizes[row], len(whole)), replace=False)
+        is_own = rng.random(part.size) < rng.uniform(0, 0.4)
+        sets[row] = np.unique(np.where(is_own, rng.integers(0, 1 << 20, part.size), part))
+    return {"items": np.concatenate(sets), "ends": np.cumsum([0, *map(len, sets)])}
+
+
 def make_baskets(count, rng):
     copies = count // 5
     items = rng.integers(0, 1 << 20, (count, BASKET))
@@ -62,7 +80,13 @@ def make_baskets(count, rng):
     return {"items": items.ravel(), "count": np.array(count)}
 
 
-DATA = {"cosine": make_vectors, "hamming": make_bits, "weighted": make_weights, "baskets": make_baskets}
+DATA = {
+    "cosine": make_vectors,
+    "hamming": make_bits,
+    "weighted": make_weights,
+    "containment": make_parts,
+    "baskets": make_baskets,
+}
 
 
 def measured(measure, tool, count, folder):

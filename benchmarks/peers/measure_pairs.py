@@ -172,6 +172,60 @@ def baskets_neardup(data, threshold):
     return neardup_pairs({"items": column}, "jaccard", threshold)
 
 
+def sets_of(data):
+    ends, items = data["ends"].tolist(), data["items"].tolist()
+    return [items[start:stop] for start, stop in pairwise(ends)]
+
+
+def containment_neardup(data, threshold):
+    import pyarrow as pa
+
+    column = pa.ListArray.from_arrays(pa.array(data["ends"], pa.int32()), pa.array(data["items"]))
+    return neardup_pairs({"items": column}, "containment", threshold)
+
+
+def containment_exact(data, threshold):
+    """Every two sets that share an item, compared in plain Python."""
+    sets = [set(items) for items in sets_of(data)]
+    began = time.perf_counter()
+    by_item, found = {}, []
+    for row, own in enumerate(sets):
+        met = {}
+        for item in own:
+            for other in by_item.setdefault(item, []):
+                met[other] = met.get(other, 0) + 1
+            by_item[item].append(row)
+        found += [
+            (other, row)
+            for other, shared in met.items()
+            if is_contained(shared, min(len(own), len(sets[other])), threshold)
+        ]
+    return np.array(found), time.perf_counter() - began
+
+
+def is_contained(shared, size, threshold):
+    return shared / size >= threshold
+
+
+def containment_datasketch(data, threshold):
+    """Its ensemble of LSH indexes lists sets that may hold the query; they are compared exactly here."""
+    from datasketch import MinHash, MinHashLSHEnsemble
+
+    sets = [set(items) for items in sets_of(data)]
+    began = time.perf_counter()
+    signed = MinHash.bulk(([b"%d" % item for item in items] for items in sets), num_perm=128)
+    ensemble = MinHashLSHEnsemble(threshold=threshold, num_perm=128, num_part=16)
+    ensemble.index(
+        (row, signature, len(items)) for row, (signature, items) in enumerate(zip(signed, sets, strict=True))
+    )
+    found = set()
+    for row, (signature, items) in enumerate(zip(signed, sets, strict=True)):
+        for other in ensemble.query(signature, len(items)):
+            if other != row and is_contained(len(items & sets[other]), min(len(items), len(sets[other])), threshold):
+                found.add((min(row, other), max(row, other)))
+    return np.array(sorted(found)), time.perf_counter() - began
+
+
 TOOLS = {
     ("cosine", "neardup"): cosine_neardup,
     ("cosine", "numpy, brute force"): cosine_numpy,
@@ -184,6 +238,9 @@ TOOLS = {
     ("weighted", "neardup"): weighted_neardup,
     ("weighted", "plain Python, exact"): weighted_exact,
     ("weighted", "datasketch WeightedMinHash"): weighted_datasketch,
+    ("containment", "neardup"): containment_neardup,
+    ("containment", "plain Python, exact"): containment_exact,
+    ("containment", "datasketch MinHashLSHEnsemble"): containment_datasketch,
     ("baskets", "neardup"): baskets_neardup,
 }
 

@@ -146,6 +146,12 @@ def _count_ones(word):
     return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
+@_inner
+def _most_differing(value, num_bits):
+    """How many bits may differ for a similarity of this, and one for what rounding may hide."""
+    return np.int64((1.0 - value) * num_bits) + 1
+
+
 @numba.njit(cache=True, nogil=True)
 def nearest_bits(queries, docs, num_bits, own, groups, span, doc_span, best_values, best_rows):
     """Compare some queries with a block of bit vectors.
@@ -162,12 +168,14 @@ def nearest_bits(queries, docs, num_bits, own, groups, span, doc_span, best_valu
     """
     for query in range(span[0], span[1]):
         values, rows = best_values[query - span[0]], best_rows[query - span[0]]
+        most = _most_differing(values[-1], num_bits)
         for doc in range(doc_span[0], doc_span[1]):
-            if doc != own[query] and groups[0][query] == groups[1][doc]:
-                differing = 0
-                for at in range(queries.shape[1]):
-                    differing += _count_ones(queries[query, at] ^ docs[doc, at])
+            differing = 0
+            for at in range(queries.shape[1]):
+                differing += _count_ones(queries[query, at] ^ docs[doc, at])
+            if differing <= most and doc != own[query] and groups[0][query] == groups[1][doc]:
                 _enter(1.0 - differing / num_bits, doc, values, rows)
+                most = _most_differing(values[-1], num_bits)
 
 
 @_inner
