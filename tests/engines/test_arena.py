@@ -33,7 +33,7 @@ def test_views_copy_nothing():
 
 @pytest.mark.parametrize(("limit", "is_whole"), [(8 * 30, True), (8 * 30 - 1, False)])
 def test_more_than_the_limit_gives_all_up(limit, is_whole):
-    arena = Arena(limit)
+    arena = Arena(lambda: 3 * limit)
     starts = [arena.put(numbers(0, 10)) for _ in range(3)]
     assert starts == ([0, 10, 20] if is_whole else [0, 10, NOWHERE])
     assert arena.is_whole == is_whole

@@ -20,10 +20,13 @@ NOWHERE: Final = -1
 
 
 class Arena:
-    """Grows as sets are put into it; gives all of them up when they take more than the limit."""
+    """Grows as sets are put into it; gives all of them up when they take more than a third of the room.
 
-    def __init__(self, limit: int | None) -> None:
-        self._limit = limit
+    The room is asked for with the first set: by then kernels are compiled, and the first batches are in memory.
+    """
+
+    def __init__(self, room: Callable[[], int] | None) -> None:
+        self._room, self._limit = room, 0
         self._values: U64 = np.empty(0, np.uint64)
         self._size = 0
         self._lock = threading.Lock()
@@ -34,8 +37,10 @@ class Arena:
         with self._lock:
             if not self.is_whole:
                 return NOWHERE
+            if self._room is not None and self.is_empty:
+                self._limit = self._room() // 3
             start, self._size = self._size, self._size + values.size
-            if self._limit is not None and 8 * self._size > self._limit:
+            if self._room is not None and 8 * self._size > self._limit:
                 self._give_up()
                 return NOWHERE
             if self._size > self._values.size:

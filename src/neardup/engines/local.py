@@ -67,7 +67,7 @@ class LocalEngine:
         self.threads = threads or available_cores()
         self._workspace = workspace
         self._memory = Memory(memory) if workspace is not None else None
-        self._arena = Arena(None if self._memory is None else self._memory.room() // 3)
+        self._arena = Arena(None if self._memory is None else self._memory.room)
         self._stopped = threading.Event()
 
     @property
