@@ -101,7 +101,7 @@ class Opened(NamedTuple):
 @contextlib.contextmanager
 def opened(command: str, inputs: Sequence[str], out: Path, config: Config, watch: Watch) -> Iterator[Opened]:
     """Find the files of a run and open its workspace; what stops a run says how to go on."""
-    _check_plan(config)
+    check_plan(config)
     with _explained(out), reserve(out) as folder:
         with watch.stage("read"):
             paths, spooled = spool(inputs, folder / STANDARD_INPUT, config)
@@ -123,7 +123,7 @@ def opened(command: str, inputs: Sequence[str], out: Path, config: Config, watch
         yield Opened(ahead, own, workspace, spooled, config, plan)
 
 
-def _check_plan(config: Config) -> None:
+def check_plan(config: Config) -> None:
     """Fail before anything is read where settings cannot be kept; a number of bits has to wait for the first vector."""
     if config.measure != "hamming" or config.distance is None:
         plan_for(config)

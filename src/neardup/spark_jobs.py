@@ -19,7 +19,7 @@ from neardup.io.outputs import TableWriter, write_rejected
 from neardup.io.spool import GIVEN_AS
 from neardup.io.workspace import REPORT, Workspace, is_finished, publish_folder
 from neardup.measures.choice import measure_of
-from neardup.opening import Published, files_beside, opened, output_file, output_folder, publish_pairs
+from neardup.opening import Published, check_plan, files_beside, opened, output_file, output_folder, publish_pairs
 from neardup.planner import Plan, plan_for
 from neardup.report import Progress, Report, Watch, peak_memory_bytes
 
@@ -41,9 +41,10 @@ def engine_for(config: Config, engine: SparkEngine | None, frame: Any = None) ->
 
 def _check_settings(config: Config) -> None:
     """What only the local engine can do."""
-    if config.measure != "jaccard":
+    if config.measure == "containment":
         raise ConfigError(
-            f"`measure` {config.measure!r} does not run on Spark yet", hint="use engine='local', or measure='jaccard'"
+            "the measure 'containment' does not run on Spark: its index is held in one memory",
+            hint="use engine='local'",
         )
     if config.audit:
         raise ConfigError("`audit` does not run on Spark", hint="call neardup.audit(OUT) when the run has ended")
@@ -66,11 +67,14 @@ def deduplicate_frame(frame: Any, config: Config, engine: SparkEngine, progress:
     from neardup.engines.spark import FrameSource, results
 
     _check_settings(config)
-    watch, plan, run = Watch(progress), plan_for(config), engine.begin()
-    if not plan.keeps_recall:
-        watch.warn(plan.judgement())
+    watch, run = Watch(progress), engine.begin()
+    check_plan(config)
     with watch.stage("read"):
         source = FrameSource(frame, config, run.storage)
+        config = source.config
+        plan = plan_for(config)
+    if not plan.keeps_recall:
+        watch.warn(plan.judgement())
     outcome = pipeline.run(source, plan, config, run, watch)
     job = _Job(source=source, outcome=outcome, plan=outcome.plan, config=config, engine=run, watch=watch)
     with watch.stage("report"):
@@ -82,7 +86,7 @@ def deduplicate_frame(frame: Any, config: Config, engine: SparkEngine, progress:
         load=tables.get,
         num_pairs=None if row_pairs is None else run.count_rows(row_pairs),
         largest=_largest(top),
-        columns={"text": " + ".join(source.columns.text), "id": source.id_column},
+        columns=source.columns.taken(),
     )
 
 

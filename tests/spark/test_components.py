@@ -49,7 +49,9 @@ def test_components_are_those_of_networkx(spark, tmp_path, links, num_partitions
         return spark.read.schema(kept.schema).parquet(str(tmp_path / name))
 
     found, rounds = connect(frame, keep, few_links)
-    expected = {row: min(rows) for rows in nx.connected_components(nx.Graph(links)) for row in rows}
+    expected = {}
+    for rows in nx.connected_components(nx.Graph(links)):
+        expected |= dict.fromkeys(rows, min(rows))
     labels = found.toArrow()
     assert labels.num_rows == len(expected)
     assert dict(zip(labels["row"].to_pylist(), labels["component"].to_pylist(), strict=True)) == expected

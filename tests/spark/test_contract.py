@@ -27,7 +27,7 @@ def corpus(seed, num_documents=240):
 
 
 def rows_of(table):
-    rows = table.to_pylist() if isinstance(table, pa.Table) else [row.asDict() for row in table.collect()]
+    rows = (table if isinstance(table, pa.Table) else table.toArrow()).to_pylist()
     return sorted(map(repr, map(sorted_items, rows)))
 
 

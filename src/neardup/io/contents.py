@@ -18,6 +18,11 @@ def column_type(config: Config) -> pa.DataType | None:
     return WEIGHTED_ITEMS if config.measure == "weighted" else None
 
 
+def content_type(config: Config) -> pa.DataType:
+    """Return the type of what documents are compared by, in batches of them."""
+    return pa.large_string() if column_type(config) is None else pa.large_binary()
+
+
 def dimension_of(contents: pa.Array, config: Config) -> int:
     """Return how many numbers or bits the first of some contents has."""
     content = contents[0].as_py()

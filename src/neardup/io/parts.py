@@ -128,11 +128,10 @@ class FileParts:
         """Return which columns the files of the input gave for what; several where they differ."""
         taken: dict[str, list[str]] = {}
         for columns in map(self.columns.__getitem__, self.own_files()):
-            chosen = {"text": " + ".join(columns.text), "items": columns.items, "vector": columns.vector}
-            for role, name in (chosen | {"id": columns.id, "keep": columns.score, "group": columns.group}).items():
-                if name and name not in taken.setdefault(role, []):
+            for role, name in columns.taken().items():
+                if name not in taken.setdefault(role, []):
                     taken[role].append(name)
-        return {role: ", ".join(names) for role, names in taken.items() if names}
+        return {role: ", ".join(names) for role, names in taken.items()}
 
     def summary(self) -> tuple[dict[str, Any], ...]:
         """Return name, path, version and rows of every file that was read, those ahead first."""

@@ -60,6 +60,12 @@ class Columns:
     score: str | None = None
     group: str | None = None
 
+    def taken(self) -> dict[str, str]:
+        """Return which columns are taken for what."""
+        chosen = {"text": " + ".join(self.text), "items": self.items, "vector": self.vector}
+        chosen |= {"id": self.id, "keep": self.score, "group": self.group}
+        return {role: name for role, name in chosen.items() if name}
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Records:

@@ -21,6 +21,8 @@ def plain(schema: pa.Schema) -> pa.Schema:
 def _plain_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_large_string(kind):
         return pa.string()
+    if pa.types.is_large_binary(kind):
+        return pa.binary()
     if pa.types.is_large_list(kind):
         return pa.list_(kind.value_type)
     return kind

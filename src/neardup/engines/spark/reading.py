@@ -14,8 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schema
+from neardup.config import Config
 from neardup.engines.base import BatchStep
 from neardup.engines.groups import split_groups
+from neardup.io.contents import content_type
 from neardup.io.notes import joined
 from neardup.io.parts import FileParts
 from neardup.io.records import Records
@@ -31,9 +33,12 @@ _BESIDE: Final = (
     ("piece_rows", pa.list_(pa.int64())),
     ("found", pa.list_(pa.string())),
 )
-TEXTS: Final = pa.schema(
-    [*schema.COMPONENTS, ("priority", pa.int64()), ("text", pa.large_string()), ("group", pa.int64())]
-)
+
+
+def texts_schema(config: Config) -> pa.Schema:
+    """Return the schema of the members of components with their texts, or what a measure has instead."""
+    own = [("priority", pa.int64()), ("text", content_type(config)), ("group", pa.int64())]
+    return pa.schema([*schema.COMPONENTS, *own])
 
 
 def notes_schema(sketches: pa.Schema) -> pa.Schema:
@@ -92,11 +97,12 @@ def place(documents: pa.RecordBatch, part: int, parts: FileParts) -> pa.RecordBa
     elif parts.config.keep == "last":
         priority = -rows
     columns = [pa.array(rows), documents.column("text"), pa.array(priority), documents.column("group")]
-    return pa.record_batch(columns, schema=schema.DOCUMENTS)
+    return pa.record_batch(columns, schema=documents.schema)
 
 
 def read_texts(members: Iterable[pa.RecordBatch], parts: FileParts) -> Iterator[pa.RecordBatch]:
     """Read parts again and take the documents of components; `members` stand by part, then by row."""
+    texts = texts_schema(parts.config)
     for own in split_groups(members, "part"):
         part = own.column("part")[0].as_py()
         rows, component, priority = (own.column(name).to_numpy() for name in ("row", "component", "priority"))
@@ -110,4 +116,4 @@ def read_texts(members: Iterable[pa.RecordBatch], parts: FileParts) -> Iterator[
                     at = at[is_member]
                     columns = [pa.array(rows[at]), pa.array(component[at]), pa.array(priority[at])]
                     columns += [chosen.column("text"), chosen.column("group")]
-                    yield pa.record_batch(columns, schema=TEXTS)
+                    yield pa.record_batch(columns, schema=texts)

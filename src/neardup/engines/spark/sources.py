@@ -14,21 +14,24 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType
 
 from neardup import schema as schemas
-from neardup.config import Config
+from neardup.config import VECTOR_MEASURES, Config
 from neardup.engines.base import BatchStep, Source
 from neardup.engines.spark.arrow import Batches, arrow_schema, map_frame
-from neardup.engines.spark.reading import I64, ROW_BITS, TEXTS, note, notes_schema, read_parts, read_texts
+from neardup.engines.spark.reading import I64, ROW_BITS, note, notes_schema, read_parts, read_texts, texts_schema
 from neardup.engines.spark.storage import Storage
 from neardup.errors import DataError, StaleError
 from neardup.io.columns import hash_groups
+from neardup.io.contents import dimension_of
 from neardup.io.memory import ID_COLUMNS, TEXT_COLUMNS
 from neardup.io.parts import FileParts
 from neardup.io.records import Columns, InputFile, Records
 from neardup.io.tables import batch_records, wanted_names
+from neardup.io.vectors import VECTOR_COLUMNS
 
 _WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
 IDS: Final = pa.schema([("row", pa.int64()), ("doc_id", pa.string())])
 PLACES: Final = ("file", "number")
+_DIMENSIONS: Final = pa.schema([("row", pa.int64()), ("dimension", pa.int64())])
 
 
 class SparkSource(Source, Protocol):
@@ -155,7 +158,7 @@ class FileSource(_Noted):
         """Read the parts with members again; only members leave the worker."""
         by_part = members.withColumn("part", F.shiftright("row", ROW_BITS))
         ordered = by_part.repartition(max(self.parts.num_parts, 1), "part").sortWithinPartitions("part", "row")
-        return map_frame(ordered, TEXTS, partial(read_texts, parts=self.parts))
+        return map_frame(ordered, texts_schema(self.config), partial(read_texts, parts=self.parts))
 
     def locate(self, rows: I64) -> tuple[pa.Array, I64]:
         """Return the file of each row, by name, and its number there, from 1."""
@@ -203,13 +206,13 @@ class FrameSource(_Noted):
     unit = "documents"
 
     def __init__(self, frame: DataFrame, config: Config, storage: Storage) -> None:
-        super().__init__(config)
         self.frame = frame
         self.columns = _choose(frame, config)
         self.id_column = str(self.columns.id)
         self._check_ids(storage)
         self.total = storage.run(frame.count)
         self._rows = self._number(storage)
+        super().__init__(self._with_dimension(config, storage))
 
     def _check_ids(self, storage: Storage) -> None:
         own = F.col(_quoted(self.id_column))
@@ -229,6 +232,22 @@ class FrameSource(_Noted):
         numbered = storage.store("ids", ids.select("neardup_id", F.monotonically_increasing_id().alias("neardup_row")))
         named = self.frame.join(numbered, own == F.col("neardup_id"))
         return named.select("neardup_row", *wanted)
+
+    def _with_dimension(self, config: Config, storage: Storage) -> Config:
+        """Return the settings with the dimension of the first usable vector, where none is set."""
+        if config.measure not in VECTOR_MEASURES or config.dimension is not None:
+            return config
+        columns = self.columns
+
+        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                rows, found = _records(batch.sort_by("neardup_row"), columns, config)
+                if found.rows.size:
+                    first = [rows[found.rows[0]]], [dimension_of(found.texts, config)]
+                    yield pa.record_batch([pa.array(values) for values in first], schema=_DIMENSIONS)
+
+        first = storage.run(map_frame(self._rows, _DIMENSIONS, run).orderBy("row").first)
+        return config if first is None else Config.of(config, dimension=first["dimension"])
 
     def read(self, step: BatchStep, schema: pa.Schema) -> DataFrame:
         """Sketch where the rows are."""
@@ -252,7 +271,7 @@ class FrameSource(_Noted):
     def texts(self, members: DataFrame) -> DataFrame:
         """Take the texts of members out of the frame."""
         columns, config = self.columns, self.config
-        wanted = pa.schema([field for field in TEXTS if field.name in ("row", "text", "group")])
+        wanted = pa.schema([field for field in texts_schema(config) if field.name in ("row", "text", "group")])
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
             for batch in batches:
@@ -275,7 +294,14 @@ def _quoted(name: str) -> str:
 def _choose(frame: DataFrame, config: Config) -> Columns:
     asked = config.text_column
     text: tuple[str, ...] = (asked,) if isinstance(asked, str) else asked or ()
-    if not text and config.items_column is None:
+    is_vector = config.measure in VECTOR_MEASURES
+    vector = config.vector_column or next((name for name in VECTOR_COLUMNS if name in frame.columns), None)
+    if is_vector and vector is None:
+        raise DataError(
+            f"the frame has no column named {', '.join(VECTOR_COLUMNS)}",
+            hint=f"name the one with the vectors: vector_column=... (the columns are {', '.join(frame.columns)})",
+        )
+    if not text and not is_vector and config.items_column is None:
         text = tuple(name for name in TEXT_COLUMNS if name in frame.columns)[:1]
         if not text:
             raise DataError(
@@ -288,7 +314,14 @@ def _choose(frame: DataFrame, config: Config) -> Columns:
             "a Spark DataFrame needs a column of unique ids: its rows have no order that could break ties",
             hint="name it with id_column=..., or add one with monotonically_increasing_id() and store the frame",
         )
-    columns = Columns(text=text, items=config.items_column, id=own, score=config.keep_column, group=config.group_column)
+    columns = Columns(
+        text=text,
+        items=config.items_column,
+        vector=vector if is_vector else None,
+        id=own,
+        score=config.keep_column,
+        group=config.group_column,
+    )
     for name in wanted_names(columns):
         if frame.columns.count(name) != 1:
             raise DataError(
@@ -311,4 +344,4 @@ def _documents(rows: I64, found: Records, config: Config) -> pa.RecordBatch:
         priority = -pc.binary_length(found.texts).to_numpy().astype(np.int64)
     groups = np.zeros(rows.size, np.int64) if found.groups is None else hash_groups(found.groups)
     columns = [pa.array(rows), found.texts, pa.array(priority), pa.array(groups)]
-    return pa.record_batch(columns, schema=schemas.DOCUMENTS)
+    return pa.record_batch(columns, schema=schemas.documents(found.texts.type))

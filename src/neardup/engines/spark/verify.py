@@ -15,9 +15,17 @@ from neardup.io import records
 from neardup.io.tables import pieces
 from neardup.io.workspace import read_batches, write_batches
 
-BLOCK_COLUMNS = pa.schema(
-    [("component", pa.int64()), *(schemas.DOCUMENTS.field(name) for name in ("row", "text", "priority", "group"))]
-)
+
+def _block_columns(texts: pa.DataType) -> pa.Schema:
+    """Documents of components as steps take them; Spark sends texts without large offsets."""
+    kind = pa.large_binary() if pa.types.is_binary(texts) else pa.large_string()
+    own = (schemas.documents(kind).field(name) for name in ("row", "text", "priority", "group"))
+    return pa.schema([("component", pa.int64()), *own])
+
+
+def _as_block(batch: pa.RecordBatch) -> pa.RecordBatch:
+    columns = _block_columns(batch.schema.field("text").type)
+    return batch.select(columns.names).cast(columns)
 
 
 def map_whole(
@@ -27,7 +35,7 @@ def map_whole(
 
     The documents of a component stand together, best priority first.
     """
-    stream = (batch.select(BLOCK_COLUMNS.names).cast(BLOCK_COLUMNS) for batch in batches if batch.num_rows)
+    stream = (_as_block(batch) for batch in batches if batch.num_rows)
     last: list[pa.RecordBatch] = []  # of the component that may go on in the next batch
     beyond: list[pa.RecordBatch] = []  # taken from the stream while a large component was looked for
     while (batch := beyond.pop() if beyond else next(stream, None)) is not None:
@@ -42,9 +50,10 @@ def map_whole(
         else:
             first_end = 0
         whole = [*last, batch.slice(first_end, last_start - first_end)]
-        yield from _map_held(schemas.one_batch(whole, BLOCK_COLUMNS), step, block_step, limit)
+        yield from _map_held(schemas.one_batch(whole, batch.schema), step, block_step, limit)
         last = [batch.slice(last_start)]
-    yield from _map_held(schemas.one_batch(last, BLOCK_COLUMNS), step, block_step, limit)
+    if last:
+        yield from _map_held(schemas.one_batch(last, last[0].schema), step, block_step, limit)
 
 
 def _ends(batch: pa.RecordBatch) -> tuple[int, int]:
@@ -114,7 +123,8 @@ class _DiskBlocks:
 
     def _write(self, name: str, batches: list[pa.RecordBatch]) -> Path:
         path = self._folder / f"{name}.arrow"
-        write_batches(path, iter([schemas.one_batch(batches, BLOCK_COLUMNS)]), BLOCK_COLUMNS)
+        block = schemas.one_batch(batches, batches[0].schema)
+        write_batches(path, iter([block]), block.schema)
         return path
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,90 @@
+"""Vectors, bits, weights and items on Spark: what the local engine says of them, from frames and from files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import neardup
+from spark.test_contract import agree
+
+NUM = 160
+
+
+def vectors(rng):
+    """A third of them copies with noise, and rows that cannot be used: other dimensions, no number, nothing."""
+    values = rng.standard_normal((NUM, 12))
+    values[-60:] = values[:60] + 0.1 * rng.standard_normal((60, 12))
+    values[-70:-60] = values[:10]
+    return [None, *values.tolist(), [1.0], [float("nan")] * 12]
+
+
+def bits(rng):
+    values = rng.integers(0, 2, (NUM, 32))
+    values[-60:] = values[:60]
+    values[-60:, 3] ^= 1
+    return [None, *values.tolist(), [2] * 32]
+
+
+def baskets(rng):
+    values = [[f"item {item}" for item in rng.choice(400, 8, replace=False)] for _ in range(NUM - 60)]
+    return [None, *values, *[[*basket[:-1], "other"] for basket in values[:60]]]
+
+
+def weights(rng):
+    return [
+        None if basket is None else [(item, float(rng.integers(1, 3))) for item in basket] for basket in baskets(rng)
+    ]
+
+
+CASES = {
+    "cosine": ("vector", vectors, pa.list_(pa.float64()), {"measure": "cosine", "threshold": 0.9}),
+    "euclidean": ("embedding", vectors, pa.list_(pa.float64()), {"measure": "euclidean", "distance": 1.0}),
+    "hamming": ("vector", bits, pa.list_(pa.int8()), {"measure": "hamming", "distance": 2}),
+    "weighted": (
+        "basket",
+        weights,
+        pa.map_(pa.string(), pa.float64()),
+        {"measure": "weighted", "items_column": "basket", "threshold": 0.5},
+    ),
+    "items": ("basket", baskets, pa.list_(pa.string()), {"items_column": "basket", "threshold": 0.5}),
+}
+
+
+def table_of(name):
+    column, make, kind, settings = CASES[name]
+    values = make(np.random.default_rng(5))
+    return pa.table({"id": range(len(values)), column: pa.array(values, kind)}), settings | {"pairs": True}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_spark_says_of_a_frame_what_the_local_engine_says(spark, name):
+    table, settings = table_of(name)
+    expected = neardup.deduplicate(table, **settings)
+    frame = spark.createDataFrame(table).repartition(3)
+    found = neardup.deduplicate(frame, engine=neardup.SparkEngine(spark, component_bytes=2000), **settings)
+    agree(found, expected, pairs=True)
+    assert found.columns == {"id": "id"} | expected.columns
+
+
+@pytest.mark.parametrize("name", ["hamming", "weighted"])
+def test_a_run_from_files_leaves_the_pairs_of_a_local_run(spark, tmp_path, name):
+    table, settings = table_of(name)
+    for part in range(2):
+        pq.write_table(table.slice(part * 80, 80 + 100 * part), tmp_path / f"{part}.parquet")
+    sources = sorted(tmp_path.glob("*.parquet"))
+    del settings["pairs"]
+    neardup.find_pairs(sources, out=tmp_path / "local.csv", **settings)
+    neardup.find_pairs(sources, out=tmp_path / "spark.csv", engine=neardup.SparkEngine(spark), **settings)
+    assert (tmp_path / "spark.csv").read_bytes() == (tmp_path / "local.csv").read_bytes()
+    assert len((tmp_path / "spark.csv").read_text().splitlines()) > 20
+
+
+def test_containment_and_a_frame_without_vectors_are_refused(spark):
+    frame = spark.createDataFrame(pa.table({"id": [1], "text": ["a"]}))
+    with pytest.raises(neardup.NearDupError, match="'containment' does not run on Spark"):
+        neardup.find_pairs(frame, measure="containment")
+    with pytest.raises(neardup.NearDupError, match="no column named vector, embedding"):
+        neardup.find_pairs(frame, measure="cosine")
