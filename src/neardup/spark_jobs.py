@@ -163,7 +163,7 @@ def _tell_files(job: _Job, spooled: str | None) -> dict[str, Any]:
         "largest": _largest(sorted(placed.collect(), key=lambda row: (-row["documents"], row["kept_row"]))),
         "columns": source.parts.columns_taken(),
         "inputs": tuple(
-            entry | {"path": GIVEN_AS} if entry["path"] == spooled else entry for entry in source.parts.summary()
+            entry | {"path": GIVEN_AS} if entry["path"] == spooled else entry for entry in source.summary()
         ),
     }
 

@@ -44,7 +44,9 @@ def contents(folder):
 @pytest.mark.parametrize("settings", [{"pairs": True}, {"mark": True, "keep": "max:score", "cluster": "components"}])
 def test_a_run_on_spark_leaves_what_a_local_run_leaves(spark, tmp_path, monkeypatch, settings):
     monkeypatch.setattr("neardup.io.parts.JOINED_BYTES", 0)
-    source = write_corpus(tmp_path / "in")
+    write_corpus(tmp_path / "in")
+    monkeypatch.chdir(tmp_path)  # workers have another working folder
+    source = Path("in")
     settings |= EVERY_PAIR
     neardup.deduplicate(source, out=tmp_path / "local", **settings)
     found = neardup.deduplicate(source, out=tmp_path / "spark", engine=neardup.SparkEngine(spark), **settings)

@@ -25,8 +25,10 @@ def open_engine(config: Config) -> SparkEngine:
         builder = builder.config(name, value)
     is_ours = SparkSession.getActiveSession() is None
     if is_ours:
-        # Progress is told by our own bars.
-        builder = builder.config("spark.ui.showConsoleProgress", "false")
+        # Progress is told by our own bars, and what stops a run by our own errors, not by a page of Java for each try.
+        for name, value in {"spark.ui.showConsoleProgress": "false", "spark.log.level": "FATAL"}.items():
+            if not any(setting.startswith(f"{name}=") for setting in config.spark_conf):
+                builder = builder.config(name, value)
     try:
         session = builder.getOrCreate()
     except PySparkRuntimeError as error:

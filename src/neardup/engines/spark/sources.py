@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -117,8 +119,10 @@ class FileSource(_Noted):
     def __init__(self, spark: SparkSession, files: Sequence[InputFile], num_ahead_files: int, config: Config) -> None:
         super().__init__(config)
         self._spark = spark
-        # A row that breaks a strict run is found after reading, so that it is the first of all.
-        self.parts = FileParts(files, num_ahead_files, Config.of(config, strict=False))
+        self._paths = [file.path for file in files]
+        # A worker has a folder of its own. A row that breaks a strict run is found after reading, to be the first.
+        whole = [dataclasses.replace(file, path=_whole_path(file.path)) for file in files]
+        self.parts = FileParts(whole, num_ahead_files, Config.of(config, strict=False))
         self.total = self.parts.total
         self.num_rows, self.num_ahead = self.parts.num_parts << ROW_BITS, self.parts.num_ahead_parts << ROW_BITS
 
@@ -142,11 +146,15 @@ class FileSource(_Noted):
         first = storage.run(self.rejected.orderBy("row").first)
         if first is not None:
             files, numbers = self.locate(np.array([first["row"]]))
-            path = {file.name: file.path for file in self.parts.files}[files[0].as_py()]
+            path = next(entry["path"] for entry in self.summary() if entry["file"] == files[0].as_py())
             raise DataError(
                 f"{path}, row {numbers[0]} cannot be used: {first['reason']}",
                 hint="leave out --strict to set such rows aside and go on",
             )
+
+    def summary(self) -> list[dict[str, Any]]:
+        """Return what the report tells of every file, with its path as it was given."""
+        return [entry | {"path": path} for entry, path in zip(self.parts.summary(), self._paths, strict=True)]
 
     def count_ahead(self) -> tuple[int, int]:
         """Count the rejected rows and the documents of the files ahead."""
@@ -181,6 +189,10 @@ class FileSource(_Noted):
                 yield _placed(batch, ends, target, parts)
 
         return map_frame(table, target, run)
+
+
+def _whole_path(path: str) -> str:
+    return path if "://" in path else str(Path(path).absolute())
 
 
 def locate(rows: I64, parts: FileParts) -> tuple[pa.Array, I64]:
