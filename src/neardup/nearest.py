@@ -50,17 +50,22 @@ def neighbours_files(
     config: Config,
     progress: Progress | None = None,
     *,
+    queries: Sequence[str] = (),
     is_threshold_given: bool = False,
 ) -> pa.Table:
-    """Return the neighbours of documents in files, and write them to `out`: what `neardup neighbours` runs."""
+    """Return the neighbours of documents in files, or of queries in others, and write them to `out`."""
     number, watch = check_k(k), Watch(progress)
     check_settings(config)
     if out is not None:
         check_target(out, overwrite=config.overwrite)
-    with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
+    if "-" in inputs and "-" in queries:
+        raise ConfigError("standard input is one source, got `-` for INPUT and for --queries", hint="store one of them")
+    with temporary_folder() as folder, temporary_folder() as other:
         docs = read_files(inputs, config, watch, Path(folder))
+        chosen = Config.of(config, dimension=docs.config.dimension)
+        asked = read_files(queries, chosen, watch, Path(other)) if queries else None
         least = docs.config.threshold if is_threshold_given else 0.0
-        found = find_neighbours(docs, None, number, least, watch)
+        found = find_neighbours(docs, asked, number, least, watch)
     if out is not None:
         write_neighbours(found, out, overwrite=config.overwrite)
     return found

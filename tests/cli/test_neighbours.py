@@ -71,3 +71,20 @@ def test_mistakes_are_named_and_nothing_is_written(run, pages, tmp_path, argumen
 def test_standard_input_is_read(run, pages):
     finished = run("neighbours", "-", "--k", "1", "--json", stdin=pages.read_text("utf-8"))
     assert ranked(json.loads(finished.stdout)["neighbours"])[0] == ("a", "d", 1)
+
+
+def test_queries_ask_for_their_neighbours_in_the_input(run, pages, tmp_path):
+    first = pages.read_text("utf-8").splitlines()[0]
+    (tmp_path / "new.jsonl").write_text(json.dumps(json.loads(first) | {"id": "new"}) + "\n", "utf-8")
+    finished = run("neighbours", pages.name, "--queries", "new.jsonl", "--json", "-q")
+    found = json.loads(finished.stdout)["neighbours"]
+    assert ranked(found) == [("new", "a", 1), ("new", "d", 2), ("new", "b", 3)]
+    assert [(row["file"], row["neighbour_file"]) for row in found[:1]] == [("new.jsonl", pages.name)]
+    piped = run("neighbours", pages.name, "--queries", "-", "--json", "-q", stdin=first)
+    assert ranked(json.loads(piped.stdout)["neighbours"]) == [("a", "a", 1), ("a", "d", 2), ("a", "b", 3)]
+    both = run("neighbours", "-", "--queries", "-")
+    assert both.returncode == 2
+    assert "standard input is one source" in both.stderr
+    absent = run("neighbours", pages.name, "--queries", "absent.jsonl")
+    assert absent.returncode == 1
+    assert "absent.jsonl" in absent.stderr

@@ -28,11 +28,27 @@ _SETTINGS: Final = (
     metavar="N",
     help="How many neighbours of each document at most.",
 )
+@click.option(
+    "--queries",
+    cls=options.Option,
+    heading=options.SIMILAR,
+    multiple=True,
+    metavar="FILE",
+    help="Documents whose neighbours in INPUT are asked for instead; - is standard input; repeatable.",
+)
 @options.output("FILE", "File to write: .parquet, .jsonl or .csv; else they are printed.", required=False)
 @options.settings(*_SETTINGS)
 @options.as_json("the neighbours")
 @options.quiet("No progress, no warnings and no summary; errors stay.")
-def neighbours(inputs: tuple[str, ...], k: int, out: str | None, config: Config, as_json: bool, quiet: bool) -> None:
+def neighbours(
+    inputs: tuple[str, ...],
+    k: int,
+    queries: tuple[str, ...],
+    out: str | None,
+    config: Config,
+    as_json: bool,
+    quiet: bool,
+) -> None:
     """List the most similar documents of each, exactly: doc_id, neighbour_id, similarity, rank.
 
     INPUT is what `neardup dedup` takes; it must fit in memory. With --threshold or --distance only neighbours that
@@ -43,6 +59,7 @@ def neighbours(inputs: tuple[str, ...], k: int, out: str | None, config: Config,
       neardup neighbours pages.jsonl
       neardup neighbours pages.jsonl --k 3 -o neighbours.parquet
       neardup neighbours pages.jsonl --threshold 0.5 -o close.csv
+      neardup neighbours pages.jsonl --queries new.jsonl --k 1
       neardup neighbours baskets.csv --items-column products --json
       neardup neighbours images.parquet --measure cosine --vector-column embedding -o near.jsonl
     """  # noqa: D301 - click reads the backspace
@@ -54,7 +71,7 @@ def neighbours(inputs: tuple[str, ...], k: int, out: str | None, config: Config,
     with render.progress(quiet=quiet) as progress:
         from neardup import nearest
 
-        found = nearest.neighbours_files(list(inputs), out, k, config, progress, is_threshold_given=is_given)
+        found = nearest.neighbours_files(inputs, out, k, config, progress, queries=queries, is_threshold_given=is_given)
     if as_json:
         render.as_json({"k": k, "neighbours": found.to_pylist()})
     elif out is None or not quiet:
