@@ -7,8 +7,8 @@ from pyspark.ml.feature import HashingTF, MinHashLSH, NGram, RegexTokenizer
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-# Each table is one band of one row: 5 find a pair at .8 with a chance of 99.97 %, and share a bucket with much more.
-NUM_TABLES = 5
+# Each table is one band of one row: 3 find a pair at .8 with a chance of 99.2 %, and share a bucket with much more.
+NUM_TABLES = 3
 NUM_FEATURES = 1 << 22
 
 
@@ -22,7 +22,7 @@ def main():
     rows = spark.read.parquet(str(source)).select("id", "text")
     words = RegexTokenizer(inputCol="text", outputCol="words", pattern="[^a-z0-9]+").transform(rows)
     shingles = NGram(n=documents.SHINGLE_WORDS, inputCol="words", outputCol="shingles").transform(words)
-    sets = HashingTF(NUM_FEATURES, binary=True, inputCol="shingles", outputCol="set").transform(
+    sets = HashingTF(numFeatures=NUM_FEATURES, binary=True, inputCol="shingles", outputCol="set").transform(
         shingles.where(F.size("shingles") > 0)
     )
     sets = sets.select("id", "set").cache()
