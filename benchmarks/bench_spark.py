@@ -3,9 +3,9 @@
 The same Parquet files, documents with a Jaccard similarity >= .8 of their 5-word shingles, every tool a fresh process:
 neardup on this machine, neardup on Spark `local-cluster[2,1,1024]` (two worker processes of one core), Spark MLlib's
 MinHashLSH on the same cluster, and datatrove with two workers; with --full also neardup alone on 1 GB of edited copies,
-which the others would take an hour for. neardup chooses its method itself, and once more on Spark takes LSH. Time includes the start of Spark, which `start seconds`
-tells. Shuffle bytes are what Spark's event log says was written for other tasks, stage by stage for neardup. Recall and
-precision are those of bench_end_to_end.py.
+which the others would take an hour for. neardup chooses its method itself, and once more on Spark takes LSH. Time
+includes the start of Spark, which `start seconds` tells. Shuffle bytes are what Spark's event log says was written for
+other tasks, stage by stage for neardup. Recall and precision are those of bench_end_to_end.py.
 """
 
 import argparse

