@@ -55,11 +55,11 @@ def test_a_plan_without_inputs_loads_neither_arrow_nor_numba(run):
 
 
 @pytest.mark.parametrize("ending", ["svg", "png"])
-def test_equal_plans_give_equal_pictures(run, tmp_path, ending):
-    for name in ("one", "two"):
-        assert run("plan", "--plot", f"{name}.{ending}").returncode == 0
-    one, two = ((tmp_path / f"{name}.{ending}").read_bytes() for name in ("one", "two"))
-    assert one == two
+def test_equal_plans_give_equal_pictures_and_another_measure_another(run, tmp_path, ending):
+    for name, measure in (("one", "jaccard"), ("two", "jaccard"), ("three", "cosine")):
+        assert run("plan", "--plot", f"{name}.{ending}", "--measure", measure).returncode == 0
+    one, two, three = ((tmp_path / f"{name}.{ending}").read_bytes() for name in ("one", "two", "three"))
+    assert one == two != three
     assert one.startswith(b"<?xml" if ending == "svg" else b"\x89PNG")
 
 

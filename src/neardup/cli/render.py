@@ -194,7 +194,7 @@ def _print_curve(chosen: Plan) -> None:
     console = _console()
     symbols = _symbols(console)
     shape = f"method {chosen.method}, num_perm {chosen.num_perm}, bands {chosen.bands}, rows {chosen.rows}"
-    steepest = f"the curve is steepest near (1/bands)^(1/rows) = {chosen.curve_threshold:.3f}"
+    steepest = f"steepest near {chosen.curve_threshold:.3f}, where a slot agrees with chance (1/bands)^(1/rows)"
     _print_lines([f"{chosen.judgement()}.", f"{shape}; {steepest}", ""])
     _print_lines(curve.draw(chosen, console.width, symbols))
     _print_lines(curve.legend(chosen, symbols))
