@@ -32,7 +32,7 @@ def neardup_nearest(given, measure, k, **settings):
 
 def best_of(scores, k):
     """The k best columns of every row, in no order."""
-    return np.argpartition(-scores, k, axis=1)[:, :k]
+    return np.argpartition(-scores, k, axis=1)[:, :k].copy()
 
 
 def unit(vectors):
