@@ -176,7 +176,7 @@ def _measure(sketches: Table, where: Rows, plan: Plan, engine: Engine) -> Conten
 
     columns = ["row", "num_shingles", "shingles"]
     table = engine.map_table("contents", sketches, columns, where, make_step, schema.CONTENTS)
-    names = ("documents", "postings", "linked_shingles")
+    names = [field.name for field in schema.CONTENTS if field.name != "row"]
     return Contents(shingles=shingles, **{name: engine.add_up(table, name) for name in names})
 
 

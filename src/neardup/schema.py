@@ -23,8 +23,11 @@ DOCUMENTS = pa.schema([_ROW, ("text", pa.large_string()), ("priority", pa.int64(
 CLASSES = pa.schema([_ROW, ("representative", pa.int64())])
 # The shingles of a document, in any order; those of another group are others.
 SETS = pa.schema([_ROW, ("shingles", pa.large_list(pa.int64()))])
-# What the choice of a method depends on; linked_shingles: num_shingles of one that the exact join cannot rule out.
-CONTENTS = pa.schema([_ROW, ("documents", pa.int64()), ("postings", pa.int64()), ("linked_shingles", pa.int64())])
+# What the choice of a method depends on; linked_documents: 1 for one that the exact join cannot rule out;
+# linked_shingles: its num_shingles.
+CONTENTS = pa.schema(
+    [_ROW, *((name, pa.int64()) for name in ("documents", "postings", "linked_documents", "linked_shingles"))]
+)
 # One row a shingle of a prefix; place: its place in the order of the document, the rarest shingle first.
 POSTINGS = pa.schema([_ROW, ("num_shingles", pa.int64()), ("place", pa.int64()), ("key", pa.int64())])
 # smallest: the smallest row of a bucket that `row` is in; in the exact join a row that it may be similar to.

@@ -58,9 +58,12 @@ def test_a_document_that_shares_nothing_is_ruled_out():
     sketches = sketch(documents_of(texts), plan_for(config), config, is_sampled=True)
     alone = choose.measure(sketches, counts, 0.8)
     assert alone.schema == schema.CONTENTS
-    assert alone.to_pylist() == [{"row": row, "documents": 1, "postings": 0, "linked_shingles": 0} for row in range(3)]
+    assert alone.to_pylist() == [
+        {"row": row, "documents": 1, "postings": 0, "linked_documents": 0, "linked_shingles": 0} for row in range(3)
+    ]
     shared = choose.measure(sketches, counts + np.uint8(2), 0.8)
     assert all(90 < postings <= 100 for postings in shared.column("postings").to_pylist())
+    assert shared.column("linked_documents").to_pylist() == [1] * 3
     assert shared.column("linked_shingles").to_pylist() == [496] * 3
     assert choose.measure(sketches.slice(0, 0), counts, 0.8).num_rows == 0
 

@@ -71,5 +71,6 @@ def measure(sketches: pa.RecordBatch, counts: U8, threshold: float) -> pa.Record
     # As the kernel has it, but for what a double may add.
     prefixes = sizes - np.ceil(threshold * sizes) + 1
     shown = np.rint(np.maximum(prefixes - own, 0)).astype(np.int64)
-    columns = [np.ones_like(sizes), shown, np.where(shown > 0, sizes, 0)]
+    is_linked = (shown > 0).astype(np.int64)
+    columns = [np.ones_like(sizes), shown, is_linked, is_linked * sizes]
     return pa.record_batch([sketches.column("row"), *map(pa.array, columns)], schema=schema.CONTENTS)
