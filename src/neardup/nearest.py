@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from threadpoolctl import threadpool_limits
 
 from neardup import schema
 from neardup.config import DEFAULT_THRESHOLD, Config
@@ -115,7 +116,9 @@ def find_neighbours(docs: Given, queries: Given | None, k: int, least: float, wa
             advance(stop - start)
             return start + at, places[at, ranks], values[at, ranks], ranks + 1
 
-        parts = LocalEngine(docs.config.threads).side_by_side(answer, range(0, num_queries, SPAN))
+        # Threads of BLAS beside our own would only wait for each other.
+        with threadpool_limits(1, "blas"):
+            parts = LocalEngine(docs.config.threads).side_by_side(answer, range(0, num_queries, SPAN))
     at, places, values, ranks = (np.concatenate(part) for part in zip(*parts, strict=True))
     own, other = asking.name(asking.rows[at]), docs.name(docs.rows[places])
     return pa.table([own[0], other[0], values, ranks, *own[1:], *other[1:]], schema=columns)

@@ -157,7 +157,7 @@ def nearest_bits(queries, docs, num_bits, own, groups, span, doc_span, best_valu
     """Compare some queries with a block of bit vectors.
 
     queries      uint64 [num_queries, num_words]
-    docs         uint64 [num_docs, num_words]
+    docs         uint64 [num_words, num_docs]   word by word, so that many documents are counted at once
     num_bits     int64
     own          int64  [num_queries]           the document that a query is itself, or NOBODY
     groups       (int64[num_queries], int64[num_docs])  only equal ones are compared
@@ -166,15 +166,19 @@ def nearest_bits(queries, docs, num_bits, own, groups, span, doc_span, best_valu
     best_values  float64[span, k]               written
     best_rows    int64  [span, k]               written
     """
+    differing = np.empty(doc_span[1] - doc_span[0], np.int64)
     for query in range(span[0], span[1]):
         values, rows = best_values[query - span[0]], best_rows[query - span[0]]
         most = _most_differing(values[-1], num_bits)
-        for doc in range(doc_span[0], doc_span[1]):
-            differing = 0
-            for at in range(queries.shape[1]):
-                differing += _count_ones(queries[query, at] ^ docs[doc, at])
-            if differing <= most and doc != own[query] and groups[0][query] == groups[1][doc]:
-                _enter(1.0 - differing / num_bits, doc, values, rows)
+        differing[:] = 0
+        for at in range(queries.shape[1]):
+            word, words = queries[query, at], docs[at, doc_span[0] : doc_span[1]]
+            for place in range(differing.size):
+                differing[place] += _count_ones(word ^ words[place])
+        for place in range(differing.size):
+            doc = doc_span[0] + place
+            if differing[place] <= most and doc != own[query] and groups[0][query] == groups[1][doc]:
+                _enter(1.0 - differing[place] / num_bits, doc, values, rows)
                 most = _most_differing(values[-1], num_bits)
 
 

@@ -194,7 +194,7 @@ class BitFinder(_AllPairs):
     """Finds the nearest bit vectors."""
 
     def _load(self, docs: verify.Bits, queries: verify.Bits) -> None:
-        self._bits = queries.words, docs.words, docs.num_bits
+        self._bits = queries.words, np.ascontiguousarray(docs.words.T), docs.num_bits
 
     def _compare(self, span: tuple[int, int], block: tuple[int, int], best: Best) -> None:
         kernel.nearest_bits(*self._bits, self._own, self._groups, span, block, *best)
