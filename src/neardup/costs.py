@@ -25,7 +25,7 @@ _COUNT_SHINGLE: Final = 34e-9
 _POSTING: Final = 300e-9
 _VERIFY_SHINGLE: Final = 35e-9
 # The exact join links documents that share a rare shingle and no more: short ones, all of them in one component.
-_MEET_DOCUMENT: Final = 5e-6
+_MEET_DOCUMENT: Final = 3e-6
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
