@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import warnings
 
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
@@ -25,6 +26,8 @@ def open_engine(config: Config) -> SparkEngine:
         builder = builder.config(name, value)
     is_ours = SparkSession.getActiveSession() is None
     if is_ours:
+        # PySpark warns of pandas, which it asks for and nothing here uses.
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
         # Progress is told by our own bars, and what stops a run by our own errors, not by a page of Java for each try.
         for name, value in {"spark.ui.showConsoleProgress": "false", "spark.log.level": "FATAL"}.items():
             if not any(setting.startswith(f"{name}=") for setting in config.spark_conf):
