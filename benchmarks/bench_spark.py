@@ -166,7 +166,7 @@ def main():
             names = [name for name in TOOLS if not work.is_large or name.startswith("neardup")]
             rows += [measure(work, name, options, folder) for name in names if end_to_end.is_chosen(name, options)]
     about = harness.machine("pyspark")
-    harness.publish("spark", rows, about)
+    harness.publish("spark" if options.full else "spark_small", rows, about)
 
 
 if __name__ == "__main__":

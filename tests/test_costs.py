@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 import neardup
@@ -34,6 +36,13 @@ def test_many_postings_call_for_lsh():
 def test_a_small_run_is_exact_whatever_its_postings():
     assert costs.choose(contents(60_000, postings=0.5), PLAN, is_held=False).method == "exact"
     assert costs.choose(contents(0), PLAN, is_held=True).reason.endswith("for 0 shingles, finds every pair")
+
+
+def test_short_sets_that_meet_in_vain_call_for_lsh():
+    baskets = Contents(documents=10**6, shingles=10**7, postings=10**6, linked_shingles=5 * 10**6)
+    assert costs.choose(baskets, PLAN, is_held=True).method == "exact"
+    linked = dataclasses.replace(baskets, linked_documents=10**6)
+    assert costs.choose(linked, PLAN, is_held=True).method == "lsh"
 
 
 def test_too_many_shingles_are_not_looked_at():

@@ -37,7 +37,7 @@ def weighted_jaccard(a, b):
 SIMILARITIES = {
     "cosine": lambda a, b: float(a @ b / math.sqrt((a @ a) * (b @ b))),
     "euclidean": lambda a, b: 1 / (1 + math.dist(a, b)),
-    "hamming": lambda a, b: 1 - int((a != b).sum()) / a.size,
+    "hamming": lambda a, b: int((a == b).sum()) / a.size,
     "weighted": weighted_jaccard,
     "jaccard": lambda a, b: neardup.jaccard(a, b),
 }

@@ -31,7 +31,7 @@ def weighted(a, b):
 
 
 def hamming(a, b):
-    return 1 - int((a != b).sum()) / len(a)
+    return int((a == b).sum()) / len(a)
 
 
 def cosine(a, b):

@@ -213,12 +213,19 @@ def neighbours(
     number, chosen, watch = nearest.check_k(k), Config.of(config, **settings), Watch(progress)
     source, chosen = items_or_source(source, items, chosen)
     nearest.check_settings(chosen)
-    with nearest.temporary_folder() as folder, nearest.temporary_folder() as other:
-        docs = _given(source, ids, chosen, watch, Path(folder))
-        chosen = Config.of(chosen, dimension=docs.config.dimension)
-        asked = None if queries is None else _given(queries, None, chosen, watch, Path(other))
-        least = nearest.least_similarity(docs.config, settings)
-        found = nearest.find_neighbours(docs, asked, number, least, watch)
+
+    def read(given: Any, config: Config, folder: Path, held: nearest.Held) -> nearest.Given:
+        own = ids if given is source else None
+        if (paths := paths_of(given)) is None:
+            check_in_memory(config, None)
+            return nearest.read_held(given, own, config, watch)
+        if own is not None:
+            raise ConfigError("`ids` must be left out for files", hint="id_column= names the column with the ids")
+        return nearest.read_files(paths, config, folder, held, watch)
+
+    found = nearest.ask(
+        read, (source, queries), number, chosen, lambda config: nearest.least_similarity(config, settings), watch
+    )
     if progress is None:  # there is no report that would tell of rows that took no part
         for message in watch.warnings:
             warnings.warn(message, stacklevel=2)
@@ -378,16 +385,6 @@ def _pair_files(
         return spark_jobs.find_pairs_files(inputs, out, config, spark_jobs.engine_for(config, engine), progress)
     _check_local(config)
     return jobs.find_pairs_files(inputs, out, config, progress, is_threshold_given=is_threshold_given)
-
-
-def _given(source: Any, ids: Sequence[Any] | None, config: Config, watch: Watch, folder: Path) -> nearest.Given:
-    """Take documents in memory, or in files, to compare."""
-    if (paths := paths_of(source)) is not None:
-        if ids is not None:
-            raise ConfigError("`ids` must be left out for files", hint="id_column= names the column with the ids")
-        return nearest.read_files(paths, config, watch, folder)
-    check_in_memory(config, None)
-    return nearest.read_held(source, ids, config, watch)
 
 
 def _for_texts(config: Config) -> Config:

@@ -11,6 +11,7 @@ import dataclasses
 import math
 import numbers
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from neardup.errors import ConfigError
@@ -154,6 +155,10 @@ def _line_chance(distance: float, width: float) -> float:
     return min(1.0, max(0.0, math.erf(ratio / math.sqrt(2)) - cut))
 
 
+# The largest number of a vector that is compared by Euclidean distance: squares of larger ones overflow.
+LARGEST_NUMBER: Final = 1e150
+
+
 class Scale(NamedTuple):
     """How a measure says distance: similarity to distance and back; `dimension` is what Hamming counts of."""
 
@@ -163,8 +168,16 @@ class Scale(NamedTuple):
     is_within: Callable[[float, int], bool]
 
 
+def _from_one(value: float) -> float:
+    """Return 1 - value as it is written: 0.3 for 0.7, not the next number above."""
+    return float(1 - Decimal(repr(float(value))))
+
+
 _COMPLEMENT: Final = Scale(
-    lambda similarity, _: 1 - similarity, lambda distance, _: 1 - distance, "in [0, 1)", lambda value, _: 0 <= value < 1
+    lambda similarity, _: _from_one(similarity),
+    lambda distance, _: _from_one(distance),
+    "in [0, 1)",
+    lambda value, _: 0 <= value < 1,
 )
 SCALES: Final = {
     "jaccard": _COMPLEMENT,
@@ -173,15 +186,15 @@ SCALES: Final = {
     "cosine": _COMPLEMENT,
     "hamming": Scale(
         lambda similarity, dimension: (1 - similarity) * dimension,
-        lambda distance, dimension: 1 - distance / dimension,
+        lambda distance, dimension: (dimension - distance) / dimension,
         "of bits from 0 to less than all of them",
         lambda value, dimension: 0 <= value < dimension,
     ),
     "euclidean": Scale(
         lambda similarity, _: 1 / similarity - 1,
         lambda distance, _: 1 / (1 + distance),
-        "from 0",
-        lambda value, _: 0 <= value < 1e300,
+        "0, or from 1e-9 to 1e150: below, 1 / (1 + d) tells no distances apart, and above, squares overflow",
+        lambda value, _: value == 0 or 1e-9 <= value <= LARGEST_NUMBER,
     ),
 }
 

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from threadpoolctl import threadpool_limits
 
 from neardup import schema
 from neardup.config import DEFAULT_THRESHOLD, Config
+from neardup.engines.blas import one_blas_thread
 from neardup.engines.local import LocalEngine
 from neardup.errors import ConfigError, DataError
 from neardup.io import files, memory
+from neardup.io.contents import content_type
 from neardup.io.corpus import FileDocuments
 from neardup.io.outputs import TableWriter, known_ending
 from neardup.io.spool import spool
@@ -61,15 +64,35 @@ def neighbours_files(
         check_target(out, overwrite=config.overwrite)
     if "-" in inputs and "-" in queries:
         raise ConfigError("standard input is one source, got `-` for INPUT and for --queries", hint="store one of them")
-    with temporary_folder() as folder, temporary_folder() as other:
-        docs = read_files(inputs, config, watch, Path(folder))
-        chosen = Config.of(config, dimension=docs.config.dimension)
-        asked = read_files(queries, chosen, watch, Path(other)) if queries else None
-        least = docs.config.threshold if is_threshold_given else 0.0
-        found = find_neighbours(docs, asked, number, least, watch)
+    found = ask(
+        partial(read_files, watch=watch),
+        (inputs, queries or None),
+        number,
+        config,
+        lambda config: config.threshold if is_threshold_given else 0.0,
+        watch,
+    )
     if out is not None:
         write_neighbours(found, out, overwrite=config.overwrite)
     return found
+
+
+def ask(
+    read: Callable[[Any, Config, Path, Held], Given],
+    source_and_queries: tuple[Any, Any],
+    k: int,
+    config: Config,
+    least: Callable[[Config], float],
+    watch: Watch,
+) -> pa.Table:
+    """Read a source, and the queries if there are any, by `read`, and return the neighbours."""
+    source, queries = source_and_queries
+    with _temporary_folder() as folder, _temporary_folder() as other:
+        held = Held()
+        docs = read(source, config, Path(folder), held)
+        chosen = Config.of(config, dimension=docs.config.dimension)
+        asked = None if queries is None else read(queries, chosen, Path(other), held)
+        return find_neighbours(docs, asked, k, least(docs.config), watch)
 
 
 def check_k(k: Any) -> int:
@@ -98,7 +121,7 @@ def least_similarity(config: Config, given: Iterable[str]) -> float:
 def find_neighbours(docs: Given, queries: Given | None, k: int, least: float, watch: Watch) -> pa.Table:
     """Return the k nearest documents of each query, or of each document, with similarity and rank."""
     asking = docs if queries is None else queries
-    columns = schema.neighbours([column.type for column in docs.name(docs.rows[:0])])
+    columns = schema.neighbours(*([column.type for column in side.name(side.rows[:0])] for side in (asking, docs)))
     num_queries, num_docs = asking.rows.size, docs.rows.size - (queries is None)
     if not num_queries or num_docs < 1:
         return columns.empty_table()
@@ -116,9 +139,9 @@ def find_neighbours(docs: Given, queries: Given | None, k: int, least: float, wa
             advance(stop - start)
             return start + at, places[at, ranks], values[at, ranks], ranks + 1
 
-        # Threads of BLAS beside our own would only wait for each other.
-        with threadpool_limits(1, "blas"):
-            parts = LocalEngine(docs.config.threads).side_by_side(answer, range(0, num_queries, SPAN))
+        starts = range(0, num_queries, SPAN)
+        with one_blas_thread() if len(starts) > 1 else contextlib.nullcontext():
+            parts = LocalEngine(docs.config.threads).side_by_side(answer, starts)
     at, places, values, ranks = (np.concatenate(part) for part in zip(*parts, strict=True))
     own, other = asking.name(asking.rows[at]), docs.name(docs.rows[places])
     return pa.table([own[0], other[0], values, ranks, *own[1:], *other[1:]], schema=columns)
@@ -146,7 +169,27 @@ def read_held(source: Any, ids: Sequence[Any] | None, config: Config, watch: Wat
     )
 
 
-def read_files(paths: Sequence[str], config: Config, watch: Watch, folder: Path) -> Given:
+class Held:
+    """Counts what is held of files, and raises where the index of it would not fit in the room that the first have."""
+
+    def __init__(self) -> None:
+        self._room, self._needed = 0, 0
+
+    def add(self, compared: Compared, engine: LocalEngine) -> Compared:
+        """Count a batch of documents; threads may count at the same time, which is exact enough."""
+        self._room = self._room or engine.room()
+        held = sum(part.nbytes for part in compared.items if isinstance(part, np.ndarray))
+        self._needed += held * BYTES_A_SHINGLE // 8 if hasattr(compared.items, "ends") else 3 * held
+        if self._needed > self._room:
+            raise DataError(
+                f"neighbours are found in memory, and these documents need more than the {self._room / 1e9:.1f} GB "
+                "that may be taken",
+                hint="pass a larger --memory, fewer documents, or list pairs above a threshold with `neardup pairs`",
+            )
+        return compared
+
+
+def read_files(paths: Sequence[str], config: Config, folder: Path, held: Held, watch: Watch) -> Given:
     """Take the documents of files to compare; `folder` holds what is noted of them."""
     with watch.stage("read"):
         paths, _ = spool(paths, folder / STANDARD_INPUT, config)
@@ -154,12 +197,11 @@ def read_files(paths: Sequence[str], config: Config, watch: Watch, folder: Path)
         config = files.with_dimension(found, config)
         documents = FileDocuments(found, 0, config, Workspace(folder))
     engine = LocalEngine(config.threads, Workspace(folder), config.memory)
-    held = _Held(engine.room())
     with watch.stage("shingle", documents.total, documents.unit) as advance:
 
         def compare(part: int) -> list[tuple[I64, Compared]]:
             return [
-                (batch.column("row").to_numpy(), held.add(_compared(batch, config)))
+                (batch.column("row").to_numpy(), held.add(_compared(batch, config), engine))
                 for batch in documents.read(part, advance)
             ]
 
@@ -195,28 +237,9 @@ def check_target(out: str, *, overwrite: bool) -> None:
         raise DataError(f"there is no folder {Path(out).parent} to write to", hint="make it, or choose another -o")
 
 
-def temporary_folder() -> tempfile.TemporaryDirectory[str]:
+def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
     """Return a folder for what is noted of files, gone when it is left."""
     return tempfile.TemporaryDirectory(prefix="neardup-")
-
-
-class _Held:
-    """Counts what is held of files, and raises where the index of it would not fit."""
-
-    def __init__(self, room: int) -> None:
-        self._room, self._needed = room, 0
-
-    def add(self, compared: Compared) -> Compared:
-        """Count a batch of documents; threads may count at the same time, which is exact enough."""
-        held = sum(part.nbytes for part in compared.items if isinstance(part, np.ndarray))
-        self._needed += held * BYTES_A_SHINGLE // 8 if hasattr(compared.items, "ends") else 3 * held
-        if self._needed > self._room:
-            raise DataError(
-                f"neighbours are found in memory, and these documents need more than the {self._room / 1e9:.1f} GB "
-                "that may be taken",
-                hint="pass a larger --memory, fewer documents, or list pairs above a threshold with `neardup pairs`",
-            )
-        return compared
 
 
 def _compared(batch: pa.RecordBatch, config: Config) -> Compared:
@@ -225,8 +248,7 @@ def _compared(batch: pa.RecordBatch, config: Config) -> Compared:
 
 def _joined(parts: Sequence[Compared], config: Config) -> Compared:
     if not parts:
-        kind = pa.large_string() if config.measure in ("jaccard", "containment") else pa.large_binary()
-        return Compared(measure_of(config).items(pa.array([], kind), config), np.empty(0, np.int64))
+        return Compared(measure_of(config).items(pa.array([], content_type(config)), config), np.empty(0, np.int64))
     groups = np.concatenate([part.groups for part in parts])
     return Compared(concatenated([part.items for part in parts]), groups)
 

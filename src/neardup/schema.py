@@ -136,18 +136,23 @@ def clusters(id_type: pa.DataType) -> pa.Schema:
     return pa.schema([("doc_id", id_type), ("cluster_id", id_type)])
 
 
-def neighbours(names: Sequence[pa.DataType]) -> pa.Schema:
-    """Return the schema of neighbours, ranked from 1; `names`: types of an id and, from files, of file and row."""
+def neighbours(own: Sequence[pa.DataType], other: Sequence[pa.DataType]) -> pa.Schema:
+    """Return the schema of neighbours, ranked from 1.
+
+    Args:
+        own: types of the id and, from files, of file and row of those that ask.
+        other: the same of their neighbours.
+    """
     ranked = [
-        ("doc_id", names[0]),
-        ("neighbour_id", names[0]),
+        ("doc_id", own[0]),
+        ("neighbour_id", other[0]),
         _SIMILARITY,
         pa.field("rank", pa.int64(), nullable=False),
     ]
     places = [
         (f"{prefix}{name}", kind)
-        for prefix in ("", "neighbour_")
-        for name, kind in zip(("file", "row"), names[1:], strict=False)
+        for prefix, kinds in (("", own), ("neighbour_", other))
+        for name, kind in zip(("file", "row"), kinds[1:], strict=False)
     ]
     return pa.schema([*ranked, *places])
 

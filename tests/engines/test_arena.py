@@ -40,6 +40,15 @@ def test_more_than_the_limit_gives_all_up(limit, is_whole):
     assert arena.put(numbers(0, 0)) == (30 if is_whole else NOWHERE)
 
 
+def test_the_room_is_asked_for_once_with_the_first_set():
+    asked = []
+    arena = Arena(lambda: asked.append(len(asked)) or 10**6)
+    assert not asked
+    arena.put(numbers(0, 10))
+    arena.put(numbers(0, 10))
+    assert len(asked) == 1
+
+
 def test_nothing_is_held_after_giving_up():
     arena = Arena(None)
     arena.put(numbers(0, 5))

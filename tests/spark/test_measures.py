@@ -88,3 +88,16 @@ def test_containment_and_a_frame_without_vectors_are_refused(spark):
         neardup.find_pairs(frame, measure="containment")
     with pytest.raises(neardup.NearDupError, match="no column named vector, embedding"):
         neardup.find_pairs(frame, measure="cosine")
+
+
+@pytest.mark.parametrize("num_partitions", [1, 4])
+def test_the_dimension_does_not_depend_on_partitions(spark, num_partitions):
+    vectors = [[0.0, 0.0, 0.0], [1.0, 2.0], [1.0, 2.0], [3.0, 2.0, 1.0]]
+    table = pa.table({"id": range(4), "vector": pa.array(vectors, pa.list_(pa.float64()))})
+    frame = spark.createDataFrame(table).repartition(num_partitions)
+    found = neardup.deduplicate(frame, measure="cosine")
+    assert [row.doc_id for row in found.removed.collect()] == [2]
+    assert sorted((row.doc_id, row.reason) for row in found.rejected.collect()) == [
+        (0, "vector is zero and points nowhere"),
+        (3, "vector has 3 numbers, not 2"),
+    ]

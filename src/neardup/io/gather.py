@@ -126,10 +126,24 @@ def weighted_items(value: Any) -> list[tuple[str, float]]:
         if isinstance(value, str):
             pairs: Any = [item.rpartition(":")[::2] for item in value.split()]
         else:
-            pairs = value.items() if isinstance(value, Mapping) else value
-        return [(as_string(item), float(weight)) for item, weight in pairs]
-    except (TypeError, ValueError) as error:
+            pairs = value.items() if isinstance(value, Mapping) else map(_pair, value)
+        return [(_item(item), float(weight)) for item, weight in pairs]
+    except (TypeError, ValueError, OverflowError) as error:
         raise RowError(f"items are no pairs of item and weight: {error}") from error
+
+
+def _item(value: Any) -> str:
+    if not isinstance(value, (str, int, float, np.generic)):
+        raise TypeError(f"an item is {type(value).__name__}, neither text nor a number")
+    return as_string(value)
+
+
+def _pair(value: Any) -> tuple[Any, Any]:
+    """Take an item and its weight out of a list, or an object with two fields."""
+    if isinstance(value, (str, bytes)):
+        raise TypeError(f"{value!r} has no weight")
+    item, weight = value.values() if isinstance(value, Mapping) else value
+    return item, weight
 
 
 def numbers_of(text: str) -> list[float]:

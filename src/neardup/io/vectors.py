@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from neardup.config import Config
 from neardup.errors import DataError
+from neardup.families import LARGEST_NUMBER
 from neardup.io.columns import is_list, is_valid, storage
 
 VECTOR_COLUMNS: Final = ("vector", "embedding")
@@ -46,10 +47,6 @@ def vector_contents(column: pa.Array, config: Config) -> Vectors:
     is_usable[list(reasons)] = False
     rows = values if is_usable.all() else values[np.repeat(is_usable, lengths)]
     rows = rows.reshape(int(is_usable.sum()), -1) if rows.size else np.empty((0, 0))
-    if config.measure == "cosine" and not (is_somewhere := rows.any(axis=1)).all():
-        for row in np.flatnonzero(is_usable)[~is_somewhere].tolist():
-            reasons[row], is_usable[row] = "vector is zero and points nowhere", False
-        rows = rows[is_somewhere]
     words = _bit_words(rows, dimension, config) if config.measure == "hamming" else rows + 0.0  # -0.0 is 0.0
     return Vectors(_contents(words, is_usable), reasons, dimension or None)
 
@@ -61,7 +58,8 @@ def as_column(array: npt.NDArray[Any]) -> pa.Array:
             f"`source` must be an array of numbers or bits, got the type {array.dtype}",
             hint="convert it with array.astype('float32')",
         )
-    flat = np.ascontiguousarray(array).reshape(-1)
+    plain = array.dtype.newbyteorder("=") if array.dtype.itemsize <= _WORD_BYTES else np.dtype(np.float64)
+    flat = np.ascontiguousarray(array, plain).reshape(-1)
     flat = flat.view(np.uint8) if flat.dtype == np.bool_ else flat
     if not array.shape[1]:
         raise DataError(f"`source` must have at least one number in a row, got shape {array.shape}")
@@ -80,12 +78,20 @@ def rows_as_column(rows: list[Any]) -> tuple[pa.Array, Reasons]:
     usable: list[list[float] | None] = []
     for row, value in enumerate(rows):
         try:
-            numbers = value if value is None else pa.array(list(value)).cast(pa.float64()).to_pylist()
+            numbers = value if value is None else _as_numbers(value)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             reasons[row] = f"vector is no list of numbers: {_shown(value)}"
             numbers = None
         usable.append(numbers)
     return pa.array(usable, pa.large_list(pa.float64())), reasons
+
+
+def _as_numbers(value: Any) -> list[float]:
+    numbers = pa.array(list(value))
+    if isinstance(value, (str, bytes)) or not _is_numeric(numbers.type):
+        raise TypeError
+    cast: list[float] = numbers.cast(pa.float64(), safe=False).to_pylist()
+    return cast
 
 
 def _shown(value: Any) -> str:
@@ -135,13 +141,20 @@ def _is_numeric(kind: pa.DataType) -> bool:
 
 
 def _reject_values(values: npt.NDArray[Any], lengths: npt.NDArray[np.int64], config: Config, reasons: Reasons) -> None:
-    """Say what is wrong with numbers that are none, and with bits that are neither 0 nor 1."""
+    """Say what is wrong with no numbers, or zeros alone, numbers that are none, and bits that are neither 0 nor 1."""
     for row in np.flatnonzero(lengths == 0).tolist():
         reasons.setdefault(row, "vector is empty")
     if config.packed:
         return
+    if config.measure == "cosine":
+        so_far = np.r_[0, np.cumsum(values != 0)]
+        ends = np.cumsum(lengths)
+        for row in np.flatnonzero(so_far[ends] == so_far[ends - lengths]).tolist():
+            reasons.setdefault(row, "vector is zero and points nowhere")
     is_bit = config.measure == "hamming"
     is_good = (values == 0) | (values == 1) if is_bit else np.isfinite(values)
+    if config.measure == "euclidean":
+        is_good &= np.abs(values) <= LARGEST_NUMBER
     bad = np.flatnonzero(~is_good)
     if not bad.size:
         return
@@ -149,8 +162,15 @@ def _reject_values(values: npt.NDArray[Any], lengths: npt.NDArray[np.int64], con
     rows = np.searchsorted(ends, bad, side="right")
     for row, at in zip(rows.tolist(), bad.tolist(), strict=True):
         place = at - int(ends[row] - lengths[row]) + 1
-        wrong = f"{values[at]:g}, neither 0 nor 1" if is_bit else "NaN" if np.isnan(values[at]) else "infinite"
-        reasons.setdefault(row, f"number {place} of the vector is {wrong}")
+        reasons.setdefault(row, f"number {place} of the vector is {_wrong(values[at], is_bit=is_bit)}")
+
+
+def _wrong(value: float, *, is_bit: bool) -> str:
+    if is_bit:
+        return f"{value:g}, neither 0 nor 1"
+    if np.isnan(value):
+        return "NaN"
+    return "infinite" if np.isinf(value) else f"{value:g}, beyond {LARGEST_NUMBER:g}, where squares overflow"
 
 
 def _first_length(lengths: npt.NDArray[np.int64], reasons: Reasons) -> int:

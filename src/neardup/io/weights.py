@@ -18,6 +18,8 @@ from neardup.kernels import shingle
 from neardup.kernels.unicode import load_table
 
 Reasons = dict[int, str]
+# Two sums of weights are added.
+LARGEST_SUM: Final = 1e300
 WEIGHTED_ITEMS: Final = pa.large_list(pa.struct([("item", pa.large_string()), ("weight", pa.float64())]))
 
 
@@ -38,6 +40,10 @@ def weighted_contents(column: pa.Array) -> tuple[pa.Array, Reasons]:
     numbers = weights.to_numpy(zero_copy_only=False)
     for at in np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0) & is_valid(items))).tolist():
         reasons.setdefault(int(rows[at]), _reason(items[at].as_py(), weights[at].as_py()))
+    with np.errstate(over="ignore"):
+        totals = np.bincount(rows, numbers, len(column))
+    for row in np.flatnonzero(totals > LARGEST_SUM).tolist():
+        reasons.setdefault(row, f"weights add up to {totals[row]:g}, more than {LARGEST_SUM:g}")
     holds_end = pc.match_substring(items, ITEM_END).fill_null(False).to_numpy(zero_copy_only=False)
     for at in np.flatnonzero(holds_end).tolist():
         reasons.setdefault(int(rows[at]), f"item {items[at].as_py()!r} holds the character {ITEM_END!r}")

@@ -10,6 +10,8 @@ import numpy as np
 NOBODY = -1
 # So many times as many documents as are asked for are compared as soon as they are met; they set the bar for the rest.
 EAGER = 4
+# A cosine above this is 1, as in the verification.
+NEARLY_ONE = 1.0 - 2.0**-48
 # Called by kernels only: without the wrappers for Python it compiles in half the time.
 _inner = numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
@@ -178,7 +180,7 @@ def nearest_bits(queries, docs, num_bits, own, groups, span, doc_span, best_valu
         for place in range(differing.size):
             doc = doc_span[0] + place
             if differing[place] <= most and doc != own[query] and groups[0][query] == groups[1][doc]:
-                _enter(1.0 - differing[place] / num_bits, doc, values, rows)
+                _enter((num_bits - differing[place]) / num_bits, doc, values, rows)
                 most = _most_differing(values[-1], num_bits)
 
 
@@ -221,7 +223,7 @@ def nearest_vectors(products, queries, docs, own, groups, margin, span, first_do
             doc = first_doc + column
             if doc != own[query] and groups[0][query] == groups[1][doc]:
                 value = _dot(queries[0][query], docs[0][doc]) / (queries[1][query] * docs[1][doc])
-                _enter(min(1.0, max(0.0, value)), doc, values, rows)
+                _enter(1.0 if value > NEARLY_ONE else max(0.0, value), doc, values, rows)
                 least = values[-1] - margin
 
 

@@ -81,6 +81,8 @@ class Points(NamedTuple):
     values: Array
 
 
+# A cosine above this is 1: sums of products of parallel vectors may be off by so much.
+NEARLY_ONE = 1.0 - 2.0**-48
 Items = Sets | Weights | Bits | Vectors | Points
 LEADERS, PAIRS, CLOSURE = 0, 1, 2
 NOBODY = -1
@@ -223,7 +225,7 @@ def _differing(words, doc, other):
 
 @_inner
 def _equal_bits(bits, scratch, doc, other, least):
-    return 1.0 - _differing(bits.words, doc, other) / bits.num_bits
+    return (bits.num_bits - _differing(bits.words, doc, other)) / bits.num_bits
 
 
 @_inner
@@ -243,9 +245,9 @@ def _dot(values, doc, other):
 
 @_inner
 def _cosine(vectors, scratch, doc, other, least):
-    """The cosine of the angle, from 0 to 1: what points away is not similar at all."""
+    """The cosine of the angle, from 0 to 1: what points away is not similar at all, and what rounding hides is 1."""
     value = _dot(vectors.values, doc, other) / (vectors.norms[doc] * vectors.norms[other])
-    return min(1.0, max(0.0, value))
+    return 1.0 if value > NEARLY_ONE else max(0.0, value)
 
 
 @_inner

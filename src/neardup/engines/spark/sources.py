@@ -23,12 +23,12 @@ from neardup.engines.spark.reading import I64, ROW_BITS, note, notes_schema, rea
 from neardup.engines.spark.storage import Storage
 from neardup.errors import DataError, StaleError
 from neardup.io.columns import hash_groups
-from neardup.io.contents import dimension_of
 from neardup.io.memory import ID_COLUMNS, TEXT_COLUMNS
 from neardup.io.parts import FileParts
 from neardup.io.records import Columns, InputFile, Records
+from neardup.io.streams import is_remote
 from neardup.io.tables import batch_records, wanted_names
-from neardup.io.vectors import VECTOR_COLUMNS
+from neardup.io.vectors import VECTOR_COLUMNS, vector_contents
 
 _WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
 IDS: Final = pa.schema([("row", pa.int64()), ("doc_id", pa.string())])
@@ -49,7 +49,7 @@ class SparkSource(Source, Protocol):
         """Return the sketches of all documents, once notes are settled."""
 
     def texts(self, members: DataFrame) -> DataFrame:
-        """Read the texts of the members of components, as reading.TEXTS."""
+        """Read the texts of the members of components, as reading.texts_schema has them."""
 
 
 class _Noted:
@@ -192,7 +192,7 @@ class FileSource(_Noted):
 
 
 def _whole_path(path: str) -> str:
-    return path if "://" in path else str(Path(path).absolute())
+    return path if is_remote(path) else str(Path(path).absolute())
 
 
 def locate(rows: I64, parts: FileParts) -> tuple[pa.Array, I64]:
@@ -249,15 +249,16 @@ class FrameSource(_Noted):
         """Return the settings with the dimension of the first usable vector, where none is set."""
         if config.measure not in VECTOR_MEASURES or config.dimension is not None:
             return config
-        columns = self.columns
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
             for batch in batches:
-                rows, found = _records(batch.sort_by("neardup_row"), columns, config)
-                if found.rows.size:
-                    first = [rows[found.rows[0]]], [dimension_of(found.texts, config)]
-                    yield pa.record_batch([pa.array(values) for values in first], schema=_DIMENSIONS)
+                rows, column = (batch.sort_by("neardup_row").column(name) for name in ("neardup_row", name))
+                found = vector_contents(column, config)
+                first = next((at for at in range(len(column)) if at not in found.reasons), None)
+                if first is not None:
+                    yield pa.record_batch([rows.slice(first, 1), pa.array([found.dimension])], schema=_DIMENSIONS)
 
+        name = str(self.columns.vector)
         first = storage.run(map_frame(self._rows, _DIMENSIONS, run).orderBy("row").first)
         return config if first is None else Config.of(config, dimension=first["dimension"])
 

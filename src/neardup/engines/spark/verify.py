@@ -17,8 +17,9 @@ from neardup.io.workspace import read_batches, write_batches
 
 
 def _block_columns(texts: pa.DataType) -> pa.Schema:
-    """Documents of components as steps take them; Spark sends texts without large offsets."""
-    kind = pa.large_binary() if pa.types.is_binary(texts) else pa.large_string()
+    """Documents of components as steps take them; Spark may send texts without large offsets."""
+    is_bytes = pa.types.is_binary(texts) or pa.types.is_large_binary(texts)
+    kind = pa.large_binary() if is_bytes else pa.large_string()
     own = (schemas.documents(kind).field(name) for name in ("row", "text", "priority", "group"))
     return pa.schema([("component", pa.int64()), *own])
 

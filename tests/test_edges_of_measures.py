@@ -1,0 +1,104 @@
+"""Pairs exactly at the threshold, numbers at the ends of their range, and values that only look like data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import neardup
+from neardup.measures import weighted
+
+
+def test_bits_at_the_threshold_are_pairs():
+    for num_bits in range(2, 40):
+        for differing in range(num_bits):
+            bits = np.zeros((2, num_bits), np.uint8)
+            bits[1, :differing] = 1
+            at = (num_bits - differing) / num_bits
+            assert neardup.neighbours(bits, measure="hamming", threshold=at).num_rows == 2, (num_bits, differing)
+    bits = np.zeros((2, 33), np.uint8)
+    bits[1, :6] = 1
+    for settings in ({"threshold": 27 / 33}, {"distance": 6}):
+        found = neardup.find_pairs(bits, measure="hamming", recall=0.9999, **settings)
+        assert found.pairs.column("similarity").to_pylist() == [27 / 33]
+
+
+def test_parallel_vectors_have_a_cosine_of_one_everywhere():
+    rng = np.random.default_rng(3)
+    for factor in (1.0, 2.0, 3.0, 1e-9):
+        for vector in rng.standard_normal((25, 9)):
+            pair = np.stack([vector, factor * vector])
+            assert neardup.neighbours(pair, measure="cosine", distance=0).column("similarity").to_pylist() == [1.0, 1.0]
+            assert neardup.find_pairs(pair, measure="cosine", distance=0).num_pairs == 1
+    almost = np.array([[1.0, 0.0], [1.0, 1e-6]])
+    assert neardup.neighbours(almost, measure="cosine", distance=0).num_rows == 0
+
+
+@pytest.mark.parametrize("tenths", range(1, 10))
+def test_a_distance_is_the_threshold_it_is_written_as(tenths):
+    items = [[str(number) for number in range(10)], [str(number) for number in range(10 - tenths)]]
+    for found in (
+        neardup.find_pairs(items=items, distance=tenths / 10),
+        neardup.find_pairs(items=items, threshold=(10 - tenths) / 10),
+    ):
+        assert found.pairs.column("similarity").to_pylist() == [(10 - tenths) / 10]
+
+
+def test_queries_and_documents_keep_ids_of_their_own_type():
+    found = neardup.neighbours(items=[["a"], ["b"]], queries={"7": ["a"]})
+    assert found.to_pylist() == [{"doc_id": "7", "neighbour_id": 0, "similarity": 1.0, "rank": 1}]
+
+
+def test_weights_and_numbers_that_would_overflow_are_rejected():
+    huge = [{"a": 1e308, "b": 1e308}, {"a": 1e308}, {"a": 10**400}, {"a": 1e299}, {"a": 1e299}]
+    found = neardup.find_pairs(items=huge, measure="weighted")
+    assert found.pairs.column("doc_a").to_pylist() == [3]
+    reasons = found.rejected.column("reason").to_pylist()
+    assert reasons[:2] == ["weights add up to inf, more than 1e+300", "weights add up to 1e+308, more than 1e+300"]
+    assert "too large" in reasons[2]
+    far = neardup.find_pairs([[1e200, 0.0], [1e150, 0.0], [1e150, 1.0]], measure="euclidean", distance=2.0)
+    assert far.num_pairs == 1
+    assert far.rejected.column("reason").to_pylist() == [
+        "number 1 of the vector is 1e+200, beyond 1e+150, where squares overflow"
+    ]
+
+
+@pytest.mark.parametrize("distance", [1e-17, 1e151])
+def test_distances_that_cannot_be_told_apart_are_refused(distance):
+    with pytest.raises(neardup.NearDupError, match="from 1e-9 to 1e150"):
+        neardup.find_pairs([[0.0], [1.0]], measure="euclidean", distance=distance)
+
+
+def test_texts_are_neither_vectors_nor_pairs_and_nothing_is_no_item():
+    found = neardup.find_pairs(["1224", "9812", [1.0, "2"]], measure="euclidean")
+    assert found.num_rejected == 3
+    items = [["a1", "b2"], {None: 1.0}, [{"item": "tea", "weight": 2}], {"tea": 2.0}]
+    found = neardup.find_pairs(items=items, measure="weighted")
+    assert found.pairs.to_pylist() == [{"doc_a": 2, "doc_b": 3, "similarity": 1.0}]
+    assert [reason.partition(": ")[2] for reason in found.rejected.column("reason").to_pylist()] == [
+        "'a1' has no weight",
+        "an item is NoneType, neither text nor a number",
+    ]
+
+
+@pytest.mark.parametrize("kind", [">f8", ">i4", np.longdouble])
+def test_numbers_of_any_kind_of_array_are_taken(kind):
+    assert neardup.find_pairs(np.ones((2, 2), kind), measure="cosine").num_pairs == 1
+
+
+def test_a_zero_vector_does_not_say_the_dimension():
+    found = neardup.find_pairs([[0.0, 0.0, 0.0], [1.0, 2.0], [1.0, 2.0]], measure="cosine")
+    assert found.num_pairs == 1
+    assert found.rejected.column("reason").to_pylist() == ["vector is zero and points nowhere"]
+
+
+def test_signatures_do_not_depend_on_the_blocks_they_are_sampled_in(monkeypatch):
+    rng = np.random.default_rng(4)
+    baskets = [{str(item): 1.0 + item for item in rng.choice(20, 5, replace=False)} for _ in range(40)]
+    settings = {"measure": "weighted", "threshold": 0.3, "pairs": True}
+    whole = neardup.deduplicate(items=baskets, **settings).pairs
+    monkeypatch.setattr(weighted, "BLOCK", 7)
+    assert neardup.deduplicate(items=baskets, **settings).pairs == whole
+    assert whole.num_rows > 5
+    assert isinstance(whole, pa.Table)
