@@ -7,7 +7,6 @@ the share of the pairs that an exact search finds. A tenth of all that without -
 peers/measure_pairs.py; to add a measure, its data here.
 """
 
-import argparse
 import sys
 import tempfile
 from pathlib import Path
@@ -99,11 +98,7 @@ def measured(measure, tool, count, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--corpora", type=Path, help="not used: the data is made")
-    parser.add_argument("--repeat", type=int, help="not used: every run is a process")
-    parser.add_argument("--full", action="store_true", help="100,000 items, and 1 million baskets")
-    options = parser.parse_args()
+    options = harness.made_arguments(__doc__, "100,000 items, and 1 million baskets")
     counts = dict.fromkeys(DATA, 100_000 if options.full else 10_000) | {
         "baskets": 1_000_000 if options.full else 100_000
     }

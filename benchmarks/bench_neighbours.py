@@ -6,7 +6,6 @@ share of answers at least as similar as the tenth best that brute force finds, s
 the same. To add a tool, a function in peers/measure_neighbours.py; to add a measure, its data and similarity here.
 """
 
-import argparse
 import sys
 import tempfile
 from pathlib import Path
@@ -84,11 +83,7 @@ def measured(measure, tool, count, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--corpora", type=Path, help="not used: the data is made")
-    parser.add_argument("--repeat", type=int, help="not used: every run is a process")
-    parser.add_argument("--full", action="store_true", help="100,000 items")
-    options = parser.parse_args()
+    options = harness.made_arguments(__doc__, "100,000 items")
     count = 100_000 if options.full else 10_000
     rows, tenth = [], {}
     with tempfile.TemporaryDirectory() as name:

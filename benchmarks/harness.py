@@ -27,6 +27,15 @@ def arguments(description: str) -> argparse.Namespace:
     return parser.parse_args()
 
 
+def made_arguments(description: str, full: str) -> argparse.Namespace:
+    """The options of a benchmark that makes its data and runs every tool once; `full` says what --full does."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--corpora", type=Path, help="not used: the data is made")
+    parser.add_argument("--repeat", type=int, help="not used: every run is a process")
+    parser.add_argument("--full", action="store_true", help=full)
+    return parser.parse_args()
+
+
 def load_texts(corpora: Path | None, name: str) -> tuple[str, pa.ChunkedArray]:
     """Return the texts of a corpus, or of the standard library of this Python where there is no corpus."""
     if corpora is not None:

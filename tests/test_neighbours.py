@@ -248,6 +248,15 @@ def test_what_does_not_fit_in_memory_is_an_error_that_says_so(tmp_path, monkeypa
         neardup.neighbours(tmp_path / "pages.jsonl")
 
 
+def test_queries_and_documents_share_one_room(tmp_path, monkeypatch):
+    for name in ("pages", "new"):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"text": "a b c d e f g"}) + "\n", "utf-8")
+    monkeypatch.setattr("neardup.engines.local.LocalEngine.room", lambda _: 600)  # each needs 560
+    neardup.neighbours(tmp_path / "pages.jsonl")
+    with pytest.raises(DataError, match="neighbours are found in memory"):
+        neardup.neighbours(tmp_path / "pages.jsonl", queries=tmp_path / "new.jsonl")
+
+
 def test_random_baskets_with_a_popular_item_agree_with_brute_force():
     rng = random.Random(5)
     docs = [{0, *(rng.randrange(1, 300) for _ in range(rng.randrange(1, 9)))} for _ in range(400)]

@@ -127,15 +127,16 @@ def weighted_items(value: Any) -> list[tuple[str, float]]:
             pairs: Any = [item.rpartition(":")[::2] for item in value.split()]
         else:
             pairs = value.items() if isinstance(value, Mapping) else map(_pair, value)
-        return [(_item(item), float(weight)) for item, weight in pairs]
+        return [(item_string(item), float(weight)) for item, weight in pairs]
     except (TypeError, ValueError, OverflowError) as error:
         raise RowError(f"items are no pairs of item and weight: {error}") from error
 
 
-def _item(value: Any) -> str:
+def item_string(value: Any) -> str:
+    """Spell an item that came as a Python value."""
     if not isinstance(value, (str, int, float, np.generic)):
         raise TypeError(f"an item is {type(value).__name__}, neither text nor a number")
-    return as_string(value)
+    return as_string(value.item() if isinstance(value, np.generic) else value)
 
 
 def _pair(value: Any) -> tuple[Any, Any]:

@@ -25,7 +25,7 @@ from neardup.io.columns import (
     usable_texts,
 )
 from neardup.io.contents import column_type, contents_of, dimension_of
-from neardup.io.gather import RowError, as_string, weighted_items
+from neardup.io.gather import RowError, item_string, weighted_items
 from neardup.io.html import html_to_text
 from neardup.io.tables import items_texts, joined_texts
 from neardup.io.vectors import VECTOR_COLUMNS, as_column, rows_as_column
@@ -177,11 +177,13 @@ def _items(value: Any) -> list[str]:
         return value.split()
     if not isinstance(value, (Collection, np.ndarray)):
         raise RowError(f"items are {type(value).__name__}, not a collection")
-    items = value.tolist() if isinstance(value, np.ndarray) else list(value)
-    for item in items:
-        if not isinstance(item, (str, int, float, np.generic)):
-            raise RowError(f"an item is {type(item).__name__}, neither text nor a number: {reprlib.repr(item)}")
-    return [as_string(item.item() if isinstance(item, np.generic) else item) for item in items]
+    items = []
+    for item in value.tolist() if isinstance(value, np.ndarray) else value:
+        try:
+            items.append(item_string(item))
+        except TypeError as error:
+            raise RowError(f"{error}: {reprlib.repr(item)}") from error
+    return items
 
 
 def is_from(source: Any, package: str) -> bool:

@@ -249,16 +249,17 @@ class FrameSource(_Noted):
         """Return the settings with the dimension of the first usable vector, where none is set."""
         if config.measure not in VECTOR_MEASURES or config.dimension is not None:
             return config
+        vector = str(self.columns.vector)
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
             for batch in batches:
-                rows, column = (batch.sort_by("neardup_row").column(name) for name in ("neardup_row", name))
-                found = vector_contents(column, config)
-                first = next((at for at in range(len(column)) if at not in found.reasons), None)
+                ordered = batch.sort_by("neardup_row")
+                found = vector_contents(ordered.column(vector), config)
+                first = next((at for at in range(batch.num_rows) if at not in found.reasons), None)
                 if first is not None:
-                    yield pa.record_batch([rows.slice(first, 1), pa.array([found.dimension])], schema=_DIMENSIONS)
+                    row = ordered.column("neardup_row").slice(first, 1)
+                    yield pa.record_batch([row, pa.array([found.dimension])], schema=_DIMENSIONS)
 
-        name = str(self.columns.vector)
         first = storage.run(map_frame(self._rows, _DIMENSIONS, run).orderBy("row").first)
         return config if first is None else Config.of(config, dimension=first["dimension"])
 
