@@ -7,6 +7,7 @@ import decimal
 import json
 import math
 import os
+import pickle
 import subprocess
 import sys
 
@@ -409,3 +410,18 @@ def test_a_measure_whose_slots_are_bits_has_more_of_them(measure, num_perm):
 def test_a_setting_of_another_measure_is_an_error(settings, message):
     with pytest.raises(ConfigError, match=message):
         Config(**settings)
+
+
+def test_a_config_remembers_which_settings_were_given():
+    assert Config().given == frozenset()
+    assert Config(threshold=0.8).is_threshold_given
+    assert not Config.of(Config(), size=3).is_threshold_given
+    assert Config.of(Config(threshold=0.8), size=3).given == {"threshold", "size"}
+    assert Config.of(distance=0.2).is_threshold_given
+    assert pickle.loads(pickle.dumps(Config(threshold=0.8))) == Config()  # noqa: S301
+
+
+def test_what_was_given_is_no_part_of_equality_or_fingerprint():
+    assert Config(threshold=0.8) == Config()
+    assert Config(threshold=0.8).fingerprint() == Config().fingerprint()
+    assert "given" not in Config().as_dict()

@@ -27,8 +27,8 @@ from neardup.stages.select import close_pairs, lead_pairs
 I64 = npt.NDArray[np.int64]
 
 
-def list_stored(run: Path, target: Path, config: Config, *, is_given: bool) -> Report:
-    """Write the pairs that a finished run has stored, those of at least the threshold; is_given: if there is one."""
+def list_stored(run: Path, target: Path, config: Config) -> Report:
+    """Write the stored pairs of a finished run: all of them, or those of at least the threshold that was given."""
     stored = finished.load_table(run, "pairs")
     if stored is None:
         raise NotStoredError(
@@ -36,7 +36,7 @@ def list_stored(run: Path, target: Path, config: Config, *, is_given: bool) -> R
             hint="run neardup dedup with --pairs, or neardup pairs on the input files",
         )
     before = finished.restore(run)
-    if not is_given:
+    if not config.is_threshold_given:
         config = Config.of(config, threshold=before.config.threshold)
     if config.threshold < before.config.threshold:
         raise ConfigError(

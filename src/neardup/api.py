@@ -103,19 +103,12 @@ def deduplicate_files(inputs: Sequence[str], out: str, config: Config, progress:
     return _dedup_files(inputs, out, config, progress)
 
 
-def find_pairs_files(
-    inputs: Sequence[str],
-    out: str,
-    config: Config,
-    progress: Progress | None = None,
-    *,
-    is_threshold_given: bool = True,
-) -> Report:
+def find_pairs_files(inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None) -> Report:
     """Find every pair of similar documents in files, or list those that a finished run has stored.
 
     Without a threshold given, the list of a finished run is that of its own threshold.
     """
-    return _pair_files(inputs, out, config, progress, is_threshold_given=is_threshold_given)
+    return _pair_files(inputs, out, config, progress)
 
 
 def plan_files(inputs: Sequence[str], config: Config, progress: Progress | None = None) -> Plan:
@@ -223,9 +216,7 @@ def neighbours(
             raise ConfigError("`ids` must be left out for files", hint="id_column= names the column with the ids")
         return nearest.read_files(paths, config, folder, held, watch)
 
-    found = nearest.ask(
-        read, (source, queries), number, chosen, lambda config: nearest.least_similarity(config, settings), watch
-    )
+    found = nearest.ask(read, (source, queries), number, chosen, watch)
     if progress is None:  # there is no report that would tell of rows that took no part
         for message in watch.warnings:
             warnings.warn(message, stacklevel=2)
@@ -373,18 +364,12 @@ def _dedup_files(
 
 
 def _pair_files(
-    inputs: Sequence[str],
-    out: str,
-    config: Config,
-    progress: Progress | None,
-    engine: Any = None,
-    *,
-    is_threshold_given: bool = True,
+    inputs: Sequence[str], out: str, config: Config, progress: Progress | None, engine: Any = None
 ) -> Report:
     if config.engine == "spark" and not (len(inputs) == 1 and is_finished(Path(inputs[0]))):
         return spark_jobs.find_pairs_files(inputs, out, config, spark_jobs.engine_for(config, engine), progress)
     _check_local(config)
-    return jobs.find_pairs_files(inputs, out, config, progress, is_threshold_given=is_threshold_given)
+    return jobs.find_pairs_files(inputs, out, config, progress)
 
 
 def _for_texts(config: Config) -> Config:

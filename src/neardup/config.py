@@ -48,8 +48,21 @@ _MEMORY_UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "T
 MIN_MEMORY: Final = 400 * 10**6
 
 
+class _Given:
+    """Remembers which settings were named, whatever their values; no part of equality or of the fingerprint."""
+
+    __slots__ = ("given",)
+    given: frozenset[str]
+
+    def __new__(cls, **settings: Any) -> Self:
+        """Note the names before the settings are checked."""
+        made = super().__new__(cls)
+        object.__setattr__(made, "given", frozenset(settings))
+        return made
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Config:
+class Config(_Given):
     """Every setting of a run, checked.
 
     Attributes:
@@ -206,6 +219,8 @@ class Config:
                 f"`threshold` {settings['threshold']!r} and `distance` {settings['distance']!r} say different things",
                 hint="leave one of them out",
             )
+        before = frozenset() if base is None else base.given
+        object.__setattr__(made, "given", before | frozenset(settings))
         return made
 
     def as_dict(self) -> dict[str, Any]:
@@ -221,6 +236,11 @@ class Config:
         """Return the settings that can change a result."""
         values = {name: value for name, value in self.as_dict().items() if name not in _NOT_IN_FINGERPRINT}
         return values | {"threshold": float(self.threshold), "recall": float(self.recall)}
+
+    @property
+    def is_threshold_given(self) -> bool:
+        """Whether somebody asked for this threshold, as a similarity or as a distance."""
+        return not self.given.isdisjoint(("threshold", "distance"))
 
     @property
     def keep_column(self) -> str | None:

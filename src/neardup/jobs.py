@@ -95,18 +95,11 @@ def _deduplicate(inputs: Sequence[str], target: Path, config: Config, progress: 
     return report
 
 
-def find_pairs_files(
-    inputs: Sequence[str],
-    out: str,
-    config: Config,
-    progress: Progress | None = None,
-    *,
-    is_threshold_given: bool = True,
-) -> Report:
+def find_pairs_files(inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None) -> Report:
     """Write every pair of similar documents of files to the file `out`."""
     target, config = output_file(out), Config.of(config, pairs=True)
     if len(inputs) == 1 and is_finished(Path(inputs[0])):
-        return list_stored(Path(inputs[0]), target, config, is_given=is_threshold_given)
+        return list_stored(Path(inputs[0]), target, config)
     beside = files_beside(target, config)
     with _run("pairs", inputs, target, config, progress) as job:
         with job.watch.stage("write"):

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schema
-from neardup.config import DEFAULT_THRESHOLD, Config
+from neardup.config import Config
 from neardup.engines.blas import one_blas_thread
 from neardup.engines.local import LocalEngine
 from neardup.errors import ConfigError, DataError
@@ -55,7 +55,6 @@ def neighbours_files(
     progress: Progress | None = None,
     *,
     queries: Sequence[str] = (),
-    is_threshold_given: bool = False,
 ) -> pa.Table:
     """Return the neighbours of documents in files, or of queries in others, and write them to `out`."""
     number, watch = check_k(k), Watch(progress)
@@ -64,14 +63,7 @@ def neighbours_files(
         check_target(out, overwrite=config.overwrite)
     if "-" in inputs and "-" in queries:
         raise ConfigError("standard input is one source, got `-` for INPUT and for --queries", hint="store one of them")
-    found = ask(
-        partial(read_files, watch=watch),
-        (inputs, queries or None),
-        number,
-        config,
-        lambda config: config.threshold if is_threshold_given else 0.0,
-        watch,
-    )
+    found = ask(partial(read_files, watch=watch), (inputs, queries or None), number, config, watch)
     if out is not None:
         write_neighbours(found, out, overwrite=config.overwrite)
     return found
@@ -82,7 +74,6 @@ def ask(
     source_and_queries: tuple[Any, Any],
     k: int,
     config: Config,
-    least: Callable[[Config], float],
     watch: Watch,
 ) -> pa.Table:
     """Read a source, and the queries if there are any, by `read`, and return the neighbours."""
@@ -92,7 +83,7 @@ def ask(
         docs = read(source, config, Path(folder), held)
         chosen = Config.of(config, dimension=docs.config.dimension)
         asked = None if queries is None else read(queries, chosen, Path(other), held)
-        return find_neighbours(docs, asked, k, least(docs.config), watch)
+        return find_neighbours(docs, asked, k, watch)
 
 
 def check_k(k: Any) -> int:
@@ -112,14 +103,9 @@ def check_settings(config: Config) -> None:
         raise ConfigError(f"`engine` {config.engine!r} finds no neighbours yet", hint="use engine='local'")
 
 
-def least_similarity(config: Config, given: Iterable[str]) -> float:
-    """Return the threshold where one was given, by name or by a config that differs from the default; else 0."""
-    is_given = not {"threshold", "distance"}.isdisjoint(given) or config.distance is not None
-    return config.threshold if is_given or config.threshold != DEFAULT_THRESHOLD else 0.0
-
-
-def find_neighbours(docs: Given, queries: Given | None, k: int, least: float, watch: Watch) -> pa.Table:
+def find_neighbours(docs: Given, queries: Given | None, k: int, watch: Watch) -> pa.Table:
     """Return the k nearest documents of each query, or of each document, with similarity and rank."""
+    least = docs.config.threshold if docs.config.is_threshold_given else 0.0
     asking = docs if queries is None else queries
     columns = schema.neighbours(*([column.type for column in side.name(side.rows[:0])] for side in (asking, docs)))
     num_queries, num_docs = asking.rows.size, docs.rows.size - (queries is None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 import click
-from click.core import ParameterSource
 
 from neardup.cli import options
 from neardup.config import Config
@@ -65,13 +64,10 @@ def neighbours(
     """  # noqa: D301 - click reads the backspace
     from neardup.cli import render
 
-    context = click.get_current_context()
-    given = (context.get_parameter_source(name) for name in ("threshold", "distance"))
-    is_given = any(source is not ParameterSource.DEFAULT for source in given)
     with render.progress(quiet=quiet) as progress:
         from neardup import nearest
 
-        found = nearest.neighbours_files(inputs, out, k, config, progress, queries=queries, is_threshold_given=is_given)
+        found = nearest.neighbours_files(inputs, out, k, config, progress, queries=queries)
     if as_json:
         render.as_json({"k": k, "neighbours": found.to_pylist()})
     elif out is None or not quiet:

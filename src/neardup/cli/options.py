@@ -135,9 +135,8 @@ def settings(*names: str) -> Callable[[Function], Function]:
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
         def call(**values: Any) -> Any:
-            given = {name: _value(name, values.pop(name)) for name in ordered}
-            if given.get("distance") is not None and _is_default("threshold"):
-                del given["threshold"]
+            chosen = {name: _value(name, values.pop(name)) for name in ordered}
+            given = {name: value for name, value in chosen.items() if not _is_default(name)}
             return function(config=Config.of(**given), **values)
 
         decorated: Any = call

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import click
-from click.core import ParameterSource
 
 from neardup.cli import options
 from neardup.config import Config
@@ -36,9 +35,7 @@ def pairs(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quie
     with render.progress(quiet=quiet) as progress:
         from neardup import api
 
-        source = click.get_current_context().get_parameter_source("threshold")
-        is_given = source is not ParameterSource.DEFAULT
-        report = api.find_pairs_files(list(inputs), out, config, progress, is_threshold_given=is_given)
+        report = api.find_pairs_files(list(inputs), out, config, progress)
     if as_json:
         render.as_json(report.as_dict())
     elif not quiet:
