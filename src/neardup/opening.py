@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from neardup.config import Config
+from neardup.engines.memory import Memory
 from neardup.errors import ConfigError, DataError, NearDupError
-from neardup.estimate import estimate
 from neardup.io import finished
 from neardup.io.files import find_files, with_dimension
 from neardup.io.outputs import known_ending
 from neardup.io.records import InputFile
+from neardup.io.sample import sample_files
 from neardup.io.spool import spool
 from neardup.io.workspace import (
     PUBLISHED,
@@ -32,10 +33,16 @@ from neardup.io.workspace import (
     remove_tree,
     reserve,
 )
+from neardup.measures.jaccard import collect_texts
 from neardup.planner import Plan, plan_for
 from neardup.report import Watch
 from neardup.version import VERSION
 
+# Bytes a document takes in the work folder beside its band keys: row, priority, sizes, digest, id.
+_NOTE_BYTES: Final = 88
+# Bytes a shingle takes there in the exact join: itself, and half as often a posting of 32 bytes, at worst.
+_SHINGLE_BYTES: Final = 24
+_SAMPLED_FILES: Final = 4
 _DONE: Final = "finished parts stay in {folder}; run the same command again to go on"
 
 
@@ -189,7 +196,7 @@ def _check_apart(out: Path, files: Sequence[InputFile]) -> None:
 
 
 def _check_disk(files: Sequence[InputFile], plan: Plan, config: Config, folder: Path) -> None:
-    needed = estimate(files, plan, config).disk_bytes
+    needed = needed_disk(files, plan, config)
     free = shutil.disk_usage(folder).free
     done = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     if needed - done > free:
@@ -197,3 +204,20 @@ def _check_disk(files: Sequence[InputFile], plan: Plan, config: Config, folder: 
             f"this run needs about {needed / 1e9:.1f} GB on the disk of {folder.parent}, which has {free / 1e9:.1f} GB",
             hint="make room, choose another -o, or pass --dry-run to write no kept rows",
         )
+
+
+def needed_disk(files: Sequence[InputFile], plan: Plan, config: Config) -> int:
+    """Return about what the work folder and the output take at most, judged by the first documents of some files."""
+    sample = sample_files(files, config, num_files=_SAMPLED_FILES, most_bytes=1)
+    num_shingles = 0
+    if plan.is_exact:
+        num_shingles = sum(collect_texts(found.texts, config).sets.shingles.size for found in sample.records)
+    kept = 0 if config.dry_run else sum(file.size for file in files)
+    return kept + most_disk(sample.documents, sample.text_bytes, round(num_shingles * sample.scale), plan, config)
+
+
+def most_disk(documents: int, text_bytes: int, num_shingles: int, plan: Plan, config: Config) -> int:
+    """Return what the work folder takes at most; `num_shingles` counts those that are stored."""
+    work = documents * (8 * plan.bands + _NOTE_BYTES) + num_shingles * _SHINGLE_BYTES
+    # At worst every document has a partner, and what does not fit in a third of memory is set aside.
+    return work + (text_bytes if text_bytes > Memory(config.memory).limit // 3 else 0)

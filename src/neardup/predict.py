@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,13 +17,12 @@ from neardup.costs import Contents, decide
 from neardup.engines.local import LocalEngine
 from neardup.engines.memory import Memory, available_cores
 from neardup.errors import ConfigError
-from neardup.estimate import Estimate, Forecast, most_disk, share_of
-from neardup.io import formats
+from neardup.io import sample as file_samples
 from neardup.io.columns import hash_groups
-from neardup.io.files import choose_columns
 from neardup.io.memory import HeldDocuments
 from neardup.io.records import InputFile, Records, text_bytes
 from neardup.measures.choice import holds_items
+from neardup.opening import most_disk
 from neardup.planner import Plan, is_open, plan_for
 from neardup.report import Watch
 
@@ -48,6 +47,62 @@ _LONG_CHARACTERS: Final = 2000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Forecast:
+    """What one method would take and give, about.
+
+    Attributes:
+        method: "lsh" or "exact".
+        bands: of LSH.
+        rows: of LSH.
+        recall_at_threshold: what it promises for pairs exactly at the threshold.
+        candidates: documents that are compared with each other.
+        pairs: of them those that are similar: all of them where pairs are listed, else one a removed document.
+        memory_bytes: the most that it takes.
+        disk_bytes: the most that the work folder and the output take together.
+        seconds: time on this machine.
+    """
+
+    method: str
+    bands: int
+    rows: int
+    recall_at_threshold: float
+    candidates: int
+    pairs: int
+    memory_bytes: int
+    disk_bytes: int
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Estimate:
+    """What a run will take, about.
+
+    Attributes:
+        documents: documents in the input.
+        text_bytes: bytes of text.
+        disk_bytes: the most the work folder and the output take together.
+        memory_bytes: the least that the run needs; --memory is how much it may take.
+        seconds: time on this machine.
+        sampled_documents: how many of the documents were looked at.
+        forecasts: what each method would take.
+        advice: what other settings may suit these documents.
+    """
+
+    documents: int
+    text_bytes: int
+    disk_bytes: int
+    memory_bytes: int
+    seconds: float
+    sampled_documents: int
+    forecasts: tuple[Forecast, ...]
+    advice: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the estimate for machines."""
+        return dataclasses.asdict(self)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Sample:
     """Some documents, as schema.DOCUMENTS; `scale` of them make the whole, reading all takes `read_seconds`."""
 
@@ -59,31 +114,15 @@ class Sample:
 
 def sample_files(files: Sequence[InputFile], config: Config) -> Sample:
     """Read the first documents of some files, as many as a sample may hold."""
-    chosen = list(files)[:: max(1, -(-len(files) // SAMPLED_FILES))]
-    batches, covered, began = [], 0.0, time.perf_counter()
-    for file in chosen:
-        records, is_whole = _first_records(file, config, SAMPLE_BYTES // len(chosen))
-        rows, size = sum(found.num_rows for found in records), sum(int(text_bytes(r.texts).sum()) for r in records)
-        covered += file.size * share_of(file, rows, size, is_whole)
-        batches += [_documents(found) for found in records]
-    file_bytes = sum(file.size for file in files)
-    scale = file_bytes / covered if covered else 1.0
-    read_seconds = (time.perf_counter() - began) * scale
-    return Sample(documents=_numbered(batches), scale=scale, read_seconds=read_seconds, file_bytes=file_bytes)
-
-
-def _first_records(file: InputFile, config: Config, most_bytes: int) -> tuple[list[Records], bool]:
-    """The first records of a file up to so many bytes of text, and whether they are all of them."""
-    form = formats.load(file.format)
-    columns = choose_columns(file, form.column_names(file, config), config)
-    found, size = [], 0
-    batches = (records for span in form.split(file) for records in form.read(file, span, columns, config))
-    for records in batches:
-        found.append(records)
-        size += int(text_bytes(records.texts).sum())
-        if size >= most_bytes:
-            return found, next(batches, None) is None
-    return found, True
+    began = time.perf_counter()
+    found = file_samples.sample_files(files, config, num_files=SAMPLED_FILES, most_bytes=SAMPLE_BYTES)
+    read_seconds = (time.perf_counter() - began) * found.scale
+    return Sample(
+        documents=_numbered(list(map(_documents, found.records))),
+        scale=found.scale,
+        read_seconds=read_seconds,
+        file_bytes=sum(file.size for file in files),
+    )
 
 
 def _documents(found: Records) -> pa.RecordBatch:

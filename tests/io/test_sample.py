@@ -1,4 +1,4 @@
-"""What a run will take, from a sample: near the truth on files of every format."""
+"""A sample of files tells documents and bytes near the truth, in every format, and so the disk that a run needs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ import pytest
 
 import neardup
 from neardup.config import Config
-from neardup.estimate import estimate
 from neardup.io import formats, parquet, records, tables
 from neardup.io.files import find_files
+from neardup.io.sample import sample_files
+from neardup.opening import needed_disk
 from neardup.planner import plan_for
 
 # How far from the truth an estimate may be, either way.
@@ -76,9 +77,14 @@ FORMATS = {
 }
 
 
-def estimated(*paths, is_timed=False, **settings):
+def sampled(*paths, num_files=4):
+    config = Config()
+    return sample_files(find_files(list(map(str, paths)), config), config, num_files=num_files, most_bytes=1)
+
+
+def disk_of(path, **settings):
     config = Config(**settings)
-    return estimate(find_files(list(map(str, paths)), config), plan_for(config), config, is_timed=is_timed)
+    return needed_disk(find_files([str(path)], config), plan_for(config), config)
 
 
 def assert_near(found, documents, text_bytes):
@@ -90,7 +96,7 @@ def assert_near(found, documents, text_bytes):
 def test_a_small_file_is_sampled_whole(tmp_path, name):
     rows = texts()
     (tmp_path / name).write_bytes(FORMATS[name](rows))
-    found = estimated(tmp_path / name)
+    found = sampled(tmp_path / name)
     assert (found.documents, found.text_bytes) == (NUM_ROWS, sum(map(len, rows)))
 
 
@@ -102,7 +108,7 @@ def test_a_large_file_is_estimated_from_its_beginning(tmp_path, monkeypatch, nam
     monkeypatch.setattr(parquet, "BATCH_BYTES", 50_000)
     rows = texts()
     (tmp_path / name).write_bytes(FORMATS[name](rows))
-    assert_near(estimated(tmp_path / name), NUM_ROWS, sum(map(len, rows)))
+    assert_near(sampled(tmp_path / name), NUM_ROWS, sum(map(len, rows)))
 
 
 def test_many_files_are_estimated_from_some(tmp_path):
@@ -112,50 +118,33 @@ def test_many_files_are_estimated_from_some(tmp_path):
         (tmp_path / f"{number:02}.jsonl").write_bytes(jsonl_bytes(rows))
         num_documents += len(rows)
         num_bytes += sum(map(len, rows))
-    assert_near(estimated(tmp_path), num_documents, num_bytes)
+    assert_near(sampled(tmp_path), num_documents, num_bytes)
 
 
 def test_text_files_are_a_document_each(tmp_path):
     rows = texts(2, 40)
     for number, text in enumerate(rows):
         (tmp_path / f"{number:02}.txt").write_text(text)
-    assert_near(estimated(tmp_path), 40, sum(map(len, rows)))
+    assert_near(sampled(tmp_path), 40, sum(map(len, rows)))
 
 
-def test_an_empty_input_takes_nothing_much(tmp_path):
+def test_an_empty_input_takes_nothing(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(b"")
-    found = estimated(tmp_path / "a.jsonl", is_timed=True)
-    assert (found.documents, found.text_bytes, found.disk_bytes) == (0, 0, 0)
-    assert found.seconds >= 0
-
-
-def test_time_is_told_only_where_it_was_measured(tmp_path):
-    (tmp_path / "a.jsonl").write_bytes(jsonl_bytes(texts(3, 200)))
-    assert estimated(tmp_path / "a.jsonl").seconds is None
-    timed = estimated(tmp_path / "a.jsonl", is_timed=True)
-    assert 0 < timed.seconds < 60
-    assert timed.as_dict()["seconds"] == timed.seconds
+    found = sampled(tmp_path / "a.jsonl")
+    assert (found.documents, found.text_bytes, disk_of(tmp_path / "a.jsonl")) == (0, 0, 0)
 
 
 def test_a_dry_run_needs_no_room_for_kept_rows(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(jsonl_bytes(texts(3, 200)))
-    whole, dry = estimated(tmp_path / "a.jsonl"), estimated(tmp_path / "a.jsonl", dry_run=True)
-    assert whole.disk_bytes - dry.disk_bytes == (tmp_path / "a.jsonl").stat().st_size
-    assert dry.disk_bytes > 0
+    whole, dry = disk_of(tmp_path / "a.jsonl"), disk_of(tmp_path / "a.jsonl", dry_run=True)
+    assert whole - dry == (tmp_path / "a.jsonl").stat().st_size
+    assert dry > 0
 
 
 def test_more_bands_take_more_disk(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(jsonl_bytes(texts(3, 200)))
-    few, many = (estimated(tmp_path / "a.jsonl", bands=bands, rows=2).disk_bytes for bands in (10, 50))
+    few, many = (disk_of(tmp_path / "a.jsonl", bands=bands, rows=2) for bands in (10, 50))
     assert many - few == 200 * 8 * 40
-
-
-def test_memory_is_never_estimated_beyond_the_limit(tmp_path, monkeypatch):
-    (tmp_path / "a.jsonl").write_bytes(jsonl_bytes(texts(3, 200)))
-    free = estimated(tmp_path / "a.jsonl", memory="8GB").memory_bytes
-    assert 100e6 < free < 1e9
-    monkeypatch.setattr("neardup.estimate._MEMORY_BYTES", 10**9)
-    assert estimated(tmp_path / "a.jsonl", memory="8GB").memory_bytes == Config(memory="8GB").memory
 
 
 def test_the_disk_is_at_least_what_a_run_takes(tmp_path, monkeypatch):
@@ -170,4 +159,4 @@ def test_the_disk_is_at_least_what_a_run_takes(tmp_path, monkeypatch):
 
     monkeypatch.setattr("neardup.io.workspace.publish", measure)
     neardup.deduplicate(path, out=tmp_path / "out")
-    assert taken[0] / FACTOR <= estimated(path).disk_bytes <= taken[0] * FACTOR
+    assert taken[0] / FACTOR <= disk_of(path) <= taken[0] * FACTOR
