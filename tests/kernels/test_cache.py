@@ -1,42 +1,99 @@
+"""Compiled kernels are cached where there is room, found again, and never stale."""
+
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numba
+import pytest
+
 import neardup
+from neardup import kernels
 
-RUN = (
-    "import neardup; print(neardup.signatures(['a b c d e f']).shape, __import__('os').environ.get('NUMBA_CACHE_DIR'))"
-)
+# A package with one kernel that imports a helper, and the locator of ours.
+HELPER = "import numba\n\n@numba.njit\ndef helped(value):\n    return value + {}\n"
+KERNEL = """import numba
+from neardup.kernels.helper import helped
+
+@numba.njit(cache=True)
+def kernel(value):
+    return helped(value)
+"""
+ASK = "from neardup.kernels.kernel import kernel; print(kernel(1), sum(kernel.stats.cache_hits.values()))"
 
 
-def run_copy(folder, **environment):
-    """Run a copy of the package in which no bytecode folder can be made."""
-    package = folder / "neardup"
-    shutil.copytree(Path(neardup.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    (package / "kernels" / "__pycache__").write_text("a file, so that not even root can make a folder here")
-    (folder / "no-home").write_text("a file, too")
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("NUMBA", "XDG"))},
-        "PYTHONPATH": str(folder),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "HOME": str(folder / "no-home"),
-    } | environment
+def environment(folder, **other):
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA", "XDG"))}
+    return own | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"} | other
+
+
+def ask(program, **variables):
     return subprocess.run(
-        [sys.executable, "-c", RUN], env=environment, capture_output=True, text=True, check=True
-    ).stdout
+        [sys.executable, "-c", program], env=environment(**variables), capture_output=True, text=True, check=True
+    ).stdout.split()
 
 
-def test_kernels_run_where_neither_package_nor_home_is_writable_and_leave_nothing_behind(tmp_path):
-    shape, folder = run_copy(tmp_path).strip().rsplit(" ", 1)
-    assert shape == "(1, 128)"
+@pytest.fixture
+def package(tmp_path):
+    """A copy of the package with the kernels' own cache and two small kernels in their place."""
+    folder = tmp_path / "neardup" / "kernels"
+    folder.mkdir(parents=True)
+    (tmp_path / "neardup" / "__init__.py").touch()
+    shutil.copy(Path(neardup.__file__).parent / "kernels" / "__init__.py", folder)
+    (folder / "helper.py").write_text(HELPER.format(1))
+    (folder / "kernel.py").write_text(KERNEL)
+    return tmp_path
+
+
+def test_an_edit_in_a_shared_helper_is_picked_up(package):
+    assert ask(ASK, folder=package) == ["2", "0"]
+    assert ask(ASK, folder=package) == ["2", "1"]
+    (package / "neardup" / "kernels" / "helper.py").write_text(HELPER.format(5))
+    assert ask(ASK, folder=package) == ["6", "0"]
+
+
+@pytest.fixture
+def locked(package):
+    """A package in which no bytecode folder can be made, not even by root, and a home that is none."""
+    (package / "neardup" / "kernels" / "__pycache__").write_text("a file")
+    (package / "no-home").write_text("a file, too")
+    return package
+
+
+WHERE = f"{ASK}; from neardup.kernels import cache_folder; print(cache_folder())"
+
+
+def test_kernels_run_where_neither_package_nor_home_is_writable_and_leave_nothing_behind(locked):
+    *answer, folder = ask(WHERE, folder=locked, HOME=str(locked / "no-home"))
+    assert answer == ["2", "0"]
     assert Path(folder).name.startswith("neardup-")
     assert not Path(folder).exists()
 
 
-def test_home_is_used_where_only_the_package_is_not_writable(tmp_path):
-    home = tmp_path / "home"
-    home.mkdir()
-    assert run_copy(tmp_path, HOME=str(home)).strip() == "(1, 128) None"
-    assert list((home / ".cache" / "numba").iterdir())
+def test_home_is_used_where_only_the_package_is_not_writable(locked):
+    *_, folder = ask(WHERE, folder=locked, HOME=str(locked))
+    assert Path(folder).parent == locked / ".cache"
+    assert list(Path(folder).glob("*.nbc"))
+
+
+def test_a_folder_that_the_user_chose_for_numba_comes_first(package):
+    *_, folder = ask(WHERE, folder=package, NUMBA_CACHE_DIR=str(package / "chosen"))
+    assert Path(folder).parent == package / "chosen"
+
+
+def test_the_caches_of_others_are_left_alone(tmp_path):
+    (tmp_path / "theirs.py").write_text("import numba\n@numba.njit(cache=True)\ndef f(x):\n    return x\n")
+    program = "import neardup.kernels, theirs; print(theirs.f._cache.cache_path)"
+    source = str(Path(neardup.__file__).parents[1])
+    [path] = ask(program, folder=os.pathsep.join([str(tmp_path), source]))
+    assert Path(path) == tmp_path / "__pycache__"
+
+
+def test_every_kernel_is_cached_in_one_folder():
+    from neardup.kernels import components, distinct
+
+    found = {Path(kernel._cache.cache_path) for kernel in (components.union_links, distinct.digest_sets)}
+    assert found == {kernels.cache_folder()}
+    assert isinstance(components.union_links, numba.core.registry.CPUDispatcher)
