@@ -13,8 +13,10 @@ import pyarrow as pa
 from neardup.engines.base import BatchStep
 
 U64 = npt.NDArray[np.uint64]
-# Items that the arena grows by: the system moves pages, not bytes, so growing often costs little.
-_GROWTH: Final = 1 << 23
+# Items that the arena grows by: as many as it holds, within these bounds. The system moves pages, not bytes, so growing
+# often costs little; what is grown is cleared at once, which takes 50 ms for the largest step.
+_LEAST_GROWTH: Final = 1 << 14
+_MOST_GROWTH: Final = 1 << 23
 # Where a set lies that is not held.
 NOWHERE: Final = -1
 
@@ -44,7 +46,8 @@ class Arena:
                 self._give_up()
                 return NOWHERE
             if self._size > self._values.size:
-                self._values.resize(self._size + _GROWTH, refcheck=False)
+                growth = min(max(self._size, _LEAST_GROWTH), _MOST_GROWTH)
+                self._values.resize(self._size + growth, refcheck=False)
             self._values[start : self._size] = values
             return start
 
