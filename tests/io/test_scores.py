@@ -14,14 +14,14 @@ from neardup.io.scores import SCORES, sortable_column, sortable_values
 
 
 def keys(scores):
-    """What a run sorts by: number, then integer, then text; None without a score."""
+    """What a run sorts by: number, then what a double cannot hold of it, then text; None without a score."""
     assert scores.type == SCORES
-    return [None if row is None else (row["number"], row["integer"], row["text"]) for row in scores.to_pylist()]
+    return [None if row is None else (row["number"], row["rest"], row["text"]) for row in scores.to_pylist()]
 
 
 def order(scores):
     """Places of the rows from the smallest score on, ties by row, rows without a score last."""
-    table = pa.table([*scores.flatten(), pa.array(range(len(scores)))], names=["number", "integer", "text", "row"])
+    table = pa.table([*scores.flatten(), pa.array(range(len(scores)))], names=["number", "rest", "text", "row"])
     return table.sort_by([(name, "ascending") for name in table.column_names]).column("row").to_pylist()
 
 
@@ -89,8 +89,8 @@ def test_infinities_are_at_the_ends():
 
 @pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()], ids=str)
 def test_nan_and_null_are_no_score(kind):
-    assert keys(column([float("nan"), None, 1.0], kind)) == [None, None, (1.0, 1, None)]
-    assert keys(sortable_values([float("nan"), None, 1.0])) == [None, None, (1.0, 1, None)]
+    assert keys(column([float("nan"), None, 1.0], kind)) == [None, None, (1.0, 0, None)]
+    assert keys(sortable_values([float("nan"), None, 1.0])) == [None, None, (1.0, 0, None)]
 
 
 def test_booleans_are_zero_and_one():

@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 from neardup import schema
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
+from neardup.io import keep_order
+from neardup.io.scores import sortable_column
 
 # What Arrow raises for Python values that it cannot put in one column.
 CONVERSION_ERRORS: Final = (pa.ArrowException, TypeError, ValueError, OverflowError)
@@ -227,42 +229,12 @@ def _hash_value(value: str | None) -> int:
 
 
 def keep_priority(original: pa.Table, texts: pa.ChunkedArray, config: Config) -> pa.Array:
-    """Return each row's place in keep order."""
-    rows = np.arange(original.num_rows)
-    order, column = config.keep.partition(":")[0], config.keep_column
-    if order == "first":
-        return pa.array(rows)
-    if order == "last":
-        return pa.array(rows[::-1].copy())
-    if order == "longest":
-        scores, direction = pc.binary_length(texts), "descending"
-    else:
-        scores = original.column(choose(original.column_names, column, "keep", ()) or "")
-        if pa.types.is_dictionary(scores.type):
-            scores = _category_scores(scores)
-        elif pa.types.is_float16(scores.type):
-            scores = scores.cast(pa.float32())
-        direction = "descending" if order == "max" else "ascending"
-    if pa.types.is_floating(scores.type):
-        scores = pc.if_else(pc.is_nan(scores), pa.scalar(None, scores.type), scores)
-    has_score = pc.is_valid(scores).to_numpy(zero_copy_only=False) if len(rows) else np.empty(0, np.bool_)
-    scored = rows[has_score]
-    try:
-        places = pc.sort_indices(
-            pa.table({"score": scores.filter(has_score), "row": scored}),
-            sort_keys=[("score", direction), ("row", "ascending")],
-        ).to_numpy()
-    except (pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise DataError(
-            f"`keep` orders by {column!r}, which cannot be sorted: {scores.type}", hint="use a number, text or date"
-        ) from error
-    priority = np.empty_like(rows)
-    priority[np.r_[scored[places], rows[~has_score]]] = rows
-    return pa.array(priority)
-
-
-def _category_scores(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Ordered categories rank by their order, others by their value."""
-    if not column.type.ordered:
-        return column.cast(column.type.value_type)
-    return pa.chunked_array([chunk.indices for chunk in column.unify_dictionaries().chunks], column.type.index_type)
+    """Return the keep priority of every row of a table."""
+    rows: npt.NDArray[np.int64] = np.arange(original.num_rows)
+    column = choose(original.column_names, config.keep_column, "keep", ())
+    if column is None:
+        return pa.array(keep_order.priorities(config.keep, rows, texts))
+    scores = schema.one_array(original.column(column).unify_dictionaries())
+    table = pa.Table.from_batches([keep_order.unsorted(sortable_column(scores, column), rows)])
+    ordered = table.sort_by(keep_order.sort_keys(config.keep))
+    return pa.array(keep_order.rank(ordered.to_batches(), rows.size, config.keep))

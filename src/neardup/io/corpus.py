@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.config import Config
-from neardup.errors import DataError, StaleError
+from neardup.errors import DataError
+from neardup.io import keep_order
 from neardup.io.notes import Notes, joined
 from neardup.io.parts import I64, FileParts
 from neardup.io.records import InputFile, Records, Verdicts
-from neardup.io.scores import SCORES
 from neardup.io.streams import check_unchanged
 from neardup.io.workspace import Workspace, read_batches
 
@@ -118,38 +118,16 @@ class FileDocuments(FileParts):
         self.number([rows for part in facts for rows in part["piece_rows"]])
         self.check_found([(sum(part["piece_rows"]), part["found"]) for part in facts])
         if self.config.keep_column is not None:
-            self._priorities = self._rank(sort)
+            ordered = sort(self._scores(), keep_order.SORTED, keep_order.sort_keys(self.config.keep))
+            self._priorities = keep_order.rank(ordered, self.num_rows, self.config.keep)
 
     def _facts(self) -> list[dict[str, Any]]:
         return [self._workspace.facts(f"names/{part:06}.arrow") for part in range(self.num_parts)]
 
-    def _rank(self, sort: Callable[..., Iterable[pa.RecordBatch]]) -> I64:
-        """Place every row in the order of its score, the best first, rows without a score last, ties by row."""
-        direction = "descending" if self.config.keep.startswith("max:") else "ascending"
-        by = [("is_missing", "ascending"), *((field.name, direction) for field in SCORES), ("row", "ascending")]
-        columns = pa.schema([("is_missing", pa.bool_()), *SCORES, ("row", pa.int64())])
-        priorities: I64 = np.zeros(int(self.first_rows[-1]), np.int64)
-        place, has_number, has_text = 0, False, False
-        for batch in sort(self._scores(columns), columns, by):
-            is_scored = pc.invert(batch.column("is_missing"))
-            has_text |= batch.column("text").null_count < batch.num_rows
-            has_number |= pc.any(pc.and_(is_scored, pc.is_null(batch.column("text")))).as_py() or False
-            priorities[batch.column("row").to_numpy()] = np.arange(place, place + batch.num_rows)
-            place += batch.num_rows
-        if has_number and has_text:
-            raise StaleError(
-                f"`keep` orders by {self.config.keep_column!r}, which holds numbers and texts",
-                hint="give the column one type",
-            )
-        return priorities
-
-    def _scores(self, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _scores(self) -> Iterator[pa.RecordBatch]:
         for part in range(self.num_parts):
             for batch in read_batches(self._workspace.folder / f"names/{part:06}.arrow"):
-                scores = batch.column("score").flatten()
-                is_missing = pc.and_(pc.is_null(scores[0]), pc.is_null(scores[2]))
-                rows = pa.array(batch.column("row").to_numpy() + self.first_rows[part])
-                yield pa.record_batch([is_missing, *scores, rows], schema=columns)
+                yield keep_order.unsorted(batch.column("score"), batch.column("row").to_numpy() + self.first_rows[part])
 
     def place(self, part: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Turn the part's own rows and priorities into those of the whole run."""
@@ -162,7 +140,7 @@ class FileDocuments(FileParts):
         elif self._priorities is not None:
             priority = self._priorities[rows]
         elif self.config.keep == "last":
-            priority = -rows
+            priority = keep_order.priorities(self.config.keep, rows)
         return batch if at < 0 or priority is None else batch.set_column(at, "priority", pa.array(priority))
 
     def names(self, part: int) -> Iterator[pa.RecordBatch]:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from neardup import schema
 from neardup.config import Config
 from neardup.errors import StaleError
-from neardup.io import formats
+from neardup.io import formats, keep_order
 from neardup.io.columns import hash_groups
 from neardup.io.files import choose_columns
 from neardup.io.records import PART_BYTES, InputFile, Records
@@ -69,13 +69,7 @@ class FileParts:
 
     def documents_of(self, found: Records, first_row: int) -> pa.RecordBatch:
         """Return records as schema.DOCUMENTS, with the part's own rows and priorities."""
-        num_docs = len(found.texts)
-        priority: I64 = np.zeros(num_docs, np.int64)
-        if self.config.keep == "longest":
-            priority = -pc.binary_length(found.texts).to_numpy().astype(np.int64)
-        groups = np.zeros(num_docs, np.int64) if found.groups is None else hash_groups(found.groups)
-        columns = [pa.array(found.rows + first_row), found.texts, pa.array(priority), pa.array(groups)]
-        return pa.record_batch(columns, schema=schema.documents(found.texts.type))
+        return documents_of(found, found.rows + first_row, self.config)
 
     def number(self, piece_rows: Sequence[int]) -> None:
         """Number the rows of all parts, given how many each piece has."""
@@ -151,6 +145,14 @@ class FileParts:
     def own_files(self) -> range:
         """Return the numbers of the files of the input."""
         return range(self.num_ahead_files, len(self.files))
+
+
+def documents_of(found: Records, rows: I64, config: Config) -> pa.RecordBatch:
+    """Return records as schema.DOCUMENTS, numbered by `rows`."""
+    groups = np.zeros(rows.size, np.int64) if found.groups is None else hash_groups(found.groups)
+    priority = keep_order.priorities(config.keep, rows, found.texts)
+    columns = [pa.array(rows), found.texts, pa.array(priority), pa.array(groups)]
+    return pa.record_batch(columns, schema=schema.documents(found.texts.type))
 
 
 def rows_in(files: pa.Array, numbers: I64, names: Sequence[str], first_rows: I64) -> I64:

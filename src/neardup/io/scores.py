@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from neardup.errors import StaleError
 
-# A number, the integer it is (a double is not exact from 2**53 on; 0 for what is no integer), or a text.
-SCORES: Final = pa.struct([("number", pa.float64()), ("integer", pa.int64()), ("text", pa.string())])
-_LEAST, _MOST = -(2**63), 2**63 - 1
+# A number and what a double cannot hold of it (integers are not exact from 2**53 on), or a text.
+SCORES: Final = pa.struct([("number", pa.float64()), ("rest", pa.int64()), ("text", pa.string())])
+_FAR: Final = 2**116
 _UNITS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _DAY: Final = 86_400 * 10**9
 
@@ -35,13 +35,16 @@ def _sortable_value(value: Any) -> tuple[float | None, int | None, str | None] |
     try:
         number = float(value)
     except OverflowError:
-        number = math.inf if value > 0 else -math.inf
-    is_integer = isinstance(value, int) or value.is_integer()
-    return number, max(_LEAST, min(int(value), _MOST)) if is_integer else 0, None
+        return math.inf if value > 0 else -math.inf, 0, None
+    # Beyond 2**116 a double lies further off than the rest can say.
+    rest = int(value) - int(number) if isinstance(value, int) and abs(value) < _FAR else 0
+    return number, rest, None
 
 
 def sortable_column(column: pa.Array, name: str = "it") -> pa.Array:
-    """Return a column of any type that has an order as scores."""
+    """Return a column of any type that has an order as scores; ordered categories rank by their position."""
+    if pa.types.is_dictionary(column.type) and column.type.ordered:
+        return _integers(column.indices)
     if pa.types.is_dictionary(column.type):
         return sortable_column(column.dictionary, name).take(column.indices)
     kind = column.type
@@ -59,7 +62,9 @@ def sortable_column(column: pa.Array, name: str = "it") -> pa.Array:
         return sortable_values(_nanoseconds(column))
     if pa.types.is_decimal(kind) or kind == pa.uint64():  # rare, so by value: a double would round them
         return sortable_values([None if value is None else _plain_number(value) for value in column.to_pylist()])
-    raise UnsortableError(f"`keep` orders by {name!r}, which cannot be sorted: {kind}")
+    raise UnsortableError(
+        f"`keep` orders by {name!r}, which cannot be sorted: {kind}", hint="use a number, text or date"
+    )
 
 
 def _plain_number(value: Any) -> int | float:
@@ -75,22 +80,21 @@ def _nanoseconds(column: pa.Array) -> list[int | None]:
 
 
 def _integers(column: pa.Array) -> pa.Array:
-    integers = column.cast(pa.int64())
-    return _scores(integers.cast(pa.float64(), safe=False), integers, None, column)
+    integers = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    numbers = integers.astype(np.float64)
+    # The double next to the largest integers is 2**63, which no integer of 64 bits holds.
+    is_above = numbers >= 2.0**63
+    rest = np.where(is_above, integers - (2**63 - 1) - 1, integers - np.where(is_above, 0, numbers).astype(np.int64))
+    return _scores(pa.array(numbers), pa.array(rest), None, column)
 
 
 def _floats(column: pa.Array) -> pa.Array:
     numbers = column.cast(pa.float64())
     numbers = pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers)
-    values = numbers.fill_null(0.5).to_numpy(zero_copy_only=False)
-    is_integer = np.floor(values) == values
-    clipped = np.where(values >= 2.0**63, _MOST, np.where(values < -(2.0**63), _LEAST, 0))
-    is_held = is_integer & (clipped == 0)
-    integers = np.where(is_integer, clipped, 0) + np.where(is_held, values, 0).astype(np.int64)
-    return _scores(numbers, pa.array(integers), None, numbers)
+    return _scores(numbers, pa.array(np.zeros(len(column), np.int64)), None, numbers)
 
 
-def _scores(number: pa.Array | None, integer: pa.Array | None, text: pa.Array | None, column: pa.Array) -> pa.Array:
-    given = zip((number, integer, text), SCORES, strict=True)
+def _scores(number: pa.Array | None, rest: pa.Array | None, text: pa.Array | None, column: pa.Array) -> pa.Array:
+    given = zip((number, rest, text), SCORES, strict=True)
     parts = [pa.nulls(len(column), field.type) if part is None else part for part, field in given]
     return pa.StructArray.from_arrays(parts, fields=list(SCORES), mask=column.is_null())

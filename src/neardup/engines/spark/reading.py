@@ -17,6 +17,7 @@ from neardup import schema
 from neardup.config import Config
 from neardup.engines.base import BatchStep
 from neardup.engines.groups import split_groups
+from neardup.io import keep_order
 from neardup.io.contents import content_type
 from neardup.io.notes import joined
 from neardup.io.parts import FileParts
@@ -95,7 +96,7 @@ def place(documents: pa.RecordBatch, part: int, parts: FileParts) -> pa.RecordBa
     if part < parts.num_ahead_parts:
         priority = np.full(rows.size, schema.AHEAD)
     elif parts.config.keep == "last":
-        priority = -rows
+        priority = keep_order.priorities(parts.config.keep, rows)
     columns = [pa.array(rows), documents.column("text"), pa.array(priority), documents.column("group")]
     return pa.record_batch(columns, schema=documents.schema)
 

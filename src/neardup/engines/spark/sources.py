@@ -21,11 +21,12 @@ from neardup.engines.base import BatchStep, Source
 from neardup.engines.spark.arrow import Batches, arrow_schema, map_frame
 from neardup.engines.spark.reading import I64, ROW_BITS, note, notes_schema, read_parts, read_texts, texts_schema
 from neardup.engines.spark.storage import Storage
-from neardup.errors import DataError, StaleError
-from neardup.io.columns import hash_groups
+from neardup.errors import DataError
+from neardup.io import keep_order
 from neardup.io.memory import ID_COLUMNS, TEXT_COLUMNS
-from neardup.io.parts import FileParts
+from neardup.io.parts import FileParts, documents_of
 from neardup.io.records import Columns, InputFile, Records
+from neardup.io.scores import SCORES
 from neardup.io.streams import is_remote
 from neardup.io.tables import batch_records, wanted_names
 from neardup.io.vectors import VECTOR_COLUMNS, vector_contents
@@ -93,13 +94,12 @@ class _Noted:
         kinds = self.documents.agg(F.max(score["number"].isNotNull()), F.max(score["text"].isNotNull()))
         found: Any = storage.run(kinds.first)
         if found and all(found):
-            raise StaleError(
-                f"`keep` orders by {self.config.keep_column!r}, which holds numbers and texts",
-                hint="give the column one type",
-            )
-        parts = [score[name] for name in ("number", "integer", "text")]
-        order = [part.desc() if self.config.keep.startswith("max:") else part.asc() for part in parts]
-        ordered = self.documents.orderBy(is_missing, *order, "row")
+            raise keep_order.mixed_kinds(self.config.keep)
+        columns = {field.name: score[field.name] for field in SCORES} | {"is_missing": is_missing, "row": F.col("row")}
+        keys = keep_order.sort_keys(self.config.keep)
+        ordered = self.documents.orderBy(
+            *(columns[name].desc() if direction == "descending" else columns[name].asc() for name, direction in keys)
+        )
         # Grows along the order: the number of the partition, then that of the row in it.
         return ordered.select("row", F.monotonically_increasing_id().alias("rank"))
 
@@ -270,7 +270,7 @@ class FrameSource(_Noted):
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 rows, found = _records(batch, columns, config)
-                documents = _documents(rows[found.rows], found, config)
+                documents = documents_of(found, rows[found.rows], config)
                 yield from note(step(documents), found, np.delete(rows, found.rows), notes)
 
         return map_frame(self._rows, notes, run)
@@ -290,7 +290,7 @@ class FrameSource(_Noted):
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 rows, found = _records(batch, columns, config)
-                documents = _documents(rows[found.rows], found, config)
+                documents = documents_of(found, rows[found.rows], config)
                 yield documents.select(wanted.names)
 
         own = self._rows.join(members.select(F.col("row").alias("neardup_row")), "neardup_row", "left_semi")
@@ -348,14 +348,3 @@ def _choose(frame: DataFrame, config: Config) -> Columns:
 def _records(batch: pa.RecordBatch, columns: Columns, config: Config) -> tuple[I64, Records]:
     rows: I64 = batch.column("neardup_row").to_numpy()
     return rows, batch_records(batch, columns, config)
-
-
-def _documents(rows: I64, found: Records, config: Config) -> pa.RecordBatch:
-    priority: Any = np.zeros(rows.size, np.int64)
-    if config.keep == "last":
-        priority = -rows
-    elif config.keep == "longest":
-        priority = -pc.binary_length(found.texts).to_numpy().astype(np.int64)
-    groups = np.zeros(rows.size, np.int64) if found.groups is None else hash_groups(found.groups)
-    columns = [pa.array(rows), found.texts, pa.array(priority), pa.array(groups)]
-    return pa.record_batch(columns, schema=schemas.documents(found.texts.type))
