@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
-import itertools
 import json
 import math
 import random
@@ -101,8 +100,6 @@ def _json_line(row: Row) -> bytes:
     if row.raw is not None:
         return row.raw + _line_end(row)
     values = {name: row.value(name) for name in COLUMNS}
-    if row.id is None and row.style % 2:
-        del values["id"]
     if row.score is not None and math.isnan(row.score):  # JSON has no NaN
         values["score"] = None
     names = sorted(values, reverse=row.style % 5 == 0)
@@ -124,9 +121,12 @@ def _csv(row: Row) -> bytes:
 class Case:
     """One run: the files of the input in their order, the files to go against, and the settings.
 
-    old_is_run: the input goes against a finished run on the old files; batch_bytes, part_bytes: how files are cut;
-    rooms, threads: those of a first and a second run; kills: at which changes on disk a run is killed, one after the
-    other; in_files: whether it runs on files as well, which takes longer.
+    old_is_run   the input goes against a finished run on the old files
+    in_files     it runs on files as well, which takes longer
+    batch_bytes  how files are cut, as part_bytes
+    rooms        memory of a first and a second run, as threads
+    lists_twice  the second run lists pairs too
+    kills        at which change on disk a run is killed, start by start
     """
 
     seed: int
@@ -139,6 +139,7 @@ class Case:
     part_bytes: int
     rooms: tuple[int, int]
     threads: tuple[int, int]
+    lists_twice: bool
     kills: tuple[int, ...]
 
     def smaller(self) -> Iterator[Case]:
@@ -176,24 +177,28 @@ def _fewer(number: int) -> Iterator[list[int]]:
 def random_case(seed: int) -> Case:
     """Return the case of a seed."""
     rng = random.Random(seed)
-    num_own, num_old = rng.choice([1, 2, 3, 5, 8, 13, 20, 30, 45]), rng.choice([0, 0, 0, 1, 2, 5, 12, 20])
+    num_own, num_old = rng.choice([1, 2, 3, 5, 8, 13, 20, 30, 45]), rng.choice([0, 0, 0, 0, 1, 2, 5, 12, 20])
     texts = _texts(rng, num_own + num_old)
     settings = _settings(rng, texts)
-    in_files = num_old > 0 or rng.random() < 0.4
-    has_columns = "group_column" in settings or ":" in settings["keep"]
-    files = _files(rng, texts[num_old:], "n", has_columns=has_columns)
+    batch_bytes = rng.choice([1, 300, 1 << 22])
+    if batch_bytes < 1 << 22:  # in JSON Lines a column that is not named is looked for in the first batch only
+        settings["id_column"] = "id"
+    has_columns = {"group_column", "id_column"} & settings.keys() or ":" in settings["keep"]
+    forms = [form for form in FORMATS if form != "txt" or not has_columns]
+    files = _files(rng, texts[num_old:], "n", forms)
     rng.shuffle(files)
     return Case(
         seed=seed,
         files=tuple(files),
-        old=tuple(_files(rng, texts[:num_old], "o", has_columns=has_columns)),
+        old=tuple(_files(rng, texts[:num_old], "o", forms)),
         settings=settings,
         old_is_run=rng.random() < 0.4,
-        in_files=in_files,
-        batch_bytes=rng.choice([1, 300, 1 << 22]),
+        in_files=num_old > 0 or rng.random() < 0.3,
+        batch_bytes=batch_bytes,
         part_bytes=rng.choice([200, 2000, 1 << 26]),
         rooms=(rng.choice(ROOMS), rng.choice(ROOMS)),
-        threads=(rng.choice([1, 2]), rng.choice([1, 2, 3])),
+        threads=(rng.choice([1, 1, 1, 2]), rng.choice([1, 1, 2, 3])),
+        lists_twice=rng.random() < 0.5,
         kills=tuple(rng.randrange(1, 90) for _ in range(rng.choice([1, 1, 2, 5]))) if rng.random() < 0.3 else (),
     )
 
@@ -238,14 +243,11 @@ def _threshold(rng: random.Random, texts: Sequence[str], settings: dict[str, Any
     return rng.choice([near[0], near[0], math.nextafter(near[0], 1), math.nextafter(near[0], 0)])
 
 
-def _files(rng: random.Random, texts: Sequence[str], prefix: str, *, has_columns: bool) -> list[File]:
-    """Put texts into files of random formats; what is plain text has no columns."""
+def _files(rng: random.Random, texts: Sequence[str], prefix: str, forms: Sequence[str]) -> list[File]:
+    """Put texts into files of random formats."""
     files: list[File] = []
     waiting = list(texts)
-    forms = [form for form in FORMATS if form != "txt" or not has_columns]
-    for number in itertools.count():
-        if not waiting:
-            return files
+    while waiting:
         form = rng.choice(forms)
         taken = 1 if form == "txt" else rng.randrange(1, len(waiting) + 1)
         rows = [_document(rng, text) for text in waiting[:taken]]
@@ -254,8 +256,8 @@ def _files(rng: random.Random, texts: Sequence[str], prefix: str, *, has_columns
             rows = [Row(text=rows[0].text)]
         elif rng.random() < 0.5:
             rows = list(_with_others(rng, rows, form.split(".")[0]))
-        files.append(File(f"{prefix}{number:02}.{form}", tuple(rows)))
-    raise AssertionError
+        files.append(File(f"{prefix}{len(files):02}.{form}", tuple(rows)))
+    return files
 
 
 def _document(rng: random.Random, text: str) -> Row:
