@@ -26,7 +26,7 @@ THRESHOLDS = (0.3, 0.5, 0.6, 2 / 3, 0.7, 0.75, 0.8, 0.9, 0.95, 1.0)
 SCORES = (None, math.nan, 0, 1, 1.0, 2, 2.5, -1, -1.5)
 SITES = (None, "x", "y", "1")
 # Much room; shelves and blocks of a component go to disk; sorts go to disk as well.
-ROOMS = (1 << 40, 60_000, 40_000)
+ROOMS = (1 << 40, 60_000, 40_000, 1_000)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -126,6 +126,7 @@ class Case:
     batch_bytes  how files are cut, as part_bytes
     rooms        memory of a first and a second run, as threads
     lists_twice  the second run lists pairs too
+    listing      the ending of a file that lists pairs alone, if one is asked for
     kills        at which change on disk a run is killed, start by start
     """
 
@@ -140,6 +141,7 @@ class Case:
     rooms: tuple[int, int]
     threads: tuple[int, int]
     lists_twice: bool
+    listing: str | None
     kills: tuple[int, ...]
 
     def smaller(self) -> Iterator[Case]:
@@ -177,7 +179,7 @@ def _fewer(number: int) -> Iterator[list[int]]:
 def random_case(seed: int) -> Case:
     """Return the case of a seed."""
     rng = random.Random(seed)
-    num_own, num_old = rng.choice([1, 2, 3, 5, 8, 13, 20, 30, 45]), rng.choice([0, 0, 0, 0, 1, 2, 5, 12, 20])
+    num_own, num_old = rng.choice([1, 2, 3, 5, 8, 13, 20, 30, 45, 90]), rng.choice([0, 0, 0, 0, 1, 2, 5, 12, 20])
     texts = _texts(rng, num_own + num_old)
     settings = _settings(rng, texts)
     batch_bytes = rng.choice([1, 300, 1 << 22])
@@ -199,6 +201,7 @@ def random_case(seed: int) -> Case:
         rooms=(rng.choice(ROOMS), rng.choice(ROOMS)),
         threads=(rng.choice([1, 1, 1, 2]), rng.choice([1, 1, 2, 3])),
         lists_twice=rng.random() < 0.5,
+        listing=rng.choice([None, None, None, "parquet", "jsonl", "csv"]),
         kills=tuple(rng.randrange(1, 90) for _ in range(rng.choice([1, 1, 2, 5]))) if rng.random() < 0.3 else (),
     )
 
