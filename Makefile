@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # A folder with docs.parquet and the others; without it the benchmarks take text that every machine has.
 CORPORA ?=
 
-.PHONY: install demo test check bench clean
+.PHONY: install demo test test-all check bench clean
 
 $(BIN)/neardup: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -26,8 +26,11 @@ install: $(BIN)/neardup  ## make .venv with the command .venv/bin/neardup
 demo: $(BIN)/neardup  ## find the near-duplicates of a small built-in corpus
 	$(BIN)/neardup demo
 
-test: $(VENV)/dev  ## run every test
+test: $(VENV)/dev  ## run every test but the long ones
 	$(BIN)/python -m pytest
+
+test-all: $(VENV)/dev  ## run every test, the long ones too: a minute of random cases
+	$(BIN)/python -m pytest -m "long or not long"
 
 check: $(VENV)/dev  ## format, lint, types, import rules
 	$(BIN)/ruff format --check .

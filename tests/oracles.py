@@ -10,6 +10,7 @@ import random
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 Pairs = dict[tuple[int, int], float]
 Removed = dict[int, tuple[int, float]]
@@ -181,10 +182,9 @@ def decomposed(text: str) -> str:
     return unicodedata.normalize("NFD", text)
 
 
-def random_corpus(seed: int, num_documents: int) -> list[str]:
+def random_corpus(seed: int, num_documents: int, vocabulary: Sequence[str] = tuple(WORDS.split())) -> list[str]:
     """Documents of few words with edited copies, copies of copies, exact copies in another dress, and empty ones."""
     rng = random.Random(seed)
-    vocabulary = WORDS.split()
     corpus: list[list[str]] = []
     texts: list[str] = []
     for _ in range(num_documents):
@@ -230,3 +230,73 @@ def verified_closure(order: Iterable[int], pairs: Pairs, sets: Sequence[frozense
 def shares_group(pairs: Pairs, groups: Sequence[int]) -> Pairs:
     """Only documents of one group are compared."""
     return {(a, b): similarity for (a, b), similarity in pairs.items() if groups[a] == groups[b]}
+
+
+class Truth:
+    """What a run on texts must say, by row from 0; removed as (kept row, similarity).
+
+    The first `num_ahead` documents are those of --against. A text that is None is a rejected row.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str | None],
+        *,
+        threshold: float,
+        keep: str = "first",
+        cluster: str = "leader",
+        scores: Sequence[float | None] | None = None,
+        groups: Sequence[str | None] | None = None,
+        num_ahead: int = 0,
+        collapse_empty: bool = False,
+        **reading: Any,
+    ) -> None:
+        self.rows = [row for row, text in enumerate(texts) if text is not None]
+        self.num_ahead, self.cluster, self.collapse_empty = num_ahead, cluster, collapse_empty
+        self.sets = [shingles(text or "", **reading) for text in texts]
+        self.groups = [None] * len(texts) if groups is None else groups
+        pairs = shares_group(true_pairs(self.sets, threshold, collapse_empty=collapse_empty), self.groups)
+        pairs = {pair: similarity for pair, similarity in pairs.items() if {*pair} <= {*self.rows}}
+        self.pairs = without_ahead(pairs, range(num_ahead))
+        order = keep_order(keep, [text or "" for text in texts], scores)
+        is_known = set(self.rows).__contains__
+        self.order = [
+            *filter(is_known, range(num_ahead)),
+            *(row for row in order if row >= num_ahead and is_known(row)),
+        ]
+        self.removed = self.select(self.pairs)
+        self.kept = [row for row in self.own_rows if row not in self.removed]
+
+    @property
+    def own_rows(self) -> list[int]:
+        return [row for row in self.rows if row >= self.num_ahead]
+
+    def select(self, found: Pairs) -> Removed:
+        """Who goes when these are the found pairs."""
+        removed = select(self.cluster, self.order, found, self.sets)
+        for (
+            best,
+            *copies,
+        ) in self.classes():  # one ahead stays, so its copies point to it, whatever joins them to others
+            removed |= dict.fromkeys(copies, (best, 1.0)) if best < self.num_ahead else {}
+        return {row: match for row, match in sorted(removed.items()) if row >= self.num_ahead}
+
+    def classes(self) -> list[list[int]]:
+        """Documents that are copies of each other, each class in keep order; those without shingles if asked."""
+        found: dict[Any, list[int]] = {}
+        for row in self.order:
+            if self.sets[row] or self.collapse_empty:
+                found.setdefault((self.groups[row], self.sets[row]), []).append(row)
+        return list(found.values())
+
+    @property
+    def exact_duplicates(self) -> int:
+        """The input's own documents that are a copy of a better one."""
+        return sum(row >= self.num_ahead for copies in self.classes() for row in copies[1:])
+
+    def with_copies(self, found: Pairs) -> Pairs:
+        """Add to found pairs what they say of copies: a copy has the partners of its like, and is its partner."""
+        class_of = {row: copies for copies in self.classes() for row in copies}
+        spread = {(min(a, b), max(a, b)) for pair in found for a in class_of[pair[0]] for b in class_of[pair[1]]}
+        spread |= {(a, b) for copies in self.classes() for a in copies for b in copies}
+        return {pair: similarity for pair, similarity in self.pairs.items() if pair in spread}

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import oracles
 from neardup import api
 from neardup.config import Config
+from neardup.io import tables
 
 # One equal slot makes a bucket, so that a run finds what the oracle finds: 2**-20 misses a pair at the threshold.
 EVERY_PAIR = {"bands": 20, "rows": 1, "signature_filter": False, "threshold": 0.5, "size": 2}
@@ -127,20 +128,26 @@ def _by_bands(settings):
     return Config.of(**({} if "recall" in settings else {"method": "lsh"}) | settings)
 
 
-class Truth:
-    """What the oracle says of texts, by row from 0: pairs, and removed as (kept row, similarity)."""
+def cut(monkeypatch, *, batch_bytes=None, part_bytes=None):
+    """Cut what is read into batches and parts of about so many bytes, in every format."""
+    if batch_bytes is not None:
+        for module in ("records", "parquet"):
+            monkeypatch.setattr(f"neardup.io.{module}.BATCH_BYTES", batch_bytes)
+        smaller = functools.partial(tables.pieces, num_bytes=batch_bytes)
+        monkeypatch.setattr("neardup.io.parquet.pieces", smaller)
+    if part_bytes is not None:
+        for module in ("records", "parquet", "arrow", "tables"):
+            monkeypatch.setattr(f"neardup.io.{module}.PART_BYTES", part_bytes)
+        monkeypatch.setattr("neardup.io.parts.JOINED_BYTES", part_bytes)
 
-    def __init__(self, texts, *, keep="first", scores=None, cluster="leader", groups=None, num_ahead=0, **settings):
-        threshold, collapse_empty = settings.pop("threshold", 0.5), settings.pop("collapse_empty", False)
-        sets = [oracles.shingles(text, **{"size": 2} | settings) for text in texts]
-        pairs = oracles.true_pairs(sets, threshold, collapse_empty=collapse_empty)
-        pairs = pairs if groups is None else oracles.shares_group(pairs, groups)
-        ahead = range(num_ahead)
-        self.pairs = oracles.without_ahead(pairs, ahead)
-        order = [*ahead, *(row for row in oracles.keep_order(keep, texts, scores) if row >= num_ahead)]
-        self.removed = oracles.select(cluster, order, self.pairs, sets)
-        self.removed = {row: match for row, match in self.removed.items() if row >= num_ahead}
-        self.kept = [row for row in range(num_ahead, len(texts)) if row not in self.removed]
+
+def shrink(monkeypatch, room):
+    """Let a run think that it has so much memory left."""
+    monkeypatch.setattr("neardup.engines.memory.Memory.room", lambda _: room)
+
+
+# What the oracle says of texts with the settings of EVERY_PAIR.
+Truth = functools.partial(oracles.Truth, threshold=EVERY_PAIR["threshold"], size=EVERY_PAIR["size"])
 
 
 def removed_rows(report, firsts=None):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import decimal
-import functools
 import itertools
 import json
 import math
@@ -19,7 +18,7 @@ from hypothesis import strategies as st
 
 import neardup
 from runs import corpora
-from runs.corpora import EVERY_PAIR, PAGE, Truth
+from runs.corpora import EVERY_PAIR, PAGE, Truth, cut, shrink
 
 NUM_DOCUMENTS = 80
 DOCUMENTS = corpora.rows(11, NUM_DOCUMENTS)
@@ -34,26 +33,6 @@ RUNS = {
     "longest, by site": {"keep": "longest", "group_column": "site"},
     "best, empties too": {"keep": "max:score", "collapse_empty": True},
 }
-
-
-def cut(monkeypatch, *, batch_bytes=None, part_bytes=None):
-    """Cut what is read into batches and parts of about so many bytes, in every format."""
-    if batch_bytes is not None:
-        for module in ("records", "parquet"):
-            monkeypatch.setattr(f"neardup.io.{module}.BATCH_BYTES", batch_bytes)
-        from neardup.io import tables
-
-        smaller = functools.partial(tables.pieces, num_bytes=batch_bytes)
-        monkeypatch.setattr("neardup.io.parquet.pieces", smaller)
-    if part_bytes is not None:
-        for module in ("records", "parquet", "arrow", "tables"):
-            monkeypatch.setattr(f"neardup.io.{module}.PART_BYTES", part_bytes)
-        monkeypatch.setattr("neardup.io.parts.JOINED_BYTES", part_bytes)
-
-
-def shrink(monkeypatch, room):
-    """Let a run think that it has so much memory left."""
-    monkeypatch.setattr("neardup.engines.memory.Memory.room", lambda _: room)
 
 
 def truth_of(run_settings):

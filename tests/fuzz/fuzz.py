@@ -1,0 +1,123 @@
+"""Random cases against the oracle, for as long as one likes.
+
+python tests/fuzz/fuzz.py --minutes 10       from a new seed on
+python tests/fuzz/fuzz.py --seeds 0:500      these cases
+python tests/fuzz/fuzz.py --seed 1234        one case again
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+if __name__ == "__main__":  # a script finds what lies beside it, tests find what lies in tests/
+    sys.path[0] = str(Path(__file__).parents[1])
+
+from fuzz.cases import Case, random_case
+from fuzz.checks import Runs, check_files, check_in_memory
+
+# A case that fails is made smaller for at most so long.
+SHRINK_SECONDS = 20
+MAX_FAILURES = 5
+
+
+def check(case: Case, runs: Runs) -> None:
+    """Raise where a run of the case does not say what the oracle says."""
+    if not case.old:
+        check_in_memory(case)
+    if case.in_files:
+        folder = runs.folder / "case"
+        try:
+            check_files(case, folder, runs)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def error_of(case: Case, runs: Runs) -> Exception | None:
+    """Return what a case raises."""
+    try:
+        check(case, runs)
+    except Exception as error:  # noqa: BLE001 - whatever a run raises is a finding
+        return error
+    return None
+
+
+def shrink(case: Case, error: Exception, runs: Runs) -> tuple[Case, Exception]:
+    """Drop rows and files while the case still fails in the same way."""
+    until, is_smaller = time.monotonic() + SHRINK_SECONDS, True
+    while is_smaller:
+        is_smaller = False
+        for candidate in case.smaller():
+            if time.monotonic() > until:
+                return case, error
+            found = error_of(candidate, runs)
+            if found is not None and _kind(found) == _kind(error):
+                case, error, is_smaller = candidate, found, True
+                break
+    return case, error
+
+
+def _kind(error: Exception) -> tuple[type[Exception], str]:
+    """An error by its class and first word, which a smaller case may not change."""
+    return type(error), str(error).partition(" ")[0].partition("\n")[0]
+
+
+def fuzz(seeds: Iterable[int], *, seconds: float | None = None) -> tuple[int, list[str]]:
+    """Check the cases of seeds until the time is over; return how many, and a text for each that fails."""
+    until = None if seconds is None else time.monotonic() + seconds
+    num_cases, failures = 0, []
+    with tempfile.TemporaryDirectory() as name:
+        runs = Runs(Path(name))
+        try:
+            for seed in seeds:
+                if (until is not None and time.monotonic() > until) or len(failures) == MAX_FAILURES:
+                    break
+                num_cases += 1
+                case = random_case(seed)
+                error = error_of(case, runs)
+                if error is not None:
+                    smaller, error = shrink(case, error, runs)
+                    failures.append(_told(seed, smaller, error))
+        finally:
+            runs.close()
+    return num_cases, failures
+
+
+def _told(seed: int, case: Case, error: Exception) -> str:
+    again = f"seed {seed} fails; repeat it with: python tests/fuzz/fuzz.py --seed {seed}"
+    return f"{again}\n{type(error).__name__}: {error}\nThe smallest case found:\n{case}\n"
+
+
+def _seeds(given: argparse.Namespace) -> Iterator[int]:
+    if given.seed is not None:
+        return iter([given.seed])
+    if given.seeds is not None:
+        return iter(range(*map(int, given.seeds.split(":"))))
+    return itertools.count(given.start)
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, help="check this case only")
+    parser.add_argument("--seeds", metavar="FIRST:STOP", help="check these cases")
+    parser.add_argument("--minutes", type=float, help="stop after so long")
+    parser.add_argument("--start", type=int, default=int(time.time()) % 10**6 * 1000, help="the first seed")
+    given = parser.parse_args()
+    seeds = _seeds(given)
+    first = next(seeds)
+    print(f"from seed {first}", flush=True)  # noqa: T201
+    minutes = 1 if given.minutes is None and given.seed is None and given.seeds is None else given.minutes
+    num_cases, failures = fuzz(itertools.chain([first], seeds), seconds=None if minutes is None else minutes * 60)
+    print(*failures, f"{num_cases} cases, {len(failures)} failed", sep="\n")  # noqa: T201
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
