@@ -14,19 +14,16 @@ import pytest
 
 from neardup.errors import ConfigError, DataError, NearDupError, StaleError
 from neardup.io import workspace as module
+from neardup.io.work_folder import JOURNAL, LOCK, folder_of, remove_tree, reserve
 from neardup.io.workspace import (
-    JOURNAL,
-    LOCK,
     Workspace,
-    folder_of,
     is_published,
     open_workspace,
     publish,
     publish_folder,
     read_batches,
-    remove_tree,
-    reserve,
     write_batches,
+    written_files,
 )
 
 MANIFEST = {
@@ -78,8 +75,9 @@ def stop_in(out, error, *, has_finished):
 def finished_output(out, text="old"):
     out.mkdir()
     (out / "kept").mkdir()
-    (out / "report.json").write_text(json.dumps({"config": {}, "plan": {}, "documents": 0, "text": text}))
     (out / "removed.parquet").write_text("")
+    told = {"schema": 2, "config": {}, "plan": {}, "documents": 0, "text": text, "files": written_files(out)}
+    (out / "report.json").write_text(json.dumps(told))
 
 
 # what is finished
@@ -317,7 +315,8 @@ def test_a_second_run_on_the_same_output_is_told_who_has_it(tmp_path):
 def test_a_killed_run_leaves_no_lock_behind(tmp_path):
     program = (
         "import os, sys, pathlib\n"
-        "from neardup.io.workspace import open_workspace, reserve\n"
+        "from neardup.io.work_folder import reserve\n"
+        "from neardup.io.workspace import open_workspace\n"
         "out = pathlib.Path(sys.argv[1])\n"
         "with reserve(out) as folder:\n"
         "    open_workspace(folder, out, {'n': 1}, overwrite=False, is_fresh=False)\n"
@@ -414,7 +413,7 @@ def test_an_old_output_is_replaced_as_a_whole(tmp_path):
 def test_a_file_is_published_over_another(tmp_path):
     (tmp_path / "draft").write_text("new")
     (tmp_path / "pairs.csv").write_text("old")
-    publish(tmp_path / "draft", tmp_path / "pairs.csv")
+    publish(tmp_path / "draft", tmp_path / "pairs.csv", overwrite=True)
     assert (tmp_path / "pairs.csv").read_text() == "new"
     assert not (tmp_path / "draft").exists()
 
@@ -424,7 +423,7 @@ def killed_after_publishing(out, monkeypatch, manifest=MANIFEST):
     with monkeypatch.context() as patch, opened(out, manifest) as workspace:
         workspace.once("out/report.json", writer("{}"))
         workspace.once("out/removed.parquet", writer(""))
-        patch.setattr(module, "remove_tree", lambda _: None)
+        patch.setattr(module, "remove_folder", lambda _: None)
         publish_folder(workspace, out)
 
 

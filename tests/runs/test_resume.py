@@ -12,6 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from neardup.io.work_folder import LOCK
 from runs.programs import contents, everything, wait_until
 
 COMMAND = ("--threads", "1", "--pairs", "--quiet")
@@ -183,7 +184,7 @@ def test_killed_while_it_tidies_its_journal_a_run_forgets_nothing(start, tmp_pat
 
 
 def _files_in_work(folder):
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.name != "lock")
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.name != LOCK)
 
 
 @pytest.mark.parametrize("damage", ["changed", "cut", "emptied", "deleted"])
@@ -223,14 +224,12 @@ def _damage(path, damage):
 )
 def test_other_settings_on_the_same_work_folder_are_named_and_stop_the_run(options, words, start, whole, tmp_path):
     start(before="kill_at_finish(7)")
-    before = {
-        path: path.read_bytes() for path in (tmp_path / WORK).rglob("*") if path.is_file() and path.name != "lock"
-    }
+    before = {path: path.read_bytes() for path in (tmp_path / WORK).rglob("*") if path.is_file() and path.name != LOCK}
     stopped = start(*options)
     assert stopped.code == 2
     assert words in stopped.stderr
     assert "hint: " in stopped.stderr
-    after = {path: path.read_bytes() for path in (tmp_path / WORK).rglob("*") if path.is_file() and path.name != "lock"}
+    after = {path: path.read_bytes() for path in (tmp_path / WORK).rglob("*") if path.is_file() and path.name != LOCK}
     assert after == before
     assert start().code == 0
     assert contents(tmp_path / "out") == whole
