@@ -17,9 +17,9 @@ from neardup.config import Config
 from neardup.errors import ConfigError, NotStoredError
 from neardup.io import finished
 from neardup.io.corpus import FileDocuments
-from neardup.io.outputs import TableWriter
+from neardup.io.outputs import TableWriter, write_whole
 from neardup.io.parts import rows_in
-from neardup.io.workspace import check_output, publish, remove_tree, reserve
+from neardup.io.workspace import REPORT, digest
 from neardup.pipeline import Outcome
 from neardup.report import Report
 from neardup.stages.select import close_pairs, lead_pairs
@@ -45,16 +45,17 @@ def list_stored(run: Path, target: Path, config: Config) -> Report:
             hint="run neardup pairs on the input files",
         )
     found = stored.filter(pc.greater_equal(stored.column("similarity"), config.threshold))
-    with reserve(target) as folder:
-        check_output(target, overwrite=config.overwrite)
-        draft = folder / f"pairs{target.suffix}"
-        with TableWriter(draft, stored.schema) as writer:
-            writer.write(found)
-        publish(draft, target)
-        remove_tree(folder)
-    plan = dataclasses.replace(before.plan, threshold=config.threshold)
-    load = functools.partial(finished.load_pairs, target)
-    return dataclasses.replace(before, config=config, plan=plan, num_pairs=found.num_rows, load=load, out=str(target))
+    settings = {"threshold": config.threshold, "run": digest(run / REPORT)}
+    write_whole(found, target, settings, overwrite=config.overwrite)
+    return dataclasses.replace(
+        before,
+        config=config,
+        plan=dataclasses.replace(before.plan, threshold=config.threshold),
+        num_pairs=found.num_rows,
+        load=functools.partial(finished.load_pairs, target),
+        out=str(target),
+        files=(target.name,),
+    )
 
 
 def write_order(path: Path, pairs: Path, documents: FileDocuments, outcome: Outcome) -> None:
@@ -109,6 +110,7 @@ def select_stored(report: Report, threshold: float) -> Report:
         largest=None,
         audit=None,
         out=None,
+        files=(),
     )
 
 

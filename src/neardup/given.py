@@ -65,7 +65,7 @@ def from_files(
     loader = _Loader()
     report = run(paths, str(loader.folder / "out.parquet"), config, progress)
     loader.load = report.load
-    return dataclasses.replace(report, out=None, load=loader)
+    return dataclasses.replace(report, out=None, files=(), load=loader)
 
 
 class _Loader:

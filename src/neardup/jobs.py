@@ -28,11 +28,12 @@ from neardup.io.workspace import (
     Workspace,
     is_finished,
     publish_folder,
+    written_files,
 )
 from neardup.measures.choice import holds_items, measure_of
 from neardup.opening import (
     Published,
-    files_beside,
+    files_of_pairs,
     opened,
     output_file,
     output_folder,
@@ -90,6 +91,7 @@ def _deduplicate(inputs: Sequence[str], target: Path, config: Config, progress: 
         audit = _audit(job, functools.partial(finished.load_table, job.workspace.folder / "out"), pairs=PAIRS)
         load = functools.partial(finished.load_table, target)
         report = _report(job, str(target), load, PAIRS if config.pairs else None, audit)
+        report = dataclasses.replace(report, files=written_files(job.workspace.folder / "out"))
         write_report(job.workspace.folder / "out" / REPORT, report)
         publish_folder(job.workspace, target)
     return report
@@ -100,7 +102,13 @@ def find_pairs_files(inputs: Sequence[str], out: str, config: Config, progress: 
     target, config = output_file(out), Config.of(config, pairs=True)
     if len(inputs) == 1 and is_finished(Path(inputs[0])):
         return list_stored(Path(inputs[0]), target, config)
-    beside = files_beside(target, config)
+    try:
+        return _find_pairs(inputs, target, config, progress)
+    except Published:
+        return finished.restore(target)
+
+
+def _find_pairs(inputs: Sequence[str], target: Path, config: Config, progress: Progress | None) -> Report:
     with _run("pairs", inputs, target, config, progress) as job:
         with job.watch.stage("write"):
             name = f"out/pairs{target.suffix}"
@@ -108,8 +116,9 @@ def find_pairs_files(inputs: Sequence[str], out: str, config: Config, progress: 
             rejected = job.workspace.once("out/rejected.jsonl", lambda path: _write_rejected(job, path))
         audit = _audit(job, functools.partial(finished.load_pairs, pairs), pairs=name)
         report = _report(job, str(target), functools.partial(finished.load_pairs, target), name, audit)
+        report = dataclasses.replace(report, files=files_of_pairs(target))
         write_report(job.workspace.folder / "out" / REPORT, report)
-        publish_pairs(job.workspace, pairs, rejected, target, beside)
+        publish_pairs(job.workspace, pairs, rejected, target)
     return report
 
 

@@ -23,7 +23,7 @@ from neardup.errors import ConfigError, DataError
 from neardup.io import files, memory
 from neardup.io.contents import content_type
 from neardup.io.corpus import FileDocuments
-from neardup.io.outputs import TableWriter, known_ending
+from neardup.io.outputs import known_ending, write_whole
 from neardup.io.spool import spool
 from neardup.io.workspace import STANDARD_INPUT, Workspace, check_output
 from neardup.measures.base import concatenated
@@ -207,12 +207,7 @@ def read_files(paths: Sequence[str], config: Config, folder: Path, held: Held, w
 
 def write_neighbours(table: pa.Table, out: str, *, overwrite: bool) -> None:
     """Write a table whole or not at all."""
-    target = Path(out)
-    check_output(target, overwrite=overwrite)
-    aside = target.with_name(f".{target.stem}.part{target.suffix}")
-    with TableWriter(aside, table.schema) as writer:
-        writer.write(table)
-    aside.replace(target)
+    write_whole(table, Path(out), {"rows": table.num_rows}, overwrite=overwrite)
 
 
 def check_target(out: str, *, overwrite: bool) -> None:

@@ -19,23 +19,22 @@ from neardup.io.outputs import known_ending
 from neardup.io.records import InputFile
 from neardup.io.sample import sample_files
 from neardup.io.spool import spool
+from neardup.io.work_folder import folder_of, list_files, remove_folder, reserve
 from neardup.io.workspace import (
-    PUBLISHED,
     REPORT,
     STANDARD_INPUT,
     Workspace,
     check_output,
-    folder_of,
     is_finished,
     is_published,
+    listed_files,
     open_workspace,
-    publish,
-    remove_tree,
-    reserve,
+    publish_files,
+    retract,
 )
 from neardup.measures.jaccard import collect_texts
 from neardup.planner import Plan, plan_for
-from neardup.report import Watch
+from neardup.report import Watch, say_bytes
 from neardup.version import VERSION
 
 # Bytes a document takes in the work folder beside its band keys: row, priority, sizes, digest, id.
@@ -70,21 +69,34 @@ def output_file(out: str) -> Path:
     return target
 
 
-def files_beside(target: Path, config: Config) -> dict[str, Path]:
-    """Return what a run of pairs writes beside its file."""
-    beside = {name: target.with_name(f"{target.name}.{name}") for name in ("rejected.jsonl", REPORT)}
-    for path in beside.values():
-        check_output(path, overwrite=config.overwrite or (folder_of(target) / PUBLISHED).exists())
-    return beside
+def files_of_pairs(target: Path) -> tuple[str, ...]:
+    """Return the names of the files that a run of pairs writes."""
+    return target.name, *(path.name for path in _beside(target))
 
 
-def publish_pairs(workspace: Workspace, pairs: Path, rejected: Path, target: Path, beside: dict[str, Path]) -> None:
+def _beside(target: Path) -> tuple[Path, Path]:
+    rejected, report = (target.with_name(f"{target.name}.{name}") for name in ("rejected.jsonl", REPORT))
+    return rejected, report
+
+
+def publish_pairs(workspace: Workspace, pairs: Path, rejected: Path, target: Path) -> None:
     """Let the files of a run of pairs appear, and end the workspace."""
-    (workspace.folder / PUBLISHED).touch()
-    publish(rejected, beside["rejected.jsonl"])
-    publish(workspace.folder / "out" / REPORT, beside[REPORT])
-    publish(pairs, target)
-    remove_tree(workspace.folder)
+    drafts = rejected, workspace.folder / "out" / REPORT, pairs
+    publish_files(workspace, list(zip(drafts, (*_beside(target), target), strict=True)))
+
+
+def _check_beside(target: Path, *, overwrite: bool) -> None:
+    """Raise where a file that nobody named stands where a run of pairs writes beside its own."""
+    beside = _beside(target)
+    retract(target, beside)
+    listed = listed_files(beside[-1]) or set()
+    for path in beside:
+        check_output(path, overwrite=overwrite)
+        if path.exists() and path.name not in listed:
+            raise DataError(
+                f"{path} is in the way, and no report says that neardup wrote it, so it is not overwritten",
+                hint="choose another -o, or delete it yourself",
+            )
 
 
 class Published(Exception):  # noqa: N818 - not an error
@@ -120,11 +132,13 @@ def opened(command: str, inputs: Sequence[str], out: Path, config: Config, watch
             _check_apart(out, [*ahead, *own])
             manifest = _manifest(command, [*ahead, *own], config)
         if is_published(out, manifest):
-            remove_tree(folder)
+            remove_folder(folder)
             raise Published
         if not plan.keeps_recall:
             watch.warn(plan.judgement())
         is_fresh = spooled is not None
+        if command == "pairs":
+            _check_beside(out, overwrite=config.overwrite)
         workspace = open_workspace(folder, out, manifest, overwrite=config.overwrite, is_fresh=is_fresh)
         _check_disk(own, plan, config, folder)
         yield Opened(ahead, own, workspace, spooled, config, plan)
@@ -184,7 +198,7 @@ def _manifest(command: str, files: Sequence[InputFile], config: Config) -> dict[
         "version": VERSION,
         "command": command,
         "settings": config.result_settings(),
-        "inputs": [dataclasses.asdict(file) for file in files],
+        "inputs": [file.as_found() for file in files],
     }
 
 
@@ -198,10 +212,11 @@ def _check_apart(out: Path, files: Sequence[InputFile]) -> None:
 def _check_disk(files: Sequence[InputFile], plan: Plan, config: Config, folder: Path) -> None:
     needed = needed_disk(files, plan, config)
     free = shutil.disk_usage(folder).free
-    done = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    done = sum(entry.stat(follow_symlinks=False).st_size for entry in list_files(folder))
     if needed - done > free:
         raise DataError(
-            f"this run needs about {needed / 1e9:.1f} GB on the disk of {folder.parent}, which has {free / 1e9:.1f} GB",
+            f"this run needs about {say_bytes(needed - done)} more on the disk of {folder.parent}, which has "
+            f"{say_bytes(free)} left",
             hint="make room, choose another -o, or pass --dry-run to write no kept rows",
         )
 

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,21 @@ try:
     import resource
 except ImportError:  # pragma: no cover - Windows has no such module
     resource = None  # type: ignore[assignment]
+
+# Of report.json; 1 was without the keys `schema` and `files`.
+REPORT_SCHEMA: Final = 2
+
+
+def say_bytes(count: float) -> str:
+    """Say a number of bytes in the unit that fits.
+
+    >>> say_bytes(1_300_000_000), say_bytes(45_000_000), say_bytes(12)
+    ('1.3 GB', '45 MB', '12 B')
+    """
+    for size, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count >= size:
+            return f"{count / size:.{1 if count < 10 * size else 0}f} {name}"
+    return f"{count:.0f} B"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -215,6 +230,7 @@ class Report:
         signature_format: the name of what was compared; equal names mean comparable signatures.
         out: where the output is, if it went to files.
         inputs: the files that were read: file, path, rows, and whether they were ahead of the input.
+        files: the files that were written, relative to the folder of report.json.
         engine: what the engine tells of the run beside, such as the rounds and the skew of a run on Spark.
         largest: what `largest_clusters` returns, where it was counted before the tables were written.
         load: returns a table by name, None for one that was not stored.
@@ -243,6 +259,7 @@ class Report:
     select_again: Callable[[Report, float], Report] | None = dataclasses.field(default=None, compare=False)
     out: str | None = None
     inputs: tuple[dict[str, Any], ...] = ()
+    files: tuple[str, ...] = ()
     largest: tuple[dict[str, Any], ...] | None = None
     engine: dict[str, Any] = dataclasses.field(default_factory=dict)
     audit: Audit | None = None
@@ -339,6 +356,7 @@ class Report:
     def as_dict(self) -> dict[str, Any]:
         """Return what report.json holds."""
         return {
+            "schema": REPORT_SCHEMA,
             "config": self.config.as_dict(),
             "plan": self.plan.as_dict(),
             "documents": self.documents,
@@ -357,6 +375,7 @@ class Report:
             "warnings": list(self.warnings),
             "largest_clusters": list(self.largest_clusters().to_pylist() if self.largest is None else self.largest),
             "inputs": list(self.inputs),
+            "files": list(self.files),
             "audit": None if self.audit is None else self.audit.as_dict(),
         } | ({"engine": self.engine} if self.engine else {})
 

@@ -17,9 +17,10 @@ from neardup.errors import ConfigError, DataError
 from neardup.io import finished
 from neardup.io.outputs import TableWriter, write_rejected
 from neardup.io.spool import GIVEN_AS
-from neardup.io.workspace import REPORT, Workspace, is_finished, publish_folder
+from neardup.io.work_folder import remove_tree
+from neardup.io.workspace import REPORT, Workspace, is_finished, publish_folder, written_files
 from neardup.measures.choice import measure_of
-from neardup.opening import Published, check_plan, files_beside, opened, output_file, output_folder, publish_pairs
+from neardup.opening import Published, check_plan, files_of_pairs, opened, output_file, output_folder, publish_pairs
 from neardup.planner import Plan, plan_for
 from neardup.report import Progress, Report, Watch, peak_memory_bytes
 
@@ -101,7 +102,8 @@ def deduplicate_files(
             if not config.dry_run:
                 _write_kept(job, workspace)
             load = functools.partial(finished.load_table, target)
-            report = _report(job, load=load, out=str(target), num_pairs=num_pairs, **told())
+            files = written_files(workspace.folder / "out")
+            report = _report(job, load=load, out=str(target), num_pairs=num_pairs, files=files, **told())
             jobs.write_report(workspace.folder / "out" / REPORT, report)
             publish_folder(workspace, target)
     except Published:
@@ -116,16 +118,25 @@ def find_pairs_files(
     if len(inputs) == 1 and is_finished(Path(inputs[0])):
         return jobs.find_pairs_files(inputs, out, config, progress)
     target, config = output_file(out), Config.of(config, pairs=True)
-    beside = files_beside(target, config)
+    try:
+        return _find_pairs(inputs, target, config, engine, progress)
+    except Published:
+        return finished.restore(target)
+
+
+def _find_pairs(
+    inputs: Sequence[str], target: Path, config: Config, engine: SparkEngine, progress: Progress | None
+) -> Report:
     with _run("pairs", inputs, target, config, engine, progress) as (job, workspace, told):
         with job.watch.stage("write"):
             pairs = workspace.once(f"out/pairs{target.suffix}", functools.partial(_write_pairs, job))
             rejected = workspace.once("out/rejected.jsonl", functools.partial(_write_rejected, job))
         num_pairs = workspace.facts(f"out/pairs{target.suffix}")["num_pairs"]
         load = functools.partial(finished.load_pairs, target)
-        report = _report(job, load=load, out=str(target), num_pairs=num_pairs, **told())
+        files = files_of_pairs(target)
+        report = _report(job, load=load, out=str(target), num_pairs=num_pairs, files=files, **told())
         jobs.write_report(workspace.folder / "out" / REPORT, report)
-        publish_pairs(workspace, pairs, rejected, target, beside)
+        publish_pairs(workspace, pairs, rejected, target)
     return report
 
 
@@ -143,7 +154,9 @@ def _run(
     _check_settings(config)
     with opened(command, inputs, out, config, watch) as (ahead, own, workspace, spooled, config, plan):
         run = engine.begin(str((workspace.folder / "spark").resolve()))
-        source = FileSource(run.spark, [*ahead, *own], len(ahead), config)
+        # Another machine may number the same file otherwise.
+        files = [dataclasses.replace(file, identity="") for file in (*ahead, *own)]
+        source = FileSource(run.spark, files, len(ahead), config)
         outcome = pipeline.run(source, plan, config, run, watch)
         job = _Job(source=source, outcome=outcome, plan=outcome.plan, config=config, engine=run, watch=watch)
         yield job, workspace, functools.partial(_tell_files, job, spooled)
@@ -234,6 +247,7 @@ def _write_kept(job: _Job, workspace: Workspace) -> None:
 
     num_files = len(job.source.parts.own_files())
     folder = (workspace.folder / "out" / finished.KEPT).resolve()
+    remove_tree(folder)  # an earlier start, or a worker of it, may have left drafts
     folder.mkdir(parents=True, exist_ok=True)
     with job.watch.stage("write", num_files, "files") as advance:
         job.engine.storage.listen(advance, num_files)

@@ -261,3 +261,22 @@ def test_settings_about_columns_do_not_fit_plain_text(tmp_path, settings, settin
     assert choose_columns(file, None, Config()) == Columns(text=())
     with pytest.raises(ConfigError, match=rf"`{setting}`.*has no columns"):
         choose_columns(file, None, Config(**settings))
+
+
+def test_hard_links_named_apart_are_one_file_and_in_a_folder_two_documents(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("one page")
+    (tmp_path / "in" / "b.txt").hardlink_to(tmp_path / "in" / "a.txt")
+    (tmp_path / "c.txt").hardlink_to(tmp_path / "in" / "a.txt")
+    assert [file.name for file in find_files([str(tmp_path / "in")], Config())] == ["a.txt", "b.txt"]
+    assert len(find_files([str(tmp_path / "in" / "*.txt")], Config())) == 2
+    for inputs in (["in/a.txt", "in/b.txt"], ["c.txt", "in"], ["in", "c.txt"]):
+        with pytest.raises(DataError, match=r"txt is in the inputs twice, also as .*txt"):
+            find_files([str(tmp_path / path) for path in inputs], Config())
+
+
+def test_no_name_leads_upwards(tmp_path):
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    (tmp_path / "a.txt").write_text("one page")
+    [file] = find_files([str(tmp_path / "in" / "*" / ".." / ".." / "a*.txt")], Config())
+    assert file.name == "a.txt"

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from neardup.errors import StaleError
 from neardup.io.spill import Shelves, sort_on_disk
 
 COLUMNS = pa.schema([("key", pa.int64()), ("text", pa.string()), ("number", pa.float64()), ("row", pa.int64())])
@@ -161,3 +162,15 @@ def test_many_threads_fill_the_same_shelves(store):
         thread.join()
     assert sorted(rows_on(store, 0)) == list(range(0, 400, 2))
     assert sorted(rows_on(store, 1)) == list(range(1, 400, 2))
+
+
+def test_an_error_of_the_source_comes_out_of_a_sort_as_itself(tmp_path):
+    columns = pa.schema([("key", pa.int64())])
+
+    def batches():
+        yield pa.record_batch([pa.array(range(1000))], schema=columns)
+        raise StaleError("a.jsonl changed", hint="wait")
+
+    with pytest.raises(StaleError, match=r"a\.jsonl changed") as caught:
+        list(sort_on_disk(batches(), columns, [("key", "ascending")], tmp_path, 1 << 28, 2))
+    assert caught.value.hint == "wait"

@@ -8,25 +8,24 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import pyarrow as pa
 import pytest
 
 from neardup.errors import ConfigError, DataError, NearDupError, StaleError
 from neardup.io import workspace as module
+from neardup.io.work_folder import JOURNAL, LOCK, folder_of, remove_folder, remove_tree, reserve
 from neardup.io.workspace import (
-    JOURNAL,
-    LOCK,
     Workspace,
-    folder_of,
+    check_output,
     is_published,
     open_workspace,
     publish,
     publish_folder,
     read_batches,
-    remove_tree,
-    reserve,
     write_batches,
+    written_files,
 )
 
 MANIFEST = {
@@ -78,8 +77,9 @@ def stop_in(out, error, *, has_finished):
 def finished_output(out, text="old"):
     out.mkdir()
     (out / "kept").mkdir()
-    (out / "report.json").write_text(json.dumps({"config": {}, "plan": {}, "documents": 0, "text": text}))
     (out / "removed.parquet").write_text("")
+    told = {"schema": 2, "config": {}, "plan": {}, "documents": 0, "text": text, "files": written_files(out)}
+    (out / "report.json").write_text(json.dumps(told))
 
 
 # what is finished
@@ -317,7 +317,8 @@ def test_a_second_run_on_the_same_output_is_told_who_has_it(tmp_path):
 def test_a_killed_run_leaves_no_lock_behind(tmp_path):
     program = (
         "import os, sys, pathlib\n"
-        "from neardup.io.workspace import open_workspace, reserve\n"
+        "from neardup.io.work_folder import reserve\n"
+        "from neardup.io.workspace import open_workspace\n"
         "out = pathlib.Path(sys.argv[1])\n"
         "with reserve(out) as folder:\n"
         "    open_workspace(folder, out, {'n': 1}, overwrite=False, is_fresh=False)\n"
@@ -414,7 +415,7 @@ def test_an_old_output_is_replaced_as_a_whole(tmp_path):
 def test_a_file_is_published_over_another(tmp_path):
     (tmp_path / "draft").write_text("new")
     (tmp_path / "pairs.csv").write_text("old")
-    publish(tmp_path / "draft", tmp_path / "pairs.csv")
+    publish(tmp_path / "draft", tmp_path / "pairs.csv", overwrite=True)
     assert (tmp_path / "pairs.csv").read_text() == "new"
     assert not (tmp_path / "draft").exists()
 
@@ -424,7 +425,7 @@ def killed_after_publishing(out, monkeypatch, manifest=MANIFEST):
     with monkeypatch.context() as patch, opened(out, manifest) as workspace:
         workspace.once("out/report.json", writer("{}"))
         workspace.once("out/removed.parquet", writer(""))
-        patch.setattr(module, "remove_tree", lambda _: None)
+        patch.setattr(module, "remove_folder", lambda _: None)
         publish_folder(workspace, out)
 
 
@@ -457,3 +458,58 @@ def test_a_link_is_removed_and_not_what_it_leads_to(tmp_path):
     assert (tmp_path / "folder" / "file").exists()
     remove_tree(tmp_path / "folder")
     assert not (tmp_path / "folder").exists()
+
+
+# what is ours
+
+
+@pytest.mark.parametrize("name", ["../one", "/one", "a/../../one", ""])
+def test_no_name_leads_out_of_the_folder(workspace, name):
+    with pytest.raises(DataError, match="leads out"):
+        workspace.once(name, writer("x"))
+    (workspace.folder / JOURNAL).write_text(json.dumps({"name": name, "digest": "", "facts": {}}) + "\n")
+    assert not Workspace(workspace.folder).has(name)
+
+
+def test_a_run_that_fails_after_its_end_leaves_the_folder_of_the_next(tmp_path):
+    """Its own folder is gone; one of the same name is that of another run."""
+    out = tmp_path / "out"
+
+    def end_and_fail():
+        with opened(out) as workspace:
+            workspace.once("out/report.json", writer("{}"))
+            publish_folder(workspace, out)
+            folder_of(out).mkdir(mode=0o700)
+            (folder_of(out) / LOCK).write_text('{"neardup": "work folder"}\n')
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        end_and_fail()
+    assert (folder_of(out) / LOCK).exists()
+
+
+def test_the_marker_goes_last(tmp_path, monkeypatch):
+    left = []
+    with opened(tmp_path / "out") as workspace:
+        workspace.once("part/one", writer("x"))
+        unlink = type(workspace.folder).unlink
+        monkeypatch.setattr(
+            type(workspace.folder),
+            "unlink",
+            lambda path, **named: (left.append(os.listdir(path.parent)), unlink(path, **named)),  # noqa: PTH208
+        )
+        remove_folder(workspace.folder)
+    assert left[-1] == [LOCK]
+    assert not workspace.folder.exists()
+
+
+def test_a_list_of_many_files_is_checked_in_linear_time(tmp_path):
+    out = tmp_path / "out"
+    finished_output(out)
+    for number in range(3000):
+        (out / "kept" / f"{number}.txt").touch()
+    told = json.loads((out / "report.json").read_text()) | {"files": written_files(out)}
+    (out / "report.json").write_text(json.dumps(told))
+    begin = time.perf_counter()
+    check_output(out, overwrite=True)
+    assert time.perf_counter() - begin < 1.0

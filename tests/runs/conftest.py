@@ -34,3 +34,23 @@ def corpus(tmp_path_factory):
         chosen = lines[number * third : (number + 1) * third if number < 2 else None]
         (folder / f"{name}.jsonl").write_text("\n".join(chosen) + "\n", "utf-8")
     return folder
+
+
+@pytest.fixture
+def pages(tmp_path):
+    """Two near-copies and another page."""
+    words = [f"word{number}" for number in range(60)]
+    texts = [" ".join(words), " ".join([*words[:-1], "other"]), " ".join(reversed(words))]
+    path = tmp_path / "pages.jsonl"
+    path.write_text("".join(json.dumps({"id": str(at), "text": text}) + "\n" for at, text in enumerate(texts)), "utf-8")
+    return path
+
+
+@pytest.fixture
+def run(programs, tmp_path):
+    """Run the command line in the folder of the test."""
+
+    def run_command(*arguments, before=""):
+        return programs.run(*arguments, cwd=tmp_path, before=before)
+
+    return run_command

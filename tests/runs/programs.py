@@ -139,6 +139,13 @@ def kill_at_event(number: int, kind: int = signal.SIGKILL, is_counted: Callable[
                 os.kill(os.getpid(), kind)
 
     sys.addaudithook(heard)
+    write = os.write
+
+    def written(descriptor: int, data: bytes) -> int:
+        heard("open", (str(here), "w"))
+        return write(descriptor, data)
+
+    os.write = written
 
 
 def kill_at_finish(number: int) -> None:
@@ -229,6 +236,11 @@ def kill_in_writing(name: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(heard)
+
+
+def is_ending(out: str) -> bool:
+    """Whether a run has written all that it will publish, or published it."""
+    return Path(f".{out}.neardup/out/report.json").exists() or Path(out).exists()
 
 
 def is_replacing() -> bool:

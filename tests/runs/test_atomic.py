@@ -15,26 +15,6 @@ from runs.programs import contents, wait_until
 WORK = ".out.neardup"
 
 
-@pytest.fixture
-def pages(tmp_path):
-    """Two near-copies and another page."""
-    words = [f"word{number}" for number in range(60)]
-    texts = [" ".join(words), " ".join([*words[:-1], "other"]), " ".join(reversed(words))]
-    path = tmp_path / "pages.jsonl"
-    path.write_text("".join(json.dumps({"id": str(at), "text": text}) + "\n" for at, text in enumerate(texts)), "utf-8")
-    return path
-
-
-@pytest.fixture
-def run(programs, tmp_path):
-    """Run the command line in the folder of the test."""
-
-    def run_command(*arguments, before=""):
-        return programs.run(*arguments, cwd=tmp_path, before=before)
-
-    return run_command
-
-
 def _names(folder):
     return sorted(path.name for path in folder.iterdir())
 

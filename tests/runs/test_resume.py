@@ -12,6 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from neardup.io.work_folder import LOCK
 from runs.programs import contents, everything, wait_until
 
 COMMAND = ("--threads", "1", "--pairs", "--quiet")
@@ -165,6 +166,49 @@ def test_killed_once_its_output_is_there_a_run_is_tidied_up_by_the_same_command(
     assert not (tmp_path / WORK).exists()
 
 
+@pytest.fixture
+def page(tmp_path):
+    """A file of two equal pages."""
+    path = tmp_path / "page.jsonl"
+    path.write_text('{"text": "one page of words"}\n' * 2, "utf-8")
+    return path
+
+
+@pytest.mark.parametrize(("command", "out"), [("dedup", "out"), ("pairs", "out.parquet")])
+def test_killed_at_any_call_of_its_end_a_run_is_known_to_be_done(command, out, programs, page, tmp_path):
+    """From the report on: what is published is recognised until the marker of the work folder goes."""
+    given, work = (command, page, "-o", out, "--quiet", "--threads", "1"), f".{out}.neardup"
+    assert programs.run(*given, cwd=tmp_path / "whole").code == 0
+    whole, number = everything(tmp_path / "whole"), 0
+    while True:
+        number += 1
+        folder = tmp_path / str(number)
+        killed = programs.run(
+            *given, cwd=folder, before=f"kill_at_event({number}, is_counted=lambda: is_ending({out!r}))"
+        )
+        if killed.code == 0:
+            break
+        is_over = not (folder / work / LOCK).exists()
+        again = programs.run(*given, cwd=folder)
+        assert again.code == is_over, (number, again.stderr)
+        assert not is_over or "is there already" in again.stderr
+        assert everything(folder) == whole, f"killed at {number}"
+        assert not (folder / work).exists()
+    assert number > 12
+
+
+def test_a_finished_output_is_no_excuse_for_another_command(start, tmp_path):
+    start(before="kill_when_published()")
+    before = everything(tmp_path)
+    refused = start("--threshold", "0.7")
+    assert refused.code == 1
+    assert "is there already" in refused.stderr
+    assert everything(tmp_path / "out") == {
+        name.removeprefix("out/"): data for name, data in before.items() if name.startswith("out/")
+    }
+    assert start().code == 0
+
+
 def test_a_torn_last_line_of_the_journal_costs_one_part_only(start, whole, tmp_path):
     start(before="kill_at_finish(6)")
     journal = tmp_path / WORK / "finished.jsonl"
@@ -183,7 +227,7 @@ def test_killed_while_it_tidies_its_journal_a_run_forgets_nothing(start, tmp_pat
 
 
 def _files_in_work(folder):
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.name != "lock")
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.name != LOCK)
 
 
 @pytest.mark.parametrize("damage", ["changed", "cut", "emptied", "deleted"])
@@ -223,14 +267,12 @@ def _damage(path, damage):
 )
 def test_other_settings_on_the_same_work_folder_are_named_and_stop_the_run(options, words, start, whole, tmp_path):
     start(before="kill_at_finish(7)")
-    before = {
-        path: path.read_bytes() for path in (tmp_path / WORK).rglob("*") if path.is_file() and path.name != "lock"
-    }
+    before = {path: path.read_bytes() for path in (tmp_path / WORK).rglob("*") if path.is_file() and path.name != LOCK}
     stopped = start(*options)
     assert stopped.code == 2
     assert words in stopped.stderr
     assert "hint: " in stopped.stderr
-    after = {path: path.read_bytes() for path in (tmp_path / WORK).rglob("*") if path.is_file() and path.name != "lock"}
+    after = {path: path.read_bytes() for path in (tmp_path / WORK).rglob("*") if path.is_file() and path.name != LOCK}
     assert after == before
     assert start().code == 0
     assert contents(tmp_path / "out") == whole

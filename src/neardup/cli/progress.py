@@ -13,7 +13,7 @@ from rich.progress import BarColumn, ProgressColumn, Task, TaskID, TaskProgressC
 from rich.progress import Progress as RichProgress
 from rich.text import Text
 
-from neardup.report import Event, StageAdvanced, StageFinished, StageStarted, Warned
+from neardup.report import Event, StageAdvanced, StageFinished, StageStarted, Warned, say_bytes
 
 # Work shorter than this shows nothing.
 PATIENCE_SECONDS: Final = 2.0
@@ -53,12 +53,7 @@ def amount(count: float, unit: str) -> str:
     >>> amount(1_300_000_000, BYTES), amount(12_000, "documents")
     ('1.3 GB', '12,000 documents')
     """
-    if unit != BYTES:
-        return f"{count:,.0f} {unit}"
-    for size, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if count >= size:
-            return f"{count / size:.{1 if count < 10 * size else 0}f} {name}"
-    return f"{count:.0f} B"
+    return say_bytes(count) if unit == BYTES else f"{count:,.0f} {unit}"
 
 
 def duration(seconds: float) -> str:

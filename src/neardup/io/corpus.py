@@ -17,7 +17,7 @@ from neardup.io import keep_order
 from neardup.io.notes import Notes, joined
 from neardup.io.parts import I64, FileParts
 from neardup.io.records import InputFile, Records, Verdicts
-from neardup.io.streams import check_unchanged
+from neardup.io.streams import check_unchanged, copy_permissions
 from neardup.io.workspace import Workspace, read_batches
 
 Advance = Callable[[int], None]
@@ -227,4 +227,5 @@ class FileDocuments(FileParts):
             similarities=removed.column("similarity").to_numpy(),
         )
         self.formats[at].write(self.files[at], target, verdicts, self.config)
+        copy_permissions(self.files[at], target)
         check_unchanged(self.files[at])

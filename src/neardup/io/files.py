@@ -18,7 +18,7 @@ from neardup.io import formats
 from neardup.io.contents import dimension_of
 from neardup.io.memory import ID_COLUMNS, TEXT_COLUMNS
 from neardup.io.records import MARK_COLUMNS, Columns, InputFile
-from neardup.io.streams import filesystem, is_remote, version_in, version_of
+from neardup.io.streams import filesystem, identity_of, is_remote, version_in, version_of
 from neardup.io.vectors import VECTOR_COLUMNS
 
 _WILDCARDS: Final = "*?["
@@ -36,8 +36,13 @@ class _Found:
 
 def find_files(inputs: Sequence[str], config: Config) -> list[InputFile]:
     """Return the files of all inputs: in the given order, those of a folder or a glob sorted by path."""
-    files = [_input_file(found, config) for address in inputs for found in _expand(address, config)]
-    _check_distinct(files)
+    files: list[InputFile] = []
+    asked: set[str] = set()
+    for address in inputs:
+        found = _expand(address, config)
+        asked |= {file.path for file in found if file.path == address}
+        files += [_input_file(file, config) for file in found]
+    _check_distinct(files, asked)
     return _with_distinct_names(files)
 
 
@@ -148,7 +153,10 @@ def _last_part(address: str) -> str:
 
 
 def _input_file(found: _Found, config: Config) -> InputFile:
-    size, modified = _local_version(found.path) if found.info is None else version_in(found.info, found.path)
+    if found.info is None:
+        size, modified, identity = _local_version(found.path)
+    else:
+        (size, modified), identity = version_in(found.info, found.path), ""
     kind = formats.format_of(found.name, config, is_named=found.is_named)
     if kind is None:
         raise DataError(
@@ -160,11 +168,17 @@ def _input_file(found: _Found, config: Config) -> InputFile:
     except UnicodeEncodeError as error:
         raise DataError(f"{found.path!r} has a name that is not UTF-8", hint="rename the file") from error
     return InputFile(
-        path=found.path, name=found.name, format=kind[0], compression=kind[1], size=size, modified=modified
+        path=found.path,
+        name=found.name,
+        format=kind[0],
+        compression=kind[1],
+        size=size,
+        modified=modified,
+        identity=identity,
     )
 
 
-def _local_version(path: str) -> tuple[int, str]:
+def _local_version(path: str) -> tuple[int, str, str]:
     try:
         mode = Path(path).stat().st_mode
     except FileNotFoundError as error:
@@ -176,31 +190,55 @@ def _local_version(path: str) -> tuple[int, str]:
         raise DataError(f"{path} is not a regular file", hint="write its content to a file first, or use - for stdin")
     if not os.access(path, os.R_OK):
         raise DataError(f"{path} cannot be read: permission denied", hint="ask its owner for the right to read it")
-    return version_of(path)
+    return *version_of(path), identity_of(path)
 
 
-def _check_distinct(files: list[InputFile]) -> None:
+def _check_distinct(files: list[InputFile], asked: set[str]) -> None:
+    """Raise for a file that is there twice; hard links count as one where one is `asked` for by its own path."""
     seen: dict[str, str] = {}
+    linked: dict[tuple[int, int], str] = {}
     for file in files:
         real = file.path if is_remote(file.path) else os.path.realpath(file.path)
         if real in seen:
-            other = "" if seen[real] == file.path else f", also as {seen[real]}"
-            raise DataError(f"{file.path} is in the inputs twice{other}", hint="name every file once")
+            raise _twice(file.path, seen[real])
         seen[real] = file.path
+        key = _key_of_links(file.path)
+        if key is not None:
+            other = linked.setdefault(key, file.path)
+            if other != file.path and not asked.isdisjoint((file.path, other)):
+                raise _twice(file.path, other)
+
+
+def _key_of_links(path: str) -> tuple[int, int] | None:
+    """What hard links to one file share; None for a file with one name."""
+    if is_remote(path):
+        return None
+    status = Path(path).stat()
+    return (status.st_dev, status.st_ino) if status.st_nlink > 1 else None
+
+
+def _twice(path: str, other: str) -> DataError:
+    also = "" if other == path else f", also as {other}"
+    return DataError(f"{path} is in the inputs twice{also}", hint="name every file once")
 
 
 def _with_distinct_names(files: list[InputFile]) -> list[InputFile]:
-    """Keep the names unless two collide; then name all files by their place below what their paths share."""
+    """Keep the names unless two collide or one leads upwards; then name all by their place below what paths share."""
     counts = collections.Counter(file.name for file in files)
     folders = {str(parent) for name in counts for parent in PurePosixPath(name).parents}
-    if len(counts) == len(files) and not folders & counts.keys():
+    leads_up = any(".." in PurePosixPath(name).parts or name.startswith("/") for name in counts)
+    if len(counts) == len(files) and not folders & counts.keys() and not leads_up:
         return files
     parts = [_parts(file.path) for file in files]
     levels = zip(*(part[:-1] for part in parts), strict=False)
     num_shared = len(list(itertools.takewhile(lambda level: len(set(level)) == 1, levels)))
-    return [
+    named = [
         dataclasses.replace(file, name="/".join(part[num_shared:])) for file, part in zip(files, parts, strict=True)
     ]
+    for file, count in collections.Counter(file.name for file in named).items():
+        if count > 1:
+            raise DataError(f"{count} inputs would have the name {file} in the output", hint="download and rename them")
+    return named
 
 
 def _parts(path: str) -> tuple[str, ...]:

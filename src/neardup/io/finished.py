@@ -146,6 +146,7 @@ def restore(run: Path) -> Report:
         load=partial(load_pairs if run.is_file() else load_table, run),
         out=str(run),
         inputs=tuple(report["inputs"]),
+        files=tuple(report.get("files", ())),
         largest=tuple(report["largest_clusters"]),
         audit=Audit.of(report["audit"], schema.missed(schema.PAIRS_FROM_FILES)) if report.get("audit") else None,
     )

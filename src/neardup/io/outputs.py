@@ -21,6 +21,9 @@ import pyarrow.parquet as pq
 from neardup import schema
 from neardup.errors import ConfigError
 from neardup.io.streams import is_remote, open_output
+from neardup.io.work_folder import remove_folder, reserve
+from neardup.io.workspace import is_published, open_workspace, publish_files
+from neardup.version import VERSION
 
 # Rows of a Parquet row group, and rows that wait to be written.
 GROUP_ROWS: Final = 1 << 17
@@ -171,6 +174,20 @@ class TableWriter:
             self.close()
         if not is_remote(self._path):
             Path(self._path).unlink(missing_ok=True)
+
+
+def write_whole(table: pa.Table, target: Path, settings: dict[str, Any], *, overwrite: bool) -> None:
+    """Write a table to a file that appears whole; `settings` tell whether a run killed at its end did just that."""
+    manifest = {"version": VERSION, "command": "write a table", "settings": settings, "inputs": []}
+    with reserve(target) as folder:
+        if is_published(target, manifest):
+            remove_folder(folder)
+            return
+        workspace = open_workspace(folder, target, manifest, overwrite=overwrite, is_fresh=False)
+        draft = workspace.draft(f"table{target.suffix}")
+        with TableWriter(draft, table.schema) as writer:
+            writer.write(table)
+        publish_files(workspace, [(draft, target)])
 
 
 def write_rejected(path: str | os.PathLike[str], batches: Iterable[pa.Table | pa.RecordBatch]) -> None:

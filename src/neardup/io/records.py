@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +38,8 @@ class InputFile:
     """A file of documents.
 
     path: what opens it, a local path or an fsspec address; name: its path below kept/, and its name in every table;
-    compression: "gzip", "zstd" or None; modified: nanoseconds, or what a remote filesystem tells instead.
+    compression: "gzip", "zstd" or None; modified: nanoseconds, or what a remote filesystem tells instead;
+    identity: what else tells a local file from one put in its place, "" where that is not known.
     """
 
     path: str
@@ -47,6 +48,11 @@ class InputFile:
     compression: str | None
     size: int
     modified: str
+    identity: str = ""
+
+    def as_found(self) -> dict[str, Any]:
+        """Return what must be the same for a later start to go on; the identity may change, as with a restored copy."""
+        return {name: value for name, value in dataclasses.asdict(self).items() if name != "identity"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

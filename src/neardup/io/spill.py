@@ -30,13 +30,28 @@ def sort_on_disk(
         "threads": threads,
         "preserve_insertion_order": False,
     }
-    source = pa.RecordBatchReader.from_batches(schema, iter(batches))
-    with duckdb.connect(config=settings) as connection:
-        connection.register("source", source)
-        order = ", ".join(f'"{name}" {_SQL_DIRECTIONS[direction]}' for name, direction in by)
-        for batch in connection.sql(f"SELECT * FROM source ORDER BY {order}").to_arrow_reader(_SORTED_ROWS):  # noqa: S608
-            # DuckDB forgets which columns are never null.
-            yield pa.record_batch(batch.columns, schema=schema)
+    failed: list[BaseException] = []
+    source = pa.RecordBatchReader.from_batches(schema, _watched(batches, failed))
+    order = ", ".join(f'"{name}" {_SQL_DIRECTIONS[direction]}' for name, direction in by)
+    try:
+        with duckdb.connect(config=settings) as connection:
+            connection.register("source", source)
+            for batch in connection.sql(f"SELECT * FROM source ORDER BY {order}").to_arrow_reader(_SORTED_ROWS):  # noqa: S608
+                # DuckDB forgets which columns are never null.
+                yield pa.record_batch(batch.columns, schema=schema)
+    except (duckdb.Error, pa.ArrowException) as error:
+        if not failed:
+            raise
+        raise failed[0] from error
+
+
+def _watched(batches: Iterable[pa.RecordBatch], failed: list[BaseException]) -> Iterator[pa.RecordBatch]:
+    """Note what stops the source: DuckDB, whose threads read it, tells of it in its own words only."""
+    try:
+        yield from batches
+    except BaseException as error:
+        failed.append(error)
+        raise
 
 
 class Shelves:

@@ -10,7 +10,7 @@ from typing import Final
 
 from neardup.config import Config
 from neardup.errors import ConfigError
-from neardup.io.workspace import remove_tree
+from neardup.io.work_folder import remove_tree
 
 GIVEN_AS: Final = "-"
 _MAGIC: Final = ((b"PAR1", ".parquet"), (b"ARROW1", ".arrow"), (b"\xff\xff\xff\xff", ".arrows"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime as dt
 import gzip
 import io
@@ -96,6 +97,14 @@ def version_of(path: str) -> tuple[int, str]:
     return version_in(files.info(inner), path)
 
 
+def identity_of(path: str) -> str:
+    """Return what differs where a local file was replaced by one of the same size and time, "" for a remote file."""
+    if is_remote(path):
+        return ""
+    status = Path(path).stat()
+    return f"{status.st_ino} {status.st_ctime_ns}"
+
+
 def version_in(info: dict[str, Any], path: str) -> tuple[int, str]:
     """Return size and modification out of what fsspec tells of a file."""
     if info.get("size") is None:
@@ -112,7 +121,8 @@ def check_unchanged(file: InputFile) -> None:
     """Raise if a file is not the one that was found at the start."""
     with _named(file):
         version = version_of(file.path)
-    if version != (file.size, file.modified):
+        is_same = not file.identity or identity_of(file.path) == file.identity
+    if version != (file.size, file.modified) or not is_same:
         raise StaleError(
             f"{file.path} changed while it was read", hint="wait until it is complete, then run the command again"
         )
@@ -164,8 +174,15 @@ def copy_file(file: InputFile, target: str) -> None:
             Path(target).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file.path, target)
             return
-    as_it_is = InputFile(
-        path=file.path, name=file.name, format=file.format, compression=None, size=file.size, modified=file.modified
-    )
-    with open_input(as_it_is) as stream, open_output(target, None) as output:
+    with open_input(dataclasses.replace(file, compression=None)) as stream, open_output(target, None) as output:
         shutil.copyfileobj(stream, output)
+
+
+def copy_permissions(file: InputFile, target: str) -> None:
+    """Let a file of kept rows be read and written by whom its input is, and by its owner; a remote one has no mode."""
+    if is_remote(file.path) or is_remote(target):
+        return
+    with contextlib.suppress(FileNotFoundError):  # a text that was removed has no file
+        with _named(file):
+            mode = Path(file.path).stat().st_mode
+        Path(target).chmod(mode & 0o666 | 0o600)

@@ -5,38 +5,37 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
-import shutil
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import IO, Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
 
 import pyarrow as pa
 
-from neardup.errors import ConfigError, DataError, NearDupError, StaleError
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - Windows has no such module
-    fcntl = None  # type: ignore[assignment]
+from neardup.errors import ConfigError, DataError
+from neardup.io.work_folder import (
+    JOURNAL,
+    LOCK,
+    REPLACED,
+    folder_of,
+    list_files,
+    read_marker,
+    remove_folder,
+    remove_tree,
+    write_marker,
+)
 
 MANIFEST: Final = "manifest.json"
-JOURNAL: Final = "finished.jsonl"
-LOCK: Final = "lock"
-STANDARD_INPUT: Final = "stdin"
-PUBLISHED: Final = "published"
-REPLACED: Final = "replaced"
 REPORT: Final = "report.json"
+STANDARD_INPUT: Final = "stdin"
 _DIGEST_BLOCK: Final = 4 << 20
-_ATTEMPTS: Final = 10
 
 
 class Workspace:
-    """Files of a run that is under way; safe to use from many threads."""
+    """Files of a run that is under way; safe to use from many threads. overwrite: its output may replace another."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, *, overwrite: bool = False) -> None:
+        self.folder, self.overwrite = folder, overwrite
         self._finished = _read_journal(folder / JOURNAL)
         self._is_torn = _is_torn(folder / JOURNAL)
         self._sound: set[str] = set()  # finished, and checked by this process
@@ -54,12 +53,14 @@ class Workspace:
     def has(self, name: str) -> bool:
         """Whether a file is finished and as it was then."""
         entry, path = self._finished.get(name), self.folder / name
-        if entry is not None and name not in self._sound and _digest(path) == entry["digest"]:
+        if entry is not None and name not in self._sound and digest(path) == entry["digest"]:
             self._sound.add(name)
         return name in self._sound
 
     def draft(self, name: str) -> Path:
         """Return where a file may be written until it is finished."""
+        if not _stays_below(name):
+            raise DataError(f"the name {name!r} leads out of the work folder {self.folder}", hint="rename the input")
         path = self.folder / "drafts" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
@@ -67,7 +68,7 @@ class Workspace:
     def finish(self, name: str, facts: dict[str, Any] | None = None) -> None:
         """Let a draft be the file, and remember it."""
         draft = self.draft(name)
-        entry = {"name": name, "digest": _digest(draft), "facts": facts or {}}
+        entry = {"name": name, "digest": digest(draft), "facts": facts or {}}
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if entry["digest"]:
@@ -90,14 +91,27 @@ class Workspace:
             self._sound.discard(name)
             self._finished.pop(name, None)
 
+    def digest_of(self, path: Path) -> str:
+        """Return the digest of a file of this folder; that of a finished one is known."""
+        name = path.relative_to(self.folder).as_posix()
+        return str(self._finished[name]["digest"]) if name in self._sound else digest(path)
+
+
+def _stays_below(name: str) -> bool:
+    """Whether a name is that of a file below a folder, wherever the folder is."""
+    path = PurePosixPath(name)
+    return bool(path.parts) and not path.is_absolute() and ".." not in path.parts
+
 
 def _read_journal(path: Path) -> dict[str, dict[str, Any]]:
     finished = {}
     if path.exists():
         for line in path.read_text("utf-8", errors="replace").splitlines():
-            with contextlib.suppress(json.JSONDecodeError, KeyError):  # the last line of a killed run may be torn
+            # The last line of a killed run may be torn.
+            with contextlib.suppress(json.JSONDecodeError, KeyError, TypeError):
                 entry = json.loads(line)
-                finished[entry["name"]] = entry
+                if _stays_below(entry["name"]):
+                    finished[entry["name"]] = entry
     return finished
 
 
@@ -106,8 +120,8 @@ def _is_torn(path: Path) -> bool:
     return path.exists() and path.read_bytes()[-1:] not in (b"", b"\n")
 
 
-def _digest(path: Path) -> str:
-    """The digest of a file, or nothing where there is none: a text file that is removed leaves no file."""
+def digest(path: Path) -> str:
+    """Return the digest of a file, or nothing where there is none: a text file that is removed leaves no file."""
     if not path.is_file():
         return ""
     digest = hashlib.sha256()
@@ -140,79 +154,11 @@ def read_batches(path: Path, columns: list[str] | None = None) -> Iterator[pa.Re
             yield pa.ipc.read_record_batch(chosen.serialize(), chosen.schema)
 
 
-@contextlib.contextmanager
-def reserve(out: Path) -> Iterator[Path]:
-    """Hold the work folder of an output for one run; a second run on the same output gets an error.
-
-    A run that fails before anything is finished, or so that nothing it did is of use, leaves no folder.
-    """
-    folder = folder_of(out)
-    with _locked(folder):
-        aside = folder / REPLACED
-        if aside.exists() and not out.exists():  # killed between the two renames of `publish`
-            aside.replace(out)
-        try:
-            yield folder
-        except BaseException as error:
-            if not (folder / JOURNAL).exists() or isinstance(error, StaleError):
-                remove_tree(folder)
-            raise
-
-
 def open_workspace(folder: Path, out: Path, manifest: dict[str, Any], *, overwrite: bool, is_fresh: bool) -> Workspace:
     """Open a reserved work folder to go on, or to begin; is_fresh: begin whatever an earlier start has left."""
     check_output(out, overwrite=overwrite)
     _check_manifest(folder, manifest, overwrite=overwrite or is_fresh)
-    return Workspace(folder)
-
-
-def folder_of(out: Path) -> Path:
-    """Return the work folder of an output."""
-    return out.parent / f".{out.name}.neardup"
-
-
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    with contextlib.ExitStack() as stack:
-        while True:
-            lock = stack.enter_context(_open_lock(folder))
-            _hold(lock, folder)
-            # A run that ended just now has taken its folder, and the file we hold, away.
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(lock.fileno()), (folder / LOCK).stat()):
-                    break
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
-        yield
-
-
-def _open_lock(folder: Path) -> IO[str]:
-    for attempt in range(_ATTEMPTS):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            return (folder / LOCK).open("a+", encoding="ascii")
-        except OSError as error:
-            # A run that ends may take the folder away between the two.
-            if not isinstance(error, FileNotFoundError) or attempt == _ATTEMPTS - 1:
-                raise DataError(
-                    f"the work folder {folder} cannot be made: {error.strerror}", hint="choose another -o"
-                ) from error
-    raise AssertionError("the last attempt returns or raises")
-
-
-def _hold(lock: IO[str], folder: Path) -> None:
-    if fcntl is None:  # pragma: no cover - Windows
-        return
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        lock.seek(0)
-        owner = lock.read().strip() or "unknown"
-        raise NearDupError(
-            f"another run is writing this output (process {owner}, work folder {folder})",
-            hint="wait for it, or choose another -o",
-        ) from error
+    return Workspace(folder, overwrite=overwrite)
 
 
 def _check_manifest(folder: Path, manifest: dict[str, Any], *, overwrite: bool) -> None:
@@ -222,7 +168,7 @@ def _check_manifest(folder: Path, manifest: dict[str, Any], *, overwrite: bool) 
         before = json.loads(path.read_text("utf-8"))
         if before == now:
             return
-        if not overwrite:
+        if not overwrite and (folder / JOURNAL).exists():
             raise ConfigError(
                 f"the work folder {folder} belongs to an earlier start of another run: {_difference(before, now)}",
                 hint="repeat the earlier command to finish it; delete the folder, or pass --overwrite, to start anew",
@@ -230,6 +176,7 @@ def _check_manifest(folder: Path, manifest: dict[str, Any], *, overwrite: bool) 
     for entry in folder.iterdir():
         if entry.name not in (LOCK, STANDARD_INPUT):
             remove_tree(entry)
+    write_marker(folder, published=None)
     draft = path.with_suffix(".draft")
     draft.write_text(json.dumps(manifest, indent=1), "utf-8")
     draft.replace(path)
@@ -260,18 +207,55 @@ def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
 
 
 def check_output(out: Path, *, overwrite: bool) -> None:
-    """Raise where an output is in the way."""
+    """Raise where an output is in the way: with `overwrite` what neardup did not write, else anything."""
     if out.is_symlink():
         raise DataError(f"the output {out} is a symbolic link", hint="name what it points to, or choose another -o")
     if not out.exists():
         return
     if not overwrite:
         raise DataError(f"the output {out} is there already", hint="choose another -o, or pass --overwrite")
-    if out.is_dir() and any(out.iterdir()) and not is_finished(out):
+    if out.is_dir():
+        _check_replaceable(out)
+    elif not out.is_file():
+        raise DataError(f"the output {out} is no regular file", hint="choose another -o")
+
+
+def _check_replaceable(out: Path) -> None:
+    """Raise unless everything in a folder was written by the run that its report tells of."""
+    found = [Path(entry.path).relative_to(out).as_posix() for entry in list_files(out)]
+    listed = listed_files(out / REPORT)
+    if not found and not any(out.iterdir()):
+        return
+    if listed is None and is_finished(out):
+        raise DataError(
+            f"{out} is not overwritten: the version of neardup that wrote it did not list the files that are its own",
+            hint="delete the folder yourself, or choose another -o",
+        )
+    if listed is None:
         raise DataError(
             f"{out} is no output of neardup, so it is not overwritten",
             hint="choose another -o, or delete it yourself",
         )
+    if foreign := set(found) - listed:
+        others = f" and {len(foreign) - 1:,} more" * (len(foreign) > 1)
+        raise DataError(
+            f"{out} is not overwritten, because it holds what the run did not write: {min(foreign)}{others}",
+            hint="move it elsewhere, or choose another -o",
+        )
+
+
+def listed_files(report: Path) -> set[str] | None:
+    """Return the files that a run says it wrote, by its report.json; None where that says nothing of the kind."""
+    if report.is_symlink() or not report.is_file():
+        return None
+    try:
+        told = json.loads(report.read_bytes())
+    except (OSError, ValueError):
+        return None
+    if not isinstance(told, dict) or not isinstance(told.get("schema"), int) or not {"config", "plan"} <= told.keys():
+        return None
+    files = told.get("files")
+    return set(map(str, files)) if isinstance(files, list) and report.name in files else None
 
 
 def is_finished(folder: Path) -> bool:
@@ -285,36 +269,64 @@ def is_finished(folder: Path) -> bool:
     return isinstance(report, dict) and {"config", "plan", "documents"} <= report.keys()
 
 
+def written_files(folder: Path) -> tuple[str, ...]:
+    """Return what the report of a folder lists: all files below it, with the report that is still to be written."""
+    found = {Path(entry.path).relative_to(folder).as_posix() for entry in list_files(folder)} if folder.exists() else ()
+    return tuple(sorted({*found, REPORT}))
+
+
 def publish_folder(workspace: Workspace, out: Path) -> None:
     """Let the folder `out` of a workspace appear whole as the output, by one rename, and end the workspace."""
-    (workspace.folder / PUBLISHED).touch()
-    publish(workspace.folder / "out", out)
-    remove_tree(workspace.folder)
+    draft = workspace.folder / "out"
+    _declare(workspace, {f"{out.name}/{REPORT}": workspace.digest_of(draft / REPORT)})
+    publish(draft, out, overwrite=workspace.overwrite)
+    remove_folder(workspace.folder)
+
+
+def publish_files(workspace: Workspace, drafts: Sequence[tuple[Path, Path]]) -> None:
+    """Let files of a workspace appear beside each other, the one that completes the output last, and end it."""
+    _declare(workspace, {target.name: workspace.digest_of(draft) for draft, target in drafts})
+    for draft, target in drafts:
+        publish(draft, target, overwrite=workspace.overwrite)
+    remove_folder(workspace.folder)
+
+
+def _declare(workspace: Workspace, digests: dict[str, str]) -> None:
+    """Note in the marker by which files a later start knows that the output is complete."""
+    manifest = json.loads((workspace.folder / MANIFEST).read_text("utf-8"))
+    write_marker(workspace.folder, published={"manifest": _fingerprint(manifest), "files": digests})
+
+
+def _fingerprint(manifest: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
 def is_published(out: Path, manifest: dict[str, Any]) -> bool:
-    """Whether the same run was killed between the moment its output appeared and its end."""
-    folder = folder_of(out)
-    if not (folder / PUBLISHED).exists() or (folder / "out").exists() or not (out / REPORT).is_file():
-        return False
-    with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
-        return bool(json.loads((folder / MANIFEST).read_text("utf-8")) == json.loads(json.dumps(manifest)))
-    return False
+    """Whether the same run was killed between the moment its output was complete and its end."""
+    published = read_marker(folder_of(out)).get("published", {})
+    digests = published.get("files", {})
+    is_same = published.get("manifest") == _fingerprint(manifest)
+    return is_same and bool(digests) and all(_is_published(out.parent / name, digests[name]) for name in digests)
 
 
-def publish(draft: Path, out: Path) -> None:
-    """Let an output appear whole, by one rename; what stood there before goes."""
+def _is_published(path: Path, known: str) -> bool:
+    return bool(known) and not path.is_symlink() and digest(path) == known
+
+
+def retract(out: Path, paths: Sequence[Path]) -> None:
+    """Delete files beside an output that a run killed while it published them has left."""
+    digests = read_marker(folder_of(out)).get("published", {}).get("files", {})
+    for path in paths:
+        if path.name in digests and _is_published(path, digests[path.name]):
+            path.unlink()
+
+
+def publish(draft: Path, out: Path, *, overwrite: bool) -> None:
+    """Let an output appear whole, by one rename; with `overwrite` an earlier one goes."""
+    check_output(out, overwrite=overwrite)  # hours may have passed since the first look
     aside = folder_of(out) / REPLACED
     if out.is_dir():
         remove_tree(aside)
         out.replace(aside)
     draft.replace(out)
     remove_tree(aside)
-
-
-def remove_tree(path: Path) -> None:
-    """Delete a file or a folder."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)

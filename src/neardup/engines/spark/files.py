@@ -22,6 +22,7 @@ from neardup.engines.spark.results import cluster_rows, with_ids
 from neardup.engines.spark.sources import FileSource
 from neardup.io.parts import FileParts
 from neardup.io.records import Verdicts
+from neardup.io.streams import copy_permissions
 
 # What is said of the rows of a file: removed ones with who stands for them, rows that are no documents without.
 _VERDICTS: Final = pa.schema(
@@ -118,6 +119,7 @@ def _write_file(at: int, said: pa.Table, parts: FileParts, folder: str) -> None:
     draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
     try:
         parts.formats[at].write(parts.files[at], str(draft), verdicts, parts.config)
+        copy_permissions(parts.files[at], str(draft))
         with contextlib.suppress(FileNotFoundError):  # a text that was removed has no file
             os.replace(draft, target)  # noqa: PTH105
     finally:

@@ -36,10 +36,15 @@ def heard(context: SparkContext, what: str, advance: Advance, total: int) -> Ite
         if steps:
             advance(steps)
 
+    failed: list[Exception] = []
+
     def listen() -> None:
         tracker = context.statusTracker()
-        while not ended.wait(_SECONDS_BETWEEN):
-            tell(_share(tracker, group))
+        try:
+            while not ended.wait(_SECONDS_BETWEEN):
+                tell(_share(tracker, group))
+        except Exception as error:  # noqa: BLE001 - raised where it can be seen
+            failed.append(error)
 
     listener = threading.Thread(target=listen, daemon=True)
     listener.start()
@@ -50,6 +55,8 @@ def heard(context: SparkContext, what: str, advance: Advance, total: int) -> Ite
         listener.join()
         for name, former in before.items():
             context.setLocalProperty(name, former)  # type: ignore[arg-type] # None takes it away
+    if failed:
+        raise failed[0]
     tell(1.0)
 
 

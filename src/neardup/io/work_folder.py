@@ -1,0 +1,213 @@
+"""The hidden folder beside an output: made for one run at a time, and used only if it is ours.
+
+A file in it is lock and marker at once: it is made first and removed last. The folder is closed to other users, so what
+was checked when it was reserved stays so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from neardup.errors import DataError, NearDupError, StaleError
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows has no such module
+    fcntl = None  # type: ignore[assignment]
+
+LOCK: Final = "neardup.lock"
+JOURNAL: Final = "finished.jsonl"
+REPLACED: Final = "replaced"
+_MAGIC: Final = b'{"neardup": '
+_MOST_BYTES: Final = 1 << 16
+_ATTEMPTS: Final = 10
+_OPEN_LOCK: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+def folder_of(out: Path) -> Path:
+    """Return the work folder of an output."""
+    return out.parent / f".{out.name}.neardup"
+
+
+@contextlib.contextmanager
+def reserve(out: Path) -> Iterator[Path]:
+    """Hold the work folder of an output for one run; a second run on the same output gets an error.
+
+    A run that fails before anything is finished, or so that nothing it did is of use, leaves no folder.
+    """
+    folder = folder_of(out)
+    with _locked(folder) as lock:
+        _check_below(folder)
+        write_marker(folder, process=os.getpid())
+        aside = folder / REPLACED
+        if aside.is_dir() and not os.path.lexists(out):  # killed between the two renames of `publish`
+            aside.replace(out)
+        try:
+            yield folder
+        except BaseException as error:
+            is_of_use = (folder / JOURNAL).exists() or "published" in read_marker(folder)
+            if _is_held(lock, folder) and (not is_of_use or isinstance(error, StaleError)):
+                remove_folder(folder)
+            raise
+
+
+def read_marker(folder: Path) -> dict[str, Any]:
+    """Return what the marker of a reserved folder says: `process`, and `published` once the output may be visible."""
+    with contextlib.suppress(FileNotFoundError, ValueError), (folder / LOCK).open("rb") as marker:
+        said = json.loads(marker.readline(_MOST_BYTES))
+        return said if isinstance(said, dict) else {}
+    return {}
+
+
+def write_marker(folder: Path, **facts: Any) -> None:
+    """Put facts into the marker of a reserved folder; None takes one away."""
+    said = {"neardup": "work folder"} | read_marker(folder) | facts
+    line = json.dumps({name: value for name, value in said.items() if value is not None}).encode() + b"\n"
+    marker = os.open(folder / LOCK, _OPEN_LOCK, 0o600)
+    try:
+        # One call, and what follows the first line does not count: a kill leaves the old words or the new.
+        os.write(marker, line)
+        os.ftruncate(marker, len(line))
+    finally:
+        os.close(marker)
+
+
+def remove_folder(folder: Path) -> None:
+    """Delete a reserved work folder; the marker goes last, so that a kill leaves a folder that is known to be ours."""
+    for entry in folder.iterdir():
+        if entry.name != LOCK:
+            remove_tree(entry)
+    (folder / LOCK).unlink()
+    with contextlib.suppress(OSError):  # another run has just begun in it
+        folder.rmdir()
+
+
+def remove_tree(path: Path) -> None:
+    """Delete a file or a folder; a link goes, and what it leads to stays."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def list_files(folder: Path, *, without: str | None = None) -> Iterator[os.DirEntry[str]]:
+    """Iterate over everything below a folder that is not a folder; links are not followed, `without` is passed over."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name == without:
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                yield from list_files(Path(entry.path))
+            else:
+                yield entry
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[int]:
+    with contextlib.ExitStack() as stack:
+        is_held = False
+        while not is_held:
+            lock = _open_lock(folder)
+            stack.callback(os.close, lock)
+            _hold(lock, folder)
+            is_held = _is_held(lock, folder)
+        yield lock
+
+
+def _is_held(lock: int, folder: Path) -> bool:
+    """Whether a lock is that of the folder: a run that ends takes its folder, and the lock in it, away."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(lock), (folder / LOCK).lstat())
+    return False
+
+
+def _open_lock(folder: Path) -> int:
+    """Open the lock of a work folder that is ours, or of a new one."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            is_new = not os.path.lexists(folder)
+            if is_new:
+                folder.mkdir(mode=0o700)
+            _check_ours(folder, is_new=is_new)
+            lock = os.open(folder / LOCK, _OPEN_LOCK, 0o600)
+        except (FileNotFoundError, FileExistsError) as error:
+            # A run that ends may take the folder away, and one that begins may make it, between two of these lines.
+            if attempt == _ATTEMPTS - 1:
+                raise _not_made(folder, error) from error
+        except OSError as error:
+            raise _not_made(folder, error) from error
+        else:
+            return lock
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _not_made(folder: Path, error: OSError) -> DataError:
+    return DataError(f"the work folder {folder} cannot be made: {error.strerror}", hint="choose another -o")
+
+
+def _check_ours(folder: Path, *, is_new: bool) -> None:
+    """Raise unless a folder was made by us for this purpose; nothing in it is opened before that is known."""
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode):
+        raise _foreign(folder, "is a symbolic link" if stat.S_ISLNK(status.st_mode) else "is not a folder")
+    _check_owner(folder, status)
+    # A disk without permissions shows others in a folder that was just made too.
+    if not is_new and os.name == "posix" and status.st_mode & 0o077:
+        raise _foreign(folder, f"is open to other users (mode {stat.S_IMODE(status.st_mode):04o})")
+    names = os.listdir(folder)  # noqa: PTH208
+    if not names:
+        return
+    if LOCK not in names:
+        raise _foreign(folder, f"holds {min(names)} and not {LOCK}, which every work folder has")
+    lock = folder / LOCK
+    status = lock.lstat()
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        raise _foreign(folder, f"holds {LOCK} as something else than a plain file")
+    _check_owner(lock, status)
+    # Killed before it wrote its first word, a run has made nothing else.
+    with lock.open("rb") as marker:
+        is_marked = marker.read(len(_MAGIC)) == _MAGIC
+    if not is_marked and (status.st_size or len(names) > 1):
+        raise _foreign(folder, f"holds {LOCK}, but neardup did not write it")
+
+
+def _check_owner(path: Path, status: os.stat_result) -> None:
+    if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
+        raise _foreign(path, f"belongs to another user (number {status.st_uid})")
+
+
+def _foreign(path: Path, what: str) -> DataError:
+    return DataError(
+        f"{path} {what}, so it is not used as a work folder, and nothing in it was changed",
+        hint="move or delete it, or choose another -o",
+    )
+
+
+def _check_below(folder: Path) -> None:
+    """Raise where a name below a work folder leads elsewhere, so that writing to it would change a foreign file."""
+    # An output that was moved aside is only moved back or deleted.
+    for entry in list_files(folder, without=REPLACED):
+        status = entry.stat(follow_symlinks=False)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+            raise _foreign(folder, f"holds {entry.path}, which is a link or no plain file")
+
+
+def _hold(lock: int, folder: Path) -> None:
+    if fcntl is None:  # pragma: no cover - Windows
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        owner = read_marker(folder).get("process", "unknown")
+        raise NearDupError(
+            f"another run is writing this output (process {owner}, work folder {folder})",
+            hint="wait for it, or choose another -o",
+        ) from error
