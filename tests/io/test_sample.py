@@ -152,9 +152,10 @@ def test_the_disk_is_at_least_what_a_run_takes(tmp_path, monkeypatch):
     path.write_bytes(jsonl_bytes(texts(4, 2000)))
     taken = []
 
-    def measure(draft, out):
+    def measure(draft, out, *, overwrite):
         files = [file for file in draft.parent.rglob("*") if file.is_file()]
         taken.append(sum(file.stat().st_size for file in files))
+        assert not overwrite
         draft.replace(out)
 
     monkeypatch.setattr("neardup.io.workspace.publish", measure)
