@@ -211,7 +211,7 @@ class SparkEngine:
         return self.add_up(self.map_classes(classes, verified, counted, _COUNT), "count")
 
     def _together(self, classes: DataFrame, verified: DataFrame | None) -> DataFrame:
-        """Copies and verified documents in one table, those of a component, or copies of a class, in the same bucket."""
+        """Copies and verified documents in one table, those of a component, or of a class, in the same bucket."""
         num_rows = self.count_rows(classes) + (0 if verified is None else self.count_rows(verified))
         num_buckets = num_rows // _LISTED_ROWS + 1
 
