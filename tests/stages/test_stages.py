@@ -13,7 +13,7 @@ from neardup import schema
 from neardup.config import Config
 from neardup.measures import jaccard
 from neardup.planner import plan_for
-from neardup.stages.collapse import collapse
+from neardup.stages.collapse import collapse, separate
 from neardup.stages.link import link
 from neardup.stages.select import close_pairs, count_pairs, lead_pairs, list_pairs, select
 from neardup.stages.sketch import sketch
@@ -347,3 +347,13 @@ def test_selection_over_listed_pairs_is_the_oracles(seed):
     assert {row: kept for row, kept in enumerate(chosen) if kept[0] != row} == oracles.leaders(order, found)
     closed = close_pairs(rows, priority, pairs) // 10
     assert closed.tolist() == oracles.clusters(50, oracles.components(order, found, sets))
+
+
+def test_own_copies_of_a_document_ahead_form_a_class_of_their_own():
+    # Rows below 3 are ahead; 7 and 8 copy 2, which has no shingles.
+    copies = pa.table(
+        [[1, 4, 5, 6, 7, 8], [0, 0, 0, 3, 2, 2], [9, 9, 9, 9, 0, 0]], ["row", "representative", "num_shingles"]
+    )
+    [classes] = separate(copies.take([4, 2, 1, 0, 5, 3]), None, num_ahead=3)
+    assert classes.schema == schema.CLASSES
+    assert sorted(tuple(row.values()) for row in classes.to_pylist()) == [(1, 0), (5, 4), (6, 3), (7, 2), (8, 2)]

@@ -27,8 +27,8 @@ def select(found: pa.RecordBatch, num_ahead: int) -> pa.RecordBatch:
     """Say for every removed row which row is kept for it, and how similar the two are.
 
     `found` holds verified documents, or copies with what was verified of their representatives. A copy goes where its
-    representative goes: to the kept document of the representative, or to the representative. Rows below `num_ahead`
-    are never removed.
+    representative goes: to the kept document of the representative, or to the representative, even if a document that
+    was kept later is more similar. Rows below `num_ahead` are never removed.
     """
     rows = found.column("row")
     itself = found.column("representative" if "representative" in found.schema.names else "row")
