@@ -558,3 +558,9 @@ def test_find_pairs_without_pairs_is_an_error():
 
 def test_report_names_the_format_of_the_signatures():
     assert neardup.deduplicate(["a"]).as_dict()["signature_format"] == "fast-1 word-5 perm-128 seed-1 unicode-14.0"
+
+
+def test_a_copy_goes_where_its_best_copy_went_though_another_kept_one_is_more_similar():
+    texts = ["w0", "w0 w1", "w0 w1 w2", "w1 w0"]
+    report = neardup.deduplicate(texts, size=1, threshold=0.5, method="exact")
+    assert [tuple(row.values()) for row in report.removed.to_pylist()] == [(1, 0, 0.5), (3, 0, 0.5)]

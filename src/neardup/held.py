@@ -53,18 +53,18 @@ def audit_held(report: Report, sample: int, config: Config, watch: Watch) -> Aud
 def _audited(read: memory.Source, report: Report) -> Audited:
     """Let an audit see a run."""
 
-    def reported() -> Iterator[pa.Table]:
-        for name, columns in (("removed", ("doc_id", "kept_id")), ("pairs", ("doc_a", "doc_b"))):
-            if (table := report.load(name)) is not None:
-                rows = [pc.index_in(table.column(column), read.ids).cast(pa.int64()) for column in columns]
-                yield pa.table([*rows, table.column("similarity")], schema=schema.ROW_PAIRS)
+    def reported(name: str, *columns: str) -> Iterator[pa.Table]:
+        if (table := report.load(name)) is not None:
+            rows = [pc.index_in(table.column(column), read.ids).cast(pa.int64()) for column in columns]
+            yield pa.table([*rows, table.column("similarity")], schema=schema.ROW_PAIRS)
 
     return Audited(
         documents=memory.HeldDocuments(read.documents, read.original.num_rows),
         plan=report.plan,
         config=report.config,
         num_documents=read.documents.num_rows,
-        reported=reported,
+        removed=functools.partial(reported, "removed", "doc_id", "kept_id"),
+        listed=None if report.num_pairs is None else functools.partial(reported, "pairs", "doc_a", "doc_b"),
         name=functools.partial(_named_pairs, read),
     )
 

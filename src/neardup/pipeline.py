@@ -25,7 +25,7 @@ from neardup.measures.choice import holds_items
 from neardup.planner import Plan, is_open
 from neardup.report import Watch
 from neardup.stages.choose import SAMPLED_OF, measure
-from neardup.stages.collapse import collapse
+from neardup.stages.collapse import collapse, separate
 from neardup.stages.contain import Containment, gather
 from neardup.stages.link import link, link_prefixes
 from neardup.stages.prefix import collect, count, num_places, prefix
@@ -69,12 +69,11 @@ def run(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Wa
     if config.measure == "containment":
         return _contain(sketches, documents, plan, engine, watch)
     with watch.stage("collapse"):
-        classes = engine.once(
-            "classes", lambda: _collapse(sketches, documents.num_rows, config, engine), schema.CLASSES
-        )
+        copies = _collapse(sketches, documents, config, engine)
         if config.pairs:
-            num_copies = engine.count_classes(classes, None, count_copies)
+            num_copies = engine.count_classes(copies, None, partial(count_copies, num_ahead=documents.num_ahead))
             _warn_of_many(num_copies, watch)
+        classes = _separate(copies, sketches, documents, config, engine)
     make_where = partial(_representatives, sketches, classes, documents, engine)
     if is_open(config):
         with watch.stage("choose"):
@@ -101,13 +100,14 @@ def run(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Wa
         row_pairs = None
         if config.pairs:
             if num_copies < MANY_PAIRS:  # else it was said before the work began
-                _warn_of_many(engine.count_classes(classes, verified, count_pairs), watch)
+                count_all = partial(count_pairs, num_ahead=documents.num_ahead)
+                _warn_of_many(engine.count_classes(classes, verified, count_all), watch)
             row_pairs = _list(classes, verified, documents.num_ahead, engine)
     return Outcome(
         plan=plan,
         selection=selection,
         row_pairs=row_pairs,
-        exact_duplicates=engine.count_rows(classes, documents.num_ahead),
+        exact_duplicates=engine.count_rows(copies, documents.num_ahead),
         pairs_verified=engine.add_up(verified, "compared"),
         find_priorities=lambda rows: engine.lookup(pa.table({"row": rows}), "row", sketches, ["priority"]).column(
             "priority"
@@ -146,11 +146,30 @@ def _contain(sketches: Table, documents: Source, plan: Plan, engine: Engine, wat
     )
 
 
-def _collapse(sketches: Table, num_rows: int, config: Config, engine: Engine) -> Table:
+def _collapse(sketches: Table, documents: Source, config: Config, engine: Engine) -> Table:
     """The copies, by row. Documents without shingles stand for themselves, unless they are asked to be one class."""
-    where = engine.rows_with(sketches, None if config.collapse_empty else "num_shingles", num_rows)
-    copies = engine.map_groups(sketches, [_CLASS_VIEW], collapse, where, lambda _: None)
-    return engine.sort(copies, schema.CLASSES, [("row", "ascending")])
+
+    def make() -> Table:
+        where = engine.rows_with(sketches, None if config.collapse_empty else "num_shingles", documents.num_rows)
+        copies = engine.map_groups(sketches, [_CLASS_VIEW], collapse, where, lambda _: None)
+        return engine.sort(copies, schema.CLASSES, [("row", "ascending")])
+
+    return engine.once("classes", make, schema.CLASSES)
+
+
+def _separate(copies: Table, sketches: Table, documents: Source, config: Config, engine: Engine) -> Table:
+    """The copies whose representative is compared in their place with all that they are to be compared with."""
+    if documents.num_ahead <= 0 or not (config.pairs or config.cluster == "components"):
+        return copies  # who copies a document ahead is removed for it, whatever else it is similar to
+
+    def make() -> Table:
+        sized = engine.lookup(copies, "representative", sketches, ["num_shingles"])
+        step = partial(separate, num_ahead=documents.num_ahead)
+        return engine.sort(
+            engine.map_classes(sized, None, step, schema.CLASSES), schema.CLASSES, [("row", "ascending")]
+        )
+
+    return engine.once("classes_apart", make, schema.CLASSES)
 
 
 def _representatives(sketches: Table, classes: Table, documents: Source, engine: Engine) -> Rows:
@@ -161,7 +180,7 @@ def _representatives(sketches: Table, classes: Table, documents: Source, engine:
 def measure_contents(documents: Source, plan: Plan, config: Config, engine: Engine) -> Contents:
     """Return what the choice of an open method depends on."""
     sketches = _sketch(documents, plan, config, engine, lambda _: None)
-    classes = engine.once("classes", lambda: _collapse(sketches, documents.num_rows, config, engine), schema.CLASSES)
+    classes = _separate(_collapse(sketches, documents, config, engine), sketches, documents, config, engine)
     return _measure(sketches, _representatives(sketches, classes, documents, engine), plan, engine)
 
 

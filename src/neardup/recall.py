@@ -22,7 +22,7 @@ from neardup.engines.local import LocalEngine
 from neardup.errors import ConfigError, DataError
 from neardup.planner import Plan
 from neardup.report import Audit, Watch
-from neardup.stages.audit import CHANCE_UNITS, DRAW_RANGE, Sample, Tally, draw, draw_keys
+from neardup.stages.audit import CHANCE_UNITS, DRAW_RANGE, Sample, draw, draw_keys
 
 I64 = npt.NDArray[np.int64]
 SAMPLE: Final = 1000
@@ -41,7 +41,8 @@ _RULE_OF_THREE: Final = 3.0
 class Audited:
     """A run as an audit sees it.
 
-    reported: iterates over what the run reported, as schema.ROW_PAIRS; asked when the documents have been numbered;
+    removed, listed: iterate over the removals and the pairs that the run reported, as schema.ROW_PAIRS; asked when the
+    documents have been numbered; listed: None where the run lists no pairs, and what it finds is computed;
     name: puts the names of documents to row_a and row_b of pairs; num_documents: about how many there are to draw from.
     """
 
@@ -49,7 +50,8 @@ class Audited:
     plan: Plan
     config: Config
     num_documents: int
-    reported: Callable[[], Iterable[pa.Table]]
+    removed: Callable[[], Iterable[pa.Table]]
+    listed: Callable[[], Iterable[pa.Table]] | None
     name: Callable[[pa.Table], pa.Table]
 
 
@@ -94,17 +96,21 @@ def measure(run: Audited, engine: LocalEngine, watch: Watch, size: int = SAMPLE)
             f"an audit takes runs with measure jaccard, got {run.config.measure}",
             hint="compare a sample with neardup.compare, or plan for a higher recall",
         )
+    if run.config.pairs and run.listed is None:
+        watch.warn("too many pairs were listed to be looked up: which pairs the run found is computed from its plan")
     began = watch.seconds
     documents, drawn = run.documents, _draw(run, engine, watch, size)
     with watch.stage("audit", documents.total, documents.unit) as advance:
         sample = _prepare(drawn, run)
-        claimed = _claims(run.reported(), sample, run.config.threshold)
+        found = list(_of_sample(run.listed(), sample, run.config.threshold)) if run.listed else []
+        claimed = _claims([*_of_sample(run.removed(), sample, run.config.threshold), *found], sample)
         sample.claimed = np.sort(claimed[0])
+        sample.listed = _listed(found, sample) if run.listed else None
         told = engine.scan_documents(documents, sample.partners, schema.PARTNERS, advance)
     _check_claims(claimed, told, sample, run)
     missed = _missed(told, sample, run)
     return Audit(
-        **_recall(sample.tally, sample.numbers, run.config.seed),
+        **_recall(sample, run.config.seed),
         promised=run.plan.recall_at_threshold,
         missed=missed,
         precision=1.0 if claimed[0].size else None,
@@ -143,21 +149,48 @@ def _prepare(drawn: pa.Table, run: Audited) -> Sample:
 Claims = tuple[I64, npt.NDArray[np.float64], I64]
 
 
-def _claims(reported: Iterable[pa.Table], sample: Sample, threshold: float) -> Claims:
+def _of_sample(reported: Iterable[pa.Table], sample: Sample, threshold: float) -> Iterator[pa.Table]:
+    """The reported pairs of sampled documents."""
+    for pairs in reported:
+        ends = [_is_drawn(pairs.column(name).to_numpy(), sample) for name in ("row_a", "row_b")]
+        # With cluster="components" a chain may end below the threshold: no pair is claimed there.
+        yield pairs.filter(pa.array((ends[0] | ends[1]) & (pairs.column("similarity").to_numpy() >= threshold)))
+
+
+def _is_drawn(rows: I64, sample: Sample) -> npt.NDArray[np.bool_]:
+    is_drawn: npt.NDArray[np.bool_] = np.isin(rows, sample.rows)
+    return is_drawn
+
+
+def _claims(reported: Iterable[pa.Table], sample: Sample) -> Claims:
     """What the run says of sampled documents: pair, similarity, and row of the sampled one."""
     found: list[Claims] = []
     room = MAX_CLAIMS
-    for pairs in reported:
+    for table in reported:
+        pairs = table.slice(0, room)
+        room -= pairs.num_rows
         rows = np.stack([pairs.column(name).to_numpy() for name in ("row_a", "row_b")])
-        values, is_drawn = pairs.column("similarity").to_numpy(), np.isin(rows, sample.rows)
-        # With cluster="components" a chain may end below the threshold: no pair is claimed there.
-        chosen = np.flatnonzero((values >= threshold) & is_drawn.any(axis=0))[:room]
-        room -= chosen.size
-        own = rows[np.where(is_drawn[0, chosen], 0, 1), chosen]
+        own = np.where(_is_drawn(rows[0], sample), rows[0], rows[1])
         numbers = sample.numbers[np.searchsorted(sample.rows, own)]
-        found.append((sample.claims(numbers, rows[:, chosen].sum(axis=0) - own), values[chosen], own))
-    pairs, values, own = (np.concatenate(columns) for columns in zip(*found, strict=True)) if found else _NO_CLAIMS
-    return pairs, values, own
+        claims = sample.claims(numbers, rows.sum(axis=0) - own)
+        found.append((claims, pairs.column("similarity").to_numpy(), own))
+    claims, values, own = (np.concatenate(columns) for columns in zip(*found, strict=True)) if found else _NO_CLAIMS
+    return claims, values, own
+
+
+def _listed(found: Iterable[pa.Table], sample: Sample) -> tuple[I64, I64]:
+    """The listed pairs of sampled documents, once for each that is sampled: pair, ascending, and its place."""
+    own, other = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for pairs in found:
+        ends = [pairs.column(name).to_numpy() for name in ("row_a", "row_b")]
+        for one, two in (ends, ends[::-1]):
+            is_drawn = _is_drawn(one, sample)
+            own.append(np.searchsorted(sample.rows, one[is_drawn]))
+            other.append(two[is_drawn])
+    rows, docs = np.divmod(np.unique(np.concatenate(other) * sample.rows.size + np.concatenate(own)), sample.rows.size)
+    claims = sample.claims(sample.numbers[docs], rows)
+    order = np.argsort(claims, kind="stable")
+    return claims[order], docs[order]
 
 
 _NO_CLAIMS: Final = (np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64))
@@ -193,10 +226,13 @@ def _missed(told: pa.Table, sample: Sample, run: Audited) -> pa.Table:
     numbers = missed.column("number").to_numpy()
     counts = np.diff(starts)[numbers]
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    own = sample.rows[order[np.repeat(starts[numbers], counts) + within]]
-    other = np.repeat(missed.column("row").to_numpy(), counts)
+    docs = order[np.repeat(starts[numbers], counts) + within]
+    own, other = sample.rows[docs], np.repeat(missed.column("row").to_numpy(), counts)
     values = np.repeat(missed.column("similarity").to_numpy(), counts)
-    ends = np.stack([np.minimum(own, other), np.maximum(own, other)], axis=1)
+    # Of documents with equal sets the run may have listed the pair of one and not that of another.
+    is_missed = (own != other) & ~sample.is_listed(docs, other)
+    ends = np.stack([np.minimum(own, other), np.maximum(own, other)], axis=1)[is_missed]
+    values = values[is_missed]
     # A pair of two sampled documents was met from both sides.
     ends, firsts = np.unique(ends, axis=0, return_index=True)
     return _name(run, ends[:, 0], ends[:, 1], values[firsts], sample)
@@ -208,11 +244,14 @@ def _name(run: Audited, row_a: I64, row_b: I64, values: npt.NDArray[np.float64],
     return named.add_column(3, columns.field(3), pa.array(sample.chances(values))).cast(columns)
 
 
-def _recall(tally: Tally, numbers: I64, seed: int) -> dict[str, Any]:
+def _recall(sample: Sample, seed: int) -> dict[str, Any]:
     """Return recall, interval and prediction; every sampled document has met itself, which is taken off."""
+    tally, numbers = sample.tally, sample.numbers
     weights, found, pairs, drawn = (
         (count[numbers] - 1) for count in (tally.weights, tally.found, tally.pairs, tally.drawn)
     )
+    if sample.listed is not None:  # no document is listed with itself
+        found = tally.listed
     num_pairs = int(pairs.sum() - drawn.sum() // 2)
     total = int(weights.sum())
     if not total:

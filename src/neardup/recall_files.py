@@ -24,7 +24,7 @@ from neardup.planner import Plan
 from neardup.recall import Audited, measure
 from neardup.report import Audit, Report, Watch
 
-# So many pairs are loaded to be verified again; of more, only the removals are.
+# So many pairs are loaded; of more, only the removals are verified again, and what the run finds is computed.
 MAX_LOADED: Final = 10_000_000
 _REMOVED: Final = ("file", "row", "kept_file", "kept_row")
 _PAIRS: Final = ("file_a", "row_a", "file_b", "row_b")
@@ -50,7 +50,10 @@ def audited_files(
         plan=plan,
         config=config,
         num_documents=num_documents,
-        reported=partial(_reported, documents, load, num_pairs),
+        removed=partial(_reported, documents, load, "removed", _REMOVED),
+        listed=None
+        if num_pairs is None or num_pairs > MAX_LOADED
+        else partial(_reported, documents, load, "pairs", _PAIRS),
         name=name,
     )
 
@@ -72,14 +75,13 @@ def audit_finished(report: Report, sample: int, config: Config, watch: Watch) ->
 
 
 def _reported(
-    documents: FileDocuments, load: Callable[[str], pa.Table | None], num_pairs: int | None
+    documents: FileDocuments, load: Callable[[str], pa.Table | None], name: str, places: tuple[str, ...]
 ) -> Iterator[pa.Table]:
-    for name, places in (("removed", _REMOVED), ("pairs", _PAIRS)):
-        table = load(name) if name == "removed" or 0 < (num_pairs or 0) <= MAX_LOADED else None
-        if table is not None:
-            columns = [schema.one_array(table.column(column)) for column in places]
-            rows = [documents.rows_of(file, row.to_numpy()) for file, row in (columns[:2], columns[2:])]
-            yield pa.table([*rows, table.column("similarity")], schema=schema.ROW_PAIRS)
+    table = load(name)
+    if table is not None and table.num_rows:
+        columns = [schema.one_array(table.column(column)) for column in places]
+        rows = [documents.rows_of(file, row.to_numpy()) for file, row in (columns[:2], columns[2:])]
+        yield pa.table([*rows, table.column("similarity")], schema=schema.ROW_PAIRS)
 
 
 def _unchanged(inputs: Sequence[dict[str, Any]], config: Config) -> list[InputFile]:

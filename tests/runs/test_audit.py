@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import neardup
@@ -166,3 +168,46 @@ def test_what_is_no_finished_run_is_an_error(finished, name):
 
 def test_a_run_in_a_temporary_folder_is_audited_by_its_report(finished):
     assert neardup.audit(neardup.deduplicate(finished, threshold=0.5)).pairs == 1
+
+
+@pytest.fixture
+def against(tmp_path):
+    """Two near-copies in OLD; n1 and n2 equal the first of them, n3 the second."""
+    old = corpora.write_json_lines(
+        tmp_path / "old.jsonl", [{"id": "o1", "text": PAGE}, {"id": "o2", "text": NEAR}, {"id": "o3", "text": OTHER}]
+    )
+    texts = {"n1": PAGE, "n2": PAGE, "n3": NEAR, "n4": "one of its own, like no other"}
+    new = corpora.write_json_lines(tmp_path / "new.jsonl", [{"id": name, "text": texts[name]} for name in texts])
+    return [new], {"against": str(old), "threshold": 0.5}
+
+
+EVERY_PAIR_OF_OLD_AND_NEW = [
+    *(("o1", "n1"), ("o1", "n2"), ("o1", "n3"), ("o2", "n1"), ("o2", "n2"), ("o2", "n3")),
+    *(("n1", "n2"), ("n1", "n3"), ("n2", "n3")),
+]
+
+
+@pytest.mark.parametrize("method", ["exact", "lsh"])
+@pytest.mark.parametrize("lost", EVERY_PAIR_OF_OLD_AND_NEW, ids="-".join)
+def test_a_pair_that_the_run_did_not_list_is_missed(method, lost, against, tmp_path):
+    inputs, settings = against
+    corpora.find_pairs(inputs, tmp_path / "pairs.parquet", **settings, method=method)
+    listed = pq.read_table(tmp_path / "pairs.parquet")
+    ends = list(zip(*(listed.column(name).to_pylist() for name in ("doc_a", "doc_b")), strict=True))
+    assert ends == EVERY_PAIR_OF_OLD_AND_NEW
+    whole = neardup.audit(tmp_path / "pairs.parquet")
+    assert (whole.pairs, whole.recall, whole.missed.num_rows, whole.verified) == (9, 1.0, 0, 9)
+    pq.write_table(listed.filter(pa.array([pair != lost for pair in ends])), tmp_path / "pairs.parquet")
+    answer = neardup.audit(tmp_path / "pairs.parquet")
+    assert answer.pairs == 9
+    assert answer.recall == pytest.approx(8 / 9)
+    assert answer.high <= 1.0
+    assert [(row["doc_a"], row["doc_b"]) for row in answer.missed.to_pylist()] == [lost]
+
+
+def test_a_listing_too_long_to_load_is_judged_by_the_plan_and_that_is_said(against, tmp_path, monkeypatch):
+    inputs, settings = against
+    monkeypatch.setattr("neardup.recall_files.MAX_LOADED", 8)
+    report = corpora.find_pairs(inputs, tmp_path / "pairs.parquet", **settings, method="exact", audit=True)
+    assert (report.audit.recall, report.audit.verified) == (1.0, 0)
+    assert any("too many pairs were listed" in warning for warning in report.warnings)

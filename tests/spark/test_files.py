@@ -58,7 +58,8 @@ def test_a_run_on_spark_leaves_what_a_local_run_leaves(spark, tmp_path, monkeypa
 
 def test_pairs_with_old_documents_ahead_are_those_of_a_local_run(spark, tmp_path):
     source = write_corpus(tmp_path / "in")
-    old = write_rows(tmp_path / "old.jsonl", rows(5, 30))
+    # Copies and near-copies in OLD of what the input holds, beside others.
+    old = write_rows(tmp_path / "old.jsonl", [*rows(5, 30), *rows(3, 80)[::2]])
     settings = EVERY_PAIR | {"against": str(old), "keep": "last"}
     neardup.find_pairs(source, out=tmp_path / "local.csv", **settings)
     neardup.find_pairs(source, out=tmp_path / "spark.csv", engine=neardup.SparkEngine(spark), **settings)

@@ -13,7 +13,7 @@ from neardup import schema
 from neardup.config import Config
 from neardup.measures import jaccard
 from neardup.planner import plan_for
-from neardup.stages.collapse import collapse
+from neardup.stages.collapse import collapse, separate
 from neardup.stages.link import link
 from neardup.stages.select import close_pairs, count_pairs, lead_pairs, list_pairs, select
 from neardup.stages.sketch import sketch
@@ -263,7 +263,7 @@ def test_verify_of_nothing_is_nothing():
 
 
 def listed(classes, verified, num_ahead=0):
-    batches = list(list_pairs(classes, verified, num_ahead))
+    batches = list(list_pairs(classes, verified, num_ahead=num_ahead))
     assert all(batch.schema == schema.ROW_PAIRS for batch in batches)
     rows = pa.Table.from_batches(batches, schema=schema.ROW_PAIRS).to_pylist()
     pairs = {(row["row_a"], row["row_b"]): row["similarity"] for row in rows}
@@ -316,19 +316,19 @@ def test_pairs_of_classes_are_listed_member_by_member(monkeypatch, listed_at_onc
     classes, verified = classes_of(0, 1, 2, 3, 1, 0), verified_of(CHAIN, threshold=0.7, pairs=True)
     near = {(0, 1): 0.75, (0, 4): 0.75, (1, 5): 0.75, (4, 5): 0.75, (1, 2): 0.8, (2, 4): 0.8}
     assert listed(classes, verified) == near | {(0, 5): 1.0, (1, 4): 1.0}
-    assert count_pairs(classes, verified) == 8
+    assert count_pairs(classes, verified, num_ahead=0) == 8
 
 
 def test_a_class_of_a_thousand_copies_is_counted_before_it_is_listed():
     classes, verified = classes_of(*[0] * 1000), verified_of([])
-    assert count_pairs(classes, verified) == 499_500
+    assert count_pairs(classes, verified, num_ahead=0) == 499_500
     assert len(listed(classes, verified)) == 499_500
 
 
 def test_no_documents_select_nothing():
     assert selected(classes_of(), verified_of([]), 0).num_rows == 0
     assert listed(classes_of(), verified_of([])) == {}
-    assert count_pairs(classes_of(), verified_of([])) == 0
+    assert count_pairs(classes_of(), verified_of([]), num_ahead=0) == 0
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -347,3 +347,13 @@ def test_selection_over_listed_pairs_is_the_oracles(seed):
     assert {row: kept for row, kept in enumerate(chosen) if kept[0] != row} == oracles.leaders(order, found)
     closed = close_pairs(rows, priority, pairs) // 10
     assert closed.tolist() == oracles.clusters(50, oracles.components(order, found, sets))
+
+
+def test_own_copies_of_a_document_ahead_form_a_class_of_their_own():
+    # Rows below 3 are ahead; 7 and 8 copy 2, which has no shingles.
+    copies = pa.table(
+        [[1, 4, 5, 6, 7, 8], [0, 0, 0, 3, 2, 2], [9, 9, 9, 9, 0, 0]], ["row", "representative", "num_shingles"]
+    )
+    [classes] = separate(copies.take([4, 2, 1, 0, 5, 3]), None, num_ahead=3)
+    assert classes.schema == schema.CLASSES
+    assert sorted(tuple(row.values()) for row in classes.to_pylist()) == [(1, 0), (5, 4), (6, 3), (7, 2), (8, 2)]

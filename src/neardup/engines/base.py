@@ -104,7 +104,7 @@ class Blocks(Protocol):
 
 BlockStep = Callable[[Blocks], pa.Table]
 # Copies and verified documents in, as pa.Table; None for verified documents where there are none yet.
-ClassStep = Callable[[pa.Table, pa.Table], Iterator[pa.RecordBatch]]
+ClassStep = Callable[[pa.Table, pa.Table | None], Iterator[pa.RecordBatch]]
 ClassCount = Callable[[pa.Table, pa.Table | None], int]
 
 
@@ -187,11 +187,14 @@ class Engine(Protocol):
         A component too large to hold goes to `block_step`, block by block.
         """
 
-    def map_classes(self, classes: Table, verified: Table, step: ClassStep, schema: pa.Schema) -> Table:
-        """Apply a step to copies and verified documents, those of a component together."""
+    def map_classes(self, classes: Table, verified: Table | None, step: ClassStep, schema: pa.Schema) -> Table:
+        """Apply a step to copies and verified documents, those of a component together.
+
+        Without verified documents the copies of a class are together, with all columns that they have.
+        """
 
     def count_classes(self, classes: Table, verified: Table | None, count: ClassCount) -> int:
-        """Add up what `count` says of copies and verified documents, those of a component together."""
+        """Add up what `count` says of copies and verified documents, brought together as by `map_classes`."""
 
     def count_rows(self, table: Table, first_row: int = 0) -> int:
         """Return how many rows of a table have a `row` from `first_row` on."""

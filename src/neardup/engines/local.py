@@ -377,7 +377,7 @@ class LocalEngine:
         return map_shelved(documents, shelves, mapped, block_step, self, store)
 
     def map_classes(
-        self, classes: pa.Table, verified: pa.Table, step: ClassStep, schema: pa.Schema
+        self, classes: pa.Table, verified: pa.Table | None, step: ClassStep, schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
         """All components are here together."""
         del schema

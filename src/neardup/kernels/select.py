@@ -8,9 +8,9 @@ NOBODY = -1
 
 @numba.njit(cache=True, nogil=True)
 def lead(order, starts, partners, similarities, matches, values):
-    """Take documents in keep order; each partner of a kept one is removed, and points to its most similar kept partner.
+    """Take documents in keep order; a partner of one kept so far is removed, and points to the most similar of those.
 
-    A copy of an earlier document (similarity 1) goes where that one went.
+    A copy of an earlier document (similarity 1) goes where that one went, even if a more similar one was kept since.
 
     order         int64  [num_docs]      documents, best keep priority first
     starts        int64  [num_docs + 1]  document d has partners[starts[d]:starts[d + 1]]

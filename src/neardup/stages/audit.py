@@ -75,12 +75,14 @@ class Tally:
     """What every set of the sample adds up to; safe to use from many threads.
 
     weights: its pairs, those with a document ahead twice, because such a pair can be drawn by one side only;
-    found: those of them that the run found; chances: the sum of the chance to be found, in CHANCE_UNITS;
-    pairs: the pairs, each once; drawn: those whose other document is in the sample too.
+    found: those of them that the run finds; chances: the sum of the chance to be found, in CHANCE_UNITS;
+    pairs: the pairs, each once; drawn: those whose other document is in the sample too; listed: for every document of
+    the sample, the weights of its pairs that the run has listed.
     """
 
-    def __init__(self, num_sets: int) -> None:
+    def __init__(self, num_sets: int, num_docs: int) -> None:
         self.weights, self.found, self.chances, self.pairs, self.drawn = np.zeros((5, num_sets), np.int64)
+        self.listed = np.zeros(num_docs, np.int64)
         self._lock = threading.Lock()
 
     def add(self, numbers: I64, is_ahead: Bools, is_found: Bools, chances: F64, is_drawn: Bools) -> None:
@@ -94,12 +96,19 @@ class Tally:
             np.add.at(self.pairs, numbers, 1)
             np.add.at(self.drawn, numbers, is_drawn.astype(np.int64))
 
+    def add_listed(self, docs: I64, is_ahead: Bools) -> None:
+        """Add listed pairs of the documents of the sample with these places."""
+        with self._lock:
+            np.add.at(self.listed, docs, np.where(is_ahead, 2, 1))
+
 
 class Sample:
     """Drawn documents, those with equal sets as one, ready to be compared with; `tally` is what comes of it.
 
     rows: of the documents, ascending; numbers: the set of each; claimed: pairs, as `claims` writes them, ascending,
-    whose similarity is wanted even if they were found.
+    whose similarity is wanted even if they were found; listed: every pair that the run has listed of a document of the
+    sample, as `claims` writes it, ascending, and the place of the document; None where the run lists no pairs, so that
+    what it finds is computed.
     """
 
     def __init__(self, rows: I64, texts: pa.Array, groups: I64, plan: Plan, config: Config) -> None:
@@ -118,8 +127,9 @@ class Sample:
         self._index = _build_index(self._sets, sizes - self._least + self._needed)
         self._curve = _curve(plan)
         self.claimed: I64 = np.empty(0, np.int64)
+        self.listed: tuple[I64, I64] | None = None
         self.num_sets = firsts.size
-        self.tally = Tally(self.num_sets)
+        self.tally = Tally(self.num_sets, rows.size)
 
     def claims(self, numbers: I64, rows: I64) -> I64:
         """Write pairs of a set and a row as one number each."""
@@ -185,10 +195,35 @@ class Sample:
     def _tell(self, documents: pa.RecordBatch, numbers: I64, values: F64, is_found: Bools) -> pa.RecordBatch:
         """Tally pairs, and pick those to be listed."""
         rows, is_ahead = documents.column("row").to_numpy(), documents.column("priority").to_numpy() == schema.AHEAD
+        if self.listed is not None:
+            is_found = self._find_listed(rows, numbers, is_ahead)
         self.tally.add(numbers, is_ahead, is_found, self.chances(values), _is_among(rows, self.rows))
         is_told = ~is_found | _is_among(self.claims(numbers, rows), self.claimed)
         columns = [rows, numbers, values, is_found]
         return pa.record_batch([pa.array(column[is_told]) for column in columns], schema=schema.PARTNERS)
+
+    def is_listed(self, docs: I64, rows: I64) -> Bools:
+        """Say which pairs of a document of the sample, by place, and a row the run has listed."""
+        if self.listed is None:
+            return np.zeros(docs.size, np.bool_)
+        listed, listed_docs = self.listed
+        num_docs = self.rows.size
+        return _is_among(rows * num_docs + docs, np.sort(listed // self.num_sets * num_docs + listed_docs))
+
+    def _find_listed(self, rows: I64, numbers: I64, is_ahead: Bools) -> Bools:
+        """Tally the pairs that the run has listed, and say which are listed for all documents of the set."""
+        if self.listed is None:
+            raise TypeError("the run lists no pairs")
+        claims, docs = self.listed
+        pairs = self.claims(numbers, rows)
+        starts, ends = (np.searchsorted(claims, pairs, side=side) for side in ("left", "right"))
+        counts = ends - starts
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        self.tally.add_listed(docs[np.repeat(starts, counts) + within], np.repeat(is_ahead, counts))
+        at = np.minimum(np.searchsorted(self.rows, rows), self.rows.size - 1)
+        is_itself = (self.rows[at] == rows) & (self.numbers[at] == numbers)
+        is_listed: Bools = counts == np.bincount(self.numbers, minlength=self.num_sets)[numbers] - is_itself
+        return is_listed
 
 
 def _is_among(values: I64, ascending: I64) -> Bools:

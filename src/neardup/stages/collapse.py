@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 
@@ -31,3 +33,27 @@ def collapse(sketches: pa.RecordBatch) -> pa.RecordBatch:
     return pa.record_batch(
         [pa.array(ordered[is_copy]), pa.array(ordered[first_of_class[is_copy]])], schema=schema.CLASSES
     )
+
+
+def separate(copies: pa.Table, verified: pa.Table | None, *, num_ahead: int) -> Iterator[pa.RecordBatch]:
+    """Take the own copies of a document ahead out of its class; the first of them stands for the others, and goes on.
+
+    Documents ahead are not compared with each other, so one of them cannot stand for an own document where every pair
+    counts. `copies` holds whole classes, with the num_shingles of their representatives: documents without shingles
+    are never compared, so their classes stay.
+    """
+    del verified
+    rows, representatives, num_shingles = (
+        copies.column(name).to_numpy() for name in ("row", "representative", "num_shingles")
+    )
+    is_moved = (representatives < num_ahead) & (rows >= num_ahead) & (num_shingles > 0)
+    moved = rows[is_moved]
+    _, classes = np.unique(representatives[is_moved], return_inverse=True)
+    firsts = np.full(classes.max(initial=-1) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(firsts, classes, moved)
+    is_copy = moved != firsts[classes]
+    columns = [
+        np.concatenate([rows[~is_moved], moved[is_copy]]),
+        np.concatenate([representatives[~is_moved], firsts[classes[is_copy]]]),
+    ]
+    yield pa.record_batch([pa.array(column) for column in columns], schema=schema.CLASSES)

@@ -48,7 +48,7 @@ def match_components(
     min_agreement   int64                        the signature filter; 0 turns it off
     mode            LEADERS: keep a list of kept documents only; PAIRS: also list every found pair;
                     CLOSURE: join what is connected by found pairs, comparing no two documents already joined
-    matches         int64  [num_docs]            written; the most similar kept document, NOBODY for a kept one,
+    matches         int64  [num_docs]            written; the most similar one kept before it, NOBODY for a kept one,
                                                  GIVEN where no other is better than the given (not in CLOSURE)
     values          float64[num_docs]            written; the similarity to it
     parents         int64  [num_docs]            written in PAIRS and CLOSURE; first document of the closure

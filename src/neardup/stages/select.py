@@ -27,8 +27,8 @@ def select(found: pa.RecordBatch, num_ahead: int) -> pa.RecordBatch:
     """Say for every removed row which row is kept for it, and how similar the two are.
 
     `found` holds verified documents, or copies with what was verified of their representatives. A copy goes where its
-    representative goes: to the kept document of the representative, or to the representative. Rows below `num_ahead`
-    are never removed.
+    representative goes: to the kept document of the representative, or to the representative, even if a document that
+    was kept later is more similar. Rows below `num_ahead` are never removed.
     """
     rows = found.column("row")
     itself = found.column("representative" if "representative" in found.schema.names else "row")
@@ -38,33 +38,44 @@ def select(found: pa.RecordBatch, num_ahead: int) -> pa.RecordBatch:
     return pa.record_batch([column.filter(is_removed) for column in columns], schema=schema.SELECTION)
 
 
-def count_copies(classes: pa.Table, verified: pa.Table | None = None) -> int:
-    """Return how many pairs of exact copies there are."""
+def count_copies(classes: pa.Table, verified: pa.Table | None, *, num_ahead: int) -> int:
+    """Return how many pairs of exact copies there are, but for those of two documents ahead."""
     del verified
-    sizes = np.unique(classes.column("representative").to_numpy(), return_counts=True)[1] + 1
-    return int((sizes * (sizes - 1) // 2).sum())
+    copies, representatives = (classes.column(name).to_numpy() for name in ("row", "representative"))
+    firsts, class_of = np.unique(representatives, return_inverse=True)
+    sizes = np.bincount(class_of, minlength=firsts.size) + 1
+    num_own = np.bincount(class_of[copies >= num_ahead], minlength=firsts.size) + (firsts >= num_ahead)
+    return int((num_own * (num_own - 1) // 2 + num_own * (sizes - num_own)).sum())
 
 
-def count_pairs(classes: pa.Table, verified: pa.Table) -> int:
-    """Return how many pairs `list_pairs` would list, but for those among documents ahead, without listing them."""
+def count_pairs(classes: pa.Table, verified: pa.Table, *, num_ahead: int) -> int:
+    """Return how many pairs `list_pairs` would list, without listing them."""
     left, right, _ = _verified_pairs(verified)
     rows, representatives = _listed(classes, left, right)
     sizes = np.bincount(np.searchsorted(rows, representatives), minlength=rows.size)
-    return count_copies(classes) + int((sizes[np.searchsorted(rows, left)] * sizes[np.searchsorted(rows, right)]).sum())
+    num_near = (sizes[np.searchsorted(rows, left)] * sizes[np.searchsorted(rows, right)]).sum()
+    return count_copies(classes, None, num_ahead=num_ahead) + int(num_near)
 
 
-def list_pairs(classes: pa.Table, verified: pa.Table, num_ahead: int) -> Iterator[pa.RecordBatch]:
-    """List every found pair, those between the members of classes included, in no order; none among rows ahead."""
+def list_pairs(classes: pa.Table, verified: pa.Table, *, num_ahead: int) -> Iterator[pa.RecordBatch]:
+    """List every found pair, those between the members of classes included, in no order; none of two rows ahead.
+
+    No verified pair is one of two documents ahead, and its documents stand for their like: `separate` saw to it.
+    """
     left, right, values = _verified_pairs(verified)
     rows, representatives = _listed(classes, left, right)
-    class_of = np.searchsorted(rows, representatives)
-    members = np.argsort(class_of, kind="stable")
-    sizes = np.bincount(class_of, minlength=rows.size)
+    # Even for the members of a class that are ahead, odd for the others.
+    keys = 2 * np.searchsorted(rows, representatives) + (rows >= num_ahead)
+    parts, part_of = np.unique(keys, return_inverse=True)
+    members = np.argsort(part_of, kind="stable")
+    sizes = np.bincount(part_of, minlength=parts.size)
     starts = np.cumsum(sizes) - sizes
-    twins = np.flatnonzero(sizes > 1)
-    left = np.r_[np.searchsorted(rows, left), twins]
-    right = np.r_[np.searchsorted(rows, right), twins]
-    values = np.r_[values, np.ones(twins.size)]
+    own = np.flatnonzero(parts % 2)
+    twins = own[sizes[own] > 1]
+    behind = own[np.isin(parts[own] - 1, parts)]  # the part ahead of the same class stands just before
+    left = np.r_[part_of[np.searchsorted(rows, left)], twins, behind - 1]
+    right = np.r_[part_of[np.searchsorted(rows, right)], twins, behind]
+    values = np.r_[values, np.ones(twins.size + behind.size)]
     ends = np.cumsum(sizes[left] * sizes[right])
     first = 0
     while first < left.size:
@@ -72,11 +83,10 @@ def list_pairs(classes: pa.Table, verified: pa.Table, num_ahead: int) -> Iterato
         stop = max(first + 1, int(np.searchsorted(ends, before + LISTED_AT_ONCE, side="right")))
         a, b = _cross(members, starts, sizes, left[first:stop], right[first:stop])
         similarity = np.repeat(values[first:stop], sizes[left[first:stop]] * sizes[right[first:stop]])
-        # Inside a class each pair comes both ways, and every member meets itself.
-        is_listed = (a < b) | (class_of[a] != class_of[b])
+        # Inside a part each pair comes both ways, and every member meets itself.
+        is_listed = (a < b) | (part_of[a] != part_of[b])
         row_a, row_b = rows[np.minimum(a, b)[is_listed]], rows[np.maximum(a, b)[is_listed]]
-        is_own = row_b >= num_ahead
-        columns = [row_a[is_own], row_b[is_own], similarity[is_listed][is_own]]
+        columns = [row_a, row_b, similarity[is_listed]]
         yield pa.record_batch([pa.array(column) for column in columns], schema=schema.ROW_PAIRS)
         first = stop
 

@@ -190,38 +190,40 @@ class SparkEngine:
         names = ("components", "linked_documents", "largest_component", "linked_text_bytes", "largest_component_bytes")
         self.facts |= {name: value or 0 for name, value in zip(names, row or (0,) * len(names), strict=True)}
 
-    def map_classes(self, classes: DataFrame, verified: DataFrame, step: ClassStep, schema: pa.Schema) -> DataFrame:
+    def map_classes(
+        self, classes: DataFrame, verified: DataFrame | None, step: ClassStep, schema: pa.Schema
+    ) -> DataFrame:
         """Bring the copies and verified documents of a component together in one of many buckets."""
+        sides = _copies if verified is None else _sides
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-            for copies, documents in map(_sides, split_groups(batches, "bucket")):
-                yield from step(copies, documents)
+            for bucket in split_groups(batches, "bucket"):
+                yield from step(*sides(bucket))
 
         return map_frame(self._together(classes, verified), schema, run)
 
     def count_classes(self, classes: DataFrame, verified: DataFrame | None, count: ClassCount) -> int:
         """Add up over buckets."""
 
-        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-            for copies, documents in map(_sides, split_groups(batches, "bucket")):
-                yield pa.record_batch([pa.array([count(copies, documents)], pa.int64())], schema=_COUNT)
+        def counted(copies: pa.Table, documents: pa.Table | None) -> Iterator[pa.RecordBatch]:
+            yield pa.record_batch([pa.array([count(copies, documents)], pa.int64())], schema=_COUNT)
 
-        return self.add_up(map_frame(self._together(classes, verified), _COUNT, run), "count")
+        return self.add_up(self.map_classes(classes, verified, counted, _COUNT), "count")
 
     def _together(self, classes: DataFrame, verified: DataFrame | None) -> DataFrame:
-        """Copies and verified documents in one table, those of a component in the same bucket."""
+        """Copies and verified documents in one table, those of a component, or of a class, in the same bucket."""
         num_rows = self.count_rows(classes) + (0 if verified is None else self.count_rows(verified))
         num_buckets = num_rows // _LISTED_ROWS + 1
 
         def bucket(by: Column) -> Column:
             return F.pmod(F.xxhash64(by), F.lit(num_buckets)).alias("bucket")
 
-        columns = [F.col(name) for name in _SIDES.names]
-        nothing = [F.lit(None).cast("array<bigint>").alias("partners")]
-        nothing += [F.lit(None).cast("array<double>").alias("partner_similarities")]
         if verified is None:
-            rows = classes.select(bucket(F.col("representative")), "row", "representative", *nothing)
+            rows = classes.select(bucket(F.col("representative")), "*")
         else:
+            columns = [F.col(name) for name in _SIDES.names]
+            nothing = [F.lit(None).cast("array<bigint>").alias("partners")]
+            nothing += [F.lit(None).cast("array<double>").alias("partner_similarities")]
             components = self._tables["components"]
             own = F.coalesce("component", "representative")
             copies = self.lookup(classes, "representative", components, ["component"])
@@ -269,6 +271,10 @@ _SIDES: Final = pa.schema(
         *(schemas.VERIFIED.field(name) for name in ("partners", "partner_similarities")),
     ]
 )
+
+
+def _copies(bucket: pa.Table) -> tuple[pa.Table, None]:
+    return bucket.drop_columns(["bucket"]), None
 
 
 def _sides(bucket: pa.Table) -> tuple[pa.Table, pa.Table]:

@@ -1,0 +1,163 @@
+"""Documents ahead and their copies: every pair with an own document is listed, and nobody else changes by it.
+
+Few words make many copies, so that classes hold documents ahead and own ones, beside near-copies of either kind.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import neardup
+import oracles
+from neardup import pipeline, schema
+from neardup.config import Config
+from neardup.engines import local
+from neardup.engines.local import LocalEngine
+from neardup.io.memory import HeldDocuments
+from neardup.planner import plan_for
+from neardup.report import Watch
+from runs import corpora
+from runs.corpora import Truth
+
+# One equal slot of 128 makes a bucket: the oracle needs no signatures.
+BY_BANDS = {"method": "lsh", "bands": 128, "rows": 1, "signature_filter": False}
+METHODS = {"exact": {"method": "exact"}, "lsh": BY_BANDS}
+EVERY_METHOD = pytest.mark.parametrize("method", METHODS)
+
+
+class Ahead(HeldDocuments):
+    """Documents in memory of which the first ones are ahead."""
+
+    num_ahead_parts = 1
+
+    def __init__(self, documents, num_ahead):
+        super().__init__(documents, documents.num_rows)
+        self.num_ahead = num_ahead
+
+
+def run(documents, num_ahead, **chosen):
+    """Run the stages on (text, group, priority) with an engine that has no workspace."""
+    config = Config(size=1, **chosen)
+    texts, groups, priorities = map(list, zip(*documents, strict=True))
+    columns = [list(range(len(texts))), texts, [schema.AHEAD] * num_ahead + priorities[num_ahead:], groups]
+    source = Ahead(pa.table(columns, schema=schema.DOCUMENTS), num_ahead)
+    outcome = pipeline.run(source, plan_for(config), config, LocalEngine(1), Watch())
+    removed = {row["row"]: (row["kept_row"], row["similarity"]) for row in outcome.selection.to_pylist()}
+    pairs = [tuple(row.values()) for batch in outcome.row_pairs or () for row in batch.to_pylist()]
+    return removed, pairs, outcome.exact_duplicates
+
+
+def truth(documents, num_ahead, *, threshold, cluster="leader", collapse_empty=False):
+    """What plain Python says: removed, pairs, and own documents that are a copy of a better one."""
+    sets = [oracles.shingles(text, size=1) for text, _, _ in documents]
+    groups = [group for _, group, _ in documents]
+    pairs = oracles.shares_group(oracles.true_pairs(sets, threshold, collapse_empty=collapse_empty), groups)
+    pairs = oracles.without_ahead(pairs, range(num_ahead))
+    own = sorted(range(num_ahead, len(documents)), key=lambda row: (documents[row][2], row))
+    removed = oracles.select(cluster, [*range(num_ahead), *own], pairs, sets)
+    removed = {row: match for row, match in removed.items() if row >= num_ahead}
+    copies = {b for (_, b), value in pairs.items() if value == 1}
+    return removed, [(a, b, value) for (a, b), value in pairs.items()], len(copies)
+
+
+DOCUMENT = st.tuples(
+    st.lists(st.sampled_from("abcdef"), max_size=6).map(" ".join), st.sampled_from([0, 0, 0, -5]), st.integers(0, 2)
+)
+
+
+@EVERY_METHOD
+@pytest.mark.parametrize("cluster", ["leader", "components"])
+@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@given(
+    documents=st.lists(DOCUMENT, min_size=1, max_size=14),
+    share=st.floats(0, 1),
+    threshold=st.sampled_from([0.3, 0.5, 0.6, 0.8, 1.0]),
+    collapse_empty=st.booleans(),
+)
+def test_every_pair_with_an_own_document_is_listed(method, cluster, documents, share, threshold, collapse_empty):
+    num_ahead = round(share * len(documents))
+    chosen = {"threshold": threshold, "cluster": cluster, "collapse_empty": collapse_empty}
+    removed, pairs, num_copies = truth(documents, num_ahead, **chosen)
+    assert run(documents, num_ahead, pairs=True, **chosen, **METHODS[method]) == (removed, pairs, num_copies)
+    assert run(documents, num_ahead, **chosen, **METHODS[method]) == (removed, [], num_copies)
+
+
+def corpus(seed, num_documents=60):
+    """Pages of a few families, most of them copies or near-copies of another one, in two groups."""
+    rng = random.Random(seed)
+    families = [[f"{name}{number}" for number in range(12)] for name in "abcd"]
+    rows = []
+    for number in range(num_documents):
+        words = list(rng.choice(families))
+        for _ in range(rng.choice([0, 0, 1, 2])):
+            words[rng.randrange(12)] = f"edit{rng.randrange(2)}"
+        text = "" if rng.random() < 0.1 else " ".join(words)
+        rows.append({"id": f"d{number}", "text": text, "site": rng.choice(["", "", "x"])})
+    return rows
+
+
+NUM_OLD = 25
+FIRSTS = {"old.jsonl": 0, "new.jsonl": NUM_OLD}
+
+
+@pytest.fixture
+def files(tmp_path):
+    rows = corpus(7)
+    names = {"old.jsonl": rows[:NUM_OLD], "new.jsonl": rows[NUM_OLD:]}
+    return rows, [corpora.write_json_lines(tmp_path / name, part) for name, part in names.items()]
+
+
+def truth_of(rows, **chosen):
+    by_site = chosen.pop("group_column", None)
+    groups = [row["site"] for row in rows] if by_site else None
+    return Truth(corpora.texts_of(rows), num_ahead=NUM_OLD, groups=groups, **chosen)
+
+
+@EVERY_METHOD
+@pytest.mark.parametrize("how", ["held", "shelves", "blocks"])
+@pytest.mark.parametrize("chosen", [{}, {"group_column": "site"}, {"cluster": "components", "keep": "last"}], ids=str)
+def test_files_agree_in_memory_and_in_blocks(method, how, chosen, files, tmp_path, monkeypatch):
+    rows, (old, new) = files
+    if how != "held":
+        monkeypatch.setattr("neardup.engines.memory.Memory.room", lambda _: 50_000)
+    if how == "blocks":
+        plan_shelves = local.plan_shelves
+        monkeypatch.setattr(local, "plan_shelves", lambda members, size, limit: plan_shelves(members, size, 20_000))  # noqa: ARG005
+    common = METHODS[method] | {"against": str(old), "threshold": 0.5, "size": 2} | chosen
+    report = corpora.deduplicate([new], tmp_path / "out", pairs=True, **common)
+    expected = truth_of(rows, **chosen)
+    assert corpora.pair_rows(report.pairs, FIRSTS) == expected.pairs
+    assert report.num_pairs == len(expected.pairs)
+    assert corpora.removed_rows(report, FIRSTS) == expected.removed
+    without = corpora.deduplicate([new], tmp_path / "without", **common)
+    assert without.removed.to_pylist() == report.removed.to_pylist()
+    assert without.exact_duplicates == report.exact_duplicates > 0
+
+
+@EVERY_METHOD
+def test_stored_pairs_answer_for_a_higher_threshold(method, files, tmp_path):
+    rows, (old, new) = files
+    common = METHODS[method] | {"against": str(old), "threshold": 0.5, "size": 2}
+    report = corpora.deduplicate([new], tmp_path / "out", pairs=True, **common)
+    expected = truth_of(rows, threshold=0.8)
+    assert corpora.removed_rows(report.at_threshold(0.8), FIRSTS) == expected.removed
+    for threshold in (0.5, 0.8):
+        listed = neardup.find_pairs(tmp_path / "out", out=tmp_path / f"{threshold}.jsonl", threshold=threshold)
+        assert corpora.pair_rows(listed.pairs, FIRSTS) == truth_of(rows, threshold=threshold).pairs
+
+
+def test_the_number_of_pairs_is_announced_exactly(files, tmp_path, monkeypatch):
+    rows, (old, new) = files
+    pairs = truth_of(rows).pairs
+    copies = [pair for pair, similarity in pairs.items() if similarity == 1]
+    for least, announced in ((len(pairs), len(pairs)), (len(copies), len(copies))):
+        monkeypatch.setattr(pipeline, "MANY_PAIRS", least)
+        common = {"method": "exact", "against": str(old), "threshold": 0.5, "size": 2}
+        report = corpora.find_pairs([new], tmp_path / f"{least}.csv", **common)
+        [warning] = report.warnings
+        assert f"at least {announced} pairs" in warning
