@@ -24,7 +24,6 @@ from neardup.held import audit_held, deduplicate_held
 from neardup.io import finished
 from neardup.io import memory as held_sources
 from neardup.io.files import find_files, with_dimension
-from neardup.io.workspace import is_finished
 from neardup.measures import jaccard as measure
 from neardup.nearest import NUM_NEIGHBOURS
 from neardup.planner import Plan, plan_for
@@ -381,7 +380,7 @@ def _pair_files(
     *,
     is_threshold_given: bool = True,
 ) -> Report:
-    if config.engine == "spark" and not (len(inputs) == 1 and is_finished(Path(inputs[0]))):
+    if config.engine == "spark" and not (len(inputs) == 1 and finished.is_run(Path(inputs[0]))):
         return spark_jobs.find_pairs_files(inputs, out, config, spark_jobs.engine_for(config, engine), progress)
     _check_local(config)
     return jobs.find_pairs_files(inputs, out, config, progress, is_threshold_given=is_threshold_given)

@@ -26,7 +26,6 @@ from neardup.io.spool import GIVEN_AS
 from neardup.io.workspace import (
     REPORT,
     Workspace,
-    is_finished,
     publish_folder,
 )
 from neardup.measures.choice import holds_items, measure_of
@@ -105,7 +104,7 @@ def find_pairs_files(
 ) -> Report:
     """Write every pair of similar documents of files to the file `out`."""
     target, config = output_file(out), Config.of(config, pairs=True)
-    if len(inputs) == 1 and is_finished(Path(inputs[0])):
+    if len(inputs) == 1 and finished.is_run(Path(inputs[0])):
         return list_stored(Path(inputs[0]), target, config, is_given=is_threshold_given)
     beside = files_beside(target, config)
     with _run("pairs", inputs, target, config, progress) as job:

@@ -18,6 +18,7 @@ from neardup.io.files import find_files, with_dimension
 from neardup.io.outputs import known_ending
 from neardup.io.records import InputFile
 from neardup.io.spool import spool
+from neardup.io.streams import head_of
 from neardup.io.workspace import (
     PUBLISHED,
     REPORT,
@@ -25,7 +26,6 @@ from neardup.io.workspace import (
     Workspace,
     check_output,
     folder_of,
-    is_finished,
     is_published,
     open_workspace,
     publish,
@@ -111,6 +111,9 @@ def opened(command: str, inputs: Sequence[str], out: Path, config: Config, watch
             plan = plan_for(config)
             ahead = _find_ahead(own, config)
             _check_apart(out, [*ahead, *own])
+            ahead, own = (
+                [dataclasses.replace(file, head=head_of(file.path)) for file in files] for files in (ahead, own)
+            )
             manifest = _manifest(command, [*ahead, *own], config)
         if is_published(out, manifest):
             remove_tree(folder)
@@ -159,7 +162,7 @@ def _full(out: Path) -> DataError:
 
 def _check_no_runs(paths: Sequence[str]) -> None:
     for path in paths:
-        if is_finished(Path(path)):
+        if finished.is_run(Path(path)):
             raise DataError(f"the input {path} is the output of a run", hint=f"its kept rows are in {path}/kept")
 
 

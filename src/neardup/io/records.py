@@ -38,7 +38,8 @@ class InputFile:
     """A file of documents.
 
     path: what opens it, a local path or an fsspec address; name: its path below kept/, and its name in every table;
-    compression: "gzip", "zstd" or None; modified: nanoseconds, or what a remote filesystem tells instead.
+    compression: "gzip", "zstd" or None; modified: nanoseconds, or what a remote filesystem tells instead;
+    head: what `streams.head_of` says of it, once a run has begun.
     """
 
     path: str
@@ -47,6 +48,7 @@ class InputFile:
     compression: str | None
     size: int
     modified: str
+    head: str = ""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
