@@ -65,7 +65,7 @@ def kept_files(run: Path) -> list[str]:
         )
     names = [entry["file"] for entry in report.inputs if not entry["ahead"]]
     absent = _without_kept_file(run, names, report, config)
-    return [str(_below(run, f"{KEPT}/{name}")) for name in names if name not in absent]
+    return [str(_below(run, Path(KEPT, name))) for name in names if name not in absent]
 
 
 def _without_kept_file(run: Path, names: Sequence[str], report: StoredReport, config: Config) -> set[str]:
@@ -79,7 +79,7 @@ def _without_kept_file(run: Path, names: Sequence[str], report: StoredReport, co
     return whole & {name for table in tables for name in table.column("file").to_pylist()}
 
 
-def _below(run: Path, name: str) -> Path:
+def _below(run: Path, name: str | Path) -> Path:
     """Return a file that a run has written, by its name there; one that is gone, or lies elsewhere, raises."""
     path = run / name
     try:

@@ -13,7 +13,6 @@ from neardup.io.workspace import REPORT
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
-Similarity = Annotated[float, msgspec.Meta(ge=0, le=1)]
 # No path of any system holds the character that ends one.
 FilePath = Annotated[str, msgspec.Meta(pattern=r"\A[^\x00]+\Z")]
 # From this schema on a report lists the files that the run has written.
@@ -51,8 +50,8 @@ class _Cluster(TypedDict):
 class _Missed(TypedDict):
     doc_a: str
     doc_b: str
-    similarity: Similarity
-    chance: Similarity
+    similarity: float
+    chance: float
     file_a: str
     row_a: Count
     file_b: str
@@ -60,17 +59,17 @@ class _Missed(TypedDict):
 
 
 class _Audit(TypedDict):
-    recall: Similarity | None
-    low: Similarity | None
-    high: Similarity | None
-    predicted: Similarity | None
-    promised: Similarity
+    recall: float | None
+    low: float | None
+    high: float | None
+    predicted: float | None
+    promised: float
     pairs: Count
     missed: list[_Missed]
-    precision: Similarity | None
+    precision: float | None
     verified: Count
     sample: Count
-    threshold: Similarity
+    threshold: float
     seconds: Seconds
 
 
