@@ -24,7 +24,6 @@ from neardup.held import audit_held, deduplicate_held
 from neardup.io import finished
 from neardup.io import memory as held_sources
 from neardup.io.files import find_files, with_dimension
-from neardup.io.workspace import is_finished
 from neardup.measures import jaccard as measure
 from neardup.nearest import NUM_NEIGHBOURS
 from neardup.planner import Plan, plan_for
@@ -366,7 +365,7 @@ def _dedup_files(
 def _pair_files(
     inputs: Sequence[str], out: str, config: Config, progress: Progress | None, engine: Any = None
 ) -> Report:
-    if config.engine == "spark" and not (len(inputs) == 1 and is_finished(Path(inputs[0]))):
+    if config.engine == "spark" and not (len(inputs) == 1 and finished.is_run(Path(inputs[0]))):
         return spark_jobs.find_pairs_files(inputs, out, config, spark_jobs.engine_for(config, engine), progress)
     _check_local(config)
     return jobs.find_pairs_files(inputs, out, config, progress)

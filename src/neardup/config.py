@@ -46,6 +46,7 @@ _NOT_IN_FINGERPRINT: Final = frozenset({"threads", "strict", "memory", "engine",
 _MEMORY_UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 # Below this the imports alone leave no room to work.
 MIN_MEMORY: Final = 400 * 10**6
+MAX_MEMORY: Final = 10**18
 
 
 class _Given:
@@ -316,13 +317,15 @@ def _memory_bytes(value: Any) -> int | None:
     if number is None or isinstance(value, bool):
         raise ConfigError(f"`memory` must be a number of bytes, or text like '4GB', got {value!r}")
     unit = number[2] if number[2].endswith("B") or not number[2] else number[2] + "B"
-    size = int(float(number[1]) * _MEMORY_UNITS[unit])
+    size = float(number[1]) * _MEMORY_UNITS[unit]
+    if size > MAX_MEMORY:
+        raise ConfigError(f"`memory` must be at most {MAX_MEMORY // 10**15} PB, got {value!r}")
     if size < MIN_MEMORY:
         raise ConfigError(
             f"`memory` must be at least {MIN_MEMORY // 10**6} MB, got {value!r}",
             hint="the libraries alone take about 250 MB",
         )
-    return size
+    return int(size)
 
 
 def _check_measure(config: Config) -> None:

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 
 class NearDupError(Exception):
-    """Base of every error neardup raises on purpose; `hint` says what to do next."""
+    """Base of every error neardup raises on purpose: `message` says what happened, `hint` what to do next."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message if hint is None else f"{message}\n\nhint: {hint}")
-        self.hint = hint
+        self.message, self.hint = message, hint
 
 
 class ConfigError(NearDupError, ValueError):

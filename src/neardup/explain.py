@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io import finished
-from neardup.io.files import find_files
+from neardup.io.stored_report import read_report
 
 # Near names are looked for among this many ids.
 _MANY_IDS = 100_000
@@ -48,7 +48,7 @@ class Verdict:
 
 def find_verdict(run: Path, doc_id: str, *, file: str | None, row: int | None) -> Verdict:
     """Look a document up in the tables of a finished run; file and row tell equal ids apart."""
-    config = finished.settings_of(finished.read_report(run))
+    config = read_report(run).settings()
     removed = finished.load_table(run, "removed")
     clusters = finished.load_table(run, "clusters")
     if removed is None or clusters is None:
@@ -83,14 +83,13 @@ def _unknown(run: Path, doc_id: str, clusters: pa.Table) -> DataError:
 
 def read_document(run: Path, file: str, row: int, config: Config) -> str:
     """Read a document of a finished run from the file it came in."""
-    inputs = {entry["file"]: entry["path"] for entry in finished.read_report(run)["inputs"]}
-    if file not in inputs:
+    entry = next((entry for entry in read_report(run).inputs if entry["file"] == file), None)
+    if entry is None:
         raise DataError(f"{run} does not say where {file} is")
-    path = inputs[file]
     try:
-        return finished.read_row(find_files([path], config)[0], row, config)
+        return finished.read_row(finished.find_again(entry, config), row, config)
     except DataError as error:
         raise DataError(
-            f"the text of row {row} of {path} cannot be read: {error}",
+            f"the text of row {row} of {entry['path']} cannot be read: {error.message}",
             hint="explain reads the files that the run read; put them back, or start it in the same folder",
         ) from error

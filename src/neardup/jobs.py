@@ -26,7 +26,6 @@ from neardup.io.spool import GIVEN_AS
 from neardup.io.workspace import (
     REPORT,
     Workspace,
-    is_finished,
     publish_folder,
     written_files,
 )
@@ -100,7 +99,7 @@ def _deduplicate(inputs: Sequence[str], target: Path, config: Config, progress: 
 def find_pairs_files(inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None) -> Report:
     """Write every pair of similar documents of files to the file `out`."""
     target, config = output_file(out), Config.of(config, pairs=True)
-    if len(inputs) == 1 and is_finished(Path(inputs[0])):
+    if len(inputs) == 1 and finished.is_run(Path(inputs[0])):
         return list_stored(Path(inputs[0]), target, config)
     try:
         return _find_pairs(inputs, target, config, progress)

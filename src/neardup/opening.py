@@ -19,13 +19,13 @@ from neardup.io.outputs import known_ending
 from neardup.io.records import InputFile
 from neardup.io.sample import sample_files
 from neardup.io.spool import spool
+from neardup.io.streams import head_of
 from neardup.io.work_folder import folder_of, list_files, remove_folder, reserve
 from neardup.io.workspace import (
     REPORT,
     STANDARD_INPUT,
     Workspace,
     check_output,
-    is_finished,
     is_published,
     listed_files,
     open_workspace,
@@ -130,6 +130,9 @@ def opened(command: str, inputs: Sequence[str], out: Path, config: Config, watch
             plan = plan_for(config)
             ahead = _find_ahead(own, config)
             _check_apart(out, [*ahead, *own])
+            ahead, own = (
+                [dataclasses.replace(file, head=head_of(file.path)) for file in files] for files in (ahead, own)
+            )
             manifest = _manifest(command, [*ahead, *own], config)
         if is_published(out, manifest):
             remove_folder(folder)
@@ -180,7 +183,7 @@ def _full(out: Path) -> DataError:
 
 def _check_no_runs(paths: Sequence[str]) -> None:
     for path in paths:
-        if is_finished(Path(path)):
+        if finished.is_run(Path(path)):
             raise DataError(f"the input {path} is the output of a run", hint=f"its kept rows are in {path}/kept")
 
 

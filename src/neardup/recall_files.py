@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
 from neardup import schema
 from neardup.config import Config
 from neardup.engines.local import LocalEngine
-from neardup.errors import DataError
+from neardup.io import finished
 from neardup.io.corpus import FileDocuments
-from neardup.io.files import find_files
-from neardup.io.records import InputFile
-from neardup.io.spool import GIVEN_AS
 from neardup.io.workspace import Workspace
 from neardup.planner import Plan
 from neardup.recall import Audited, measure
@@ -28,7 +24,6 @@ from neardup.report import Audit, Report, Watch
 MAX_LOADED: Final = 10_000_000
 _REMOVED: Final = ("file", "row", "kept_file", "kept_row")
 _PAIRS: Final = ("file_a", "row_a", "file_b", "row_b")
-_SAY_WHERE: Final = "an audit reads what the run has read; put it back, or start it in the same folder, or run again"
 
 
 def audited_files(
@@ -64,7 +59,7 @@ def audit_finished(report: Report, sample: int, config: Config, watch: Watch) ->
         again = Config.of(
             report.config, keep="first", strict=False, mark=False, threads=config.threads, memory=config.memory
         )
-        files = _unchanged(report.inputs, again)
+        files = [finished.find_again(entry, again) for entry in report.inputs]
         workspace = Workspace(Path(folder))
         engine = LocalEngine(again.threads, workspace, again.memory)
         num_ahead = sum(entry["ahead"] for entry in report.inputs)
@@ -82,24 +77,3 @@ def _reported(
         columns = [schema.one_array(table.column(column)) for column in places]
         rows = [documents.rows_of(file, row.to_numpy()) for file, row in (columns[:2], columns[2:])]
         yield pa.table([*rows, table.column("similarity")], schema=schema.ROW_PAIRS)
-
-
-def _unchanged(inputs: Sequence[dict[str, Any]], config: Config) -> list[InputFile]:
-    """Find the files that a run has read, as they were then."""
-    files = []
-    for entry in inputs:
-        path = entry["path"]
-        if path == GIVEN_AS:
-            raise DataError(
-                "the run read standard input, which cannot be read again", hint="run it on a file, or with --audit"
-            )
-        try:
-            [file] = find_files([path], config)
-        except DataError as error:
-            raise DataError(f"the input {path} of the run is gone: {error}", hint=_SAY_WHERE) from error
-        then = entry["size"], entry["modified"]
-        if (file.size, file.modified) != then:
-            how = f"it had {then[0]:,} bytes, now {file.size:,}" if file.size != then[0] else "it was written again"
-            raise DataError(f"the input {path} has changed since the run: {how}", hint=_SAY_WHERE)
-        files.append(dataclasses.replace(file, name=entry["file"]))
-    return files

@@ -18,7 +18,7 @@ from neardup.io import finished
 from neardup.io.outputs import TableWriter, write_rejected
 from neardup.io.spool import GIVEN_AS
 from neardup.io.work_folder import remove_tree
-from neardup.io.workspace import REPORT, Workspace, is_finished, publish_folder, written_files
+from neardup.io.workspace import REPORT, Workspace, publish_folder, written_files
 from neardup.measures.choice import measure_of
 from neardup.opening import Published, check_plan, files_of_pairs, opened, output_file, output_folder, publish_pairs
 from neardup.planner import Plan, plan_for
@@ -115,7 +115,7 @@ def find_pairs_files(
     inputs: Sequence[str], out: str, config: Config, engine: SparkEngine, progress: Progress | None = None
 ) -> Report:
     """Write every pair of similar documents of files to the file `out`."""
-    if len(inputs) == 1 and is_finished(Path(inputs[0])):
+    if len(inputs) == 1 and finished.is_run(Path(inputs[0])):
         return jobs.find_pairs_files(inputs, out, config, progress)
     target, config = output_file(out), Config.of(config, pairs=True)
     try:

@@ -15,6 +15,8 @@ from neardup.config import Config
 from neardup.errors import DataError, NotStoredError
 from neardup.io import finished, records
 from neardup.io.files import find_files
+from neardup.io.stored_report import read_report
+from neardup.io.workspace import is_finished
 
 WORDS = "the ferry to the island leaves every morning at nine from the second pier behind the old customs house".split()
 PAGE = " ".join(WORDS)
@@ -52,7 +54,7 @@ def test_a_restored_report_is_the_report_of_the_run(tmp_path, pages):
 def test_settings_come_back_as_they_were(tmp_path, pages):
     settings = {"threshold": 0.7, "keep": "longest", "text_column": ("text", "id"), "seed": 7, "size": 2}
     run_on(pages, out=tmp_path / "out", **settings)
-    config = finished.settings_of(finished.read_report(tmp_path / "out"))
+    config = read_report(tmp_path / "out").settings()
     assert config == Config(**settings)
 
 
@@ -120,12 +122,12 @@ def test_a_run_whose_kept_rows_do_not_stand_apart_is_refused(tmp_path, pages, se
 
 def test_a_folder_that_is_no_run_is_named(tmp_path):
     with pytest.raises(DataError, match="is no finished run") as error:
-        finished.read_report(tmp_path)
+        read_report(tmp_path)
     assert str(tmp_path) in str(error.value)
     (tmp_path / "report.json").write_text("{torn")
     with pytest.raises(DataError, match="cannot be read"):
-        finished.read_report(tmp_path)
-    assert not finished.is_finished(tmp_path)
+        read_report(tmp_path)
+    assert not is_finished(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["pairs.parquet", "pairs.jsonl", "pairs.csv", "PAIRS.CSV", "PAIRS.PARQUET"])

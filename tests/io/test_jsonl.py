@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from neardup.config import Config
 from neardup.errors import DataError
-from neardup.io import gather, jsonl, records
+from neardup.io import gather, html, jsonl, records
 from neardup.io.files import find_files
 from neardup.io.records import Columns, Verdicts
 from neardup.io.scores import sortable_values
@@ -231,14 +231,14 @@ def test_one_column_may_be_text_id_and_group(tmp_path):
 def test_html_becomes_text_and_a_page_that_fails_is_rejected_alone(tmp_path, monkeypatch):
     content = b'{"text": "<p>one</p>"}\n{"text": "<p>bad</p>"}\n{"text": "<p>two</p>"}\n'
     assert only(tmp_path / "a.jsonl", content, html=True).texts.to_pylist() == ["one", "bad", "two"]
-    real = gather.html_to_text
+    real = html.html_to_text
 
     def fails(pages):
         if "<p>bad</p>" in pages.to_pylist():
             raise ValueError("no tree")
         return real(pages)
 
-    monkeypatch.setattr(gather, "html_to_text", fails)
+    monkeypatch.setattr(html, "html_to_text", fails)
     batch = only(tmp_path / "a.jsonl", content, html=True)
     assert (batch.texts.to_pylist(), batch.rows.tolist()) == (["one", "two"], [0, 2])
     assert batch.rejected == [(1, "cannot be parsed as HTML: no tree")]

@@ -8,7 +8,7 @@ import pytest
 
 from neardup.config import Config
 from neardup.errors import DataError
-from neardup.io import tables
+from neardup.io import html, tables
 from neardup.io.records import ITEM_END, MARK_COLUMNS, Columns, InputFile, Verdicts
 from neardup.io.scores import sortable_values
 from neardup.io.tables import batch_records, join_parts, keep_rows, output_batches, output_schema, pieces
@@ -250,7 +250,7 @@ def test_a_page_that_fails_rejects_only_its_row(monkeypatch):
             raise ValueError("broken\npage")
         return pages
 
-    monkeypatch.setattr(tables, "html_to_text", fail_on_bad)
+    monkeypatch.setattr(html, "html_to_text", fail_on_bad)
     got = records(config=Config(html=True), text=["good", "bad", None, "fine"])
     assert got.texts.to_pylist() == ["good", "fine"]
     assert got.rejected == [(1, "cannot be parsed as HTML: broken page"), (2, "text is null")]

@@ -513,3 +513,41 @@ def test_a_list_of_many_files_is_checked_in_linear_time(tmp_path):
     begin = time.perf_counter()
     check_output(out, overwrite=True)
     assert time.perf_counter() - begin < 1.0
+
+
+CHANGES = {
+    "facts that are none": {"facts": 7},
+    "other facts": {"facts": {"num_pairs": "many"}},
+    "no facts": {"facts": {}},
+    "a digest that is none": {"digest": 1},
+    "a name that is none": {"name": ["one"]},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_journal_line_that_was_changed_is_no_finished_file(workspace, change):
+    workspace.once("one", writer("x", facts={"num_pairs": 3}))
+    journal = workspace.folder / JOURNAL
+    journal.write_text(json.dumps(json.loads(journal.read_text()) | change) + "\n")
+    again = Workspace(workspace.folder)
+    assert not again.has("one")
+    again.once("one", writer("x", facts={"num_pairs": 3}))
+    assert again.facts("one") == {"num_pairs": 3}
+
+
+@pytest.mark.parametrize("line", [b"7\n", b"[]\n", b"null\n", b"[" * 100_000 + b"\n"])
+def test_a_journal_line_that_is_no_object_is_passed_over(workspace, line):
+    (workspace.folder / JOURNAL).write_bytes(line)
+    assert not Workspace(workspace.folder).has("one")
+
+
+@pytest.mark.parametrize(
+    "manifest", [b"7", b"[]", b"null", b'{"version": 1}', b"\xff", b"[" * 100_000, {"inputs": [7]}, {"settings": None}]
+)
+def test_a_manifest_that_no_run_wrote_starts_anew(tmp_path, manifest):
+    with opened(tmp_path / "out") as workspace:
+        workspace.once("one", writer("x"))
+    content = manifest if isinstance(manifest, bytes) else json.dumps(changed(**manifest)).encode()
+    (workspace.folder / module.MANIFEST).write_bytes(content)
+    with opened(tmp_path / "out") as workspace:
+        assert not workspace.has("one")

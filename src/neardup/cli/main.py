@@ -44,7 +44,7 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
-            raise _InterruptedError("\n".join(["interrupted", *getattr(error, "__notes__", [])])) from error
+            raise _InterruptedError("interrupted", *getattr(error, "__notes__", [])) from error
         except BrokenPipeError as error:  # click would exit without a word
             if not _is_stdout_closed():
                 raise NearDupError(str(error)) from error
@@ -69,29 +69,38 @@ def main() -> None:
     try:
         code = commands(prog_name="neardup", standalone_mode=False)
         sys.stdout.flush()
-    except click.ClickException as error:
-        error.show()
-        code = error.exit_code
-    except _InterruptedError as error:
-        code = _fail(str(error), INTERRUPTED)
-    except (NearDupError, OSError, MemoryError) as error:
-        is_unread = isinstance(error, BrokenPipeError) and _is_stdout_closed()
-        code = 0 if is_unread else _fail(f"error: {_message(error)}", 2 if isinstance(error, ConfigError) else 1)
+    except BrokenPipeError as error:
+        code = 0 if _is_stdout_closed() else _fail(error)
+    except (click.ClickException, _InterruptedError, NearDupError, OSError, MemoryError) as error:
+        code = _fail(error)
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _fail(message: str, code: int) -> int:
-    click.echo(message, err=True)
-    return code
+def _fail(error: Exception) -> int:
+    """Say what went wrong; return the exit code."""
+    from neardup.cli import render
+
+    if isinstance(error, click.ClickException):
+        render.wrong_usage(error)
+        return error.exit_code
+    if isinstance(error, _InterruptedError):
+        for line in error.args:
+            render.failure(line)
+        return INTERRUPTED
+    message, hint = _message(error)
+    render.failure(f"error: {message}", hint)
+    return 2 if isinstance(error, ConfigError) else 1
 
 
-def _message(error: BaseException) -> str:
+def _message(error: Exception) -> tuple[str, str | None]:
+    if isinstance(error, NearDupError):
+        return error.message, error.hint
     if isinstance(error, MemoryError):
-        return f"out of memory{f': {error}' if str(error) else ''}\n\nhint: pass a smaller --memory, or fewer --threads"
+        return f"out of memory{f': {error}' if str(error) else ''}", "pass a smaller --memory, or fewer --threads"
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         where = f": {error.filename}" if error.filename else ""
-        return f"No space left on device{where}\n\nhint: make room, or write to another disk, and run it again"
-    return str(error)
+        return f"No space left on device{where}", "make room, or write to another disk, and run it again"
+    return str(error), None
 
 
 def _is_stdout_closed() -> bool:

@@ -1,8 +1,13 @@
-"""Everything the command line shows: progress on stderr, answers on stdout."""
+"""Everything the command line shows: progress and errors on stderr, answers on stdout.
+
+Nothing that comes from documents, ids or file names reaches a terminal but through `visible`.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -16,10 +21,12 @@ from rich.text import Text
 
 from neardup.cli import curve
 from neardup.cli.symbols import ASCII, UNICODE, Symbols
+from neardup.cli.visible import visible, visible_json, visible_lines
 from neardup.planner import Plan
 
 if TYPE_CHECKING:  # these take a second to import, and a plan without inputs needs none of them
     from neardup.answers import Comparison, Explanation
+    from neardup.cli.sides import Piece
     from neardup.report import Audit, Progress, Report
 
 # Two columns of text need at least this.
@@ -37,11 +44,16 @@ def progress(*, quiet: bool = False) -> Iterator[Progress | None]:
         yield None
         return
     from neardup.cli.progress import Bars, Lines
+    from neardup.report import Event, Warned
 
-    console = Console(stderr=True)
+    console = _console(stderr=True)
     shown = Bars(console) if console.is_terminal else Lines(lambda line: click.echo(line, err=True))
+
+    def show(event: Event) -> None:
+        shown(Warned(visible(event.message)) if isinstance(event, Warned) else event)
+
     try:
-        yield shown
+        yield show
     finally:
         shown.stop()
 
@@ -57,12 +69,26 @@ def working(stage: str, *, quiet: bool = False) -> Iterator[None]:
 
 def as_json(answer: dict[str, Any]) -> None:
     """Print an answer for machines."""
-    click.echo(json.dumps(answer, ensure_ascii=False, indent=2))
+    click.echo(visible_json(json.dumps(answer, ensure_ascii=False, indent=2)))
 
 
 def text(words: str) -> None:
-    """Print a text as it is."""
+    """Print a text of our own as it is."""
     click.echo(words)
+
+
+def failure(message: str, hint: str | None = None) -> None:
+    """Print on stderr what went wrong, in one line, and what to do next."""
+    click.echo(visible(message), err=True)
+    if hint is not None:
+        click.echo(f"\nhint: {visible(hint)}", err=True)
+
+
+def wrong_usage(error: click.ClickException) -> None:
+    """Print on stderr what click has against a command, which may name a file."""
+    told = io.StringIO()
+    error.show(told)
+    click.echo(visible_lines(told.getvalue()), err=True, nl=False)
 
 
 def summary(report: Report, out: str) -> None:
@@ -116,7 +142,7 @@ def audit(answer: Audit) -> None:
     _print_lines(f"{name:<20}  {number:>8}  {meaning}" for name, number, meaning in _measured(answer))
     missed = answer.missed.slice(0, MAX_MISSED).to_pylist()
     if missed:
-        _print_lines([Text("\nsimilarity  chance  missed", "bold")])
+        _print_lines(["", Text("similarity  chance  missed", "bold")])
         _print_lines(f"{pair['similarity']:10.4f}  {pair['chance']:.4f}  {_pair(pair)}" for pair in missed)
     if answer.missed.num_rows > len(missed):
         _print_lines([f"and {answer.missed.num_rows - len(missed):,} more; --json lists all"])
@@ -158,9 +184,17 @@ def _speed(numbers: dict[str, Any]) -> str:
 
 
 def _print_lines(lines: Iterable[str | Text]) -> None:
+    """Print lines; whatever stands in them, each is one line and no more than that."""
     console = _console()
     for line in lines:
-        console.print(line, soft_wrap=True)
+        console.print(_safe(line), soft_wrap=True)
+
+
+def _safe(line: str | Text) -> str | Text:
+    if isinstance(line, str):
+        return visible(line)
+    spelled = visible(line.plain)
+    return line if spelled == line.plain else Text(spelled, line.style)
 
 
 class _Console(Console):
@@ -169,9 +203,9 @@ class _Console(Console):
         raise BrokenPipeError
 
 
-def _console() -> Console:
+def _console(*, stderr: bool = False) -> Console:
     """Return a console that takes texts as they are: a document's id may look like markup."""
-    return _Console(highlight=False, markup=False, emoji=False)
+    return _Console(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
 def _symbols(console: Console) -> Symbols:
@@ -201,8 +235,9 @@ def _print_curve(chosen: Plan) -> None:
     _print_lines(_chances(chosen))
 
 
-def _chances(chosen: Plan) -> Iterator[Text]:
-    yield Text("\nsimilarity  chance to share a bucket", "bold")
+def _chances(chosen: Plan) -> Iterator[str | Text]:
+    yield ""
+    yield Text("similarity  chance to share a bucket", "bold")
     for similarity in sorted({*_TABLE_STEPS, chosen.threshold}):
         is_threshold = similarity == chosen.threshold
         note = "  the threshold" if is_threshold else "  never reported" if similarity < chosen.threshold else ""
@@ -263,7 +298,7 @@ def texts(text_a: str, text_b: str, names: tuple[str, str]) -> None:
     from neardup.cli import sides
     from neardup.cli.diff import differ
 
-    console = _console()
+    console, names = _console(), (visible(names[0]), visible(names[1]))
     with working("differ"):
         passages = differ(text_a, text_b)
     places = [passage for passage in passages if not passage.is_equal]
@@ -273,12 +308,16 @@ def texts(text_a: str, text_b: str, names: tuple[str, str]) -> None:
         return
     count = f"{len(places):,} place{'s'[: len(places) != 1]} differ{'s'[: len(places) == 1]}"
     _print_lines(["", f"{count}: {only_a:,} word{'s'[: only_a != 1]} only in A, {only_b:,} only in B."])
-    pieces = sides.fold(passages, _symbols(console).ellipsis)
+    pieces = map(_safe_piece, sides.fold(passages, _symbols(console).ellipsis))
     if console.is_terminal and console.width >= SIDE_BY_SIDE_WIDTH:
         console.print(sides.beside(pieces, f"A  {names[0]}", f"B  {names[1]}"))
     else:
         _print_lines([Text(f"--- A  {names[0]}", sides.STYLE_A), Text(f"+++ B  {names[1]}", sides.STYLE_B)])
         _print_lines(sides.unified(pieces))
+
+
+def _safe_piece(piece: Piece) -> Piece:
+    return dataclasses.replace(piece, text_a=visible(piece.text_a), text_b=visible(piece.text_b))
 
 
 def explanation(answer: Explanation, *, has_texts: bool) -> None:
@@ -326,15 +365,15 @@ def clusters(report: Report, *, has_compiled: bool) -> None:
     table.add_column("kept, and what it stands for", overflow="fold")
     table.add_column("similarity", no_wrap=True)
     for kept_id, group in removals.items():
-        table.add_row(Text(kept_id, "bold green"), "")
+        table.add_row(Text(visible(kept_id), "bold green"), "")
         for removal in group:
             branch = symbols.last if removal is group[-1] else symbols.branch
             bar = _bar(removal["similarity"], report.config.threshold, symbols, width=20 if console.width >= 60 else 0)
-            table.add_row(f"{branch}{removal['doc_id']}", bar)
+            table.add_row(f"{branch}{visible(removal['doc_id'])}", bar)
         table.add_section()
     console.print(table)
-    for line in _promises(report, num_leaders=len(removals), has_compiled=has_compiled):
-        console.print(f"  {line}", soft_wrap=True)
+    promises = _promises(report, num_leaders=len(removals), has_compiled=has_compiled)
+    _print_lines(f"  {line}" for line in promises)
 
 
 def _bar(similarity: float, threshold: float, symbols: Symbols, *, width: int) -> Text:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import glob
 import itertools
@@ -44,6 +45,16 @@ def find_files(inputs: Sequence[str], config: Config) -> list[InputFile]:
         files += [_input_file(file, config) for file in found]
     _check_distinct(files, asked)
     return _with_distinct_names(files)
+
+
+def find_file(path: str, config: Config) -> InputFile:
+    """Return the one file that a path or an address names as it is: neither a folder nor a glob."""
+    info = None
+    if is_remote(path):
+        files, inner = filesystem(path)
+        with _asked(path):
+            info = files.info(inner)
+    return _input_file(_Found(path, _last_part(path), True, info), config)
 
 
 def is_input(address: str) -> bool:
@@ -126,7 +137,7 @@ def _walk(folder: str, above: tuple[str, ...]) -> Iterator[str]:
 def _expand_remote(address: str) -> tuple[list[_Found], bool]:
     """Return the files of a remote input, and whether it is one file asked for by name."""
     files, inner = filesystem(address)
-    try:
+    with _asked(address):
         if _is_glob(address):
             base = inner[: inner.rfind("/", 0, min(map(inner.find, filter(inner.__contains__, _WILDCARDS)))) + 1]
             infos, is_named = files.glob(inner, detail=True), True
@@ -135,16 +146,23 @@ def _expand_remote(address: str) -> tuple[list[_Found], bool]:
             if info["type"] == "file":
                 return [_Found(address, _last_part(inner), True, info)], True
             base, infos, is_named = inner, files.find(inner, detail=True), False
-    except FileNotFoundError as error:
-        raise DataError(f"{address} does not exist", hint="check the spelling") from error
-    except OSError as error:
-        raise DataError(f"{address} cannot be read: {error}") from error
     found = []
     for path, info in sorted(infos.items()):
         name = path.removeprefix(base.rstrip("/")).lstrip("/")
         if info["type"] == "file" and not any(part.startswith(".") for part in name.split("/")):
             found.append(_Found(files.unstrip_protocol(path), name, is_named, info))
     return found, False
+
+
+@contextlib.contextmanager
+def _asked(address: str) -> Iterator[None]:
+    """What a remote filesystem raises says which address it was about."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DataError(f"{address} does not exist", hint="check the spelling") from error
+    except OSError as error:
+        raise DataError(f"{address} cannot be read: {error}") from error
 
 
 def _last_part(address: str) -> str:

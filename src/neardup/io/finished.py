@@ -1,11 +1,15 @@
-"""Finished runs: the tables of an output, and the texts of its documents."""
+"""Finished runs: the tables of an output, and the texts of its documents.
+
+A run may come from others, so nothing of it is taken on trust: its report has a schema, its tables have columns, its
+files lie in its folder, and an input is read again only if it is what the report says.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -17,51 +21,79 @@ import pyarrow.parquet as pq
 
 from neardup import schema
 from neardup.config import Config
-from neardup.errors import DataError
+from neardup.errors import ConfigError, DataError
 from neardup.io import formats
-from neardup.io.files import choose_columns, find_files
-from neardup.io.records import InputFile
-from neardup.io.workspace import REPORT, is_finished
-from neardup.planner import plan_for
+from neardup.io.files import choose_columns, find_file
+from neardup.io.outputs import known_ending
+from neardup.io.records import InputFile, Records
+from neardup.io.spool import GIVEN_AS
+from neardup.io.stored_report import StoredReport, read_report
+from neardup.io.streams import head_of
+from neardup.io.workspace import REPORT
+from neardup.planner import Plan, plan_for
 from neardup.report import Audit, Report
 
 KEPT: Final = "kept"
+# What Python and Arrow raise for lines of JSON that are no rows of a table.
+_MALFORMED: Final = (ValueError, TypeError, AttributeError, OverflowError, RecursionError)
+_SAY_WHERE: Final = "what the run has read is read again; put it back, or start it in the same folder, or run again"
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder is what a run on files has written, whatever became of it since."""
+    return (folder / "removed.parquet").is_file() and (folder / REPORT).is_file()
 
 
 def kept_of_runs(paths: Sequence[str]) -> list[str]:
     """Replace the folder of a finished run by its kept documents."""
     found: list[str] = []
     for path in paths:
-        found += kept_files(Path(path)) if is_finished(Path(path)) else [path]
+        found += kept_files(Path(path)) if is_run(Path(path)) else [path]
     return found
 
 
 def kept_files(run: Path) -> list[str]:
-    """Return the files with the kept rows of a finished run, in input order."""
+    """Return the files with the kept rows of a finished run, in input order; one that is gone raises."""
     report = read_report(run)
-    if report["config"]["dry_run"] or not (run / KEPT).is_dir():
+    config = report.settings()
+    if config.dry_run or not (run / KEPT).is_dir():
         raise DataError(f"the run {run} wrote no kept rows: it was a dry run", hint="run it again without --dry-run")
-    if report["config"]["mark"]:
+    if config.mark:
         raise DataError(
             f"the run {run} was written with --mark, so its kept rows do not stand apart",
             hint="run it again without --mark",
         )
-    files = [run / KEPT / entry["file"] for entry in report["inputs"] if not entry["ahead"]]
-    return [str(file) for file in files if file.is_file()]  # a removed text file is not there
+    names = [entry["file"] for entry in report.inputs if not entry["ahead"]]
+    absent = _without_kept_file(run, names, report, config)
+    return [str(_below(run, Path(KEPT, name))) for name in names if name not in absent]
 
 
-def read_report(run: Path) -> dict[str, Any]:
-    """Return what report.json of a run holds; the run is a folder, or the file that a run of pairs wrote."""
-    path = run.with_name(f"{run.name}.{REPORT}") if run.is_file() else run / REPORT
+def _without_kept_file(run: Path, names: Sequence[str], report: StoredReport, config: Config) -> set[str]:
+    """The inputs that left no file among the kept ones: those that are one document, which was not kept."""
+    whole = {name for name in names if (formats.format_of(name, config, is_named=True) or ("",))[0] == "text"}
+    if report.written is not None:
+        return {name for name in whole if f"{KEPT}/{name}" not in report.written}
+    if not whole:
+        return set()
+    tables = (_stored_table(run, "removed"), load_rejected(run / "rejected.jsonl"))
+    return whole & {name for table in tables for name in table.column("file").to_pylist()}
+
+
+def _below(run: Path, name: str | Path) -> Path:
+    """Return a file that a run has written, by its name there; one that is gone, or lies elsewhere, raises."""
+    path = run / name
     try:
-        report: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError as error:
-        raise DataError(
-            f"{run} is no finished run: it has no {REPORT}", hint="name the folder that neardup dedup -o wrote"
-        ) from error
-    except (OSError, ValueError) as error:
+        is_own = path.resolve().is_relative_to(run.resolve())
+    except (OSError, RuntimeError) as error:  # links that lead to each other
         raise DataError(f"{path} cannot be read: {error}") from error
-    return report
+    if not is_own:
+        raise DataError(
+            f"the run {run} names {name}, which lies outside of its folder",
+            hint="name the file itself if you trust it, or run neardup again on the input files",
+        )
+    if not path.is_file():
+        raise DataError(f"{path}, which the run wrote, is gone", hint="put it back, or run neardup again")
+    return path
 
 
 def load_table(run: Path, name: str) -> pa.Table | None:
@@ -70,8 +102,12 @@ def load_table(run: Path, name: str) -> pa.Table | None:
         return load_rejected(run / "rejected.jsonl")
     if name == KEPT:
         return _load_kept(run)
-    path = run / f"{name}.parquet"
-    return pq.read_table(path) if path.is_file() else None
+    return _stored_table(run, name) if (run / f"{name}.parquet").is_file() else None
+
+
+def _stored_table(run: Path, name: str) -> pa.Table:
+    path = _below(run, f"{name}.parquet")
+    return _checked(path, partial(pq.read_table, path), _COLUMNS[name])
 
 
 def load_pairs(path: Path, name: str) -> pa.Table | None:
@@ -80,18 +116,42 @@ def load_pairs(path: Path, name: str) -> pa.Table | None:
         return load_rejected(path.with_name(f"{path.name}.rejected.jsonl"))
     if name != "pairs":
         return None
-    ending = path.suffix.lower()
-    if ending == ".parquet":
-        return pq.read_table(path)
-    if ending == ".csv":
-        kinds = pa.csv.ConvertOptions(column_types=schema.PAIRS_FROM_FILES)
-        return pa.csv.read_csv(path, pa.csv.ReadOptions(), pa.csv.ParseOptions(newlines_in_values=True), kinds)
-    return _read_lines(path, schema.PAIRS_FROM_FILES)
+    return _checked(path, partial(_READERS[known_ending(path)], path), schema.PAIRS_FROM_FILES)
 
 
 def load_rejected(path: Path) -> pa.Table:
     """Read rejected.jsonl."""
-    return _read_lines(path, schema.REJECTED)
+    return _checked(path, partial(_read_lines, path, schema.REJECTED), schema.REJECTED)
+
+
+def _checked(path: Path, read: Callable[[], pa.Table], columns: pa.Schema) -> pa.Table:
+    """Read a table; raise where it is not one with at least these columns, or has a null in one of them."""
+    try:
+        table = read()
+    except FileNotFoundError as error:
+        raise DataError(f"{path}, which the run wrote, is gone", hint="put it back, or run neardup again") from error
+    except (OSError, pa.ArrowException, *_MALFORMED) as error:
+        raise _no_table(path, str(error)) from error
+    for field in columns:
+        if table.schema.get_all_field_indices(field.name) == []:
+            raise _no_table(path, f"it has no column {field.name!r}")
+        column = table.column(field.name)
+        if column.type != field.type:
+            raise _no_table(path, f"its column {field.name!r} holds {column.type}, not {field.type}")
+        if column.null_count:
+            raise _no_table(path, f"its column {field.name!r} has a null")
+    return table
+
+
+def _no_table(path: Path, reason: str) -> DataError:
+    return DataError(
+        f"{path} cannot be read: it is not as a run writes it: {reason}", hint="run neardup again on the input files"
+    )
+
+
+def _read_csv(path: Path) -> pa.Table:
+    kinds = pa.csv.ConvertOptions(column_types=schema.PAIRS_FROM_FILES)
+    return pa.csv.read_csv(path, pa.csv.ReadOptions(), pa.csv.ParseOptions(newlines_in_values=True), kinds)
 
 
 def _read_lines(path: Path, columns: pa.Schema) -> pa.Table:
@@ -99,76 +159,123 @@ def _read_lines(path: Path, columns: pa.Schema) -> pa.Table:
     return pa.Table.from_pylist([json.loads(line) for line in lines if line], schema=columns)
 
 
+_COLUMNS: Final = {
+    "removed": schema.REMOVED_FROM_FILES,
+    "clusters": schema.clusters(pa.string()),
+    "pairs": schema.PAIRS_FROM_FILES,
+    "order": schema.KEEP_ORDER,
+}
+_READERS: Final[dict[str, Callable[[Path], pa.Table]]] = {
+    ".parquet": pq.read_table,
+    ".csv": _read_csv,
+    ".jsonl": partial(_read_lines, columns=schema.PAIRS_FROM_FILES),
+}
+
+
 def _load_kept(run: Path) -> pa.Table:
     """The kept documents of all formats alike: doc_id and text."""
-    config = settings_of(read_report(run))
+    config = read_report(run).settings()
     ids, texts = [pa.array([], pa.string())], [pa.array([], pa.large_string())]
-    clusters = pq.read_table(run / "clusters.parquet")
+    clusters = _stored_table(run, "clusters")
     own = clusters.filter(pc.equal(clusters.column("doc_id"), clusters.column("cluster_id"))).column("doc_id")
     for path in kept_files(run):
-        [file] = find_files([path], config)
+        file = find_file(path, config)
         # Documents without an id are named by their place in the input, which their place here does not tell.
         name = re.escape(Path(path).relative_to(run / KEPT).as_posix())
         places = iter(own.filter(pc.match_substring_regex(own, rf"^{name}:\d+$")).to_pylist())
-        form = formats.load(file.format)
-        columns = choose_columns(file, form.column_names(file, config), config)
-        for span in form.split(file):
-            for records in form.read(file, span, columns, config):
-                named = [next(places) if doc_id is None else doc_id for doc_id in records.ids.to_pylist()]
-                ids.append(pa.array(named, pa.string()))
-                texts.append(records.texts)
+        for records in _records(file, config):
+            named = [next(places, None) if doc_id is None else doc_id for doc_id in records.ids.to_pylist()]
+            if None in named:
+                raise _no_table(run / "clusters.parquet", f"it names fewer documents than {path} has")
+            ids.append(pa.array(named, pa.string()))
+            texts.append(records.texts)
     return pa.table({"doc_id": pa.chunked_array(ids), "text": pa.chunked_array(texts)})
 
 
 def restore(run: Path) -> Report:
     """Return the report of a finished run."""
-    report = read_report(run)
-    config = settings_of(report)
-    method, bands, rows = (report["plan"][name] for name in ("method", "bands", "rows"))
-    plan = plan_for(Config.of(config, method=method, bands=bands or None, rows=rows or None))
+    stored = read_report(run)
+    config = stored.settings()
     return Report(
         config=config,
-        plan=dataclasses.replace(plan, reason=report["plan"].get("reason")),
-        documents=report["documents"],
-        num_kept=report["kept"],
-        num_removed=report["removed"],
-        num_rejected=report["rejected"],
-        exact_duplicates=report["exact_duplicates"],
-        pairs_verified=report["pairs_verified"],
-        num_pairs=report["pairs"],
-        seconds=report["seconds"],
-        bytes_read=report["bytes_read"],
-        peak_memory_bytes=report["peak_memory_bytes"],
-        stages=report["stages"],
-        warnings=tuple(report["warnings"]),
-        columns=report["columns"],
-        signature_format=report["signature_format"],
+        plan=_plan_of(run, stored, config),
+        documents=stored.documents,
+        num_kept=stored.kept,
+        num_removed=stored.removed,
+        num_rejected=stored.rejected,
+        exact_duplicates=stored.exact_duplicates,
+        pairs_verified=stored.pairs_verified,
+        num_pairs=stored.pairs,
+        seconds=stored.seconds,
+        bytes_read=stored.bytes_read,
+        peak_memory_bytes=stored.peak_memory_bytes,
+        stages=stored.stages,
+        warnings=tuple(stored.warnings),
+        columns=stored.columns,
+        signature_format=stored.signature_format,
         load=partial(load_pairs if run.is_file() else load_table, run),
         out=str(run),
-        inputs=tuple(report["inputs"]),
-        files=tuple(report.get("files", ())),
-        largest=tuple(report["largest_clusters"]),
-        audit=Audit.of(report["audit"], schema.missed(schema.PAIRS_FROM_FILES)) if report.get("audit") else None,
+        inputs=tuple(map(dict, stored.inputs)),
+        files=tuple(stored.files or ()),
+        largest=tuple(map(dict, stored.largest_clusters)),
+        audit=stored.audit and Audit.of(dict(stored.audit), schema.missed(schema.PAIRS_FROM_FILES)),
     )
 
 
-def settings_of(report: dict[str, Any]) -> Config:
-    """Return the settings of a finished run."""
-    names = set(Config.__dataclass_fields__)
-    return Config.of(**{name: value for name, value in report["config"].items() if name in names})
+def _plan_of(run: Path, stored: StoredReport, config: Config) -> Plan:
+    chosen = stored.plan
+    try:
+        plan = plan_for(Config.of(config, method=chosen.method, bands=chosen.bands or None, rows=chosen.rows or None))
+    except ConfigError as error:
+        raise DataError(
+            f"the plan of the run {run} does not fit its settings: {error.message}", hint="run neardup again"
+        ) from error
+    return dataclasses.replace(plan, reason=chosen.reason)
+
+
+def find_again(entry: Mapping[str, Any], config: Config) -> InputFile:
+    """Find a file that a run has read; raise unless it is what the run has read, before more is read of it.
+
+    `entry` is what the report says of the file. Whoever wrote it has to know the file, so that the report of others
+    cannot make anybody show a file that they have not seen.
+    """
+    path = entry["path"]
+    if path == GIVEN_AS:
+        raise DataError(
+            "the run read standard input, which cannot be read again", hint="run it on a file, or with --audit"
+        )
+    try:
+        file = find_file(path, config)
+    except DataError as error:
+        raise DataError(f"the input {path} of the run is gone: {error.message}", hint=_SAY_WHERE) from error
+    if file.size != entry["size"]:
+        how: str | None = f"it had {entry['size']:,} bytes, now {file.size:,}"
+    elif file.modified != entry["modified"]:
+        how = "it was written again"
+    elif head_of(path) != entry.get("head"):
+        how = "it begins with other bytes" if "head" in entry else "the report does not say how it began"
+    else:
+        how = None
+    if how is not None:
+        raise DataError(f"the input {path} has changed since the run: {how}", hint=_SAY_WHERE)
+    return dataclasses.replace(file, name=entry["file"])
 
 
 def read_row(file: InputFile, number: int, config: Config) -> str:
     """Return the text of one row of a file, counted from 1."""
+    first = 1
+    for records in _records(file, config):
+        if first <= number < first + records.num_rows:
+            at = (records.rows == number - first).nonzero()[0]
+            if at.size:
+                text: str = records.texts[int(at[0])].as_py()
+                return text
+        first += records.num_rows
+    raise DataError(f"{file.path} has no document in row {number}", hint="the file has changed since the run")
+
+
+def _records(file: InputFile, config: Config) -> Iterator[Records]:
     form = formats.load(file.format)
     columns = choose_columns(file, form.column_names(file, config), config)
-    first = 1
     for span in form.split(file):
-        for records in form.read(file, span, columns, config):
-            if first <= number < first + records.num_rows:
-                at = (records.rows == number - first).nonzero()[0]
-                if at.size:
-                    text: str = records.texts[int(at[0])].as_py()
-                    return text
-            first += records.num_rows
-    raise DataError(f"{file.path} has no document in row {number}", hint="the file has changed since the run")
+        yield from form.read(file, span, columns, config)

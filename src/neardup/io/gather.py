@@ -12,13 +12,11 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.io.contents import column_type, contents_of
-from neardup.io.html import html_to_text
+from neardup.io.html import readable_texts
 from neardup.io.records import BATCH_ROWS, ITEM_END, Records
 from neardup.io.scores import sortable_values
 
 MAX_ROWS: Final = BATCH_ROWS
-# What resiliparse raises for a page; anything else is not about the page.
-_PAGE_ERRORS: Final = (ValueError, RuntimeError, TypeError)
 
 
 class RowError(Exception):
@@ -44,7 +42,7 @@ def records_of(
     if column_type(config) is not None:
         texts, unusable = contents_of(texts, config)
     elif config.html:
-        texts, unusable = _readable(texts)
+        texts, unusable = readable_texts(texts)
     rows = np.fromiter(values.rows, np.int64, len(texts))
     ids = pa.nulls(len(rows), pa.string()) if values.ids is None else string_array(values.ids)
     groups = None if values.groups is None else string_array(values.groups)
@@ -162,19 +160,3 @@ def numbers_of(text: str) -> list[float]:
 def text_array(values: list[Any], config: Config) -> pa.Array:
     """Return texts, or what a measure has instead, as a column."""
     return pa.array(values, column_type(config) or pa.large_string())
-
-
-def _readable(pages: pa.Array) -> tuple[pa.Array, dict[int, str]]:
-    """The visible text of pages, empty for one that cannot be parsed, and the reason for those."""
-    try:
-        return html_to_text(pages), {}
-    except _PAGE_ERRORS:
-        pass  # a page is at fault: found and named below
-    texts, reasons = [], {}
-    for position in range(len(pages)):
-        try:
-            texts.append(html_to_text(pages.slice(position, 1)))
-        except _PAGE_ERRORS as error:
-            reasons[position] = f"cannot be parsed as HTML: {error}"
-            texts.append(pa.array([""], pa.large_string()))
-    return pa.concat_arrays(texts), reasons

@@ -26,9 +26,9 @@ from neardup.io.columns import (
 )
 from neardup.io.contents import column_type, contents_of, dimension_of
 from neardup.io.gather import RowError, item_string, weighted_items
-from neardup.io.html import html_to_text
+from neardup.io.html import readable_texts
 from neardup.io.tables import items_texts, joined_texts
-from neardup.io.vectors import VECTOR_COLUMNS, as_column, rows_as_column
+from neardup.io.vectors import VECTOR_COLUMNS, as_column, rows_as_column, unmasked
 
 TEXT_COLUMNS: Final = ("text", "content", "body")
 ID_COLUMNS: Final = ("id", "url")
@@ -80,6 +80,9 @@ def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> So
         values, odd = rows_as_column(values) if role == "vector" else _item_rows(values, config)
     texts, reasons = usable_texts(values, columns.get("text")) if role == "text" else _contents(values, config)
     reasons |= odd
+    if config.html:
+        readable, unreadable = readable_texts(texts)
+        texts, reasons = pa.chunked_array([readable]), unreadable | reasons
     if texts.num_chunks > 1 and texts.nbytes < MIN_CHUNK_BYTES * texts.num_chunks:
         texts = pa.chunked_array([schema.one_array(texts)])
     named = pa.array(np.arange(len(texts))) if ids is None else unique_ids(ids, len(texts))
@@ -87,7 +90,6 @@ def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> So
         _no_columns(config)
         original = pa.table({"doc_id": named, role: texts if role == "text" else values})
     rejected = _rejected(reasons, config)
-    texts = html_to_text(texts) if config.html else texts
     documents = pa.table(
         [pa.array(np.arange(len(texts))), texts, keep_priority(original, texts, config), _groups(original, config)],
         schema=schema.documents(texts.type),
@@ -160,15 +162,32 @@ def _contents(values: pa.Array | pa.ChunkedArray | list[Any], config: Config) ->
 
 def _item_rows(rows: list[Any], config: Config) -> tuple[pa.Array, dict[int, str]]:
     """Return items that came as Python values as a column; the reason for every row that has none."""
-    take, reasons = weighted_items if config.measure == "weighted" else _items, dict[int, str]()
+    is_weighted, reasons = config.measure == "weighted", dict[int, str]()
+    take = weighted_items if is_weighted else _items
     usable: list[Any] = []
     for row, value in enumerate(rows):
+        if isinstance(value, Mapping) and not is_weighted:
+            raise DataError(
+                f"the items of row {row} are a dict, whose weights the measure {config.measure!r} does not compare",
+                hint="pass measure='weighted', or list(items) to compare the items alone",
+            )
         try:
-            usable.append(None if value is None else take(value))
+            usable.append(None if value is None else take(unmasked(value)))
         except RowError as error:
             reasons[row] = str(error)
             usable.append(None)
-    return pa.array(usable, column_type(config) or pa.large_list(pa.large_string())), reasons
+    kind = column_type(config) or pa.large_list(pa.large_string())
+    try:
+        return pa.array(usable, kind), reasons
+    except UnicodeEncodeError:
+        pass  # a lone surrogate somewhere: found and named below
+    for row, items in enumerate(usable):
+        try:
+            pa.array([items], kind)
+        except UnicodeEncodeError as error:
+            reasons[row] = f"an item is not valid Unicode: lone surrogate at character {error.start}: {error.object!a}"
+            usable[row] = None
+    return pa.array(usable, kind), reasons
 
 
 def _items(value: Any) -> list[str]:

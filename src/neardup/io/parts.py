@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.config import Config
-from neardup.errors import StaleError
+from neardup.errors import DataError, StaleError
 from neardup.io import formats, keep_order
 from neardup.io.columns import hash_groups
 from neardup.io.files import choose_columns
@@ -136,6 +136,7 @@ class FileParts:
                 "path": file.path,
                 "size": file.size,
                 "modified": file.modified,
+                "head": file.head,
                 "rows": int(firsts[at + 1] - firsts[at]),
                 "ahead": at < self.num_ahead_files,
             }
@@ -157,8 +158,15 @@ def documents_of(found: Records, rows: I64, config: Config) -> pa.RecordBatch:
 
 def rows_in(files: pa.Array, numbers: I64, names: Sequence[str], first_rows: I64) -> I64:
     """Return the rows of a run that stand in files of these names, given the first row of each file."""
-    at = pc.index_in(files, pa.array(names, pa.string())).to_numpy()
+    at = pc.index_in(files, pa.array(names, pa.string())).fill_null(-1).to_numpy()
     rows: I64 = first_rows[at] + numbers - 1
+    is_there = (at >= 0) & (numbers >= 1) & (numbers <= np.diff(first_rows)[at]) if names else np.zeros(at.size, bool)
+    if not is_there.all():
+        first = int(np.flatnonzero(~is_there)[0])
+        raise DataError(
+            f"a table of the run names row {numbers[first]} of {files[first]}, which the run has not read",
+            hint="run neardup again on the input files",
+        )
     return rows
 
 

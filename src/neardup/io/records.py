@@ -39,7 +39,8 @@ class InputFile:
 
     path: what opens it, a local path or an fsspec address; name: its path below kept/, and its name in every table;
     compression: "gzip", "zstd" or None; modified: nanoseconds, or what a remote filesystem tells instead;
-    identity: what else tells a local file from one put in its place, "" where that is not known.
+    identity: what else tells a local file from one put in its place, "" where that is not known;
+    head: what `streams.head_of` says of it, once a run has begun.
     """
 
     path: str
@@ -49,6 +50,7 @@ class InputFile:
     size: int
     modified: str
     identity: str = ""
+    head: str = ""
 
     def as_found(self) -> dict[str, Any]:
         """Return what must be the same for a later start to go on; the identity may change, as with a restored copy."""

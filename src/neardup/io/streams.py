@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import datetime as dt
 import gzip
+import hashlib
 import io
 import os
 import shutil
@@ -20,6 +21,8 @@ from neardup.io.records import InputFile
 
 # Small enough that what is read ahead, and copied once more, is little.
 BUFFER_BYTES: Final = 1 << 16
+# So much of a file is enough to tell whoever has read it from who has not.
+HEAD_BYTES: Final = 1 << 16
 # What a remote filesystem may tell of the age of a file, the most telling first.
 _MODIFIED_KEYS: Final = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "modified", "created")
 # As gzip itself; Arrow takes 9: 11 instead of 39 MB/s on source code, for 1.4 % of the size.
@@ -110,6 +113,17 @@ def version_in(info: dict[str, Any], path: str) -> tuple[int, str]:
     if info.get("size") is None:
         raise DataError(f"the size of {path} is not told by its server", hint="download it and name the local file")
     return int(info["size"]), _spelled(next((info[key] for key in _MODIFIED_KEYS if info.get(key)), ""))
+
+
+def head_of(path: str) -> str:
+    """Return a digest of the first bytes of a local file; nothing for a remote one, whose server tells its version."""
+    if is_remote(path):
+        return ""
+    try:
+        with Path(path).open("rb", buffering=0) as stream:
+            return hashlib.sha256(stream.read(HEAD_BYTES)).hexdigest()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
 def _spelled(modified: Any) -> str:

@@ -15,7 +15,7 @@ from neardup.config import Config
 from neardup.errors import DataError, StaleError
 from neardup.io.columns import is_list, is_valid, storage
 from neardup.io.contents import column_type, contents_of
-from neardup.io.html import html_to_text
+from neardup.io.html import readable_texts
 from neardup.io.records import (
     BATCH_BYTES,
     ITEM_END,
@@ -29,8 +29,6 @@ from neardup.io.records import (
 from neardup.io.scores import SCORES, UnsortableError, sortable_column
 from neardup.io.streams import is_remote, open_input
 
-# What a page can make the extractor, or the way back to Arrow, raise.
-_PAGE_ERRORS: Final = (ValueError, TypeError, RuntimeError, pa.ArrowException)
 _BYTE_TYPES: Final = {
     pa.string(): pa.binary(),
     pa.large_string(): pa.large_binary(),
@@ -95,7 +93,8 @@ def batch_records(batch: pa.RecordBatch, columns: Columns, config: Config) -> Re
     """Take the documents out of the rows of a batch; a row without a usable text is rejected."""
     texts, reasons = _texts(batch, columns, config)
     if config.html and columns.items is None:
-        texts = _visible(texts, reasons)
+        texts, unreadable = readable_texts(texts)
+        reasons = unreadable | reasons
     ids = _names(batch, columns.id, "id is", reasons)
     groups = None if columns.group is None else _names(batch, columns.group, "group is", reasons)
     scores = None if columns.score is None else _scores(batch, columns.score)
@@ -288,21 +287,6 @@ def _joined(strings: pa.Array, lengths: npt.NDArray[np.int64]) -> pa.Array:
     starts = np.frombuffer(offsets, np.int64)[strings.offset :] if offsets else np.zeros(1, np.int64)
     bounds = starts[np.r_[0, np.cumsum(lengths)]]
     return pa.LargeStringArray.from_buffers(len(lengths), pa.py_buffer(bounds), data or pa.py_buffer(b""))
-
-
-def _visible(pages: pa.Array, reasons: dict[int, str]) -> pa.Array:
-    """Extract the visible texts; a page that fails adds a reason for its row."""
-    try:
-        return html_to_text(pages)
-    except _PAGE_ERRORS:
-        texts = []
-    for row, page in enumerate(pages.to_pylist()):
-        try:
-            texts.append(html_to_text(pa.array([page], pa.large_string()))[0].as_py())
-        except _PAGE_ERRORS as error:
-            reasons.setdefault(row, f"cannot be parsed as HTML: {' '.join(str(error).split())}")
-            texts.append(None)
-    return pa.array(texts, pa.large_string())
 
 
 def _names(batch: pa.RecordBatch, name: str | None, subject: str, reasons: dict[int, str]) -> pa.Array:

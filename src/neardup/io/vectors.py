@@ -63,11 +63,18 @@ def as_column(array: npt.NDArray[Any]) -> pa.Array:
     flat = flat.view(np.uint8) if flat.dtype == np.bool_ else flat
     if not array.shape[1]:
         raise DataError(f"`source` must have at least one number in a row, got shape {array.shape}")
-    return pa.FixedSizeListArray.from_arrays(pa.array(flat), array.shape[1])
+    mask = np.ma.getmaskarray(array).reshape(-1) if isinstance(array, np.ma.MaskedArray) else None
+    return pa.FixedSizeListArray.from_arrays(pa.array(flat, mask=mask), array.shape[1])
+
+
+def unmasked(value: Any) -> Any:
+    """Return a masked array as a list with None for what is masked; Arrow would take what lies behind the mask."""
+    return value.tolist() if isinstance(value, np.ma.MaskedArray) else value
 
 
 def rows_as_column(rows: list[Any]) -> tuple[pa.Array, Reasons]:
     """Return vectors that came as Python values as a column; the reason for every one that is none."""
+    rows = list(map(unmasked, rows))
     try:
         column = pa.array(rows)
         if is_list(column.type) or pa.types.is_null(column.type) or pa.types.is_binary(column.type):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import threading
@@ -13,6 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from neardup.errors import ConfigError, DataError
+from neardup.io.journal import journal_line, read_journal, read_manifest
 from neardup.io.work_folder import (
     JOURNAL,
     LOCK,
@@ -36,7 +36,7 @@ class Workspace:
 
     def __init__(self, folder: Path, *, overwrite: bool = False) -> None:
         self.folder, self.overwrite = folder, overwrite
-        self._finished = _read_journal(folder / JOURNAL)
+        self._finished = read_journal(folder / JOURNAL)
         self._is_torn = _is_torn(folder / JOURNAL)
         self._sound: set[str] = set()  # finished, and checked by this process
         self._lock = threading.Lock()
@@ -77,7 +77,7 @@ class Workspace:
             self._finished[name] = entry
             self._sound.add(name)
             with (self.folder / JOURNAL).open("a", encoding="utf-8") as journal:
-                journal.write("\n" * self._is_torn + json.dumps(entry) + "\n")
+                journal.write("\n" * self._is_torn + journal_line(entry))
                 self._is_torn = False
 
     def facts(self, name: str) -> dict[str, Any]:
@@ -101,18 +101,6 @@ def _stays_below(name: str) -> bool:
     """Whether a name is that of a file below a folder, wherever the folder is."""
     path = PurePosixPath(name)
     return bool(path.parts) and not path.is_absolute() and ".." not in path.parts
-
-
-def _read_journal(path: Path) -> dict[str, dict[str, Any]]:
-    finished = {}
-    if path.exists():
-        for line in path.read_text("utf-8", errors="replace").splitlines():
-            # The last line of a killed run may be torn.
-            with contextlib.suppress(json.JSONDecodeError, KeyError, TypeError):
-                entry = json.loads(line)
-                if _stays_below(entry["name"]):
-                    finished[entry["name"]] = entry
-    return finished
 
 
 def _is_torn(path: Path) -> bool:
@@ -164,15 +152,14 @@ def open_workspace(folder: Path, out: Path, manifest: dict[str, Any], *, overwri
 def _check_manifest(folder: Path, manifest: dict[str, Any], *, overwrite: bool) -> None:
     path = folder / MANIFEST
     now = json.loads(json.dumps(manifest))
-    with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
-        before = json.loads(path.read_text("utf-8"))
-        if before == now:
-            return
-        if not overwrite and (folder / JOURNAL).exists():
-            raise ConfigError(
-                f"the work folder {folder} belongs to an earlier start of another run: {_difference(before, now)}",
-                hint="repeat the earlier command to finish it; delete the folder, or pass --overwrite, to start anew",
-            )
+    before = read_manifest(path)
+    if before == now:
+        return
+    if before is not None and not overwrite and (folder / JOURNAL).exists():
+        raise ConfigError(
+            f"the work folder {folder} belongs to an earlier start of another run: {_difference(before, now)}",
+            hint="repeat the earlier command to finish it; delete the folder, or pass --overwrite, to start anew",
+        )
     for entry in folder.iterdir():
         if entry.name not in (LOCK, STANDARD_INPUT):
             remove_tree(entry)
@@ -185,16 +172,16 @@ def _check_manifest(folder: Path, manifest: dict[str, Any], *, overwrite: bool) 
 def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
     """Name the first settings, inputs or versions in which two starts differ."""
     for name, what in (("version", "neardup"), ("command", "command")):
-        if before.get(name) != now[name]:
-            return f"{what} was {before.get(name)}, now {now[name]}"
+        if before[name] != now[name]:
+            return f"{what} was {before[name]}, now {now[name]}"
     changed = [
-        f"{name} was {before.get('settings', {}).get(name)!r}, now {value!r}"
+        f"{name} was {before['settings'].get(name)!r}, now {value!r}"
         for name, value in now["settings"].items()
-        if before.get("settings", {}).get(name) != value
+        if before["settings"].get(name) != value
     ]
     if changed:
         return "; ".join(changed[:3])
-    old_files = {file["path"]: file for file in before.get("inputs", [])}
+    old_files = {file["path"]: file for file in before["inputs"]}
     gone = old_files.keys() - {file["path"] for file in now["inputs"]}
     if gone:
         return f"{min(gone)} was an input then"
@@ -264,7 +251,7 @@ def is_finished(folder: Path) -> bool:
         return False
     try:
         report = json.loads((folder / REPORT).read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(report, dict) and {"config", "plan", "documents"} <= report.keys()
 

@@ -1,0 +1,65 @@
+"""What a work folder remembers between starts: the manifest of its run, and a journal with a line a finished file.
+
+What is not as a run wrote it, torn by a kill or changed by anybody, counts as not there: it is made again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, TypedDict
+
+import msgspec
+
+
+class _Entry(msgspec.Struct):
+    """A finished file: `check` is the digest of the other values, so that no facts but a run's own are believed."""
+
+    name: str
+    digest: str
+    facts: dict[str, Any]
+    check: str
+
+
+class _Input(TypedDict):
+    path: str
+
+
+class _Manifest(msgspec.Struct):
+    version: str
+    command: str
+    settings: dict[str, Any]
+    inputs: list[_Input]
+
+
+def journal_line(entry: dict[str, Any]) -> str:
+    """Return the line that remembers a finished file: its name, digest and facts."""
+    return json.dumps(entry | {"check": _check(entry["name"], entry["digest"], entry["facts"])}) + "\n"
+
+
+def read_journal(path: Path) -> dict[str, dict[str, Any]]:
+    """Return name, digest and facts of every finished file, by name."""
+    finished: dict[str, dict[str, Any]] = {}
+    lines = path.read_bytes().split(b"\n") if path.exists() else []
+    for line in lines:
+        with contextlib.suppress(ValueError, RecursionError):  # the last line of a killed run may be torn
+            entry = msgspec.json.decode(line, type=_Entry)
+            if entry.check == _check(entry.name, entry.digest, entry.facts):
+                finished[entry.name] = {"name": entry.name, "digest": entry.digest, "facts": entry.facts}
+    return finished
+
+
+def _check(name: str, digest: str, facts: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps([name, digest, facts], sort_keys=True).encode()).hexdigest()[:16]
+
+
+def read_manifest(path: Path) -> dict[str, Any] | None:
+    """Return the manifest of a run, None where there is none."""
+    try:
+        manifest: dict[str, Any] = msgspec.json.decode(path.read_bytes())
+        msgspec.convert(manifest, _Manifest)
+    except (FileNotFoundError, ValueError, RecursionError):
+        return None
+    return manifest

@@ -1,0 +1,137 @@
+"""report.json by its schema: whoever wrote it, what is read of it has the types that a run writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict
+
+import msgspec
+
+from neardup.config import Config
+from neardup.errors import ConfigError, DataError
+from neardup.io.workspace import REPORT
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
+# No path of any system holds the character that ends one.
+FilePath = Annotated[str, msgspec.Meta(pattern=r"\A[^\x00]+\Z")]
+# From this schema on a report lists the files that the run has written.
+_LISTS_FILES: Final = 2
+
+
+class StoredInput(TypedDict):
+    """A file that a run has read; `head`: what `streams.head_of` said of it, empty for a remote one."""
+
+    file: FilePath
+    path: FilePath
+    size: Count
+    modified: str
+    head: NotRequired[str]
+    rows: Count
+    ahead: bool
+
+
+class _Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of a plan that the settings do not tell."""
+
+    method: Literal["lsh", "exact"]
+    bands: Count
+    rows: Count
+    reason: str | None = None
+
+
+class _Cluster(TypedDict):
+    cluster_id: str
+    documents: Count
+    weakest_id: str
+    similarity: float
+
+
+class _Missed(TypedDict):
+    doc_a: str
+    doc_b: str
+    similarity: float
+    chance: float
+    file_a: str
+    row_a: Count
+    file_b: str
+    row_b: Count
+
+
+class _Audit(TypedDict):
+    recall: float | None
+    low: float | None
+    high: float | None
+    predicted: float | None
+    promised: float
+    pairs: Count
+    missed: list[_Missed]
+    precision: float | None
+    verified: Count
+    sample: Count
+    threshold: float
+    seconds: Seconds
+
+
+class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What report.json holds of a finished run.
+
+    files: what the run has written, relative to its folder, with "/"; None in a report that does not list it.
+    """
+
+    schema: Count = 1
+    files: list[str] | None = None
+    config: dict[str, Any]
+    plan: _Plan
+    documents: Count
+    kept: Count
+    removed: Count
+    rejected: Count
+    exact_duplicates: Count
+    pairs_verified: Count
+    pairs: Count | None
+    seconds: Seconds
+    bytes_read: Count
+    peak_memory_bytes: Count | None
+    stages: dict[str, Seconds]
+    columns: dict[str, str]
+    signature_format: str
+    warnings: list[str]
+    largest_clusters: list[_Cluster]
+    inputs: list[StoredInput]
+    audit: _Audit | None = None
+
+    @property
+    def written(self) -> frozenset[str] | None:
+        """The files that the run has written, None where the report does not list them."""
+        return None if self.schema < _LISTS_FILES or self.files is None else frozenset(self.files)
+
+    def settings(self) -> Config:
+        """Return the settings of the run."""
+        names = Config.__dataclass_fields__
+        return Config.of(**{name: value for name, value in self.config.items() if name in names})
+
+
+def read_report(run: Path) -> StoredReport:
+    """Return what report.json of a run holds; the run is a folder, or the file that a run of pairs wrote."""
+    path = run.with_name(f"{run.name}.{REPORT}") if run.is_file() else run / REPORT
+    try:
+        report = msgspec.json.decode(path.read_bytes(), type=StoredReport)
+        report.settings()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise DataError(
+            f"{run} is no finished run: it has no {REPORT}", hint="name the folder that neardup dedup -o wrote"
+        ) from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+    except ConfigError as error:
+        raise _not_ours(path, error.message) from error
+    except (ValueError, RecursionError) as error:
+        raise _not_ours(path, str(error)) from error
+    return report
+
+
+def _not_ours(path: Path, reason: str) -> DataError:
+    return DataError(
+        f"{path} cannot be read: it is not as a run writes it: {reason}", hint="run neardup again on the input files"
+    )
