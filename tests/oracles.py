@@ -274,12 +274,7 @@ class Truth:
     def select(self, found: Pairs) -> Removed:
         """Who goes when these are the found pairs."""
         removed = select(self.cluster, self.order, found, self.sets)
-        for (
-            best,
-            *copies,
-        ) in self.classes():  # one ahead stays, so its copies point to it, whatever joins them to others
-            removed |= dict.fromkeys(copies, (best, 1.0)) if best < self.num_ahead else {}
-        return {row: match for row, match in sorted(removed.items()) if row >= self.num_ahead}
+        return {row: match for row, match in removed.items() if row >= self.num_ahead}
 
     def classes(self) -> list[list[int]]:
         """Documents that are copies of each other, each class in keep order; those without shingles if asked."""
