@@ -73,7 +73,7 @@ class FileParts:
         priority: I64 = np.zeros(num_docs, np.int64)
         if self.config.keep == "longest":
             priority = -pc.binary_length(found.texts).to_numpy().astype(np.int64)
-        groups = np.zeros(num_docs, np.int64) if found.groups is None else hash_groups(found.groups)
+        groups = np.zeros(num_docs, np.int64) if found.groups is None else hash_groups(found.groups, self.config.seed)
         columns = [pa.array(found.rows + first_row), found.texts, pa.array(priority), pa.array(groups)]
         return pa.record_batch(columns, schema=schema.documents(found.texts.type))
 

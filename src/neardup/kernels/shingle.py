@@ -11,9 +11,6 @@ point, twice: once of the hashes and once of their rotations, because modulo 2**
 Thue-Morse sequence) make the low bits of any such polynomial agree.
 """
 
-import functools
-import hashlib
-
 import numba
 import numpy as np
 from llvmlite import ir
@@ -51,21 +48,6 @@ _BLOCK = 64
 _BYTE, _WORD64, _DOUBLE = ir.IntType(8), ir.IntType(64), ir.IntType(128)
 # Called by kernels only: without the wrappers for Python it compiles in half the time.
 _inner = numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-
-
-@functools.lru_cache(maxsize=16)
-def hash_key(seed):
-    """Derive the key that the kernels take, uint64[KEY_SIZE], from a seed of 64 bits."""
-    name = int(seed).to_bytes(8, "little")
-    drawn = b"".join(
-        hashlib.blake2b(name, digest_size=8, salt=number.to_bytes(2, "little"), person=b"neardup-shingle").digest()
-        for number in range(KEY_SIZE)
-    )
-    key = np.frombuffer(drawn, "<u8").astype(np.uint64)
-    # 3 modulo 8: then 2 divides no power of a multiplier less 1 more often than it must.
-    key[-2:] = key[-2:] & ~np.uint64(7) | np.uint64(3)
-    key.flags.writeable = False
-    return key
 
 
 def _pointer(context, builder, array_type, array, index, target):
@@ -450,7 +432,7 @@ def shingle_words(source, offsets, table, size, key, fold_numbers, shingles, end
     offsets       int64 [num_docs + 1]  document d is source[offsets[d]:offsets[d + 1]]
     table         (index, entries, combining_index, combining) of kernels/unicode.py
     size          int64                 words in a shingle; a document with fewer, but some, is one shingle
-    key           uint64[KEY_SIZE]      as `hash_key` derives it
+    key           uint64[KEY_SIZE]      of kernels/keys.py
     fold_numbers  bool                  every word of digits alone is the same word
     shingles      uint64[...]           written; room for half a shingle per byte, and one more per document
     ends          int64 [num_docs + 1]  written; document d owns shingles[ends[d]:ends[d + 1]]

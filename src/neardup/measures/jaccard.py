@@ -13,6 +13,7 @@ import pyarrow as pa
 from neardup.config import Config
 from neardup.kernels import bands, distinct, shingle
 from neardup.kernels import sketch as sketcher
+from neardup.kernels.keys import shingle_key
 from neardup.kernels.unicode import UNICODE_VERSION, load_table, normalise
 from neardup.kernels.verify import Sets
 from neardup.measures.base import (
@@ -249,7 +250,7 @@ def _run_shingler(source: U8, offsets: I64, config: Config) -> tuple[U64, I64, n
         offsets,
         tuple(load_table()),
         config.size,
-        shingle.hash_key(config.seed),
+        shingle_key(config.seed),
         config.fold_numbers,
         shingles,
         ends,

@@ -356,6 +356,6 @@ def _documents(rows: I64, found: Records, config: Config) -> pa.RecordBatch:
         priority = -rows
     elif config.keep == "longest":
         priority = -pc.binary_length(found.texts).to_numpy().astype(np.int64)
-    groups = np.zeros(rows.size, np.int64) if found.groups is None else hash_groups(found.groups)
+    groups = np.zeros(rows.size, np.int64) if found.groups is None else hash_groups(found.groups, config.seed)
     columns = [pa.array(rows), found.texts, pa.array(priority), pa.array(groups)]
     return pa.record_batch(columns, schema=schemas.documents(found.texts.type))
