@@ -166,6 +166,14 @@ def open_workspace(folder: Path, out: Path, manifest: dict[str, Any], *, overwri
     return Workspace(folder)
 
 
+def begun_with(folder: Path) -> dict[str, Any]:
+    """Return the manifest of an earlier start in a work folder; nothing where there is none."""
+    with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
+        manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
+        return manifest if isinstance(manifest, dict) else {}
+    return {}
+
+
 def folder_of(out: Path) -> Path:
     """Return the work folder of an output."""
     return out.parent / f".{out.name}.neardup"
@@ -247,6 +255,8 @@ def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
     ]
     if changed:
         return "; ".join(changed[:3])
+    if before.get("signature_format") != now.get("signature_format"):
+        return f"signatures were {before.get('signature_format')}, now {now.get('signature_format')}"
     old_files = {file["path"]: file for file in before.get("inputs", [])}
     gone = old_files.keys() - {file["path"] for file in now["inputs"]}
     if gone:
