@@ -58,7 +58,9 @@ def measure_shingles(name, words, repeat):
     for size in SIZES:
         text = " ".join(words[:size])
         seconds = best_cpu_seconds(lambda text=text: neardup.shingles(text, size=1), repeat)
-        rows.append({"command": "shingles", "words": name, "shingles": size, "MB": len(text) / 1e6, "CPU seconds": seconds})
+        rows.append(
+            {"command": "shingles", "words": name, "shingles": size, "MB": len(text) / 1e6, "CPU seconds": seconds}
+        )
     return with_exponents(rows)
 
 

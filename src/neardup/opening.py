@@ -181,7 +181,7 @@ def _with_begun_seed(config: Config, folder: Path) -> Config:
 
 
 def _manifest(command: str, files: Sequence[InputFile], config: Config) -> dict[str, Any]:
-    manifest = {
+    manifest: dict[str, Any] = {
         "version": VERSION,
         "command": command,
         "settings": config.result_settings(),

@@ -80,7 +80,7 @@ def _check_format(report: Report) -> None:
         raise DataError(
             f"the run {report.out} has signatures of the format `{report.signature_format}`, and this version computes "
             f"`{now}`",
-            hint="run neardup dedup again with this version, and audit that; the tables of the old run can still be read",
+            hint="run neardup dedup again, and audit that; the tables of the old run can still be read",
         )
 
 

@@ -510,7 +510,9 @@ def shingles_at(paragraphs, offsets):
     """The raw hashes of single words, as an array."""
     source, offsets = readonly("".join(paragraphs).encode()), np.fromiter(offsets, np.int64)
     shingles, ends = np.empty(source.size // 2 + offsets.size, np.uint64), np.empty(offsets.size, np.int64)
-    shingle.shingle_words(source, offsets, TABLE, 1, shingle_key(1), False, shingles, ends, np.empty(offsets.size - 1, np.bool_))
+    shingle.shingle_words(
+        source, offsets, TABLE, 1, shingle_key(1), False, shingles, ends, np.empty(offsets.size - 1, np.bool_)
+    )
     return shingles[: ends[-1]]
 
 

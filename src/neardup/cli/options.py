@@ -104,7 +104,7 @@ INPUT_SETTINGS: Final = (
 )
 
 
-class _Seed(click.ParamType):
+class _Seed(click.ParamType[Any]):
     """A whole number, or the word that draws one."""
 
     name = "seed"

@@ -1,6 +1,7 @@
 """Items with weights: Arrow columns of maps or of pairs become the contents that weighted Jaccard takes.
 
-An item is hashed once, here, with the key of the seed; contents are pairs of words, its hash and its weight as a 64-bit float.
+An item is hashed once, here, with the key of the seed; contents are pairs of words, its hash and its weight as a
+64-bit float.
 """
 
 from __future__ import annotations

@@ -65,36 +65,45 @@ def _fill(table, shingles, start, stop):
 
 
 @_inner
-def _find_owners(keys, owners):
-    """Write to owners[at] the first place of a key equal to keys[at]; return False if probing took too many steps."""
+def _number_by_table(keys, numbers):
+    """Number equal keys alike; return how many numbers there are, or -1 if probing took too many steps."""
     bits = 1
     while (1 << bits) < 2 * keys.size:
         bits += 1
     shift, last = np.uint64(64 - bits), (1 << bits) - 1
-    table = np.empty(1 << bits, np.int64)
-    for place in range(table.size):
-        table[place] = NOBODY
-    steps, at = STEPS_BASE + STEPS_PER_KEY * keys.size, 0
-    while at < keys.size and steps >= 0:
+    owners = np.empty(1 << bits, np.int64)
+    for place in range(owners.size):
+        owners[place] = NOBODY
+    count, steps = 0, STEPS_BASE + STEPS_PER_KEY * keys.size
+    for at in range(keys.size):
         home = np.int64((keys[at] * KEY_MULTIPLIER) >> shift)
         place = home
-        while table[place] >= 0 and keys[table[place]] != keys[at]:
+        while owners[place] >= 0 and keys[owners[place]] != keys[at]:
             place = (place + 1) & last
         steps -= (place - home) & last
-        if table[place] < 0:
-            table[place] = at
-        owners[at] = table[place]
-        at += 1
-    return steps >= 0
+        if owners[place] < 0:
+            owners[place] = at
+            numbers[at] = count
+            count += 1
+        else:
+            numbers[at] = numbers[owners[place]]
+        if steps < 0:
+            return -1
+    return count
 
 
 @_inner
-def _find_owners_by_sorting(keys, owners):
-    """As `_find_owners`, in time n log n whatever the keys are."""
-    order = np.argsort(keys, kind="mergesort")
+def _number_by_sorting(keys, numbers):
+    """As `_number_by_table`, in time n log n whatever the keys are."""
+    order, owners = np.argsort(keys, kind="mergesort"), np.empty(keys.size, np.int64)
     for at in range(order.size):
         is_new = at == 0 or keys[order[at]] != keys[order[at - 1]]
         owners[order[at]] = order[at] if is_new else owners[order[at - 1]]
+    count = 0
+    for at in range(keys.size):
+        numbers[at] = count if owners[at] == at else numbers[owners[at]]
+        count += owners[at] == at
+    return count
 
 
 @numba.njit(cache=True, nogil=True)
@@ -104,16 +113,8 @@ def number_lists(keys, numbers):
     keys     uint64[num_keys]
     numbers  int64 [num_keys]  written
     """
-    if not _find_owners(keys, numbers):
-        _find_owners_by_sorting(keys, numbers)
-    count = 0
-    for at in range(keys.size):
-        if numbers[at] == at:
-            numbers[at] = count
-            count += 1
-        else:  # the owner stands before, so it has its number
-            numbers[at] = numbers[numbers[at]]
-    return count
+    count = _number_by_table(keys, numbers)
+    return count if count >= 0 else _number_by_sorting(keys, numbers)
 
 
 @_inner

@@ -65,14 +65,19 @@ def _sort(values, spare):
     while width < count:
         for start in range(0, count, 2 * width):
             middle, end = min(start + width, count), min(start + 2 * width, count)
-            left, right = start, middle
-            for to in range(start, end):
-                if right == end or (left < middle and values[left] <= values[right]):
-                    spare[to] = values[left]
-                    left += 1
-                else:
-                    spare[to] = values[right]
-                    right += 1
+            left, right, to = start, middle, start
+            while left < middle and right < end:  # no branch on which one is smaller, which nobody could predict
+                one, two = values[left], values[right]
+                spare[to] = min(one, two)
+                left += one <= two
+                right += one > two
+                to += 1
+            for at in range(left, middle):
+                spare[to] = values[at]
+                to += 1
+            for at in range(right, end):
+                spare[to] = values[at]
+                to += 1
         values[:] = spare
         width *= 2
 

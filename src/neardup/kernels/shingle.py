@@ -6,9 +6,9 @@ second jumps from word to word along the bitmap. A character that is a token of 
 the folded text, so the second pass knows nothing of scripts.
 
 Every hash is keyed: each factor of each product is masked by a secret of its own, so whoever does not know the seed
-can neither zero a factor nor invert a step. The hash of a shingle is a polynomial of the hashes of its words at a secret
-point, twice: once of the hashes and once of their rotations, because modulo 2**64 alone words in the right order (the
-Thue-Morse sequence) make the low bits of any such polynomial agree.
+can neither zero a factor nor invert a step. The hash of a shingle folds two polynomials of its words' hashes at secret
+points, one of the hashes and one of their halves swapped: modulo 2**64 alone, words in the right order (the Thue-Morse
+sequence) make the low bits of any such polynomial agree.
 """
 
 import numba
@@ -450,9 +450,7 @@ def shingle_words(source, offsets, table, size, key, fold_numbers, shingles, end
     for doc in range(offsets.size - 1):
         length, normal = _fold_document(source, offsets[doc], offsets[doc + 1], table, edge, folded, mask)
         is_normal[doc] = normal
-        ends[doc + 1] = _shingle_words(
-            folded, length, mask, table, size, key, fold_numbers, ring, shingles, ends[doc]
-        )
+        ends[doc + 1] = _shingle_words(folded, length, mask, table, size, key, fold_numbers, ring, shingles, ends[doc])
 
 
 @numba.njit(cache=True, nogil=True)

@@ -1,7 +1,7 @@
 """Weighted Jaccard similarity of items, sum of minima / sum of maxima: a slot agrees with just that chance.
 
-Contents are pairs of words: the hash of an item, keyed by the seed, and its weight as a 64-bit float. An item that comes twice has the sum
-of its weights; one of weight 0 is not there.
+Contents are pairs of words: the hash of an item, keyed by the seed, and its weight as a 64-bit float. An item that
+comes twice has the sum of its weights; one of weight 0 is not there.
 """
 
 from __future__ import annotations
