@@ -557,7 +557,7 @@ def test_find_pairs_without_pairs_is_an_error():
 
 
 def test_report_names_the_format_of_the_signatures():
-    assert neardup.deduplicate(["a"]).as_dict()["signature_format"] == "fast-1 word-5 perm-128 seed-1 unicode-14.0"
+    assert neardup.deduplicate(["a"]).as_dict()["signature_format"] == "fast-2 word-5 perm-128 seed-1 unicode-14.0"
 
 
 def test_a_copy_goes_where_its_best_copy_went_though_another_kept_one_is_more_similar():

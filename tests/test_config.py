@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import neardup
-from neardup.config import Config
+from neardup.config import Config, DrawnSeed
 from neardup.errors import ConfigError, NearDupError
 
 # DESIGN.md section 9.
@@ -120,7 +120,7 @@ BAD_VALUES = {
     "num_perm": [0, 8, 100, 127, 2048, -128, 10**30, *NO_WHOLE_NUMBERS],
     "bands": [0, -1, 129, *NO_WHOLE_NUMBERS],
     "rows": [0, -1, 129, *NO_WHOLE_NUMBERS],
-    "seed": [-1, 2**64, None, *NO_WHOLE_NUMBERS],
+    "seed": [-1, 2**64, None, "Random", "", *NO_WHOLE_NUMBERS],
     "method": ["exakt", "LSH", None, 1],
     "measure": ["cosinus", "L2", None],
     "dimension": [0, -1, 2**24 + 1, *NO_WHOLE_NUMBERS],
@@ -168,6 +168,23 @@ GOOD_VALUES = {
     "memory": [10**9, None],
     "threads": [1, 1024, None],
 }
+
+
+def test_random_seed_is_another_one_each_time_and_stays_with_its_config():
+    drawn = [Config(seed="random") for _ in range(20)]
+    assert len({config.seed for config in drawn}) == 20
+    assert all(0 <= config.seed <= 2**64 - 1 for config in drawn)
+    again = Config.of(drawn[0], threshold=0.5)
+    assert again.seed == drawn[0].seed
+    assert isinstance(again.seed, DrawnSeed)
+    assert json.loads(json.dumps(again.as_dict()))["seed"] == again.seed
+
+
+def test_random_seed_is_drawn_by_every_function_of_the_library():
+    assert not np.array_equal(*(neardup.shingles("a b c d e f", seed="random") for _ in range(2)))
+    report = neardup.deduplicate(["a b c d e f"] * 2, seed="random")
+    assert report.num_removed == 1
+    assert f"seed-{report.config.seed} " in report.signature_format
 
 
 def test_defaults_are_those_of_the_design():

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import re
+import secrets
 from typing import Any, Final, Literal, Self
 
 from neardup import families
@@ -41,6 +42,7 @@ NUM_PERM_CHOICES: Final = tuple(2**power for power in range(4, 11))
 MAX_SIZE: Final = 64
 MAX_DIMENSION: Final = 2**24
 MAX_SEED: Final = 2**64 - 1
+RANDOM_SEED: Final = "random"
 # Settings that say how the work is done; they never change the result, so they stay out of the fingerprint.
 _NOT_IN_FINGERPRINT: Final = frozenset({"threads", "strict", "memory", "engine", "master", "spark_conf", "overwrite"})
 _MEMORY_UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -62,6 +64,10 @@ class _Given:
         return made
 
 
+class DrawnSeed(int):
+    """A seed that "random" has drawn; a run that goes on takes the one that it was begun with instead."""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Config(_Given):
     """Every setting of a run, checked.
@@ -76,7 +82,7 @@ class Config(_Given):
         num_perm: slots of a signature; a power of two from 16 to 1024; None takes 128, 1024 for hamming and cosine.
         bands: bands of a signature; None derives it from `threshold` and `recall`.
         rows: rows of a band; None derives it from `threshold` and `recall`.
-        seed: salts the shingle hash; another seed draws other signatures.
+        seed: keys every hash; another seed draws other signatures. "random" draws a secret one, for hostile documents.
         method: how pairs are found: "lsh" by bands of signatures, "exact" every one; "auto" chooses.
         measure: what similarity means: "jaccard" of texts or items, "containment" of the one in the other or the other
             in the one, "weighted" Jaccard of items with weights, "hamming" of bits, "cosine" or "euclidean" of vectors.
@@ -174,6 +180,7 @@ class Config(_Given):
                 hint=f"take one of {', '.join(map(str, NUM_PERM_CHOICES))}",
             )
         check_bands(self.bands, self.rows, self.num_perm)
+        object.__setattr__(self, "seed", _drawn(self.seed))
         check_int("seed", self.seed, 0, MAX_SEED)
         _check_keep(self.keep)
         for field in dataclasses.fields(self):
@@ -252,6 +259,11 @@ class Config(_Given):
 def default_num_perm(measure: str) -> int:
     """Return how many slots a signature has where nothing is said."""
     return 1024 if measure in _BIT_MEASURES else 128
+
+
+def _drawn(seed: Any) -> Any:
+    """Draw a seed that nobody knows, if that is asked for."""
+    return DrawnSeed(secrets.randbits(64)) if isinstance(seed, str) and seed == RANDOM_SEED else seed
 
 
 def _free(values: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from neardup.config import Config
+from neardup.config import RANDOM_SEED, Config, DrawnSeed
 from neardup.engines.memory import Memory
 from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.io import finished
@@ -25,6 +25,7 @@ from neardup.io.workspace import (
     REPORT,
     STANDARD_INPUT,
     Workspace,
+    begun_with,
     check_output,
     is_published,
     listed_files,
@@ -32,6 +33,7 @@ from neardup.io.workspace import (
     publish_files,
     retract,
 )
+from neardup.measures.choice import measure_of
 from neardup.measures.jaccard import collect_texts
 from neardup.planner import Plan, plan_for
 from neardup.report import Watch, say_bytes
@@ -126,7 +128,7 @@ def opened(command: str, inputs: Sequence[str], out: Path, config: Config, watch
             paths, spooled = spool(inputs, folder / STANDARD_INPUT, config)
             _check_no_runs(paths)
             own = find_files(paths, config)
-            config = with_dimension(own, config)
+            config = _with_begun_seed(with_dimension(own, config), folder)
             plan = plan_for(config)
             ahead = _find_ahead(own, config)
             _check_apart(out, [*ahead, *own])
@@ -196,13 +198,24 @@ def _find_ahead(own: Sequence[InputFile], config: Config) -> list[InputFile]:
     return ahead
 
 
+def _with_begun_seed(config: Config, folder: Path) -> Config:
+    """Take the seed that an earlier start of the run has drawn, if this one draws one too."""
+    begun: Any = begun_with(folder).get("drawn_seed") if isinstance(config.seed, DrawnSeed) else None
+    return config if begun is None else Config.of(config, seed=DrawnSeed(begun))
+
+
 def _manifest(command: str, files: Sequence[InputFile], config: Config) -> dict[str, Any]:
-    return {
+    manifest: dict[str, Any] = {
         "version": VERSION,
         "command": command,
         "settings": config.result_settings(),
         "inputs": [file.as_found() for file in files],
+        "signature_format": measure_of(config).signature_format(config),
     }
+    if isinstance(config.seed, DrawnSeed):
+        manifest["settings"]["seed"] = RANDOM_SEED
+        manifest["drawn_seed"] = int(config.seed)
+    return manifest
 
 
 def _check_apart(out: Path, files: Sequence[InputFile]) -> None:

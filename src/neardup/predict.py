@@ -18,9 +18,9 @@ from neardup.engines.local import LocalEngine
 from neardup.engines.memory import Memory, available_cores
 from neardup.errors import ConfigError
 from neardup.io import sample as file_samples
-from neardup.io.columns import hash_groups
 from neardup.io.memory import HeldDocuments
-from neardup.io.records import InputFile, Records, text_bytes
+from neardup.io.parts import documents_of
+from neardup.io.records import InputFile, text_bytes
 from neardup.measures.choice import holds_items
 from neardup.opening import most_disk
 from neardup.planner import Plan, is_open, plan_for
@@ -118,17 +118,11 @@ def sample_files(files: Sequence[InputFile], config: Config) -> Sample:
     found = file_samples.sample_files(files, config, num_files=SAMPLED_FILES, most_bytes=SAMPLE_BYTES)
     read_seconds = (time.perf_counter() - began) * found.scale
     return Sample(
-        documents=_numbered(list(map(_documents, found.records))),
+        documents=_numbered([documents_of(records, records.rows, config) for records in found.records]),
         scale=found.scale,
         read_seconds=read_seconds,
         file_bytes=sum(file.size for file in files),
     )
-
-
-def _documents(found: Records) -> pa.RecordBatch:
-    zeros = pa.array(np.zeros(len(found.texts), np.int64))
-    groups = zeros if found.groups is None else pa.array(hash_groups(found.groups))
-    return pa.record_batch([zeros, found.texts, zeros, groups], schema=schema.documents(found.texts.type))
 
 
 def _numbered(batches: Sequence[pa.RecordBatch]) -> pa.Table:

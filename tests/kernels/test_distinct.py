@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import time
 from collections import Counter
 
 import numpy as np
@@ -293,6 +294,43 @@ def test_multisets_share_as_many_shingles_as_their_bags():
 @given(documents=DOCUMENTS)
 def test_digesting_leaves_the_distinct_shingles_in_order_of_appearance(documents):
     assert distinct_of(documents) == distinct_of(documents, PLAIN) == [list(dict.fromkeys(one)) for one in documents]
+
+
+@ATTACKS
+def test_digesting_adversarial_hashes_leaves_them_in_order_of_appearance(attack):
+    documents = [with_repetitions(attack(3000), 1), attack(100), with_repetitions(attack(5000), 2)]
+    assert distinct_of(documents) == [list(dict.fromkeys(document.tolist())) for document in documents]
+    unsorted, shuffled = ([document.tolist() for document in documents], [sorted(one) for one in documents])
+    assert digest_sets(unsorted)[0] == digest_sets(shuffled)[0]
+
+
+@ATTACKS
+def test_repetitions_of_adversarial_hashes_are_numbered_as_in_plain_python(attack):
+    """The hashes that were renamed before probing took too long are renamed the same way."""
+    bag = with_repetitions(attack(3000), 3).tolist()
+    (names,) = number_repetitions([bag])
+    with np.errstate(over="ignore"):
+        expected = [
+            value if count == 1 else int(distinct._repetition.py_func(np.uint64(value), count - 1))
+            for value, count in counted(bag)
+        ]
+    assert names == expected
+
+
+@pytest.mark.parametrize("function", [digest_sets, sort_sets, number_repetitions])
+@pytest.mark.parametrize("attack", ["at the top end", "in one place in the middle", "a cluster, then its start"])
+def test_time_does_not_grow_with_the_square_of_hashes_in_one_place(function, attack):
+    """300,000 hashes that all probe past each other took 45 billion steps."""
+    size = 300_000
+    if attack in ADVERSARIAL:
+        document = ADVERSARIAL[attack](size)
+    else:  # every hash in its own place, side by side, and then one that has to walk past all of them
+        places = np.arange(size // 2, dtype=np.uint64) << np.uint64(64 - 19)
+        document = np.r_[places + np.uint64(1), np.arange(2, 2 + size // 2, dtype=np.uint64)]
+    function([document[:10]])
+    began = time.process_time()
+    function([document])
+    assert time.process_time() - began < 5
 
 
 @SMALL

@@ -13,6 +13,7 @@ import pytest
 import neardup
 import oracles
 from neardup.errors import DataError
+from neardup.io.finished import restore
 from runs import corpora
 from runs.corpora import NEAR, OTHER, PAGE
 from test_recall import WEAK, found_and_true, measured
@@ -128,6 +129,16 @@ def finished(tmp_path):
     path = corpora.write_json_lines(tmp_path / "a.jsonl", [{"text": text} for text in (PAGE, NEAR, OTHER)])
     corpora.deduplicate([path], tmp_path / "out")
     return path
+
+
+def test_a_run_with_signatures_of_an_older_format_can_be_read_and_not_audited(finished):
+    out = finished.parent / "out"
+    path = out / "report.json"
+    path.write_text(path.read_text("utf-8").replace("fast-2", "fast-1"), "utf-8")
+    with pytest.raises(DataError, match=r"signatures of the format `fast-1 .*this version computes `fast-2 ") as error:
+        neardup.audit(out)
+    assert "run neardup dedup again" in error.value.hint
+    assert restore(out).removed.column_names[:2] == ["doc_id", "kept_id"]
 
 
 def test_an_input_that_grew_is_an_error(finished):

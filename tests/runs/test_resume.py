@@ -278,6 +278,37 @@ def test_other_settings_on_the_same_work_folder_are_named_and_stop_the_run(optio
     assert contents(tmp_path / "out") == whole
 
 
+def test_killed_with_a_random_seed_a_run_goes_on_with_the_one_it_drew(start, tmp_path):
+    start("--seed", "random", before="kill_at_finish(7)")
+    manifest = json.loads((tmp_path / WORK / "manifest.json").read_text("utf-8"))
+    finished = start("--seed", "random", before="count_reads('reads.json')")
+    assert finished.code == 0, finished.stderr
+    report = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
+    assert report["config"]["seed"] == manifest["drawn_seed"] != 1
+    assert f"seed-{manifest['drawn_seed']} " in report["signature_format"]
+    assert start("--seed", str(manifest["drawn_seed"]), cwd=tmp_path / "given").code == 0
+    found, given = contents(tmp_path / "out"), contents(tmp_path / "given" / "out")
+    assert {**found, "report.json": None} == {**given, "report.json": None}
+
+
+@pytest.mark.parametrize(("first", "then"), [("1", "random"), ("random", "1")])
+def test_a_known_seed_is_not_taken_for_a_random_one_nor_a_random_one_for_it(first, then, start):
+    start("--seed", first, before="kill_at_finish(7)")
+    stopped = start("--seed", then)
+    assert stopped.code == 2
+    names = {"1": "1", "random": "'random'"}
+    assert f"seed was {names[first]}, now {names[then]}" in stopped.stderr
+
+
+def test_a_work_folder_with_signatures_of_an_older_format_is_named_and_stops_the_run(start, tmp_path):
+    start(before="kill_at_finish(7)")
+    path = tmp_path / WORK / "manifest.json"
+    path.write_text(path.read_text("utf-8").replace("fast-2", "fast-1"), "utf-8")
+    stopped = start()
+    assert stopped.code == 2
+    assert "signatures were fast-1 word-5" in stopped.stderr
+
+
 def test_overwrite_starts_anew_with_other_settings(start, tmp_path):
     start(before="kill_at_finish(7)")
     assert start("--threshold", "0.7", "--overwrite").code == 0

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from neardup.config import CHOICES, KEEP_COLUMN_ORDERS, KEEP_ORDERS, Config
+from neardup.config import CHOICES, KEEP_COLUMN_ORDERS, KEEP_ORDERS, RANDOM_SEED, Config
 
 SIMILAR: Final = "What is similar"
 COLUMNS: Final = "Columns"
@@ -62,7 +62,7 @@ SETTINGS: Final = {
     ),
     "bands": _Setting(SIMILAR, "Bands of a signature; derived from threshold and recall if left out.", "N", int),
     "rows": _Setting(SIMILAR, "Rows of a band; derived from threshold and recall if left out.", "N", int),
-    "seed": _Setting(SIMILAR, "Draw other signatures; the same seed gives the same result.", "N"),
+    "seed": _Setting(SIMILAR, "Draw other signatures, the same for the same seed; random: a secret one.", "N|random"),
     "signature_filter": _Setting(SIMILAR, "Skip the exact comparison where signatures already rule a pair out."),
     "text_column": _Setting(
         COLUMNS, "Column with the text; repeat to join several. Else text, content or body.", "NAME"
@@ -102,6 +102,15 @@ INPUT_SETTINGS: Final = (
     *(*COLUMN_SETTINGS, "lines", "delimiter"),
     *("against", "strict", "engine", "master", "spark_conf", "memory", "threads"),
 )
+
+
+class _Seed(click.ParamType[Any]):
+    """A whole number, or the word that draws one."""
+
+    name = "seed"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if value == RANDOM_SEED else click.INT.convert(value, param, ctx)
 
 
 class Option(click.Option):
@@ -198,6 +207,8 @@ def _kind(name: str, default: Any) -> Any:
         return click.Choice(CHOICES[name])
     if name == "against":
         return click.Path()
+    if name == "seed":
+        return _Seed()
     if name == "spark_conf":
         return str
     return SETTINGS[name].kind if default is None else type(default)

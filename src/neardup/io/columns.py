@@ -17,6 +17,7 @@ from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.io import keep_order
 from neardup.io.scores import sortable_column
+from neardup.kernels.keys import group_key
 
 # What Arrow raises for Python values that it cannot put in one column.
 CONVERSION_ERRORS: Final = (pa.ArrowException, TypeError, ValueError, OverflowError)
@@ -214,18 +215,22 @@ def _odd_id(ids: list[Any]) -> str | None:
     return None
 
 
-def hash_groups(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
-    """Return a hash of every value, equal for equal values; a null is a value of its own, and no hash is 0."""
+def hash_groups(values: pa.Array | pa.ChunkedArray, seed: int) -> npt.NDArray[np.int64]:
+    """Return a hash of every value, equal for equal values; a null is a value of its own, and no hash is 0.
+
+    seed: keys the hash, so that nobody can name two groups of one hash; a prediction needs none.
+    """
     values = schema.one_array(values) if isinstance(values, pa.ChunkedArray) else values
     encoded = values.cast(pa.string()).dictionary_encode(null_encoding="encode")
-    hashes = np.array([_hash_value(value) for value in encoded.dictionary.to_pylist()], np.int64)
+    key = group_key(seed)
+    hashes = np.array([_hash_value(value, key) for value in encoded.dictionary.to_pylist()], np.int64)
     taken: npt.NDArray[np.int64] = hashes[encoded.indices.to_numpy()]
     return taken
 
 
-def _hash_value(value: str | None) -> int:
+def _hash_value(value: str | None, key: bytes) -> int:
     named = b"" if value is None else b"=" + value.encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(named, digest_size=8).digest(), "little", signed=True) or 1
+    return int.from_bytes(hashlib.blake2b(named, digest_size=8, key=key).digest(), "little", signed=True) or 1
 
 
 def keep_priority(original: pa.Table, texts: pa.ChunkedArray, config: Config) -> pa.Array:

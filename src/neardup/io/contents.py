@@ -32,6 +32,6 @@ def dimension_of(contents: pa.Array, config: Config) -> int:
 def contents_of(column: pa.Array, config: Config) -> tuple[pa.Array, dict[int, str]]:
     """Return the contents of every row, and the reason for each that has none."""
     if config.measure == "weighted":
-        return weighted_contents(column)
+        return weighted_contents(column, config.seed)
     found = vector_contents(column, config)
     return found.contents, found.reasons

@@ -362,7 +362,9 @@ def _joined(original: pa.Table, names: tuple[str, ...]) -> pa.ChunkedArray:
 
 def _groups(original: pa.Table, config: Config) -> pa.Array:
     column = choose(original.column_names, config.group_column, "group_column", ())
-    return pa.array(np.zeros(original.num_rows, np.int64) if column is None else hash_groups(original.column(column)))
+    if column is None:
+        return pa.array(np.zeros(original.num_rows, np.int64))
+    return pa.array(hash_groups(original.column(column), config.seed))
 
 
 def _rejected(reasons: dict[int, str], config: Config) -> pa.Table:

@@ -150,7 +150,7 @@ class FileParts:
 
 def documents_of(found: Records, rows: I64, config: Config) -> pa.RecordBatch:
     """Return records as schema.DOCUMENTS, numbered by `rows`."""
-    groups = np.zeros(rows.size, np.int64) if found.groups is None else hash_groups(found.groups)
+    groups = np.zeros(rows.size, np.int64) if found.groups is None else hash_groups(found.groups, config.seed)
     priority = keep_order.priorities(config.keep, rows, found.texts)
     columns = [pa.array(rows), found.texts, pa.array(priority), pa.array(groups)]
     return pa.record_batch(columns, schema=schema.documents(found.texts.type))

@@ -1,6 +1,7 @@
 """Items with weights: Arrow columns of maps or of pairs become the contents that weighted Jaccard takes.
 
-An item is hashed once, here; contents are pairs of words, its hash and its weight as a 64-bit float.
+An item is hashed once, here, with the key of the seed; contents are pairs of words, its hash and its weight as a
+64-bit float.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 from neardup.io.columns import is_list, is_valid, storage
 from neardup.io.records import ITEM_END
 from neardup.kernels import shingle
+from neardup.kernels.keys import shingle_key
 from neardup.kernels.unicode import load_table
 
 Reasons = dict[int, str]
@@ -23,7 +25,7 @@ LARGEST_SUM: Final = 1e300
 WEIGHTED_ITEMS: Final = pa.large_list(pa.struct([("item", pa.large_string()), ("weight", pa.float64())]))
 
 
-def weighted_contents(column: pa.Array) -> tuple[pa.Array, Reasons]:
+def weighted_contents(column: pa.Array, seed: int) -> tuple[pa.Array, Reasons]:
     """Turn a column of maps, or of lists of pairs, into contents; the reason for every row that is none."""
     column = storage(column)
     if pa.types.is_map(column.type):
@@ -49,7 +51,7 @@ def weighted_contents(column: pa.Array) -> tuple[pa.Array, Reasons]:
         reasons.setdefault(int(rows[at]), f"item {items[at].as_py()!r} holds the character {ITEM_END!r}")
     is_good = ~np.isin(rows, list(reasons))
     lengths[list(reasons)] = 0
-    return _contents(_hashes(items.filter(pa.array(is_good))), numbers[is_good], lengths), reasons
+    return _contents(_hashes(items.filter(pa.array(is_good)), seed), numbers[is_good], lengths), reasons
 
 
 def _pairs(column: pa.Array) -> tuple[pa.Array, pa.Array] | None:
@@ -72,7 +74,7 @@ def _reason(item: str | None, weight: float | None) -> str:
     return f"the weight of item {item!r} is {wrong}"
 
 
-def _hashes(items: pa.Array) -> npt.NDArray[np.uint64]:
+def _hashes(items: pa.Array, seed: int) -> npt.NDArray[np.uint64]:
     """Hash the bytes of every item."""
     ended = pc.binary_join_element_wise(items, *(pa.scalar(end, pa.large_string()) for end in ("", ITEM_END)))
     _, offsets, data = ended.buffers()
@@ -83,7 +85,15 @@ def _hashes(items: pa.Array) -> npt.NDArray[np.uint64]:
     source = np.frombuffer(data, np.uint8)
     source.flags.writeable = False
     shingle.shingle_items(
-        source, bounds[[0, -1]].copy(), tuple(load_table()), 1, np.uint64(0), False, hashes, ends, np.empty(1, np.bool_)
+        source,
+        bounds[[0, -1]].copy(),
+        tuple(load_table()),
+        1,
+        shingle_key(seed),
+        False,
+        hashes,
+        ends,
+        np.empty(1, np.bool_),
     )
     return hashes[: ends[-1]]
 

@@ -149,6 +149,11 @@ def open_workspace(folder: Path, out: Path, manifest: dict[str, Any], *, overwri
     return Workspace(folder, overwrite=overwrite)
 
 
+def begun_with(folder: Path) -> dict[str, Any]:
+    """Return the manifest of an earlier start in a work folder; nothing where there is none."""
+    return read_manifest(folder / MANIFEST) or {}
+
+
 def _check_manifest(folder: Path, manifest: dict[str, Any], *, overwrite: bool) -> None:
     path = folder / MANIFEST
     now = json.loads(json.dumps(manifest))
@@ -181,6 +186,8 @@ def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
     ]
     if changed:
         return "; ".join(changed[:3])
+    if before.get("signature_format") != now.get("signature_format"):
+        return f"signatures were {before.get('signature_format')}, now {now.get('signature_format')}"
     old_files = {file["path"]: file for file in before["inputs"]}
     gone = old_files.keys() - {file["path"] for file in now["inputs"]}
     if gone:

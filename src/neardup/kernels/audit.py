@@ -8,7 +8,6 @@ document are dismissed by their top bits alone.
 import numba
 import numpy as np
 
-ZERO = np.uint64(0)
 SIX = np.uint64(6)
 IN_WORD = np.uint64(63)
 ONE = np.uint64(1)
@@ -81,26 +80,45 @@ def _pass_filters(shingles, start, end, index, passed):
 
 
 @numba.njit(cache=True, nogil=True)
-def fill_table(keys, coarse, coarse_shift, fine, fine_shift, table, shift, lists):
-    """Enter the number of every key into a hash table with linear probing, and set its bits of two filters.
+def fill_index(keys, coarse, coarse_shift, fine, fine_shift, spreads, lists, starts, shift):
+    """Set the bits of every key in two filters, and write the keys in an order that is searched from a start per place.
 
-    keys                      uint64[num_keys]     distinct shingles, none of them zero
+    No place is probed: whatever the keys are, the search for one takes as many steps as their number has bits.
+
+    keys                      uint64[num_keys]     distinct shingles
     coarse, fine              uint64[]             all zero; written; a bit for each value of the top bits, of the key
                                                    and of the key spread over all numbers: most keys are small
-    shift, coarse_/fine_shift uint64               64 less the number of top bits that choose a place
-    table                     uint64[size + rest]  all zero; written; what probes past the end has room behind it
-    lists                     int64 [size + rest]  written; the number of the key in each place
+    coarse_/fine_shift, shift uint64               64 less the number of top bits that choose a place
+    spreads                   uint64[num_keys]     written; the keys spread, ascending
+    lists                     int64 [num_keys]     written; the number of the key of each
+    starts                    int64 [2**bits + 1]  written; spreads[starts[p]:starts[p + 1]] have the top bits p
     """
-    for number in range(keys.size):
-        key = keys[number]
-        spread = key * SPREAD
-        _set_bit(coarse, key >> coarse_shift)
-        _set_bit(fine, spread >> fine_shift)
-        place = np.int64(spread >> shift)
-        while table[place] != ZERO:
-            place += 1
-        table[place] = key
-        lists[place] = number
+    all_spreads = keys * SPREAD
+    order = np.argsort(all_spreads, kind="mergesort")
+    starts[:] = 0
+    for at in range(keys.size):
+        number = order[at]
+        lists[at], spreads[at] = number, all_spreads[number]
+        _set_bit(coarse, keys[number] >> coarse_shift)
+        _set_bit(fine, spreads[at] >> fine_shift)
+        starts[np.int64(spreads[at] >> shift) + 1] += 1
+    for place in range(starts.size - 1):
+        starts[place + 1] += starts[place]
+
+
+@_inner
+def _find_list(shingle, spreads, lists, starts, shift):
+    """Return the number of the list of a shingle, or -1."""
+    spread = shingle * SPREAD
+    place = np.int64(spread >> shift)
+    low, high = starts[place], starts[place + 1]
+    while low < high:
+        middle = (low + high) >> 1
+        if spreads[middle] < spread:
+            low = middle + 1
+        else:
+            high = middle
+    return lists[low] if low < starts[place + 1] and spreads[low] == spread else np.int64(-1)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -110,8 +128,8 @@ def find_candidates(shingles, ends, groups, index, least, needed, set_groups, fi
     shingles    uint64[num_shingles]  all documents end to end, with repetitions, in any order
     ends        int64 [num_docs + 1]  document d owns shingles[ends[d]:ends[d + 1]]
     groups      int64 [num_docs]
-    index       (coarse, coarse_shift, fine, fine_shift, table, shift, lists, list_ends, members): what `fill_table`
-                wrote; the sets that have the shingle of list l are members[list_ends[l]:list_ends[l + 1]]
+    index       (coarse, coarse_shift, fine, fine_shift, spreads, lists, starts, shift, list_ends, members): what
+                `fill_index` wrote; the sets that have the shingle of list l are members[list_ends[l]:list_ends[l + 1]]
     least       int64 [num_sets]      how many shingles a partner has at least
     needed      int64 [num_sets]      how many of its indexed shingles a partner has at least
     set_groups  int64 [num_sets]
@@ -120,20 +138,16 @@ def find_candidates(shingles, ends, groups, index, least, needed, set_groups, fi
                 set, and how many shingles it shared with the set; overwritten
     found       int64 [room, 2]       written: document, set; what is beyond its room is only counted
     """
-    table, shift, lists, list_ends, members = index[4:]
+    spreads, lists, starts, shift, list_ends, members = index[4:]
     seen_lists, seen_sets, shared = seen
     passed = np.empty(_most(ends) + 1, np.uint64)
     count = 0
     for doc in range(ends.size - 1):
         stamp, num_shingles = first_doc + doc, ends[doc + 1] - ends[doc]
         for at in range(_pass_filters(shingles, ends[doc], ends[doc + 1], index, passed)):
-            shingle = passed[at]
-            place = np.int64((shingle * SPREAD) >> shift)
-            while table[place] != ZERO and table[place] != shingle:
-                place += 1
-            if table[place] == ZERO or seen_lists[lists[place]] == stamp:
+            number = _find_list(passed[at], spreads, lists, starts, shift)
+            if number < 0 or seen_lists[number] == stamp:
                 continue
-            number = lists[place]
             seen_lists[number] = stamp
             for member in range(list_ends[number], list_ends[number + 1]):
                 other = members[member]

@@ -8,6 +8,8 @@ FINAL_MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9)
 HALF = np.uint64(32)
 # Keys of a part, about: their table stays in a core's cache.
 PART_KEYS, MAX_PART_BITS = 1 << 14, 10
+# Steps of probing that a part has before its table gives way to a sort: random keys take 1 a key or less.
+STEPS_BASE, STEPS_PER_KEY = 1 << 10, 8
 # Called by kernels only: without the wrappers for Python it compiles in half the time.
 _inner = numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
@@ -47,6 +49,36 @@ def _partition(keys, rows, bits, parted_keys, parted_rows):
     return ends
 
 
+@_inner
+def _find_firsts(keys, shift, above, owners, firsts):
+    """Write to firsts[at] the first place of a key equal to keys[at]; return False if probing took too many steps.
+
+    owners: -1 in 2**bits places; shift: 64 - bits; above: top bits, once mixed, that all keys share
+    """
+    last = owners.size - 1
+    steps, at = STEPS_BASE + STEPS_PER_KEY * keys.size, 0
+    while at < keys.size and steps >= 0:
+        home = np.int64(((keys[at] * KEY_MULTIPLIER) << above) >> shift)
+        place = home
+        while owners[place] >= 0 and keys[owners[place]] != keys[at]:
+            place = (place + 1) & last
+        steps -= (place - home) & last
+        if owners[place] < 0:
+            owners[place] = at
+        firsts[at] = owners[place]
+        at += 1
+    return steps >= 0
+
+
+@_inner
+def _find_firsts_by_sorting(keys, firsts):
+    """As `_find_firsts`, in time n log n whatever the keys are."""
+    order = np.argsort(keys, kind="mergesort")
+    for at in range(order.size):
+        is_new = at == 0 or keys[order[at]] != keys[order[at - 1]]
+        firsts[order[at]] = order[at] if is_new else firsts[order[at - 1]]
+
+
 @numba.njit(cache=True, nogil=True)
 def star_links(keys, rows, linked, smallest):
     """Write a star per bucket: every row but the smallest of its bucket, and that smallest; return how many.
@@ -69,25 +101,21 @@ def star_links(keys, rows, linked, smallest):
     bits = 1
     while (1 << bits) < 2 * largest:
         bits += 1
-    shift, last, above = np.uint64(64 - bits), (1 << bits) - 1, np.uint64(part_bits)
+    shift, above = np.uint64(64 - bits), np.uint64(part_bits)
     owners, firsts, lows = np.empty(1 << bits, np.int64), np.empty(largest, np.int64), np.empty(largest, np.int64)
     count = 0
     for part in range(ends.size - 1):
         start, stop = ends[part], ends[part + 1]
+        part_keys, part_rows = parted_keys[start:stop], parted_rows[start:stop]
         owners[:] = -1
-        for at in range(start, stop):
-            place = np.int64(((parted_keys[at] * KEY_MULTIPLIER) << above) >> shift)
-            while owners[place] >= 0 and parted_keys[owners[place]] != parted_keys[at]:
-                place = (place + 1) & last
-            if owners[place] < 0:
-                owners[place] = at
-                lows[at - start] = parted_rows[at]
-            first = owners[place] - start
-            firsts[at - start] = first
-            lows[first] = min(lows[first], parted_rows[at])
-        for at in range(start, stop):
-            low = lows[firsts[at - start]]
-            if parted_rows[at] != low:
-                linked[count], smallest[count] = parted_rows[at], low
+        if not _find_firsts(part_keys, shift, above, owners, firsts):
+            _find_firsts_by_sorting(part_keys, firsts)
+        for at in range(stop - start):
+            first = firsts[at]
+            lows[first] = part_rows[at] if first == at else min(lows[first], part_rows[at])
+        for at in range(stop - start):
+            low = lows[firsts[at]]
+            if part_rows[at] != low:
+                linked[count], smallest[count] = part_rows[at], low
                 count += 1
     return count

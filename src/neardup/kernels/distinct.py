@@ -3,6 +3,9 @@
 A hash table whose place is the hash scaled to the table, with linear probing, holds its keys almost in order:
 scanning it and one insertion sort give the sorted set in linear time. Shingle hashes are finalised and never zero, so
 zero marks a free place.
+
+Whoever knows the seed can write a document whose hashes all want one place. So the steps of probing are counted: when
+they are more than a few a shingle, the document is sorted instead, with the same result.
 """
 
 import numba
@@ -14,6 +17,9 @@ HALF = np.uint64(32)
 MAX_SPARSE = 1 << 14
 DIGEST_MULTIPLIER = np.uint64(0x9FB21C651E98DF25)
 REPETITION_MULTIPLIER = np.uint64(0xC2B2AE3D27D4EB4F)
+# Steps of probing that a document has: random hashes take 1 a shingle or less. An insertion sort takes no more steps
+# than probing did, because a key can only stand behind a larger one that it was moved past.
+STEPS_BASE, STEPS_PER_SHINGLE = 1 << 10, 8
 # Called by kernels only: without the wrappers for Python it compiles in half the time.
 _inner = numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
@@ -40,12 +46,63 @@ def _table_for(ends):
 
 
 @_inner
-def _place(table, key, capacity):
-    """Return the place of the key, or the free one where it belongs."""
-    place = np.int64(((key >> HALF) * np.uint64(capacity)) >> HALF)
+def _home(key, capacity):
+    """Return the place that a key wants."""
+    return np.int64(((key >> HALF) * np.uint64(capacity)) >> HALF)
+
+
+@_inner
+def _probe(table, key, place):
+    """Return the place of the key, or the free one where it belongs, from the place that it wants on."""
     while table[place] != ZERO and table[place] != key:
         place += 1
     return place
+
+
+@_inner
+def _steps(count):
+    return STEPS_BASE + STEPS_PER_SHINGLE * count
+
+
+@_inner
+def _mark_firsts(values, is_first):
+    """Mark the first appearance of every value; by a sort, so whatever the values are."""
+    order = np.argsort(values, kind="mergesort")
+    for at in range(order.size):
+        is_first[order[at]] = at == 0 or values[order[at]] != values[order[at - 1]]
+
+
+@_inner
+def _fill_in_order(shingles, start, end, table, capacity, to):
+    """Write distinct shingles to shingles[to:] as they appear; return (where they end, where to go on, last place).
+
+    Where to go on is before `end` only if probing took too many steps.
+    """
+    steps, last, at = _steps(end - start), capacity, start
+    while at < end and steps >= 0:
+        shingle = shingles[at]
+        home = _home(shingle, capacity)
+        place = _probe(table, shingle, home)
+        steps -= place - home
+        if table[place] == ZERO:
+            table[place] = shingle
+            last = max(last, place)
+            shingles[to] = shingle
+            to += 1
+        at += 1
+    return to, at, last
+
+
+@_inner
+def _go_on_by_sorting(shingles, start, to, at, end):
+    """Do what `_fill_in_order` left: shingles[start:to] are distinct already, those from `at` on are left."""
+    values = np.concatenate((shingles[start:to], shingles[at:end]))
+    is_first = np.empty(values.size, np.bool_)
+    _mark_firsts(values, is_first)
+    for position in range(to - start, values.size):
+        shingles[to] = values[position]
+        to += is_first[position]
+    return to
 
 
 @numba.njit(cache=True, nogil=True)
@@ -60,23 +117,58 @@ def digest_sets(shingles, ends, digests, sizes):
     """
     table, to = _table_for(ends), 0
     for doc in range(ends.size - 1):
-        capacity = _capacity(ends[doc + 1] - ends[doc])
-        start, last = to, capacity
-        low, high = ZERO, ZERO
-        for at in range(ends[doc], ends[doc + 1]):
-            shingle = shingles[at]
-            place = _place(table, shingle, capacity)
-            if table[place] == ZERO:
-                table[place] = shingle
-                last = max(last, place)
-                shingles[to] = shingle
-                to += 1
-                low += shingle
-                mixed = (shingle ^ (shingle >> np.uint64(29))) * DIGEST_MULTIPLIER
-                high += mixed ^ (mixed >> HALF)
+        start, capacity = to, _capacity(ends[doc + 1] - ends[doc])
+        to, at, last = _fill_in_order(shingles, ends[doc], ends[doc + 1], table, capacity, start)
         table[: last + 1] = ZERO
+        if at < ends[doc + 1]:
+            to = _go_on_by_sorting(shingles, start, to, at, ends[doc + 1])
+        low, high = ZERO, ZERO
+        for position in range(start, to):
+            shingle = shingles[position]
+            low += shingle
+            mixed = (shingle ^ (shingle >> np.uint64(29))) * DIGEST_MULTIPLIER
+            high += mixed ^ (mixed >> HALF)
         digests[doc, 0], digests[doc, 1] = low, high
         sizes[doc] = to - start
+
+
+@_inner
+def _sort_by_table(shingles, start, end, table, scanned, distinct, to):
+    """Write the distinct shingles in order; return where they end, or -1 if probing took too many steps."""
+    capacity, steps, at, first = _capacity(end - start), _steps(end - start), start, to
+    last = capacity
+    while at < end and steps >= 0:
+        home = _home(shingles[at], capacity)
+        place = _probe(table, shingles[at], home)
+        table[place] = shingles[at]
+        steps -= place - home
+        last = max(last, place)
+        at += 1
+    if steps < 0:
+        table[: last + 1] = ZERO
+        return np.int64(-1)
+    for place in range(last + 1):  # no branch on whether the place is free, which nobody could predict
+        scanned[to - first] = table[place]
+        to += table[place] != ZERO
+    table[: last + 1] = ZERO
+    for position in range(to - first):
+        key, at = scanned[position], first + position
+        while at > first and distinct[at - 1] > key:
+            distinct[at] = distinct[at - 1]
+            at -= 1
+        distinct[at] = key
+    return to
+
+
+@_inner
+def _sort_by_merging(shingles, start, end, distinct, to):
+    """As `_sort_by_table`, in time n log n whatever the shingles are."""
+    order, first = np.argsort(shingles[start:end], kind="mergesort"), to
+    for position in order:
+        if to == first or distinct[to - 1] != shingles[start + position]:
+            distinct[to] = shingles[start + position]
+            to += 1
+    return to
 
 
 @numba.njit(cache=True, nogil=True)
@@ -92,22 +184,10 @@ def sort_sets(shingles, ends, distinct, distinct_ends):
     scanned = np.empty(_most(ends) + 1, np.uint64)
     to = distinct_ends[0] = 0
     for doc in range(ends.size - 1):
-        capacity = _capacity(ends[doc + 1] - ends[doc])
-        start, last = to, capacity
-        for at in range(ends[doc], ends[doc + 1]):
-            place = _place(table, shingles[at], capacity)
-            table[place] = shingles[at]
-            last = max(last, place)
-        for place in range(last + 1):  # no branch on whether the place is free, which nobody could predict
-            scanned[to - start] = table[place]
-            to += table[place] != ZERO
-        table[: last + 1] = ZERO
-        for position in range(to - start):
-            key, at = scanned[position], start + position
-            while at > start and distinct[at - 1] > key:
-                distinct[at] = distinct[at - 1]
-                at -= 1
-            distinct[at] = key
+        start, end, first = ends[doc], ends[doc + 1], to
+        to = _sort_by_table(shingles, start, end, table, scanned, distinct, first)
+        if to < 0:
+            to = _sort_by_merging(shingles, start, end, distinct, first)
         distinct_ends[doc + 1] = to
 
 
@@ -125,6 +205,49 @@ def gather_sets(shingles, starts, gathered, ends):
         gathered[ends[doc] : ends[doc + 1]] = shingles[starts[doc] : starts[doc] + size]
 
 
+@_inner
+def _repetition(shingle, number):
+    """Return the shingle that stands for the n-th repetition of another."""
+    mixed = shingle * DIGEST_MULTIPLIER + np.uint64(number) * REPETITION_MULTIPLIER
+    mixed = (mixed ^ (mixed >> HALF)) * DIGEST_MULTIPLIER
+    mixed ^= mixed >> np.uint64(29)
+    return mixed if mixed != ZERO else ONE
+
+
+@_inner
+def _number_by_table(shingles, start, end, table, counts, originals):
+    """Rename the repetitions of one document; return how many steps of probing are left, below zero if too many."""
+    capacity, steps, at = _capacity(end - start), _steps(end - start), start
+    last = capacity
+    while at < end and steps >= 0:
+        shingle = originals[at - start] = shingles[at]
+        home = _home(shingle, capacity)
+        place = _probe(table, shingle, home)
+        table[place] = shingle
+        steps -= place - home
+        last = max(last, place)
+        if counts[place]:
+            shingles[at] = _repetition(shingle, counts[place])
+        counts[place] += 1
+        at += 1
+    table[: last + 1] = ZERO
+    counts[: last + 1] = 0
+    if steps < 0:
+        shingles[start:at] = originals[: at - start]
+    return steps
+
+
+@_inner
+def _number_by_sorting(shingles, start, end):
+    """As `_number_by_table`, in time n log n whatever the shingles are."""
+    values = shingles[start:end].copy()
+    order, number = np.argsort(values, kind="mergesort"), 0
+    for at in range(1, order.size):
+        number = number + 1 if values[order[at]] == values[order[at - 1]] else 0
+        if number:
+            shingles[start + order[at]] = _repetition(values[order[at]], number)
+
+
 @numba.njit(cache=True, nogil=True)
 def number_repetitions(shingles, ends):
     """Turn bags into sets, in place: the n-th repetition of a shingle becomes a shingle of its own.
@@ -133,20 +256,7 @@ def number_repetitions(shingles, ends):
     ends      int64 [num_docs + 1]
     """
     table = _table_for(ends)
-    repetitions = np.zeros(table.size, np.int64)
+    counts, originals = np.zeros(table.size, np.int64), np.empty(_most(ends) + 1, np.uint64)
     for doc in range(ends.size - 1):
-        capacity = _capacity(ends[doc + 1] - ends[doc])
-        last = capacity
-        for at in range(ends[doc], ends[doc + 1]):
-            shingle = shingles[at]
-            place = _place(table, shingle, capacity)
-            table[place] = shingle
-            last = max(last, place)
-            if repetitions[place]:
-                mixed = shingle * DIGEST_MULTIPLIER + np.uint64(repetitions[place]) * REPETITION_MULTIPLIER
-                mixed = (mixed ^ (mixed >> HALF)) * DIGEST_MULTIPLIER
-                mixed ^= mixed >> np.uint64(29)
-                shingles[at] = mixed if mixed != ZERO else ONE
-            repetitions[place] += 1
-        table[: last + 1] = ZERO
-        repetitions[: last + 1] = 0
+        if _number_by_table(shingles, ends[doc], ends[doc + 1], table, counts, originals) < 0:
+            _number_by_sorting(shingles, ends[doc], ends[doc + 1])

@@ -13,6 +13,9 @@ ZERO = np.uint64(0)
 HALF = np.uint64(32)
 MAX_SPARSE = 1 << 14
 KEY_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+# Steps of probing before a table gives way to a sort: random hashes take 1 a key or less. An insertion sort takes no
+# more steps than probing did, because a key can only stand behind a larger one that it was moved past.
+STEPS_BASE, STEPS_PER_KEY = 1 << 10, 8
 # Called by kernels only: without the wrappers for Python it compiles in half the time.
 _inner = numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
@@ -44,23 +47,63 @@ def _table_for(ends):
 
 
 @_inner
-def _place(table, shingle, capacity):
-    """Return the place of the shingle, or the free one where it belongs."""
-    place = np.int64(((shingle >> HALF) * np.uint64(capacity)) >> HALF)
-    while table[place] != ZERO and table[place] != shingle:
-        place += 1
-    return place
+def _fill(table, shingles, start, stop):
+    """Put a set into an empty table; return (last place taken, steps of probing left), the latter < 0 if too many."""
+    capacity, last, at = _capacity(stop - start), np.int64(0), start
+    steps = np.int64(STEPS_BASE + STEPS_PER_KEY * (stop - start))
+    while at < stop and steps >= 0:
+        shingle = shingles[at]
+        home = np.int64(((shingle >> HALF) * np.uint64(capacity)) >> HALF)
+        place = home
+        while table[place] != ZERO and table[place] != shingle:
+            place += 1
+        table[place] = shingle
+        steps -= place - home
+        last = max(last, place)
+        at += 1
+    return last, steps
 
 
 @_inner
-def _fill(table, shingles, start, stop):
-    """Put a set into an empty table; return the last place taken."""
-    capacity, last = _capacity(stop - start), np.int64(0)
-    for at in range(start, stop):
-        place = _place(table, shingles[at], capacity)
-        table[place] = shingles[at]
-        last = max(last, place)
-    return last
+def _number_by_table(keys, numbers):
+    """Number equal keys alike; return how many numbers there are, or -1 if probing took too many steps."""
+    bits = 1
+    while (1 << bits) < 2 * keys.size:
+        bits += 1
+    shift, last = np.uint64(64 - bits), (1 << bits) - 1
+    owners = np.empty(1 << bits, np.int64)
+    for place in range(owners.size):
+        owners[place] = NOBODY
+    count, steps = 0, STEPS_BASE + STEPS_PER_KEY * keys.size
+    for at in range(keys.size):
+        home = np.int64((keys[at] * KEY_MULTIPLIER) >> shift)
+        place = home
+        while owners[place] >= 0 and keys[owners[place]] != keys[at]:
+            place = (place + 1) & last
+        steps -= (place - home) & last
+        if owners[place] < 0:
+            owners[place] = at
+            numbers[at] = count
+            count += 1
+        else:
+            numbers[at] = numbers[owners[place]]
+        if steps < 0:
+            return -1
+    return count
+
+
+@_inner
+def _number_by_sorting(keys, numbers):
+    """As `_number_by_table`, in time n log n whatever the keys are."""
+    order, owners = np.argsort(keys, kind="mergesort"), np.empty(keys.size, np.int64)
+    for at in range(order.size):
+        is_new = at == 0 or keys[order[at]] != keys[order[at - 1]]
+        owners[order[at]] = order[at] if is_new else owners[order[at - 1]]
+    count = 0
+    for at in range(keys.size):
+        numbers[at] = count if owners[at] == at else numbers[owners[at]]
+        count += owners[at] == at
+    return count
 
 
 @numba.njit(cache=True, nogil=True)
@@ -70,25 +113,8 @@ def number_lists(keys, numbers):
     keys     uint64[num_keys]
     numbers  int64 [num_keys]  written
     """
-    bits = 1
-    while (1 << bits) < 2 * keys.size:
-        bits += 1
-    shift, last = np.uint64(64 - bits), (1 << bits) - 1
-    owners = np.empty(1 << bits, np.int64)
-    for place in range(owners.size):
-        owners[place] = NOBODY
-    count = 0
-    for at in range(keys.size):
-        place = np.int64((keys[at] * KEY_MULTIPLIER) >> shift)
-        while owners[place] >= 0 and keys[owners[place]] != keys[at]:
-            place = (place + 1) & last
-        if owners[place] < 0:
-            owners[place] = at
-            numbers[at] = count
-            count += 1
-        else:
-            numbers[at] = numbers[owners[place]]
-    return count
+    count = _number_by_table(keys, numbers)
+    return count if count >= 0 else _number_by_sorting(keys, numbers)
 
 
 @_inner
@@ -107,8 +133,14 @@ def _count_shingles(shingles, start, end):
 
 @_inner
 def _sort_set(table, shingles, start, stop, ordered):
-    """Write a set in ascending order: a scan of the table and an insertion sort for the few out of place."""
-    last, count = _fill(table, shingles, start, stop), 0
+    """Write a set in ascending order: by a table, and an insertion sort for the few out of place."""
+    (last, steps), count = _fill(table, shingles, start, stop), 0
+    if steps < 0:
+        table[: last + 1] = ZERO
+        order = np.argsort(shingles[start:stop], kind="mergesort")
+        for at in range(order.size):
+            ordered[at] = shingles[start + order[at]]
+        return
     for place in range(last + 1):
         if table[place] == ZERO:
             continue

@@ -13,6 +13,8 @@ HASH_SHIFT = np.uint64(8)
 # So many smaller documents of a list are looked at one by one; for those beyond, one of them stands, so that a list
 # costs what its length is.
 WINDOW = 64
+# Runs of so many numbers are sorted by insertion before they are merged.
+RUN = 16
 # Called by kernels only: without the wrappers for Python it compiles in half the time.
 _inner = numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
@@ -45,6 +47,41 @@ def count_shingles(shingles, counts):
         counts[place] += np.uint8(counts[place] < MOST)
 
 
+@_inner
+def _sort(values, spare):
+    """Sort by merging: Numba's own sort, a quicksort, takes n * n steps for some orders, and documents may be hostile.
+
+    values, spare  uint64[count]  the first sorted, the second overwritten
+    """
+    count = values.size
+    for start in range(0, count, RUN):
+        for position in range(start + 1, min(start + RUN, count)):
+            value, at = values[position], position
+            while at > start and values[at - 1] > value:
+                values[at] = values[at - 1]
+                at -= 1
+            values[at] = value
+    width = RUN
+    while width < count:
+        for start in range(0, count, 2 * width):
+            middle, end = min(start + width, count), min(start + 2 * width, count)
+            left, right, to = start, middle, start
+            while left < middle and right < end:  # no branch on which one is smaller, which nobody could predict
+                one, two = values[left], values[right]
+                spare[to] = min(one, two)
+                left += one <= two
+                right += one > two
+                to += 1
+            for at in range(left, middle):
+                spare[to] = values[at]
+                to += 1
+            for at in range(right, end):
+                spare[to] = values[at]
+                to += 1
+        values[:] = spare
+        width *= 2
+
+
 @numba.njit(cache=True, nogil=True)
 def take_prefixes(shingles, ends, counts, threshold, docs, keys, places):
     """Write the prefix of every document that may have a partner, less the shingles that nobody else has.
@@ -67,7 +104,8 @@ def take_prefixes(shingles, ends, counts, threshold, docs, keys, places):
     most = 0
     for doc in range(ends.size - 1):
         most = max(most, ends[doc + 1] - ends[doc])
-    own_counts, ranked = np.empty(most, np.uint8), np.empty(most, np.uint64)
+    own_counts = np.empty(most, np.uint8)
+    ranked, spare = np.empty(most, np.uint64), np.empty(most, np.uint64)
     frequencies = np.zeros(MOST + 1, np.int64)
     to = 0
     for doc in range(ends.size - 1):
@@ -93,7 +131,7 @@ def take_prefixes(shingles, ends, counts, threshold, docs, keys, places):
             if 2 <= own_counts[at] < last:
                 ranked[taken] = (np.uint64(own_counts[at]) << COUNT_SHIFT) | (shingles[start + at] >> HASH_SHIFT)
                 taken += 1
-        ranked[:taken].sort()
+        _sort(ranked[:taken], spare[:taken])
         for at in range(prefix_size - num_own):
             docs[to], keys[to], places[to] = doc, ranked[at] << HASH_SHIFT, num_own + at
             to += 1

@@ -4,6 +4,11 @@ Words take two passes over a document that stays in cache. The first writes the 
 per byte, set inside words: 64 ASCII bytes at a time, or one code point at a time through the Unicode table. The
 second jumps from word to word along the bitmap. A character that is a token of its own gets separators around it in
 the folded text, so the second pass knows nothing of scripts.
+
+Every hash is keyed: each factor of each product is masked by a secret of its own, so whoever does not know the seed
+can neither zero a factor nor invert a step. The hash of a shingle folds two polynomials of its words' hashes at secret
+points, one of the hashes and one of their halves swapped: modulo 2**64 alone, words in the right order (the Thue-Morse
+sequence) make the low bits of any such polynomial agree.
 """
 
 import numba
@@ -28,10 +33,11 @@ REPLACEMENT = np.int64(0xFFFD)
 SPECIAL = FOLD_MASK | NFC_ATTENTION | UNKNOWN
 THREE_BYTES_MASK, THREE_BYTES = np.uint64(0xC0C0F0), np.uint64(0x8080E0)
 
-WORD_SALT = np.uint64(0xA0761D6478BD642F)
-WORD_MULTIPLIER = np.uint64(0xE7037ED1A0B428DB)
-ROLL = np.uint64(0x9E3779B185EBCA87)
-FINAL_MULTIPLIER = np.uint64(0xD6E8FEB86659FD93)
+# A word up to so many bytes takes two loads and one product.
+SHORT = 16
+# The secrets of a key: one for every length of a short word, then those that the kernels take apart by `_secrets`.
+NUM_SECRETS = 9
+KEY_SIZE = SHORT + 1 + NUM_SECRETS
 ITEM_END = 0x1F
 ALL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 ZERO = np.uint64(0)
@@ -307,40 +313,65 @@ def _is_number(folded, start, end, table):
 
 
 @_inner
-def _hash_word(folded, start, width):
-    if width <= 16:  # two masked loads, no branch on the width
-        head = load64(folded, start) & FIRST_BYTES[min(width, 8)]
-        tail = load64(folded, start + 8) & FIRST_BYTES[max(width - 8, 0)]
-        return fold_multiply(head ^ WORD_SALT, tail ^ WORD_MULTIPLIER ^ (np.uint64(width) << np.uint64(56)))
-    word = WORD_SALT ^ np.uint64(width)
-    for at in range(start, start + width - 7, 8):
-        word = fold_multiply(word ^ load64(folded, at), WORD_MULTIPLIER)
-    return fold_multiply(word ^ load64(folded, start + width - 8), WORD_SALT)
+def _secrets(key):
+    """Take the secrets behind those of the lengths apart, so that they stay in registers."""
+    at = SHORT + 1
+    return (
+        (key[at], key[at + 1], key[at + 2], key[at + 3], key[at + 4]),
+        (key[at + 5], key[at + 6]),
+        (key[at + 7], key[at + 8]),
+    )
 
 
 @_inner
-def _finalise(rolling, salt):
-    """Mix every bit into every other; never zero, which marks free places in hash tables."""
-    mixed = fold_multiply(rolling ^ salt, FINAL_MULTIPLIER)
-    mixed = (mixed ^ (mixed >> np.uint64(32))) * ROLL
-    mixed ^= mixed >> np.uint64(29)
+def _hash_long(folded, start, width, masks):
+    """Hash more than SHORT bytes: 16 at a time, the last 16 of them maybe once more."""
+    _, length_mask, length_factor, first_mask, second_mask = masks
+    # A length that were only xored in could be made up for by the first byte.
+    word = fold_multiply(np.uint64(width) ^ length_mask, length_factor)
+    at, last = start, start + width - 16
+    while at < last:
+        word = fold_multiply(word ^ load64(folded, at) ^ first_mask, load64(folded, at + 8) ^ second_mask)
+        at += 16
+    return fold_multiply(word ^ load64(folded, last) ^ first_mask, load64(folded, last + 8) ^ second_mask)
+
+
+@_inner
+def _hash_short(folded, start, width, key, masks):
+    """Hash up to SHORT bytes by two masked loads: no branch on the width, which chooses the secret."""
+    head = load64(folded, start) & FIRST_BYTES[min(width, 8)]
+    tail = load64(folded, start + 8) & FIRST_BYTES[max(width - 8, 0)]
+    return fold_multiply(head ^ key[width], tail ^ masks[0])
+
+
+@_inner
+def _swap_halves(value):
+    return (value >> np.uint64(32)) | (value << np.uint64(32))
+
+
+@_inner
+def _finalise(rolling, swapped, masks):
+    """Fold both polynomials into one hash; never zero, which marks free places in hash tables."""
+    mixed = fold_multiply(rolling ^ masks[0], swapped ^ masks[1])
     return mixed if mixed != ZERO else ONE
 
 
 @_inner
-def _oldest_power(size):
+def _power(base, exponent):
     power = ONE
-    for _ in range(size):
-        power *= ROLL
+    for _ in range(exponent):
+        power *= base
     return power
 
 
 @_inner
-def _shingle_words(folded, length, mask, table, size, oldest_power, salt, fold_numbers, ring, shingles, to):
+def _shingle_words(folded, length, mask, table, size, key, fold_numbers, ring, shingles, to):
     """Follow the bitmap from word to word; return where the shingles of this document end."""
     num_blocks = (length + 63) >> 6
+    word_masks, final_masks, (base, swapped_base) = _secrets(key)
+    oldest_power, oldest_swapped_power = _power(base, size), _power(swapped_base, size)
     num_words = ring_at = block = 0
-    rolling = ZERO
+    rolling, swapped = ZERO, ZERO
     bits = mask[0] if num_blocks else ZERO
     while True:
         while bits == ZERO:
@@ -370,33 +401,38 @@ def _shingle_words(folded, length, mask, table, size, oldest_power, salt, fold_n
                 word_end = length
                 bits = ZERO
                 block = num_blocks - 1
-        word = _hash_word(folded, word_start, word_end - word_start)
         if fold_numbers and _is_number(folded, word_start, word_end, table):
             folded[word_start] = 48
-            word = _hash_word(folded, word_start, np.int64(1))
+            word_end = word_start + 1
+        # The choice stands here because handing an array through one more function costs as much as the hash.
+        if word_end - word_start <= SHORT:
+            word = _hash_short(folded, word_start, word_end - word_start, key, word_masks)
+        else:
+            word = _hash_long(folded, word_start, word_end - word_start, word_masks)
         oldest = ring[ring_at] if num_words >= size else ZERO
-        rolling = rolling * ROLL + (word - oldest * oldest_power)
+        rolling = rolling * base + (word - oldest * oldest_power)
+        swapped = swapped * swapped_base + (_swap_halves(word) - _swap_halves(oldest) * oldest_swapped_power)
         ring[ring_at] = word
         ring_at = ring_at + 1 if ring_at + 1 < size else 0
         num_words += 1
         if num_words >= size:
-            shingles[to] = _finalise(rolling, salt)
+            shingles[to] = _finalise(rolling, swapped, final_masks)
             to += 1
     if 0 < num_words < size:
-        shingles[to] = _finalise(rolling, salt)
+        shingles[to] = _finalise(rolling, swapped, final_masks)
         to += 1
     return to
 
 
 @numba.njit(cache=True, nogil=True)
-def shingle_words(source, offsets, table, size, salt, fold_numbers, shingles, ends, is_normal):
+def shingle_words(source, offsets, table, size, key, fold_numbers, shingles, ends, is_normal):
     """Write the hashes of every run of `size` words, all documents end to end, repetitions included.
 
     source        uint8 [num_bytes]     UTF-8 texts; nothing outside source[offsets[0]:offsets[-1]] is used
     offsets       int64 [num_docs + 1]  document d is source[offsets[d]:offsets[d + 1]]
     table         (index, entries, combining_index, combining) of kernels/unicode.py
     size          int64                 words in a shingle; a document with fewer, but some, is one shingle
-    salt          uint64                from the seed
+    key           uint64[KEY_SIZE]      of kernels/keys.py
     fold_numbers  bool                  every word of digits alone is the same word
     shingles      uint64[...]           written; room for half a shingle per byte, and one more per document
     ends          int64 [num_docs + 1]  written; document d owns shingles[ends[d]:ends[d + 1]]
@@ -410,18 +446,15 @@ def shingle_words(source, offsets, table, size, salt, fold_numbers, shingles, en
     mask = np.empty((longest >> 5) + 4, np.uint64)
     edge = np.zeros(_BLOCK, np.uint8)
     ring = np.zeros(size, np.uint64)
-    oldest_power = _oldest_power(size)
     ends[0] = 0
     for doc in range(offsets.size - 1):
         length, normal = _fold_document(source, offsets[doc], offsets[doc + 1], table, edge, folded, mask)
         is_normal[doc] = normal
-        ends[doc + 1] = _shingle_words(
-            folded, length, mask, table, size, oldest_power, salt, fold_numbers, ring, shingles, ends[doc]
-        )
+        ends[doc + 1] = _shingle_words(folded, length, mask, table, size, key, fold_numbers, ring, shingles, ends[doc])
 
 
 @numba.njit(cache=True, nogil=True)
-def shingle_characters(source, offsets, table, size, salt, fold_numbers, shingles, ends, is_normal):
+def shingle_characters(source, offsets, table, size, key, fold_numbers, shingles, ends, is_normal):
     """Write the hashes of every window of `size` code points; arguments as for `shingle_words`.
 
     A run of white space is one space; with `fold_numbers` a run of digits is one "0". `shingles` needs room for one
@@ -429,12 +462,13 @@ def shingle_characters(source, offsets, table, size, salt, fold_numbers, shingle
     """
     index, entries, combining_index, combining_classes = table
     ring = np.zeros(size, np.uint64)
-    oldest_power = _oldest_power(size)
+    (_, point_mask, point_factor, unit_mask, unit_factor), final_masks, (base, swapped_base) = _secrets(key)
+    oldest_power, oldest_swapped_power = _power(base, size), _power(swapped_base, size)
     to = ends[0] = 0
     for doc in range(offsets.size - 1):
         at, end = offsets[doc], offsets[doc + 1]
         num_points = ring_at = 0
-        rolling = ZERO
+        rolling, swapped = ZERO, ZERO
         starter, last_combining, normal = np.uint32(0), np.uint8(0), True
         last_run = np.uint32(0)
         while at < end:
@@ -456,30 +490,34 @@ def shingle_characters(source, offsets, table, size, salt, fold_numbers, shingle
             if run and run == last_run:
                 continue
             last_run = run
-            unit = fold_multiply(np.uint64(point) ^ WORD_SALT, WORD_MULTIPLIER)
+            # One product of a few bits with a secret is almost linear in them.
+            unit = fold_multiply(np.uint64(point) ^ point_mask, point_factor)
+            unit = fold_multiply(unit ^ unit_mask, unit_factor)
             oldest = ring[ring_at] if num_points >= size else ZERO
-            rolling = rolling * ROLL + (unit - oldest * oldest_power)
+            rolling = rolling * base + (unit - oldest * oldest_power)
+            swapped = swapped * swapped_base + (_swap_halves(unit) - _swap_halves(oldest) * oldest_swapped_power)
             ring[ring_at] = unit
             ring_at = ring_at + 1 if ring_at + 1 < size else 0
             num_points += 1
             if num_points >= size:
-                shingles[to] = _finalise(rolling, salt)
+                shingles[to] = _finalise(rolling, swapped, final_masks)
                 to += 1
         if 0 < num_points < size:
-            shingles[to] = _finalise(rolling, salt)
+            shingles[to] = _finalise(rolling, swapped, final_masks)
             to += 1
         ends[doc + 1] = to
         is_normal[doc] = normal
 
 
 @numba.njit(cache=True, nogil=True)
-def shingle_items(source, offsets, table, size, salt, fold_numbers, shingles, ends, is_normal):
+def shingle_items(source, offsets, table, size, key, fold_numbers, shingles, ends, is_normal):
     """Write the hash of the bytes of every item, each ended by ITEM_END; arguments as for `shingle_words`.
 
     Nothing is folded or normalised: `table`, `size` and `fold_numbers` are not used. `shingles` needs room for one
     shingle per byte.
     """
-    edge = np.zeros(16, np.uint8)
+    edge = np.zeros(SHORT, np.uint8)
+    word_masks, final_masks, _ = _secrets(key)
     to = ends[0] = 0
     for doc in range(offsets.size - 1):
         at, end = offsets[doc], offsets[doc + 1]
@@ -487,12 +525,14 @@ def shingle_items(source, offsets, table, size, salt, fold_numbers, shingles, en
             start = at
             while at < end and source[at] != ITEM_END:
                 at += 1
-            if start + 16 > source.size:  # short, at the end of the buffer: never read past it
+            if start + SHORT > source.size:  # short, at the end of the buffer: never read past it
                 edge[: at - start] = source[start:at]
-                item = _hash_word(edge, np.int64(0), at - start)
+                item = _hash_short(edge, np.int64(0), at - start, key, word_masks)
+            elif at - start <= SHORT:
+                item = _hash_short(source, start, at - start, key, word_masks)
             else:
-                item = _hash_word(source, start, at - start)
-            shingles[to] = _finalise(item, salt)
+                item = _hash_long(source, start, at - start, word_masks)
+            shingles[to] = _finalise(item, _swap_halves(item), final_masks)
             to += 1
             at += 1
         ends[doc + 1] = to

@@ -6,11 +6,34 @@ where a product of matrices by BLAS rounds differently with its shape.
 
 import numba
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, overload
 
-HALF = np.uint64(32)
-FIRST_MULTIPLIER = np.uint64(0x9FB21C651E98DF25)
-SECOND_MULTIPLIER = np.uint64(0xC2B2AE3D27D4EB4F)
-FINAL_MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9)
+# Secrets of a digest: a mask and a factor for each half.
+KEY_SIZE = 4
+_WORD64, _DOUBLE = ir.IntType(64), ir.IntType(128)
+
+
+def fold_multiply(left, right):
+    """Return the low half of the 128-bit product xor its high half."""
+    product = int(left) * int(right)
+    return np.uint64((product ^ (product >> 64)) & 0xFFFF_FFFF_FFFF_FFFF)
+
+
+@intrinsic
+def _fold_multiply(typing_context, left, right):
+    def codegen(context, builder, signature, args):
+        product = builder.mul(builder.zext(args[0], _DOUBLE), builder.zext(args[1], _DOUBLE))
+        high = builder.trunc(builder.lshr(product, ir.Constant(_DOUBLE, 64)), _WORD64)
+        return builder.xor(builder.trunc(product, _WORD64), high)
+
+    return types.uint64(types.uint64, types.uint64), codegen
+
+
+@overload(fold_multiply)
+def _overload_fold_multiply(left, right):
+    return lambda left, right: _fold_multiply(left, right)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -40,20 +63,21 @@ def project(vectors, lines, projections):
 
 
 @numba.njit(cache=True, nogil=True)
-def digest_words(words, ends, digests):
+def digest_words(words, ends, key, digests):
     """Write a 128-bit digest of the words of every document, in their order.
+
+    Equal digests are taken for equal documents, so the key keeps anybody from making other words of the same digest.
 
     words    uint64[num_words]     all documents end to end
     ends     int64 [num_docs + 1]  document d owns words[ends[d]:ends[d + 1]]
+    key      uint64[KEY_SIZE]      of kernels/keys.py
     digests  uint64[num_docs, 2]   written; equal words in equal order have equal digests
     """
+    low_mask, low_factor, high_mask, high_factor = key[0], key[1], key[2], key[3]
     for doc in range(ends.size - 1):
-        low = np.uint64(ends[doc + 1] - ends[doc]) * FINAL_MULTIPLIER
-        high = low ^ SECOND_MULTIPLIER
+        low = fold_multiply(np.uint64(ends[doc + 1] - ends[doc]) ^ low_mask, low_factor)
+        high = fold_multiply(np.uint64(ends[doc + 1] - ends[doc]) ^ high_mask, high_factor)
         for at in range(ends[doc], ends[doc + 1]):
-            low = (low ^ words[at]) * FIRST_MULTIPLIER
-            low ^= low >> HALF
-            high = (high + words[at]) * SECOND_MULTIPLIER
-            high ^= high >> np.uint64(29)
-        low, high = (low ^ (high >> HALF)) * FINAL_MULTIPLIER, (high ^ (low >> HALF)) * FIRST_MULTIPLIER
-        digests[doc, 0], digests[doc, 1] = low ^ (low >> np.uint64(31)), high ^ (high >> np.uint64(31))
+            low = fold_multiply(low ^ words[at] ^ low_mask, low_factor)
+            high = fold_multiply(high ^ words[at] ^ high_mask, high_factor)
+        digests[doc, 0], digests[doc, 1] = low, high

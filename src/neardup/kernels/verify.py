@@ -10,6 +10,8 @@ walking those lists, and asking afterwards for a shared bucket, meets the same p
 
 Two sets are compared exactly by a hash table of the first and a look at it for every shingle of the second, so sets
 need no order. The place of a shingle is its hash scaled to the table, so the table holds its keys almost in order.
+Where the hashes of a set, or of one that is looked for in it, were made to collide, the set is sorted instead of put
+into a table, and looked for by bisection.
 
 What was learned in an earlier call can be given: who is only met, who only meets, matches so far, and joins so far.
 """
@@ -99,6 +101,10 @@ LARGEST = np.int64(2**62)
 ZERO = np.uint64(0)
 HALF = np.uint64(32)
 MAX_SPARSE = 1 << 14
+# Steps of probing for each set that is put into a table or looked for in one: random hashes take 1 a shingle or less.
+STEPS_BASE, STEPS_PER_SHINGLE = 1 << 10, 8
+# How the set in the scratch table is held.
+AS_TABLE, IN_ORDER = 0, 1
 # Called by kernels only: without the wrappers for Python it compiles in half the time.
 _inner = numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
@@ -131,9 +137,14 @@ def _table_for(ends):
 
 
 @_inner
-def _place(table, shingle, capacity):
-    """Return the place of the shingle, or the free one where it belongs."""
-    place = np.int64(((shingle >> HALF) * np.uint64(capacity)) >> HALF)
+def _home(shingle, capacity):
+    """Return the place that a shingle wants."""
+    return np.int64(((shingle >> HALF) * np.uint64(capacity)) >> HALF)
+
+
+@_inner
+def _probe(table, shingle, place):
+    """Return the place of the shingle, or the free one where it belongs, from the place that it wants on."""
     while table[place] != ZERO and table[place] != shingle:
         place += 1
     return place
@@ -141,24 +152,73 @@ def _place(table, shingle, capacity):
 
 @_inner
 def _fill(table, shingles, start, stop):
-    """Put a set into an empty table; return the last place taken."""
-    capacity, last = _capacity(stop - start), np.int64(0)
-    for at in range(start, stop):
-        place = _place(table, shingles[at], capacity)
+    """Put a set into an empty table; return (last place taken, steps of probing left), the latter < 0 if too many."""
+    capacity, last, at = _capacity(stop - start), np.int64(0), start
+    steps = np.int64(STEPS_BASE + STEPS_PER_SHINGLE * (stop - start))
+    while at < stop and steps >= 0:
+        home = _home(shingles[at], capacity)
+        place = _probe(table, shingles[at], home)
         table[place] = shingles[at]
+        steps -= place - home
         last = max(last, place)
-    return last
+        at += 1
+    return last, steps
 
 
 @_inner
 def _overlap(table, capacity, shingles, start, stop, needed):
-    """How many shingles of a set are in the table, or -1 as soon as they cannot be as many as `needed`."""
+    """Count the shingles of a set that are in the table; return (count, steps of probing left).
+
+    The count is -1 as soon as it cannot reach `needed`; it is of no use where the steps are below zero.
+    """
+    spare, steps = stop - start - needed, np.int64(STEPS_BASE + STEPS_PER_SHINGLE * (stop - start))
+    for at in range(start, stop):
+        home = _home(shingles[at], capacity)
+        place = _probe(table, shingles[at], home)
+        steps -= place - home
+        spare -= table[place] == ZERO
+        if (spare | steps) < 0:
+            return np.int64(-1), steps
+    return needed + spare, steps
+
+
+@_inner
+def _order(table, shingles, start, stop):
+    """Write a set in ascending order to the front of the scratch table."""
+    order = np.argsort(shingles[start:stop], kind="mergesort")
+    for at in range(order.size):
+        table[at] = shingles[start + order[at]]
+
+
+@_inner
+def _ordered_overlap(ordered, size, shingles, start, stop, needed):
+    """As `_overlap`, by bisection of a set in ascending order."""
     spare = stop - start - needed
     for at in range(start, stop):
-        spare -= table[_place(table, shingles[at], capacity)] == ZERO
+        place = np.searchsorted(ordered[:size], shingles[at])
+        spare -= place == size or ordered[place] != shingles[at]
         if spare < 0:
             return np.int64(-1)
     return needed + spare
+
+
+@_inner
+def _load(scratch, shingles, start, stop, doc):
+    """Hold a set in the scratch table, which another one may be in."""
+    table, state = scratch
+    table[: state[1] + 1] = ZERO
+    last, steps = _fill(table, shingles, start, stop)
+    state[0], state[1], state[2] = doc, last, AS_TABLE
+    if steps < 0:
+        _order_held(scratch, shingles, start, stop)
+
+
+@_inner
+def _order_held(scratch, shingles, start, stop):
+    """Hold the set of the scratch table in order from now on."""
+    table, state = scratch
+    _order(table, shingles, start, stop)
+    state[1], state[2] = max(state[1], stop - start), IN_ORDER
 
 
 @_inner
@@ -179,9 +239,14 @@ def _jaccard(sets, scratch, doc, other, least):
         return 0.0
     needed = least_overlap(size_a, size_b, least)
     if state[0] != doc:
-        table[: state[1] + 1] = ZERO
-        state[0], state[1] = doc, _fill(table, shingles, ends[doc], ends[doc + 1])
-    overlap = _overlap(table, _capacity(size_a), shingles, ends[other], ends[other + 1], needed)
+        _load(scratch, shingles, ends[doc], ends[doc + 1], doc)
+    overlap = np.int64(-1)
+    if state[2] == AS_TABLE:
+        overlap, steps = _overlap(table, _capacity(size_a), shingles, ends[other], ends[other + 1], needed)
+        if steps < 0:
+            _order_held(scratch, shingles, ends[doc], ends[doc + 1])
+    if state[2] == IN_ORDER:
+        overlap = _ordered_overlap(table, size_a, shingles, ends[other], ends[other + 1], needed)
     return overlap / (size_a + size_b - overlap) if overlap >= 0 else -1.0
 
 
@@ -299,7 +364,7 @@ def _no_size(items, doc):
 
 @_inner
 def _set_scratch(sets):
-    return _table_for(sets.ends), np.array([NOBODY, NOBODY])
+    return _table_for(sets.ends), np.array([NOBODY, NOBODY, AS_TABLE])
 
 
 @_inner

@@ -16,6 +16,7 @@ import pyarrow as pa
 from neardup.config import Config
 from neardup.kernels import bands, vectors
 from neardup.kernels import verify as kernel
+from neardup.kernels.keys import digest_key
 from neardup.planner import Plan
 
 U8 = npt.NDArray[np.uint8]
@@ -101,16 +102,18 @@ def band_keys(slots: Slots, plan: Plan, groups: I64 | None = None) -> U64:
     return keys
 
 
-def digests_of(words: U64, ends: I64, groups: I64 | None = None) -> U64:
+def digests_of(words: U64, ends: I64, seed: int, groups: I64 | None = None) -> U64:
     """Return the digest of the words of every document; groups as for `band_keys`."""
     digests = np.empty((ends.size - 1, 2), np.uint64)
-    vectors.digest_words(words, ends, digests)
+    vectors.digest_words(words, ends, digest_key(seed), digests)
     if groups is not None and groups.any():
         digests ^= digest_salts(groups)
     return digests
 
 
-def sketch_rows(rows: U64, slots_of: Callable[[slice], Slots], plan: Plan, groups: I64 | None) -> Sketched:
+def sketch_rows(
+    rows: U64, slots_of: Callable[[slice], Slots], plan: Plan, config: Config, groups: I64 | None
+) -> Sketched:
     """Return what is learned of vectors: none is empty, and equal words make equal digests.
 
     rows: the words of every vector; slots_of: returns the slots of a run of them.
@@ -120,7 +123,7 @@ def sketch_rows(rows: U64, slots_of: Callable[[slice], Slots], plan: Plan, group
     for run in runs(num_docs):
         keys[run] = band_keys(slots_of(run), plan, None if groups is None else groups[run])
     ends = np.arange(num_docs + 1, dtype=np.int64) * rows.shape[1]
-    digests = digests_of(rows.reshape(-1), ends, groups)
+    digests = digests_of(rows.reshape(-1), ends, config.seed, groups)
     return Sketched(np.ones(num_docs, np.int64), digests, keys, np.zeros(num_docs, np.int64))
 
 

@@ -47,7 +47,7 @@ def sketch(
     del hold
     rows = content_rows(contents)
     values = _scaled(rows.view(np.float64))
-    return sketch_rows(rows, lambda run: _sides(values[run], plan.bands * plan.rows, config), plan, groups)
+    return sketch_rows(rows, lambda run: _sides(values[run], plan.bands * plan.rows, config), plan, config, groups)
 
 
 def items(contents: pa.Array, config: Config) -> kernel.Vectors:

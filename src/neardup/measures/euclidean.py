@@ -47,7 +47,7 @@ def sketch(
     del hold
     rows = content_rows(contents)
     values = rows.view(np.float64)
-    return sketch_rows(rows, lambda run: _buckets(values[run], plan, config), plan, groups)
+    return sketch_rows(rows, lambda run: _buckets(values[run], plan, config), plan, config, groups)
 
 
 def items(contents: pa.Array, config: Config) -> kernel.Points:

@@ -44,7 +44,7 @@ def sketch(
     """Return size, digest and band keys of every bit vector."""
     del hold
     rows, bits = content_rows(contents), items(contents, config)
-    return sketch_rows(rows, lambda run: _sampled(bits, run, plan, config), plan, groups)
+    return sketch_rows(rows, lambda run: _sampled(bits, run, plan, config), plan, config, groups)
 
 
 def items(contents: pa.Array, config: Config) -> kernel.Bits:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from neardup.config import Config
 from neardup.kernels import bands, distinct, shingle
 from neardup.kernels import sketch as sketcher
+from neardup.kernels.keys import shingle_key
 from neardup.kernels.unicode import UNICODE_VERSION, load_table, normalise
 from neardup.kernels.verify import Sets
 from neardup.measures.base import (
@@ -27,7 +28,6 @@ from neardup.measures.base import (
     digest_salts,
     group_salts,
     mix,
-    salt,
 )
 from neardup.planner import Plan
 
@@ -38,7 +38,7 @@ SHINGLERS: Final = {
 }
 SKETCHES: Final = {"fast": sketcher.fast_sketch, "minhash": sketcher.minhash}
 # Changing what a signature contains is a new number here, and a new golden file in the tests.
-FORMATS: Final = {"fast": "fast-1", "minhash": "minhash-1"}
+FORMATS: Final = {"fast": "fast-2", "minhash": "minhash-2"}
 # Bytes of text whose shingles (8 bytes every 6 or so) stay in a core's cache between two kernels.
 CACHE_BYTES: Final = 512 << 10
 # The shortest shingle takes this many bytes of text: a letter and a space, a character, or the end of an item.
@@ -250,7 +250,7 @@ def _run_shingler(source: U8, offsets: I64, config: Config) -> tuple[U64, I64, n
         offsets,
         tuple(load_table()),
         config.size,
-        salt(config.seed),
+        shingle_key(config.seed),
         config.fold_numbers,
         shingles,
         ends,

@@ -1,7 +1,7 @@
 """Weighted Jaccard similarity of items, sum of minima / sum of maxima: a slot agrees with just that chance.
 
-Contents are pairs of words: the hash of an item, and its weight as a 64-bit float. An item that comes twice has the sum
-of its weights; one of weight 0 is not there.
+Contents are pairs of words: the hash of an item, keyed by the seed, and its weight as a 64-bit float. An item that
+comes twice has the sum of its weights; one of weight 0 is not there.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from neardup.measures.base import (
 )
 from neardup.planner import Plan
 
-FORMAT: Final = "consistent-1"
+FORMAT: Final = "consistent-2"
 # Documents sampled at once: many enough to share items, while their ranks take no more than 32 MB for 128 slots.
 BLOCK: Final = 1 << 15
 
@@ -49,7 +49,7 @@ def sketch(
     signatures, _ = sign(sets, plan, config)
     words = np.stack([sets.hashes, sets.weights.view(np.uint64)], axis=1).reshape(-1)
     words.flags.writeable = False
-    sizes, digests = np.diff(sets.ends), digests_of(words, 2 * sets.ends, groups)
+    sizes, digests = np.diff(sets.ends), digests_of(words, 2 * sets.ends, config.seed, groups)
     return Sketched(sizes, digests, band_keys(signatures, plan, groups), np.zeros(sizes.size, np.int64))
 
 

@@ -26,10 +26,10 @@ Bools = npt.NDArray[np.bool_]
 _SHARE: Final = 8
 # A shingle of more sample sets than this is looked for last.
 _FREQUENT: Final = 4
-# Top bits of the coarse filter, which stays in the first cache; bits of the fine one and places of the table a shingle.
+# Top bits of the coarse filter, which stays in the first cache; bits of the fine one and places of the index a shingle.
 _COARSE: Final = 16
 _FINE_BITS: Final = 16
-_TABLE_PLACES: Final = 4
+_INDEX_PLACES: Final = 4
 _FIRST_ROOM: Final = 1 << 12
 # The S-curve between so many points is a line, less than 1e-5 off.
 _CURVE_STEPS: Final = 1 << 12
@@ -64,9 +64,10 @@ class _Index(NamedTuple):
     coarse_shift: np.uint64
     fine: U64
     fine_shift: np.uint64
-    table: U64
-    shift: np.uint64
+    spreads: U64
     lists: I64
+    starts: I64
+    shift: np.uint64
     list_ends: I64
     members: I64
 
@@ -269,18 +270,18 @@ def _build_index(sets: Sets, prefixes: I64) -> _Index:
     order = order[np.arange(order.size) - np.repeat(sets.ends[:-1], sizes) < np.repeat(prefixes, sizes)]
     order = order[np.argsort(sets.shingles[order], kind="stable")]
     keys, starts = np.unique(sets.shingles[order], return_index=True)
-    fine, places = (int(max(keys.size * factor, 64) - 1).bit_length() for factor in (_FINE_BITS, _TABLE_PLACES))
-    table = np.zeros((1 << places) + keys.size + 1, np.uint64)
+    fine, places = (int(max(keys.size * factor, 64) - 1).bit_length() for factor in (_FINE_BITS, _INDEX_PLACES))
     index = _Index(
         coarse=np.zeros((1 << _COARSE) // 64, np.uint64),
         coarse_shift=np.uint64(64 - _COARSE),
         fine=np.zeros((1 << fine) // 64, np.uint64),
         fine_shift=np.uint64(64 - fine),
-        table=table,
+        spreads=np.empty(keys.size, np.uint64),
+        lists=np.empty(keys.size, np.int64),
+        starts=np.empty((1 << places) + 1, np.int64),
         shift=np.uint64(64 - places),
-        lists=np.empty(table.size, np.int64),
         list_ends=np.r_[starts, order.size].astype(np.int64),
         members=owners[order],
     )
-    kernel.fill_table(keys, *index[:7])
+    kernel.fill_index(keys, *index[:8])
     return index
