@@ -80,15 +80,15 @@ def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> So
         values, odd = rows_as_column(values) if role == "vector" else _item_rows(values, config)
     texts, reasons = usable_texts(values, columns.get("text")) if role == "text" else _contents(values, config)
     reasons |= odd
-    if config.html:
-        readable, unreadable = readable_texts(texts)
-        texts, reasons = pa.chunked_array([readable]), unreadable | reasons
     if texts.num_chunks > 1 and texts.nbytes < MIN_CHUNK_BYTES * texts.num_chunks:
         texts = pa.chunked_array([schema.one_array(texts)])
     named = pa.array(np.arange(len(texts))) if ids is None else unique_ids(ids, len(texts))
     if original is None:
         _no_columns(config)
         original = pa.table({"doc_id": named, role: texts if role == "text" else values})
+    if config.html:
+        readable, unreadable = readable_texts(texts)
+        texts, reasons = pa.chunked_array([readable]), unreadable | reasons
     rejected = _rejected(reasons, config)
     documents = pa.table(
         [pa.array(np.arange(len(texts))), texts, keep_priority(original, texts, config), _groups(original, config)],
