@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 
 from neardup import pipeline, schema
 from neardup.again import list_stored, select_stored, write_order
-from neardup.config import Config
+from neardup.config import MIN_MEMORY, Config
 from neardup.engines.local import LocalEngine
+from neardup.engines.memory import Memory
 from neardup.errors import ConfigError, DataError
 from neardup.io import finished
 from neardup.io.corpus import FileDocuments
@@ -127,7 +128,9 @@ def _run(command: str, inputs: Sequence[str], out: Path, config: Config, progres
     with opened(command, inputs, out, config, watch) as (ahead, own, workspace, spooled, config, plan):
         engine = LocalEngine(config.threads, workspace, config.memory)
         room_for_texts = 0 if holds_items(config) else engine.room() // 4
-        documents = FileDocuments([*ahead, *own], len(ahead), config, workspace, room_for_texts)
+        # Readers must know the limit of memory where none was asked for too.
+        limited = Config.of(config, memory=max(MIN_MEMORY, Memory(config.memory).limit))
+        documents = FileDocuments([*ahead, *own], len(ahead), limited, workspace, room_for_texts)
         outcome = pipeline.run(documents, plan, config, engine, watch)
         if not config.audit:  # which reads the documents again
             documents.release()

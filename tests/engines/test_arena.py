@@ -16,7 +16,7 @@ def numbers(start, stop):
 
 
 def test_sets_lie_where_put_said(monkeypatch):
-    monkeypatch.setattr(arenas, "_GROWTH", 3)
+    monkeypatch.setattr(arenas, "_LEAST_GROWTH", 3)
     arena = Arena(None)
     starts = np.array([arena.put(numbers(10 * at, 10 * at + at)) for at in range(20)])
     views = arena.views(starts, np.arange(20))
@@ -65,7 +65,7 @@ def test_empty_until_something_is_put():
 
 
 def test_threads_do_not_write_over_each_other(monkeypatch):
-    monkeypatch.setattr(arenas, "_GROWTH", 7)
+    monkeypatch.setattr(arenas, "_LEAST_GROWTH", 7)
     arena, starts = Arena(None), {}
 
     def fill(worker):

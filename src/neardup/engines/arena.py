@@ -13,8 +13,9 @@ import pyarrow as pa
 from neardup.engines.base import BatchStep
 
 U64 = npt.NDArray[np.uint64]
-# Items that the arena grows by: the system moves pages, not bytes, so growing often costs little.
-_GROWTH: Final = 1 << 23
+# The arena grows by an eighth, and by so many items at least: the system moves pages, not bytes, so that growing often
+# costs little, and what was grown for nothing counts as memory.
+_LEAST_GROWTH: Final = 1 << 17
 # Where a set lies that is not held.
 NOWHERE: Final = -1
 
@@ -44,7 +45,7 @@ class Arena:
                 self._give_up()
                 return NOWHERE
             if self._size > self._values.size:
-                self._values.resize(self._size + _GROWTH, refcheck=False)
+                self._values.resize(self._size + max(_LEAST_GROWTH, self._size >> 3), refcheck=False)
             self._values[start : self._size] = values
             return start
 

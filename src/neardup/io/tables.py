@@ -16,6 +16,7 @@ from neardup.errors import DataError, StaleError
 from neardup.io.columns import is_list, is_valid, storage
 from neardup.io.contents import column_type, contents_of
 from neardup.io.html import html_to_text
+from neardup.io.oversize import long_values
 from neardup.io.records import (
     BATCH_BYTES,
     ITEM_END,
@@ -94,6 +95,7 @@ def pieces(batch: pa.RecordBatch, num_bytes: int = BATCH_BYTES) -> Iterator[pa.R
 def batch_records(batch: pa.RecordBatch, columns: Columns, config: Config) -> Records:
     """Take the documents out of the rows of a batch; a row without a usable text is rejected."""
     texts, reasons = _texts(batch, columns, config)
+    reasons |= dict(long_values(texts, config))
     if config.html and columns.items is None:
         texts = _visible(texts, reasons)
     ids = _names(batch, columns.id, "id is", reasons)
