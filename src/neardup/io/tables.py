@@ -26,6 +26,7 @@ from neardup.io.records import (
     InputFile,
     Records,
     Verdicts,
+    runs,
 )
 from neardup.io.scores import SCORES, UnsortableError, sortable_column
 from neardup.io.streams import is_remote, open_input
@@ -90,6 +91,33 @@ def pieces(batch: pa.RecordBatch, num_bytes: int = BATCH_BYTES) -> Iterator[pa.R
     num_rows = max(1, batch.num_rows * num_bytes // max(batch.nbytes, 1))
     for first in range(0, batch.num_rows, num_rows):
         yield batch.slice(first, num_rows)
+
+
+def decoded_pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Cut a batch into pieces of about BATCH_BYTES, each with the values of dictionaries in place."""
+    encoded = [place for place, kind in enumerate(batch.schema.types) if pa.types.is_dictionary(kind)]
+    if not encoded or not batch.num_rows:
+        yield from pieces(batch)
+        return
+    sizes = np.full(batch.num_rows, batch.nbytes // batch.num_rows, np.int64)
+    for place in encoded:
+        sizes += _decoded_bytes(batch.column(place))
+    for first, stop in runs(np.cumsum(sizes)):
+        piece = batch.slice(first, stop - first)
+        for place in encoded:
+            piece = piece.set_column(place, batch.schema.names[place], piece.column(place).dictionary_decode())
+        yield piece
+
+
+def _decoded_bytes(column: pa.DictionaryArray) -> npt.NDArray[np.int64]:
+    """Return the bytes of every value of an encoded column."""
+    values = column.dictionary
+    if _is_text(values.type):
+        lengths = pc.binary_length(values.cast(_BYTE_TYPES.get(values.type, values.type)))
+    else:
+        lengths = pa.array(np.full(len(values), values.nbytes // max(len(values), 1)))
+    taken: npt.NDArray[np.int64] = lengths.cast(pa.int64()).take(column.indices).fill_null(0).to_numpy()
+    return taken
 
 
 def batch_records(batch: pa.RecordBatch, columns: Columns, config: Config) -> Records:
