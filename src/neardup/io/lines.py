@@ -103,7 +103,8 @@ def _without_long_lines(block: bytes, config: Config) -> Iterator[bytes | Oversi
 def line_bounds(block: bytes) -> npt.NDArray[np.int64]:
     """Return where the lines of a block begin, and where the last one ends."""
     ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + 1
-    return np.r_[0, ends] if block.endswith(b"\n") else np.r_[0, ends, len(block)]
+    bounds: npt.NDArray[np.int64] = np.r_[0, ends] if block.endswith(b"\n") else np.r_[0, ends, len(block)]
+    return bounds
 
 
 def _first_line(stream: BinaryIO, start: int, stop: int) -> int:
