@@ -18,7 +18,7 @@ from neardup import pipeline, schema
 from neardup.again import list_stored, select_stored, write_order
 from neardup.config import MIN_MEMORY, Config
 from neardup.engines.local import LocalEngine
-from neardup.engines.memory import Memory
+from neardup.engines.memory import Memory, return_freed
 from neardup.errors import ConfigError, DataError
 from neardup.io import finished
 from neardup.io.corpus import FileDocuments
@@ -132,6 +132,7 @@ def _run(command: str, inputs: Sequence[str], out: Path, config: Config, progres
         room_for_texts = 0 if holds_items(config) else engine.room() // 4
         # Readers must know the limit of memory where none was asked for too.
         limited = Config.of(config, memory=max(MIN_MEMORY, Memory(config.memory).limit))
+        return_freed(limited.memory or MIN_MEMORY)
         documents = FileDocuments([*ahead, *own], len(ahead), limited, workspace, room_for_texts)
         outcome = pipeline.run(documents, plan, config, engine, watch)
         if not config.audit:  # which reads the documents again
