@@ -222,12 +222,26 @@ def _write_rejected(job: _Job, path: Path) -> None:
 
 
 def _write_kept(job: _Job, kept_ids: KeptIds, advance: Callable[[int], None]) -> None:
-    def write(at: int) -> None:
-        name = f"out/kept/{job.documents.files[at].name}"
-        job.workspace.once(name, lambda path: job.documents.write(at, str(path), job.outcome.selection, kept_ids))
-        advance(1)
+    documents, workspace = job.documents, job.workspace
+    groups = documents.write_groups()
 
-    job.engine.side_by_side(write, job.documents.own_files())
+    def write(number: int) -> None:
+        group = groups[number]
+        if len(group) == 1:
+            name = f"out/kept/{documents.files[group[0]].name}"
+            workspace.once(name, lambda path: documents.write(group[0], str(path), job.outcome.selection, kept_ids))
+        else:
+            # To remember every one of many small files takes longer than to write them.
+            workspace.once(f"written/{number:06}", lambda path: write_all(group, path))
+        advance(len(group))
+
+    def write_all(group: range, path: Path) -> None:
+        for at in group:
+            target = workspace.folder / "out" / "kept" / documents.files[at].name
+            documents.write(at, str(target), job.outcome.selection, kept_ids)
+        path.write_text(f"{len(group)} files\n", "ascii")
+
+    job.engine.side_by_side(write, range(len(groups)))
 
 
 def _report(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +25,8 @@ from neardup.io.workspace import Workspace, read_batches
 Advance = Callable[[int], None]
 # Pairs that get their names together; some hundred bytes each.
 _NAMED_AT_ONCE: Final = 1 << 15
+# Small text files that are written, and remembered, together.
+_WRITTEN_AT_ONCE: Final = 256
 # What an id takes beside its bytes; a document without one is named by file and row.
 _ID_OVERHEAD: Final = 48
 
@@ -49,6 +52,7 @@ class FileDocuments(FileParts):
         self.stops_at_first = config.strict
         self._priorities: I64 | None = None
         self._rows_of_part: tuple[int, I64] = -1, np.empty(0, np.int64)
+        self._removed: tuple[pa.Table, I64] | None = None
         self._held: dict[int, list[pa.RecordBatch]] = {}
         self._room_to_hold = room_to_hold
         self._lock = threading.Lock()
@@ -248,6 +252,23 @@ class FileDocuments(FileParts):
         for batch in read_batches(self._workspace.folder / f"names/{part:06}.arrow", ["row"]):
             yield batch.column("row").to_numpy() + self.first_rows[part]
 
+    def _rows_removed(self, selection: pa.Table) -> I64:
+        """The removed rows; many files ask, and to take them out of the chunks of a table is a copy."""
+        if self._removed is None or self._removed[0] is not selection:
+            self._removed = selection, selection.column("row").to_numpy()
+        return self._removed[1]
+
+    def write_groups(self) -> list[range]:
+        """Return the numbers of the files of the input, neighbours of one text each together."""
+        own = self.own_files()
+        is_text = np.array([self.files[at].format == "text" for at in own], np.bool_)
+        # A group ends after some files, and before and after a file of another format.
+        cuts = np.flatnonzero(
+            ~is_text | np.r_[False, ~is_text[:-1]] | (np.arange(is_text.size) % _WRITTEN_AT_ONCE == 0)
+        )
+        bounds = [*(cuts + own.start).tolist(), own.stop]
+        return [range(first, stop) for first, stop in pairwise(bounds)]
+
     def write(self, at: int, target: str, selection: pa.Table, kept_ids: KeptIds) -> None:
         """Write the kept rows of a file; `kept_ids` are who stands for each row of the selection."""
         first, stop = self.file_first_rows[at : at + 2].tolist()
@@ -258,7 +279,7 @@ class FileDocuments(FileParts):
             for rows in self._document_rows(part):
                 low, high = np.searchsorted(rows, [first, stop])
                 is_kept[rows[low:high] - first] = True
-        begin, end = np.searchsorted(selection.column("row").to_numpy(), [first, stop])
+        begin, end = np.searchsorted(self._rows_removed(selection), [first, stop])
         removed = selection.slice(begin, end - begin)
         rows = removed.column("row").to_numpy() - first
         is_kept[rows] = False
