@@ -49,6 +49,7 @@ _MEMORY_UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "T
 # Below this the imports alone leave no room to work.
 MIN_MEMORY: Final = 400 * 10**6
 MAX_MEMORY: Final = 10**18
+DEFAULT_MAX_DOCUMENT: Final = 256 * 10**6
 
 
 class _Given:
@@ -104,6 +105,7 @@ class Config(_Given):
         group_column: compare only documents that are equal in this column.
         lines: every line of a plain text file is a document, not the whole file.
         delimiter: what stands between the columns of a CSV file; None takes a comma, and a tab for .tsv.
+        max_document: bytes (or text like "1GB"); a longer line, CSV record, value or text file is a rejected row.
         against: files, or the folder of a finished run, whose documents are kept ahead of all and stay untouched.
         mark: write every row, with columns that say whether it is kept, instead of the kept rows.
         dry_run: write the removed documents and the report, and no kept rows.
@@ -146,6 +148,7 @@ class Config(_Given):
     group_column: str | None = None
     lines: bool = False
     delimiter: str | None = None
+    max_document: int = DEFAULT_MAX_DOCUMENT
     against: tuple[str, ...] = ()
     mark: bool = False
     dry_run: bool = False
@@ -194,6 +197,7 @@ class Config(_Given):
             check_type("master", self.master, str, "the address of a Spark cluster, or None")
         object.__setattr__(self, "spark_conf", _spark_conf(self.spark_conf))
         object.__setattr__(self, "against", _paths(self.against))
+        object.__setattr__(self, "max_document", _max_document_bytes(self.max_document))
         object.__setattr__(self, "memory", _memory_bytes(self.memory))
         check_delimiter(self.delimiter)
         _check_together(self)
@@ -322,21 +326,33 @@ def _spark_conf(value: Any) -> tuple[str, ...]:
     return tuple(settings)
 
 
+def _max_document_bytes(value: Any) -> int:
+    size = _bytes("max_document", value)
+    if size < 1:
+        raise ConfigError(f"`max_document` must be at least 1 byte, got {value!r}", hint="the default is '256MB'")
+    return size
+
+
 def _memory_bytes(value: Any) -> int | None:
     if value is None:
         return None
-    number = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?B?)", str(value).strip().upper())
-    if number is None or isinstance(value, bool):
-        raise ConfigError(f"`memory` must be a number of bytes, or text like '4GB', got {value!r}")
-    unit = number[2] if number[2].endswith("B") or not number[2] else number[2] + "B"
-    size = float(number[1]) * _MEMORY_UNITS[unit]
-    if size > MAX_MEMORY:
-        raise ConfigError(f"`memory` must be at most {MAX_MEMORY // 10**15} PB, got {value!r}")
+    size = _bytes("memory", value)
     if size < MIN_MEMORY:
         raise ConfigError(
             f"`memory` must be at least {MIN_MEMORY // 10**6} MB, got {value!r}",
             hint="the libraries alone take about 250 MB",
         )
+    return size
+
+
+def _bytes(name: str, value: Any) -> int:
+    number = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?B?)", str(value).strip().upper())
+    if number is None or isinstance(value, bool):
+        raise ConfigError(f"`{name}` must be a number of bytes, or text like '4GB', got {value!r}")
+    unit = number[2] if number[2].endswith("B") or not number[2] else number[2] + "B"
+    size = float(number[1]) * _MEMORY_UNITS[unit]
+    if size > MAX_MEMORY:
+        raise ConfigError(f"`{name}` must be at most {MAX_MEMORY // 10**15} PB, got {value!r}")
     return int(size)
 
 

@@ -16,11 +16,13 @@ import pyarrow.compute as pc
 
 from neardup import pipeline, schema
 from neardup.again import list_stored, select_stored, write_order
-from neardup.config import Config
+from neardup.config import MIN_MEMORY, Config
 from neardup.engines.local import LocalEngine
+from neardup.engines.memory import Memory, return_freed
 from neardup.errors import ConfigError, DataError
 from neardup.io import finished
 from neardup.io.corpus import FileDocuments
+from neardup.io.kept_ids import KeptIds
 from neardup.io.outputs import TableWriter, write_rejected
 from neardup.io.spool import GIVEN_AS
 from neardup.io.workspace import (
@@ -45,6 +47,7 @@ from neardup.report import Audit, Progress, Report, Watch, count_below, peak_mem
 
 NUM_LARGEST: Final = 10
 PAIRS: Final = "out/pairs.parquet"
+_LEAST_ID_BYTES: Final = 8 << 20
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,7 +131,10 @@ def _run(command: str, inputs: Sequence[str], out: Path, config: Config, progres
     with opened(command, inputs, out, config, watch) as (ahead, own, workspace, spooled, config, plan):
         engine = LocalEngine(config.threads, workspace, config.memory)
         room_for_texts = 0 if holds_items(config) else engine.room() // 4
-        documents = FileDocuments([*ahead, *own], len(ahead), config, workspace, room_for_texts)
+        # Readers must know the limit of memory where none was asked for too.
+        limited = Config.of(config, memory=max(MIN_MEMORY, Memory(config.memory).limit))
+        return_freed(limited.memory or MIN_MEMORY)
+        documents = FileDocuments([*ahead, *own], len(ahead), limited, workspace, room_for_texts)
         outcome = pipeline.run(documents, plan, config, engine, watch)
         if not config.audit:  # which reads the documents again
             documents.release()
@@ -144,13 +150,18 @@ def _run(command: str, inputs: Sequence[str], out: Path, config: Config, progres
         )
 
 
-def _kept_ids(job: _Job) -> pa.Array:
+def _kept_ids(job: _Job) -> KeptIds:
     """The id of the document that stands for each removed one."""
-    rows, inverse = np.unique(job.outcome.selection.column("kept_row").to_numpy(), return_inverse=True)
-    return job.documents.ids_of(rows).take(pa.array(inverse))
+    kept_rows = job.outcome.selection.column("kept_row").to_numpy()
+    return KeptIds(kept_rows, job.documents.ids_of, _ids_at_once(job))
 
 
-def _write_tables(job: _Job, kept_ids: pa.Array) -> None:
+def _ids_at_once(job: _Job) -> int:
+    """How many ids to hold: each passes over all of them on disk, so as many as there is room for."""
+    return job.documents.num_ids_within(max(_LEAST_ID_BYTES, job.engine.room() // 8))
+
+
+def _write_tables(job: _Job, kept_ids: KeptIds) -> None:
     once = job.workspace.once
     once("out/removed.parquet", lambda path: _write_removed(job, kept_ids, path))
     once("out/clusters.parquet", lambda path: _write_clusters(job, kept_ids, path))
@@ -160,34 +171,37 @@ def _write_tables(job: _Job, kept_ids: pa.Array) -> None:
         once("out/order.parquet", lambda path: write_order(path, pairs, job.documents, job.outcome))
 
 
-def _write_removed(job: _Job, kept_ids: pa.Array, path: Path) -> None:
-    selection = job.outcome.selection
-    rows, kept_rows = (selection.column(name).to_numpy() for name in ("row", "kept_row"))
-    files, numbers = job.documents.locate(rows)
-    kept_files, kept_numbers = job.documents.locate(kept_rows)
-    columns = [job.documents.ids_of(rows), kept_ids, selection.column("similarity")]
+def _write_removed(job: _Job, kept_ids: KeptIds, path: Path) -> None:
+    selection, at_once = job.outcome.selection, _ids_at_once(job)
     with TableWriter(path, schema.REMOVED_FROM_FILES) as writer:
-        writer.write(pa.table([*columns, files, numbers, kept_files, kept_numbers], schema=schema.REMOVED_FROM_FILES))
+        for first in range(0, selection.num_rows, at_once):
+            chosen = selection.slice(first, at_once)
+            rows, kept_rows = (chosen.column(name).to_numpy() for name in ("row", "kept_row"))
+            kept, similarity = kept_ids.slice(first, rows.size), chosen.column("similarity")
+            columns = [job.documents.ids_of(rows), kept, similarity, *job.documents.locate(rows)]
+            columns += job.documents.locate(kept_rows)
+            writer.write(pa.table(columns, schema=schema.REMOVED_FROM_FILES))
 
 
-def _write_clusters(job: _Job, kept_ids: pa.Array, path: Path) -> None:
+def _write_clusters(job: _Job, kept_ids: KeptIds, path: Path) -> None:
     removed = job.outcome.selection.column("row").to_numpy()
     columns = schema.clusters(pa.string())
     with TableWriter(path, columns) as writer:
         for batch in job.documents.own_names():
             rows, ids = batch.column("row").to_numpy(), batch.column("doc_id")
-            begin, end = np.searchsorted(removed, [rows[0], rows[-1] + 1]) if rows.size else (0, 0)
+            begin, end = np.searchsorted(removed, [rows[0], rows[-1] + 1]).tolist() if rows.size else (0, 0)
             is_removed = pa.array(np.isin(rows, removed[begin:end], assume_unique=True))
             kept = pc.replace_with_mask(ids, is_removed, kept_ids.slice(begin, end - begin))
             writer.write(pa.record_batch([ids, kept], schema=columns))
 
 
 def _write_pairs(job: _Job, path: Path) -> dict[str, int]:
-    num_pairs = 0
+    num_pairs, at_once = 0, _ids_at_once(job)
     columns = schema.with_shares(schema.PAIRS_FROM_FILES, schema.row_pairs(job.config.measure))
     with TableWriter(path, columns) as writer:
         for batch in job.outcome.row_pairs or ():
-            writer.write(job.documents.name_pairs(batch))
+            for named in job.documents.name_pairs(batch, at_once):
+                writer.write(named)
             num_pairs += batch.num_rows
     return {"num_pairs": num_pairs}
 
@@ -208,13 +222,27 @@ def _write_rejected(job: _Job, path: Path) -> None:
     write_rejected(path, job.documents.rejected())
 
 
-def _write_kept(job: _Job, kept_ids: pa.Array, advance: Callable[[int], None]) -> None:
-    def write(at: int) -> None:
-        name = f"out/kept/{job.documents.files[at].name}"
-        job.workspace.once(name, lambda path: job.documents.write(at, str(path), job.outcome.selection, kept_ids))
-        advance(1)
+def _write_kept(job: _Job, kept_ids: KeptIds, advance: Callable[[int], None]) -> None:
+    documents, workspace = job.documents, job.workspace
+    groups = documents.write_groups()
 
-    job.engine.side_by_side(write, job.documents.own_files())
+    def write(number: int) -> None:
+        group = groups[number]
+        if len(group) == 1:
+            name = f"out/kept/{documents.files[group[0]].name}"
+            workspace.once(name, lambda path: documents.write(group[0], str(path), job.outcome.selection, kept_ids))
+        else:
+            # To remember every one of many small files takes longer than to write them.
+            workspace.once(f"written/{number:06}", lambda path: write_all(group, path))
+        advance(len(group))
+
+    def write_all(group: range, path: Path) -> None:
+        for at in group:
+            target = workspace.folder / "out" / "kept" / documents.files[at].name
+            documents.write(at, str(target), job.outcome.selection, kept_ids)
+        path.write_text(f"{len(group)} files\n", "ascii")
+
+    job.engine.side_by_side(write, range(len(groups)))
 
 
 def _report(

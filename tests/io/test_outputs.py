@@ -169,3 +169,19 @@ def test_rejected_rows_are_json_lines_in_order(tmp_path):
 def test_nothing_rejected_is_an_empty_file(tmp_path):
     write_rejected(tmp_path / "rejected.jsonl", [])
     assert (tmp_path / "rejected.jsonl").read_bytes() == b""
+
+
+@pytest.mark.parametrize("rows_a_call", [1, 7, 1000])
+def test_groups_of_long_ids_are_bounded_in_bytes_however_the_rows_come(tmp_path, monkeypatch, rows_a_call):
+    monkeypatch.setattr(outputs, "GROUP_BYTES", 1000)
+    columns = pa.schema([("id", pa.string())])
+    table = pa.table({"id": ["i" * (row % 40) for row in range(200)]}, schema=columns)
+    with TableWriter(tmp_path / "a.parquet", columns) as writer:
+        for first in range(0, table.num_rows, rows_a_call):
+            writer.write(table.slice(first, rows_a_call))
+    with TableWriter(tmp_path / "b.parquet", columns) as writer:
+        writer.write(table)
+    stored = pq.ParquetFile(tmp_path / "a.parquet")
+    assert stored.read().equals(table)
+    assert stored.num_row_groups > 4
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()

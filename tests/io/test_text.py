@@ -107,10 +107,10 @@ def test_lines_come_in_spans_and_bounded_batches(tmp_path, monkeypatch):
 def test_a_span_within_one_long_line_has_no_rows_and_reads_no_further(tmp_path, monkeypatch):
     file = found(tmp_path / "a.txt", b"x" * 1000 + b"\nnext\n")
     monkeypatch.setattr(records, "BATCH_BYTES", 10)
-    assert list(lines.line_blocks(file, (100, 200))) == []
-    assert list(lines.line_blocks(file, (900, 1001))) == []
-    assert list(lines.line_blocks(file, (1001, 1002))) == [b"next\n"]
-    assert list(lines.line_blocks(file, (0, 1))) == [b"x" * 1000 + b"\n"]
+    assert list(lines.line_blocks(file, (100, 200), Config())) == []
+    assert list(lines.line_blocks(file, (900, 1001), Config())) == []
+    assert list(lines.line_blocks(file, (1001, 1002), Config())) == [b"next\n"]
+    assert list(lines.line_blocks(file, (0, 1), Config())) == [b"x" * 1000 + b"\n"]
 
 
 def test_kept_lines_are_written_byte_for_byte(tmp_path):

@@ -73,6 +73,9 @@ SETTINGS: Final = {
     "group_column": _Setting(COLUMNS, "Compare only documents that are equal in this column.", "NAME"),
     "lines": _Setting(COLUMNS, "Every line of a plain text file is a document, not the whole file."),
     "delimiter": _Setting(COLUMNS, r"What separates the columns of a CSV file, such as ';' or '\t'.", "CHARACTER"),
+    "max_document": _Setting(
+        COLUMNS, "Longest line, CSV record, value or text file; a longer one is rejected.", "SIZE"
+    ),
     "keep": _Setting(STAYS, "Which document of a cluster stays.", "first|last|longest|max:COLUMN|min:COLUMN"),
     "cluster": _Setting(STAYS, "leader: a removed document is similar to the kept one; components: chains count too."),
     "against": _Setting(STAYS, "Files or a finished run whose documents stay ahead of all; repeatable.", "PATH"),
@@ -99,7 +102,7 @@ COLUMN_SETTINGS: Final = ("text_column", "id_column", "items_column", "vector_co
 INPUT_SETTINGS: Final = (
     *TEXT_SETTINGS,
     *("dimension", "packed", "collapse_empty"),
-    *(*COLUMN_SETTINGS, "lines", "delimiter"),
+    *(*COLUMN_SETTINGS, "lines", "delimiter", "max_document"),
     *("against", "strict", "engine", "master", "spark_conf", "memory", "threads"),
 )
 
@@ -186,6 +189,8 @@ def _option(name: str) -> Callable[[Function], Function]:
         # Only a setting that is on by default needs a word to turn it off.
         flag = f"{flag}/--no-{flag[2:]}" if default else flag
         return click.option(flag, name, is_flag=True, default=default, show_default=default, **attributes)
+    if name == "max_document":
+        default = f"{default // 10**6}MB"
     attributes |= {"metavar": setting.metavar, "type": _kind(name, default), "show_default": bool(default)}
     if name == "keep":
         attributes["shell_complete"] = _complete_keep

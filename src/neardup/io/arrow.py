@@ -15,6 +15,7 @@ from neardup.io.records import PART_BYTES, Columns, InputFile, Records, Verdicts
 from neardup.io.streams import copy_file, open_output
 from neardup.io.tables import (
     batch_records,
+    decoded_pieces,
     is_untouched,
     join_parts,
     opened,
@@ -94,7 +95,7 @@ def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Confi
     names = wanted_names(columns)
     with _open(file, names) as (reader, is_file), readable(file, _KIND):
         for batch in map(reader.get_batch, range(*span)) if is_file else reader:
-            for piece in pieces(batch.select(_places(batch.schema, names))):
+            for piece in decoded_pieces(batch.select(_places(batch.schema, names))):
                 yield batch_records(piece, columns, config)
 
 

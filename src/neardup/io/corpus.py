@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from itertools import pairwise
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from neardup import schema
 from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io import keep_order
+from neardup.io.kept_ids import KeptIds
 from neardup.io.notes import Notes, joined
 from neardup.io.parts import I64, FileParts
 from neardup.io.records import InputFile, Records, Verdicts
@@ -21,6 +23,12 @@ from neardup.io.streams import check_unchanged, copy_permissions
 from neardup.io.workspace import Workspace, read_batches
 
 Advance = Callable[[int], None]
+# Pairs that get their names together; some hundred bytes each.
+_NAMED_AT_ONCE: Final = 1 << 15
+# Small text files that are written, and remembered, together.
+_WRITTEN_AT_ONCE: Final = 256
+# What an id takes beside its bytes; a document without one is named by file and row.
+_ID_OVERHEAD: Final = 48
 
 
 class FileDocuments(FileParts):
@@ -44,6 +52,7 @@ class FileDocuments(FileParts):
         self.stops_at_first = config.strict
         self._priorities: I64 | None = None
         self._rows_of_part: tuple[int, I64] = -1, np.empty(0, np.int64)
+        self._removed: tuple[pa.Table, I64] | None = None
         self._held: dict[int, list[pa.RecordBatch]] = {}
         self._room_to_hold = room_to_hold
         self._lock = threading.Lock()
@@ -145,11 +154,17 @@ class FileDocuments(FileParts):
 
     def names(self, part: int) -> Iterator[pa.RecordBatch]:
         """Iterate over row and doc_id of every document of a part."""
-        for batch in read_batches(self._workspace.folder / f"names/{part:06}.arrow", ["row", "id"]):
+        for batch in read_batches(self._workspace.folder / f"names/{part:06}.arrow"):
             rows = batch.column("row").to_numpy() + self.first_rows[part]
             files, numbers = self.locate(rows)
             own = pc.binary_join_element_wise(files, pa.array(numbers).cast(pa.string()), ":")
             yield pa.record_batch({"row": rows, "doc_id": pc.coalesce(batch.column("id"), own)})
+
+    def num_ids_within(self, room: int) -> int:
+        """Return how many ids take about `room` bytes."""
+        facts = self._facts()
+        num_documents, id_bytes = (sum(part[name] for part in facts) for name in ("documents", "id_bytes"))
+        return int(max(1, room // (id_bytes // max(num_documents, 1) + _ID_OVERHEAD)))
 
     def ids_of(self, rows: I64) -> pa.Array:
         """Return the doc_id of each of some rows, ascending and distinct."""
@@ -162,16 +177,25 @@ class FileDocuments(FileParts):
                 found.append(batch.column("doc_id").filter(pa.array(is_wanted)))
         return pa.concat_arrays(found)
 
-    def name_pairs(self, pairs: pa.RecordBatch) -> pa.RecordBatch:
-        """Put ids, files and rows to pairs of rows."""
-        ends = np.r_[pairs.column("row_a").to_numpy(), pairs.column("row_b").to_numpy()]
-        rows, inverse = np.unique(ends, return_inverse=True)
-        ids = self.ids_of(rows).take(pa.array(inverse))
-        files, numbers = self.locate(ends)
-        half = pairs.num_rows
-        columns = [ids[:half], ids[half:], pairs.column("similarity"), files[:half], pa.array(numbers[:half])]
-        columns += [files[half:], pa.array(numbers[half:]), *pairs.columns[3:]]
-        return pa.record_batch(columns, schema=schema.with_shares(schema.PAIRS_FROM_FILES, pairs.schema))
+    def name_pairs(self, pairs: pa.RecordBatch, num_ids: int) -> Iterator[pa.RecordBatch]:
+        """Put ids, files and rows to pairs of rows, with `num_ids` ids in memory at most."""
+        columns = schema.with_shares(schema.PAIRS_FROM_FILES, pairs.schema)
+        ends = np.stack([pairs.column("row_a").to_numpy(), pairs.column("row_b").to_numpy()], axis=1)
+        first = 0
+        while first < pairs.num_rows:
+            rows = np.unique(ends[first:])
+            stop = pairs.num_rows if rows.size <= num_ids else first + max(1, num_ids // 2)
+            rows = np.unique(ends[first:stop])
+            ids = self.ids_of(rows)
+            for begin in range(first, stop, _NAMED_AT_ONCE):
+                chosen = pairs.slice(begin, min(_NAMED_AT_ONCE, stop - begin))
+                sides = ends[begin : begin + chosen.num_rows].T
+                named = [ids.take(pa.array(np.searchsorted(rows, side))) for side in sides]
+                places = [column for side in sides for column in self.locate(side)]
+                yield pa.record_batch(
+                    [*named, chosen.column("similarity"), *places, *chosen.columns[3:]], schema=columns
+                )
+            first = stop
 
     def rejected(self, *, ahead: bool = False) -> Iterator[pa.RecordBatch]:
         """Iterate over the rejected rows of the input, or of the files ahead of it, as schema.REJECTED."""
@@ -206,7 +230,24 @@ class FileDocuments(FileParts):
         for batch in read_batches(self._workspace.folder / f"names/{part:06}.arrow", ["row"]):
             yield batch.column("row").to_numpy() + self.first_rows[part]
 
-    def write(self, at: int, target: str, selection: pa.Table, kept_ids: pa.Array) -> None:
+    def _rows_removed(self, selection: pa.Table) -> I64:
+        """The removed rows; many files ask, and to take them out of the chunks of a table is a copy."""
+        if self._removed is None or self._removed[0] is not selection:
+            self._removed = selection, selection.column("row").to_numpy()
+        return self._removed[1]
+
+    def write_groups(self) -> list[range]:
+        """Return the numbers of the files of the input, neighbours of one text each together."""
+        own = self.own_files()
+        is_text = np.array([self.files[at].format == "text" for at in own], np.bool_)
+        # A group ends after some files, and before and after a file of another format.
+        cuts = np.flatnonzero(
+            ~is_text | np.r_[False, ~is_text[:-1]] | (np.arange(is_text.size) % _WRITTEN_AT_ONCE == 0)
+        )
+        bounds = [*(cuts + own.start).tolist(), own.stop]
+        return [range(first, stop) for first, stop in pairwise(bounds)]
+
+    def write(self, at: int, target: str, selection: pa.Table, kept_ids: KeptIds) -> None:
         """Write the kept rows of a file; `kept_ids` are who stands for each row of the selection."""
         first, stop = self.file_first_rows[at : at + 2].tolist()
         is_kept = np.zeros(stop - first, np.bool_)
@@ -216,14 +257,14 @@ class FileDocuments(FileParts):
             for rows in self._document_rows(part):
                 low, high = np.searchsorted(rows, [first, stop])
                 is_kept[rows[low:high] - first] = True
-        begin, end = np.searchsorted(selection.column("row").to_numpy(), [first, stop])
+        begin, end = np.searchsorted(self._rows_removed(selection), [first, stop])
         removed = selection.slice(begin, end - begin)
         rows = removed.column("row").to_numpy() - first
         is_kept[rows] = False
         verdicts = Verdicts(
             is_kept=is_kept,
             removed=rows,
-            kept_ids=kept_ids.slice(begin, end - begin),
+            kept_ids=kept_ids.slice(int(begin), int(end - begin)) if self.config.mark else pa.array([], pa.string()),
             similarities=removed.column("similarity").to_numpy(),
         )
         self.formats[at].write(self.files[at], target, verdicts, self.config)

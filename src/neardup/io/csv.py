@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, Self
 
 from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io import gather, records
 from neardup.io.formats import endings
+from neardup.io.oversize import SKIPPED_AT_ONCE, most_held, passed, reason_against_size
 from neardup.io.records import MARK_COLUMNS, Columns, InputFile, Records, Verdicts
 from neardup.io.streams import check_unchanged, copy_file, open_input, open_output
 
@@ -32,14 +34,14 @@ def split(file: InputFile) -> list[tuple[int, int]]:
 def column_names(file: InputFile, config: Config) -> list[str]:
     """Return the header; empty for an empty file."""
     with open_input(file) as stream:
-        header = _header(file, _rows(stream, _delimiter(file, config)))
+        header = _header(file, _rows(stream, file, config))
     return header.fields if header else []
 
 
 def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:  # noqa: ARG001
     """Read the records after the header, a batch at a time."""
     with open_input(file) as stream:
-        rows = _rows(stream, _delimiter(file, config))
+        rows = _rows(stream, file, config)
         header = _header(file, rows)
         if header is not None:
             yield from _batches(rows, _Taker(header.fields, columns, config), config)
@@ -55,7 +57,7 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
     check_unchanged(file)
     delimiter = _delimiter(file, config)
     with open_input(file) as stream, open_output(target, file.compression) as output:
-        rows = _rows(stream, delimiter)
+        rows = _rows(stream, file, config)
         header = _header(file, rows)
         if header is not None:
             output.write(_with_fields(header.raw, MARK_COLUMNS.names, delimiter) if config.mark else header.raw)
@@ -73,30 +75,119 @@ def _delimiter(file: InputFile, config: Config) -> str:
     return config.delimiter or ("\t" if endings(file.name)[0] == ".tsv" else ",")
 
 
-def _rows(stream: BinaryIO, delimiter: str) -> Iterator[_Row]:
+def _rows(stream: BinaryIO, file: InputFile, config: Config) -> Iterator[_Row]:
     """Yield every record of a file, the header first."""
     _allow_any_length()
-    taken: list[bytes] = []
-
-    def decoded() -> Iterator[str]:
-        for number, line in enumerate(stream):
-            taken.append(line)
-            # A byte that is not UTF-8 must not end the record; the row is set aside when it is complete.
-            yield line.decode("utf-8-sig" if number == 0 else "utf-8", errors="surrogateescape")
-
+    delimiter = _delimiter(file, config)
+    lines = _Lines(stream, most_held(config))
     # Strict: else a quote that is never closed swallows rows until the next quote, and nobody is told.
-    reader = csv.reader(decoded(), delimiter=delimiter, strict=True)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
         fields, reason = [], None
         try:
             fields = next(reader)
         except StopIteration:
             return
+        except _TooLongError:
+            size = _read_past_record(lines.end_record(), stream, delimiter)
+            yield _Row(b"", [], reason_against_size(passed(size, file, config).size, config))
+            continue
         except csv.Error as error:
-            reason = _reason(error, taken)
-        raw = b"".join(taken)
-        taken.clear()
+            reason = _reason(error, lines.taken)
+        raw = b"".join(lines.end_record())
         yield _Row(raw, fields, gather.reason_against_bytes(raw) or reason)
+
+
+class _TooLongError(Exception):
+    """A record is longer than what may be held."""
+
+
+class _Lines:
+    """Decodes the lines of a stream one by one, and notes their bytes in `taken` until the record is complete."""
+
+    def __init__(self, stream: BinaryIO, most: int) -> None:
+        self._stream, self._most = stream, most
+        self._encoding = "utf-8-sig"
+        self._size = 0
+        self.taken: list[bytes] = []
+
+    def end_record(self) -> list[bytes]:
+        """Return the lines of a record that is complete, and begin the next."""
+        taken, self.taken, self._size = self.taken, [], 0
+        return taken
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> str:
+        line = self._stream.readline(max(1, self._most + 1 - self._size))
+        if not line:
+            raise StopIteration
+        self.taken.append(line)
+        self._size += len(line)
+        if self._size - line.endswith(b"\n") > self._most:
+            raise _TooLongError
+        encoding, self._encoding = self._encoding, "utf-8"
+        # A byte that is not UTF-8 must not end the record; the row is set aside when it is complete.
+        return line.decode(encoding, errors="surrogateescape")
+
+
+def _read_past_record(taken: list[bytes], stream: BinaryIO, delimiter: str) -> int:
+    """Go to the next record; return the bytes of this one, of which `taken` was read, without the last newline."""
+    quotes = _Quotes(delimiter)
+    size, piece = 0, b""
+    for piece in itertools.chain(taken, iter(lambda: stream.readline(SKIPPED_AT_ONCE), b"")):
+        size += len(piece)
+        quotes.follow(piece)
+        if piece.endswith(b"\n") and not quotes.is_open:
+            break
+    return size - piece.endswith(b"\n")
+
+
+class _Quotes:
+    """Follows the quotes of a record as csv.reader does, and holds nothing of it."""
+
+    def __init__(self, delimiter: str) -> None:
+        self._opening = delimiter.encode() + b'"'
+        self._last = self._opening[:1]
+        self.is_open = False
+        self._is_broken = False  # then the record ends with its line
+
+    def follow(self, piece: bytes) -> None:
+        """Go on to the end of a piece; a newline is always the last byte of one."""
+        # The byte before tells whether a quote opens a field, or which kind of quote the last one was.
+        piece = self._last + piece
+        at = 1
+        if self.is_open and self._last == b'"':
+            at = self._after_quote(piece, 1)
+        while not self._is_broken:
+            if self.is_open:
+                quote = piece.find(b'"', at)
+                if quote < 0:
+                    self._last = b" "
+                    return
+                if quote + 1 == len(piece):
+                    self._last = b'"'
+                    return
+                at = self._after_quote(piece, quote + 1)
+            else:
+                opening, end = piece.find(self._opening, at - 1), piece.find(b"\r", at)
+                if end >= 0 and (opening < 0 or end < opening):
+                    self._is_broken = True
+                elif opening < 0:
+                    self._last = piece[-1:]
+                    return
+                else:
+                    self.is_open, at = True, opening + 2
+
+    def _after_quote(self, piece: bytes, at: int) -> int:
+        """Tell a doubled quote from one that closes the field, which only a delimiter or a line end may follow."""
+        after = piece[at : at + 1]
+        if after == b'"':
+            return at + 1
+        self.is_open = False
+        self._is_broken = after not in (self._opening[:1], b"\n")
+        return at + 1
 
 
 def _allow_any_length() -> None:
@@ -116,7 +207,7 @@ def _reason(error: csv.Error, taken: list[bytes]) -> str:
 
 
 def _header(file: InputFile, rows: Iterator[_Row]) -> _Row | None:
-    header = next((row for row in rows if row.raw.strip(b" \r\n")), None)
+    header = next((row for row in rows if row.reason or row.raw.strip(b" \r\n")), None)
     if header is not None and header.reason is not None:
         raise DataError(
             f"{file.path} has a header that cannot be used: {header.reason}",
@@ -178,7 +269,7 @@ def _records(batch: list[_Row], taker: _Taker, config: Config) -> Records:
     texts: list[Any] = []
     rejected: list[tuple[int, str]] = []
     for number, row in enumerate(batch):
-        if not row.raw.strip(b" \r\n"):
+        if row.reason is None and not row.raw.strip(b" \r\n"):
             continue
         try:
             texts.append(taker.text(row))

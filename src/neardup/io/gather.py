@@ -13,6 +13,7 @@ import pyarrow as pa
 from neardup.config import Config
 from neardup.io.contents import column_type, contents_of
 from neardup.io.html import readable_texts
+from neardup.io.oversize import reason_against_size
 from neardup.io.records import BATCH_ROWS, ITEM_END, Records
 from neardup.io.scores import sortable_values
 
@@ -64,6 +65,12 @@ def records_of(
         rejected=rejected,
         found=found,
     )
+
+
+def oversize_records(size: int, config: Config) -> Records:
+    """Build the records of one row that was read past because of its size."""
+    values = Values(rows=[], texts=text_array([], config))
+    return records_of(1, values, [(0, reason_against_size(size, config))], found=frozenset(), config=config)
 
 
 def is_utf8(block: bytes) -> bool:

@@ -24,6 +24,7 @@ from neardup.io import gather, lines
 from neardup.io.columns import reason_against
 from neardup.io.formats import endings
 from neardup.io.gather import RowError
+from neardup.io.oversize import Oversize
 from neardup.io.records import MARK_COLUMNS, Columns, InputFile, Records, Verdicts
 from neardup.io.streams import check_unchanged
 from neardup.kernels import json_text
@@ -50,11 +51,13 @@ class _Decoder(Protocol):
     def decode(self, line: bytes, /) -> Any: ...
 
 
-def column_names(file: InputFile, config: Config) -> list[str]:  # noqa: ARG001
+def column_names(file: InputFile, config: Config) -> list[str]:
     """Return the columns of the first rows, in the order they come up."""
     names: dict[str, None] = {}
     decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
-    sample = next(lines.line_blocks(file, (0, file.size)), b"").split(b"\n", _NUM_SAMPLE_ROWS)[:_NUM_SAMPLE_ROWS]
+    blocks = lines.line_blocks(file, (0, file.size), config)
+    first = next((block for block in blocks if isinstance(block, bytes)), b"")
+    sample = first.split(b"\n", _NUM_SAMPLE_ROWS)[:_NUM_SAMPLE_ROWS]
     _check_no_document(file, sample)
     for line in sample:
         try:
@@ -78,15 +81,18 @@ def _check_no_document(file: InputFile, sample: list[bytes]) -> None:
 def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:
     """Read the lines that begin in a span, a batch at a time."""
     rows = _Rows(columns, config)
-    for block in lines.line_blocks(file, span):
-        yield from rows.batches(block, config)
+    for block in lines.line_blocks(file, span, config):
+        if isinstance(block, Oversize):
+            yield gather.oversize_records(block.size, config)
+        else:
+            yield from rows.batches(block, config)
     check_unchanged(file)
 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
     """Write the kept lines byte for byte, or with config.mark the line of every document with its marks."""
     if not config.mark:
-        lines.write_kept(file, target, verdicts)
+        lines.write_kept(file, target, verdicts, config)
         return
 
     def marked(block: bytes, bounds: npt.NDArray[np.int64], first: int) -> bytes:
@@ -98,7 +104,7 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
             pieces += (line[:brace], marks[row], line[brace:])
         return b"".join(pieces)
 
-    lines.write_rendered(file, target, marked)
+    lines.write_rendered(file, target, marked, config)
 
 
 def _marks(verdicts: Verdicts, start: int, stop: int) -> dict[int, bytes]:

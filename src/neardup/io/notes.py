@@ -44,7 +44,7 @@ class Notes:
     def __init__(self, part: int, config: Config, workspace: Workspace) -> None:
         self._names, self._rejected = f"names/{part:06}.arrow", f"rejected/{part:06}.arrow"
         self._workspace, self._has_scores = workspace, config.keep_column is not None
-        self._facts: dict[str, Any] = {"piece_rows": [], "documents": 0, "rejected": 0, "text_bytes": 0}
+        self._facts: dict[str, Any] = {"piece_rows": [], "documents": 0, "rejected": 0, "id_bytes": 0, "text_bytes": 0}
         self._found: set[str] = set()
         self._columns = _SCORED_NAMES if self._has_scores else _NAMES
 
@@ -67,6 +67,7 @@ class Notes:
         )
         self._facts["documents"] += len(found.rows)
         self._facts["rejected"] += len(found.rejected)
+        self._facts["id_bytes"] += pc.sum(pc.binary_length(found.ids)).as_py() or 0
         self._facts["text_bytes"] += pc.sum(pc.binary_length(found.texts)).as_py() or 0
         self._found |= found.found
 

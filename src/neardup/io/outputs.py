@@ -15,7 +15,10 @@ from types import TracebackType
 from typing import IO, Any, Final, Protocol, Self
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from neardup import schema
@@ -27,11 +30,13 @@ from neardup.version import VERSION
 
 # Rows of a Parquet row group, and rows that wait to be written.
 GROUP_ROWS: Final = 1 << 17
+# A group of long ids is full before it has its rows.
+GROUP_BYTES: Final = 32 << 20
 
 
 class _Sink(Protocol):
     def write(self, table: pa.Table) -> None:
-        """Write the next GROUP_ROWS rows, or the last."""
+        """Write the next group of rows, or the last."""
 
     def close(self) -> None:
         """Write what ends the file."""
@@ -107,6 +112,15 @@ def _as_table(rows: pa.Table | pa.RecordBatch, columns: pa.Schema) -> pa.Table:
     return table.select(columns.names).cast(columns)
 
 
+def _row_bytes(table: pa.Table) -> npt.NDArray[np.int64]:
+    """Return about how many bytes each row takes."""
+    sizes = np.zeros(table.num_rows, np.int64)
+    for column in table.columns:
+        is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        sizes += pc.binary_length(column).cast(pa.int64()).fill_null(0).to_numpy() + 4 if is_text else 8
+    return sizes
+
+
 def known_ending(path: str | os.PathLike[str]) -> str:
     """Return the ending that chooses the format of a table."""
     ending = Path(path).suffix.lower()
@@ -127,7 +141,7 @@ class TableWriter:
         ending = known_ending(self._path)
         self._columns = columns
         self._waiting: list[pa.Table] = []
-        self._num_waiting = 0
+        self._num_waiting = self._num_bytes = 0
         self._open = contextlib.ExitStack()
         output = self._open.enter_context(open_output(self._path, None))
         self._sink: _Sink | None = _SINKS[ending](output, columns)
@@ -137,18 +151,19 @@ class TableWriter:
         if self._sink is None:
             raise ValueError(f"{self._path} is closed: no more rows can be written")
         table = _as_table(rows, self._columns)
-        self._waiting.append(table)
-        self._num_waiting += table.num_rows
-        if self._num_waiting >= GROUP_ROWS:
-            self._write_groups(self._sink)
-
-    def _write_groups(self, sink: _Sink) -> None:
-        """Write whole groups; the rest waits on."""
-        table = pa.concat_tables(self._waiting)
-        stop = table.num_rows - table.num_rows % GROUP_ROWS
-        for first in range(0, stop, GROUP_ROWS):
-            sink.write(table.slice(first, GROUP_ROWS))
-        self._waiting, self._num_waiting = [table.slice(stop)], table.num_rows - stop
+        ends = np.cumsum(_row_bytes(table))
+        first = before = 0
+        while first < table.num_rows:
+            # A group ends with the row that fills it, wherever the calls were cut.
+            full = int(np.searchsorted(ends, before + GROUP_BYTES - self._num_bytes)) + 1
+            stop = min(full, first + GROUP_ROWS - self._num_waiting, table.num_rows)
+            self._waiting.append(table.slice(first, stop - first))
+            self._num_waiting += stop - first
+            self._num_bytes += int(ends[stop - 1]) - before
+            first, before = stop, int(ends[stop - 1])
+            if self._num_waiting >= GROUP_ROWS or self._num_bytes >= GROUP_BYTES:
+                self._sink.write(pa.concat_tables(self._waiting))
+                self._waiting, self._num_waiting, self._num_bytes = [], 0, 0
 
     def close(self) -> None:
         """Write what waits and end the file; a second call does nothing."""

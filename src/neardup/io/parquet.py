@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from neardup.config import Config
@@ -14,12 +15,12 @@ from neardup.io.records import BATCH_BYTES, BATCH_ROWS, MARK_COLUMNS, PART_BYTES
 from neardup.io.streams import copy_file, open_output
 from neardup.io.tables import (
     batch_records,
+    decoded_pieces,
     is_untouched,
     join_parts,
     opened,
     output_batches,
     output_schema,
-    pieces,
     readable,
     wanted_names,
 )
@@ -27,7 +28,9 @@ from neardup.io.tables import (
 _KIND: Final = "Parquet"
 # Without a buffer a whole column chunk is read ahead: 274 instead of 46 MB for a row group of 1 GB.
 _BUFFER_BYTES: Final = 1 << 20
-_PROBE_ROWS: Final = 256
+_PROBE_ROWS: Final = 16
+# A batch of rows that all have the longest value of a dictionary.
+_MAX_BATCH_BYTES: Final = 4 * BATCH_BYTES
 # A value that takes more than this is no place in a dictionary; trying one costs a sixth of the time to write.
 _LONG_VALUE: Final = 32
 
@@ -59,39 +62,65 @@ def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Confi
     with _open(file) as parquet, readable(file, _KIND):
         present = set(parquet.schema_arrow.names)
         names = [name for name in wanted_names(columns) if name in present]
-        for batch in _batches(parquet, range(*span), names):
-            for piece in pieces(batch):
+        for batch in _batches(file, parquet, range(*span), names):
+            for piece in decoded_pieces(batch):
                 yield batch_records(piece, columns, config)
 
 
-def _batches(parquet: Any, groups: Sequence[int], names: list[str] | None) -> Iterator[pa.RecordBatch]:
+def _batches(file: InputFile, parquet: Any, groups: Sequence[int], names: list[str] | None) -> Iterator[pa.RecordBatch]:
     # One thread: callers read several spans at once.
     yield from parquet.iter_batches(
-        batch_size=_batch_rows(parquet, groups, names), row_groups=list(groups), columns=names, use_threads=False
+        batch_size=_batch_rows(file, parquet, groups, names), row_groups=list(groups), columns=names, use_threads=False
     )
 
 
-def _batch_rows(parquet: Any, groups: Sequence[int], names: list[str] | None) -> int:
-    """Estimate how many rows hold BATCH_BYTES, by the row group with the longest rows."""
+def _batch_rows(file: InputFile, parquet: Any, groups: Sequence[int], names: list[str] | None) -> int:
+    """Estimate how many rows hold BATCH_BYTES, by the row group with the longest rows and by dictionaries."""
     metadata = parquet.metadata
-    paths = [parquet.schema.column(place).path for place in range(metadata.num_columns)]
+    leaves = [parquet.schema.column(place) for place in range(metadata.num_columns)]
     places = [
         place
-        for place, path in enumerate(paths)
-        if names is None or any(path == name or path.startswith(f"{name}.") for name in names)
+        for place, leaf in enumerate(leaves)
+        if names is None or any(leaf.path == name or leaf.path.startswith(f"{name}.") for name in names)
     ]
     row_bytes = 1.0
     for group in map(metadata.row_group, groups):
         group_bytes = sum(group.column(place).total_uncompressed_size for place in places)
         row_bytes = max(row_bytes, group_bytes / max(group.num_rows, 1))
-    # Copies of a text are stored once, so the metadata may tell much less than comes out: look at the first rows.
-    first_rows = parquet.iter_batches(
-        batch_size=_PROBE_ROWS, row_groups=list(groups)[:1], columns=names, use_threads=False
-    )
-    probe = next(first_rows, None)
-    if probe is not None and probe.num_rows:
-        row_bytes = max(row_bytes, probe.nbytes / probe.num_rows)
-    return max(1, min(BATCH_ROWS, int(BATCH_BYTES / row_bytes)))
+    # Copies of a text are stored once, so the metadata may tell much less than comes out: look at the first rows of
+    # lists, and at the dictionaries of columns.
+    lists = [leaves[place].path for place in places if leaves[place].max_repetition_level]
+    if lists and groups:
+        first_rows = parquet.iter_batches(_PROBE_ROWS, row_groups=[groups[0]], columns=lists, use_threads=False)
+        probe = next(first_rows, None)
+        if probe is not None and probe.num_rows:
+            row_bytes = max(row_bytes, probe.nbytes / probe.num_rows)
+    flat = [leaves[place].path for place in places if leaves[place].path not in lists]
+    longest = max((_longest_values(file, metadata, group, flat) for group in groups), default=0)
+    return max(1, min(BATCH_ROWS, int(BATCH_BYTES / row_bytes), _MAX_BATCH_BYTES // max(longest, 1)))
+
+
+def _longest_values(file: InputFile, metadata: Any, number: int, paths: Sequence[str]) -> int:
+    """Add up the longest value of the dictionary of each column of a row group: what a row takes at most."""
+    group = metadata.row_group(number)
+    chunks = [group.column(place) for place in range(group.num_columns)]
+    stored = [
+        chunk.path_in_schema
+        for chunk in chunks
+        if chunk.path_in_schema in paths and chunk.has_dictionary_page and chunk.physical_type == "BYTE_ARRAY"
+    ]
+    longest = 0
+    with opened(file, _KIND) as source:
+        parquet = pq.ParquetFile(
+            source, metadata=metadata, read_dictionary=stored, pre_buffer=False, buffer_size=_BUFFER_BYTES
+        )
+        # One row brings the whole dictionary with it.
+        for row in parquet.iter_batches(1, row_groups=[number], columns=stored, use_threads=False) if stored else ():
+            for column in row.columns:
+                if pa.types.is_dictionary(column.type):
+                    longest += pc.max(pc.binary_length(column.dictionary)).as_py() or 0
+            break
+    return longest
 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
@@ -109,7 +138,7 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
 
 def _all_rows(file: InputFile, parquet: Any) -> Iterator[pa.RecordBatch]:
     with readable(file, _KIND):
-        yield from _batches(parquet, range(parquet.metadata.num_row_groups), None)
+        yield from _batches(file, parquet, range(parquet.metadata.num_row_groups), None)
 
 
 def _group_rows(metadata: Any) -> int:

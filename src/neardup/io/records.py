@@ -18,7 +18,7 @@ from neardup.config import Config
 # Bytes of text in one batch of records, about; a longer document is a batch of its own.
 BATCH_BYTES: Final = 4 << 20
 # Rows in one batch at most, however short they are.
-BATCH_ROWS: Final = 1 << 16
+BATCH_ROWS: Final = 1 << 14
 # Bytes of a file in one part, about: the unit of reading in parallel and of going on after a stop.
 PART_BYTES: Final = 64 << 20
 # Items of a set travel as one text, each ended by this character.

@@ -14,8 +14,10 @@ import pyarrow as pa
 SortKey = tuple[str, str]
 # DuckDB goes up to half as much again over its limit.
 _SHARE: Final = 0.5
+# With less DuckDB fails.
+_LEAST_BYTES: Final = 64 << 20
 _SQL_DIRECTIONS: Final = {"ascending": "ASC", "descending": "DESC"}
-_SORTED_ROWS: Final = 1 << 20
+_SORTED_ROWS: Final = 1 << 17
 
 
 def sort_on_disk(
@@ -25,7 +27,7 @@ def sort_on_disk(
     import duckdb
 
     settings: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": f"{max(128 << 20, int(room * _SHARE)) >> 20}MiB",
+        "memory_limit": f"{max(_LEAST_BYTES, int(room * _SHARE)) >> 20}MiB",
         "temp_directory": str(folder),
         "threads": threads,
         "preserve_insertion_order": False,

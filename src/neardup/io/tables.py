@@ -16,6 +16,7 @@ from neardup.errors import DataError, StaleError
 from neardup.io.columns import is_list, is_valid, storage
 from neardup.io.contents import column_type, contents_of
 from neardup.io.html import readable_texts
+from neardup.io.oversize import long_values
 from neardup.io.records import (
     BATCH_BYTES,
     ITEM_END,
@@ -25,6 +26,7 @@ from neardup.io.records import (
     InputFile,
     Records,
     Verdicts,
+    runs,
 )
 from neardup.io.scores import SCORES, UnsortableError, sortable_column
 from neardup.io.streams import is_remote, open_input
@@ -89,9 +91,37 @@ def pieces(batch: pa.RecordBatch, num_bytes: int = BATCH_BYTES) -> Iterator[pa.R
         yield batch.slice(first, num_rows)
 
 
+def decoded_pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Cut a batch into pieces of about BATCH_BYTES, each with the values of dictionaries in place."""
+    encoded = [place for place, kind in enumerate(batch.schema.types) if pa.types.is_dictionary(kind)]
+    if not encoded or not batch.num_rows:
+        yield from pieces(batch)
+        return
+    sizes = np.full(batch.num_rows, batch.nbytes // batch.num_rows, np.int64)
+    for place in encoded:
+        sizes += _decoded_bytes(batch.column(place))
+    for first, stop in runs(np.cumsum(sizes)):
+        piece = batch.slice(first, stop - first)
+        for place in encoded:
+            piece = piece.set_column(place, batch.schema.names[place], piece.column(place).dictionary_decode())
+        yield piece
+
+
+def _decoded_bytes(column: pa.DictionaryArray) -> npt.NDArray[np.int64]:
+    """Return the bytes of every value of an encoded column."""
+    values = column.dictionary
+    if _is_text(values.type):
+        lengths = pc.binary_length(values.cast(_BYTE_TYPES.get(values.type, values.type)))
+    else:
+        lengths = pa.array(np.full(len(values), values.nbytes // max(len(values), 1)))
+    taken: npt.NDArray[np.int64] = lengths.cast(pa.int64()).take(column.indices).fill_null(0).to_numpy()
+    return taken
+
+
 def batch_records(batch: pa.RecordBatch, columns: Columns, config: Config) -> Records:
     """Take the documents out of the rows of a batch; a row without a usable text is rejected."""
     texts, reasons = _texts(batch, columns, config)
+    reasons |= dict(long_values(texts, config))
     if config.html and columns.items is None:
         texts, unreadable = readable_texts(texts)
         reasons = unreadable | reasons

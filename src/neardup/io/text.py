@@ -9,6 +9,7 @@ import pyarrow as pa
 from neardup.config import Config
 from neardup.io import gather
 from neardup.io.lines import BOM
+from neardup.io.oversize import Oversize, read_document
 from neardup.io.records import Columns, InputFile, Records, Verdicts
 from neardup.io.streams import check_unchanged, copy_file, open_input
 
@@ -25,8 +26,11 @@ def column_names(file: InputFile, config: Config) -> None:
 def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:  # noqa: ARG001
     """Read the file as one row."""
     with open_input(file) as stream:
-        content = stream.read()
+        content = read_document(stream, file, config)
     check_unchanged(file)
+    if isinstance(content, Oversize):
+        yield gather.oversize_records(content.size, config)
+        return
     reason = gather.reason_against_bytes(content)
     texts = [] if reason else [content.removeprefix(BOM)]
     values = gather.Values(rows=range(len(texts)), texts=pa.array(texts, pa.large_binary()).cast(pa.large_string()))

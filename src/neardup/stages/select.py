@@ -19,8 +19,8 @@ from neardup.measures.base import are_empty
 from neardup.measures.choice import measure_of
 
 I64 = npt.NDArray[np.int64]
-# Pairs listed in one batch, about; a pair of classes with more comes alone.
-LISTED_AT_ONCE: Final = 1 << 20
+# Pairs listed in one batch at most.
+LISTED_AT_ONCE: Final = 1 << 17
 
 
 def select(found: pa.RecordBatch, num_ahead: int) -> pa.RecordBatch:
@@ -77,18 +77,16 @@ def list_pairs(classes: pa.Table, verified: pa.Table, *, num_ahead: int) -> Iter
     right = np.r_[part_of[np.searchsorted(rows, right)], twins, behind]
     values = np.r_[values, np.ones(twins.size + behind.size)]
     ends = np.cumsum(sizes[left] * sizes[right])
-    first = 0
-    while first < left.size:
-        before = ends[first - 1] if first else 0
-        stop = max(first + 1, int(np.searchsorted(ends, before + LISTED_AT_ONCE, side="right")))
-        a, b = _cross(members, starts, sizes, left[first:stop], right[first:stop])
-        similarity = np.repeat(values[first:stop], sizes[left[first:stop]] * sizes[right[first:stop]])
+    # A pair of large classes is cut as well: 8,000 copies make 64 million places.
+    for first in range(0, int(ends[-1]) if ends.size else 0, LISTED_AT_ONCE):
+        places = np.arange(first, min(first + LISTED_AT_ONCE, int(ends[-1])))
+        at = np.searchsorted(ends, places, side="right")
+        a, b = _members(members, starts, sizes, left[at], right[at], places - np.r_[0, ends][at])
         # Inside a part each pair comes both ways, and every member meets itself.
         is_listed = (a < b) | (part_of[a] != part_of[b])
         row_a, row_b = rows[np.minimum(a, b)[is_listed]], rows[np.maximum(a, b)[is_listed]]
-        columns = [row_a, row_b, similarity[is_listed]]
+        columns = [row_a, row_b, values[at][is_listed]]
         yield pa.record_batch([pa.array(column) for column in columns], schema=schema.ROW_PAIRS)
-        first = stop
 
 
 def select_again(documents: pa.Table, pairs: pa.Table, config: Config) -> pa.Table:
@@ -160,11 +158,7 @@ def _verified_pairs(verified: pa.Table) -> tuple[I64, I64, npt.NDArray[np.float6
     return left, right, values
 
 
-def _cross(members: I64, starts: I64, sizes: I64, left: I64, right: I64) -> tuple[I64, I64]:
-    """All members of the left class with all of the right one, for every pair of classes."""
-    counts = sizes[left] * sizes[right]
-    number = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    widths = np.repeat(sizes[right], counts)
-    from_left = np.repeat(starts[left], counts) + number // np.maximum(widths, 1)
-    from_right = np.repeat(starts[right], counts) + number % np.maximum(widths, 1)
-    return members[from_left], members[from_right]
+def _members(members: I64, starts: I64, sizes: I64, left: I64, right: I64, numbers: I64) -> tuple[I64, I64]:
+    """Return two members of a pair of classes each: `numbers` counts those of the right class first."""
+    widths = sizes[right]
+    return members[starts[left] + numbers // widths], members[starts[right] + numbers % widths]

@@ -1,0 +1,43 @@
+"""The ids of kept documents, looked up some at a time: all of them may be larger than memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+I64 = npt.NDArray[np.int64]
+
+
+class KeptIds:
+    """The id of the document that stands for each removed one; safe to use from many threads.
+
+    Asking in order looks every id up once.
+    """
+
+    def __init__(self, kept_rows: I64, ids_of: Callable[[I64], pa.Array], num_at_once: int) -> None:
+        """Take the kept row of every removed document, what tells the ids of ascending rows, and how many to hold."""
+        self._kept_rows, self._ids_of, self._num_at_once = kept_rows, ids_of, num_at_once
+        self._first, self._held = 0, pa.array([], pa.string())
+        self._lock = threading.Lock()
+
+    def slice(self, first: int, length: int) -> pa.Array:
+        """Return the ids for `length` removed documents from the one with number `first` on."""
+        found = [pa.array([], pa.string())]
+        with self._lock:
+            stop = first + length
+            while first < stop:
+                if not self._first <= first < self._first + len(self._held):
+                    self._hold(first)
+                found.append(self._held.slice(first - self._first, stop - first))
+                first += len(found[-1])
+        return pa.concat_arrays(found)
+
+    def _hold(self, first: int) -> None:
+        self._held = pa.array([], pa.string())  # makes room for the next
+        rows, inverse = np.unique(self._kept_rows[first : first + self._num_at_once], return_inverse=True)
+        self._held = self._ids_of(rows).take(pa.array(inverse))
+        self._first = first
