@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         shingles,
         signatures,
     )
+    from neardup.bucketing import buckets, merge_signatures
     from neardup.config import Config
     from neardup.engines.spark import SparkEngine
     from neardup.errors import NearDupError
@@ -35,10 +36,12 @@ __all__ = [
     "Report",
     "SparkEngine",
     "audit",
+    "buckets",
     "compare",
     "deduplicate",
     "find_pairs",
     "jaccard",
+    "merge_signatures",
     "neighbours",
     "plan",
     "shingles",
@@ -54,6 +57,8 @@ _HOMES = {
     "Plan": "neardup.planner",
     "Report": "neardup.report",
     "SparkEngine": "neardup.engines.spark",
+    "buckets": "neardup.bucketing",
+    "merge_signatures": "neardup.bucketing",
 }
 
 

@@ -23,7 +23,8 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), os
 
 EXPORTED = [
     *("Audit", "Comparison", "Config", "NearDupError", "Plan", "Report", "SparkEngine"),
-    *("audit", "compare", "deduplicate", "find_pairs", "jaccard", "neighbours", "plan", "shingles", "signatures"),
+    *("audit", "buckets", "compare", "deduplicate", "find_pairs", "jaccard", "merge_signatures", "neighbours", "plan"),
+    *("shingles", "signatures"),
 ]
 SLOW_TO_IMPORT = [
     "pyspark",
