@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from neardup.version import VERSION
 
 if TYPE_CHECKING:
+    from neardup import families as families
+    from neardup import textbook as textbook
     from neardup.answers import Comparison
     from neardup.api import (
         audit,
@@ -60,17 +62,21 @@ _HOMES = {
     "buckets": "neardup.bucketing",
     "merge_signatures": "neardup.bucketing",
 }
+# Modules that are public as a whole: the theory as functions, and the method in plain Python.
+_MODULES = {"families": "neardup.families", "textbook": "neardup.textbook"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in __all__ and name not in _MODULES:
         raise AttributeError(f"module 'neardup' has no attribute {name!r}")
     import importlib
 
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
     value = getattr(importlib.import_module(_HOMES.get(name, "neardup.api")), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted({*globals(), *__all__, *_MODULES})

@@ -315,7 +315,7 @@ def keep_agreeing(candidates: AbstractSet[Pair], signatures: Sequence[Sequence[H
     return {
         (left, right)
         for left, right in candidates
-        if sum(map(_equal, columns[left], columns[right])) >= least * len(signatures)
+        if sum(map(_equal, columns[left], columns[right])) / len(signatures) >= least
     }
 
 

@@ -106,6 +106,12 @@ def test_exported_names_are_these():
         _ = neardup.dedupe
 
 
+def test_public_modules_need_no_import_of_their_own():
+    answer = run("-c", "import neardup; print(neardup.textbook.jaccard({1}, {1}), neardup.families.and_chance(0.5, 2))")
+    assert (answer.stdout, answer.stderr) == ("1.0 0.25\n", "")
+    assert {"families", "textbook"} <= set(dir(neardup))
+
+
 def test_a_star_import_gives_the_exported_names():
     names = {}
     exec("from neardup import *", names)  # noqa: S102

@@ -83,6 +83,12 @@ def test_three_bands_of_one_row_make_both_candidates_and_filters_remove_the_fals
     assert textbook.keep_similar(candidates, TEN_SHINGLES, threshold=0.61) == set()
 
 
+def test_a_share_exactly_at_the_least_is_kept_whatever_the_rounding():
+    # 0.28 * 100 is 28.000000000000004 in floating point.
+    signatures = [[1, 1]] * 28 + [[1, 2]] * 72
+    assert textbook.keep_agreeing({(0, 1)}, signatures, least=0.28) == {(0, 1)}
+
+
 def test_buckets_of_the_ten_shingles():
     assert textbook.buckets(TEN_SIGNATURES, bands=3)[2] == {(1,): [0, 3], (4,): [1, 2], (3,): [4]}
     [one_band] = textbook.buckets(TEN_SIGNATURES, bands=1)
