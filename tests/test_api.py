@@ -104,6 +104,20 @@ def test_jaccard_of_shingles_is_that_of_compare():
     assert shared == neardup.compare(a, b).jaccard == 36 / 56
 
 
+@pytest.mark.parametrize("num_perm", [1, 7, 100, 1000])
+def test_minhash_signatures_of_any_size_are_the_first_slots_of_longer_ones(num_perm):
+    settings = {"sketch": "minhash", "size": 1}
+    signatures = neardup.signatures([FOX, "", "a b"] * 9, num_perm=num_perm, **settings)
+    assert np.array_equal(signatures, neardup.signatures([FOX, "", "a b"] * 9, num_perm=1024, **settings)[:, :num_perm])
+
+
+def test_a_run_with_100_slots_finds_pairs_by_20_bands_of_5_rows():
+    settings = {"sketch": "minhash", "num_perm": 100, "bands": 20, "rows": 5}
+    report = neardup.find_pairs([numbered(0, 100), numbered(2, 100), "x"], size=1, **settings)
+    assert report.pairs.to_pylist() == [{"doc_a": 0, "doc_b": 1, "similarity": 98 / 100}]
+    assert (report.plan.num_perm, report.plan.bands, report.plan.rows) == (100, 20, 5)
+
+
 @pytest.mark.parametrize("num_perm", [16, 128, 1024])
 def test_signatures_are_one_row_a_text(num_perm):
     signatures = neardup.signatures([FOX, "", FOX.upper()], num_perm=num_perm)

@@ -224,6 +224,23 @@ def test_value_at_the_bounds_is_taken(name, value):
     assert getattr(Config(**{name: value}), name) == value
 
 
+@pytest.mark.parametrize("num_perm", [1, 7, 100, 1000, 1024, np.int64(100)])
+def test_minhash_takes_any_number_of_slots(num_perm):
+    assert Config(sketch="minhash", num_perm=num_perm).num_perm == num_perm
+    assert Config.of(Config(sketch="minhash", num_perm=num_perm), threshold=0.5).num_perm == num_perm
+
+
+@pytest.mark.parametrize("num_perm", [0, -1, 1025, *NO_WHOLE_NUMBERS])
+def test_minhash_takes_no_other_number_of_slots(num_perm):
+    with pytest.raises(ConfigError, match=r"^`num_perm` must be a whole number from 1 to 1024, got "):
+        Config(sketch="minhash", num_perm=num_perm)
+
+
+def test_slots_that_only_minhash_has_are_refused_for_the_other_sketch_by_name():
+    with pytest.raises(ConfigError, match=r"^`num_perm` must be a power of two from 16 to 1024 with sketch 'fast'"):
+        Config.of(Config(sketch="minhash", num_perm=100), sketch="fast")
+
+
 @pytest.mark.parametrize(
     ("settings", "hint"),
     [
@@ -234,8 +251,14 @@ def test_value_at_the_bounds_is_taken(name, value):
         ({"method": "exact", "bands": 4}, "leave `bands` out, or ask for method 'lsh' and a recall below 1"),
         ({"recall": 1, "rows": 4}, "leave `rows` out, or ask for method 'lsh' and a recall below 1"),
         ({"method": "exac"}, "did you mean 'exact'?"),
-        ({"num_perm": 100}, "take one of 16, 32, 64, 128, 256, 512, 1024"),
-        ({"num_perm": 1000}, "take one of 16, 32, 64, 128, 256, 512, 1024"),
+        (
+            {"num_perm": 100},
+            "take one of 16, 32, 64, 128, 256, 512, 1024; sketch='minhash' takes any number from 1 to 1024",
+        ),
+        (
+            {"num_perm": 100, "measure": "cosine", "sketch": "minhash"},
+            "take one of 16, 32, 64, 128, 256, 512, 1024",
+        ),
         ({"bands": 20, "rows": 10}, "use at most 12 bands of 10 rows, or a larger num_perm"),
         ({"keep": "max"}, "name the column: keep='max:score'"),
         ({"keep": "min:"}, "name the column: keep='min:score'"),

@@ -151,6 +151,15 @@ def test_an_infeasible_plan_names_the_num_perm_it_needs(settings, needed):
         neardup.plan(**(settings | {"num_perm": needed // 2}))
 
 
+def test_an_infeasible_plan_of_minhash_names_just_as_many_slots_as_it_takes():
+    settings = {"threshold": 0.05, "sketch": "minhash"}
+    with pytest.raises(ConfigError, match=r"hint: use num_perm=90$"):
+        neardup.plan(**settings, num_perm=64)
+    assert neardup.plan(**settings, num_perm=90).keeps_recall
+    with pytest.raises(ConfigError):
+        neardup.plan(**settings, num_perm=89)
+
+
 @pytest.mark.parametrize("threshold", [1e-3, 1e-10, 1e-300, 5e-324])
 def test_a_threshold_near_zero_is_infeasible_not_a_crash(threshold):
     with pytest.raises(ConfigError, match="even num_perm 1024 is too little"):

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from neardup.version import VERSION
 
 if TYPE_CHECKING:
+    from neardup import families as families
+    from neardup import textbook as textbook
     from neardup.answers import Comparison
     from neardup.api import (
         audit,
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
         shingles,
         signatures,
     )
+    from neardup.bucketing import buckets, merge_signatures
     from neardup.config import Config
     from neardup.engines.spark import SparkEngine
     from neardup.errors import NearDupError
@@ -35,10 +38,12 @@ __all__ = [
     "Report",
     "SparkEngine",
     "audit",
+    "buckets",
     "compare",
     "deduplicate",
     "find_pairs",
     "jaccard",
+    "merge_signatures",
     "neighbours",
     "plan",
     "shingles",
@@ -54,18 +59,24 @@ _HOMES = {
     "Plan": "neardup.planner",
     "Report": "neardup.report",
     "SparkEngine": "neardup.engines.spark",
+    "buckets": "neardup.bucketing",
+    "merge_signatures": "neardup.bucketing",
 }
+# Modules that are public as a whole: the theory as functions, and the method in plain Python.
+_MODULES = {"families": "neardup.families", "textbook": "neardup.textbook"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in __all__ and name not in _MODULES:
         raise AttributeError(f"module 'neardup' has no attribute {name!r}")
     import importlib
 
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
     value = getattr(importlib.import_module(_HOMES.get(name, "neardup.api")), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted({*globals(), *__all__, *_MODULES})

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import difflib
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 from neardup.errors import ConfigError
+
+NUM_PERM_CHOICES: Final = tuple(2**power for power in range(4, 11))
 
 
 def as_float(value: Any) -> float:
@@ -47,6 +50,27 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
         raise ConfigError(
             f"`{name}` must be one of {', '.join(map(repr, choices))}, got {value!r}",
             hint=f"did you mean {near[0]!r}?" if near else None,
+        )
+
+
+def num_perm_choices(measure: str, sketch: str) -> Sequence[int]:
+    """Return how many slots a signature may have: only the k permutations of MinHash take any number."""
+    is_minhash = sketch == "minhash" and measure in ("jaccard", "containment")
+    return range(1, NUM_PERM_CHOICES[-1] + 1) if is_minhash else NUM_PERM_CHOICES
+
+
+def check_num_perm(num_perm: int, measure: str, sketch: str) -> None:
+    """Raise where a signature cannot have this number of slots."""
+    choices = num_perm_choices(measure, sketch)
+    if isinstance(choices, range):
+        check_int("num_perm", num_perm, choices[0], choices[-1])
+    elif not isinstance(num_perm, int) or num_perm not in choices:
+        is_sketched = measure in ("jaccard", "containment")
+        asked = f"sketch {sketch!r}" if is_sketched else f"measure {measure!r}"
+        other = "; sketch='minhash' takes any number from 1 to 1024" if is_sketched else ""
+        raise ConfigError(
+            f"`num_perm` must be a power of two from 16 to 1024 with {asked}, got {num_perm!r}",
+            hint=f"take one of {', '.join(map(str, choices))}{other}",
         )
 
 

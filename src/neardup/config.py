@@ -12,7 +12,16 @@ import secrets
 from typing import Any, Final, Literal, Self
 
 from neardup import families
-from neardup.checks import as_float, check_bands, check_choice, check_delimiter, check_int, check_real, check_type
+from neardup.checks import (
+    as_float,
+    check_bands,
+    check_choice,
+    check_delimiter,
+    check_int,
+    check_num_perm,
+    check_real,
+    check_type,
+)
 from neardup.errors import ConfigError
 
 Unit = Literal["word", "char"]
@@ -38,7 +47,6 @@ VECTOR_MEASURES: Final = ("hamming", "cosine", "euclidean")
 _BIT_MEASURES: Final = ("hamming", "cosine")
 _BY_MEASURE: Final[Any] = None
 DEFAULT_THRESHOLD: Final = 0.8
-NUM_PERM_CHOICES: Final = tuple(2**power for power in range(4, 11))
 MAX_SIZE: Final = 64
 MAX_DIMENSION: Final = 2**24
 MAX_SEED: Final = 2**64 - 1
@@ -80,7 +88,8 @@ class Config(_Given):
         recall: the chance to find a pair of similarity exactly `threshold`; in (0, 1], 1 calls for method "exact".
         unit: what a shingle is made of: "word" or "char".
         size: how many consecutive units make one shingle.
-        num_perm: slots of a signature; a power of two from 16 to 1024; None takes 128, 1024 for hamming and cosine.
+        num_perm: slots of a signature; a power of two from 16 to 1024, with sketch="minhash" any number from 1 to 1024;
+            None takes 128, 1024 for hamming and cosine.
         bands: bands of a signature; None derives it from `threshold` and `recall`.
         rows: rows of a band; None derives it from `threshold` and `recall`.
         seed: keys every hash; another seed draws other signatures. "random" draws a secret one, for hostile documents.
@@ -177,11 +186,7 @@ class Config(_Given):
         check_real("threshold", self.threshold, "in (0, 1]", 0 < as_float(self.threshold) <= 1)
         check_real("recall", self.recall, "in (0, 1]", 0 < as_float(self.recall) <= 1)
         check_int("size", self.size, 1, MAX_SIZE)
-        if not isinstance(self.num_perm, int) or self.num_perm not in NUM_PERM_CHOICES:
-            raise ConfigError(
-                f"`num_perm` must be a power of two from 16 to 1024, got {self.num_perm!r}",
-                hint=f"take one of {', '.join(map(str, NUM_PERM_CHOICES))}",
-            )
+        check_num_perm(self.num_perm, self.measure, self.sketch)
         check_bands(self.bands, self.rows, self.num_perm)
         object.__setattr__(self, "seed", _drawn(self.seed))
         check_int("seed", self.seed, 0, MAX_SEED)

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from neardup import families
-from neardup.config import NUM_PERM_CHOICES, Config
+from neardup.checks import NUM_PERM_CHOICES, num_perm_choices
+from neardup.config import Config
 from neardup.errors import ConfigError
 
 # The share of true pairs at the threshold that the signature filter may drop; counted in the promised recall.
@@ -300,7 +301,7 @@ def _no_plan(config: Config, chance: float, target: float) -> ConfigError:
         )
     rows = config.rows or 1
     needed = _bands_for(chance, target, rows) * rows
-    fitting = [choice for choice in NUM_PERM_CHOICES if choice >= needed]
+    fitting = [choice for choice in num_perm_choices(config.measure, config.sketch) if choice >= needed]
     given = f" with {config.rows} rows" if config.rows is not None else ""
     return ConfigError(
         f"no bands and rows{given} within num_perm {config.num_perm} keep {asked}",

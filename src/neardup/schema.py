@@ -126,6 +126,11 @@ def missed(pairs: pa.Schema) -> pa.Schema:
     return pairs.insert(3, pa.field("chance", pa.float64(), nullable=False))
 
 
+def buckets(id_type: pa.DataType) -> pa.Schema:
+    """Return the schema of buckets: the number of the band, the key, and the documents that share it."""
+    return pa.schema([("band", pa.int64()), ("key", pa.uint64()), ("documents", pa.large_list(id_type))])
+
+
 def removed(id_type: pa.DataType) -> pa.Schema:
     """Return the schema of removed documents."""
     return pa.schema([("doc_id", id_type), ("kept_id", id_type), _SIMILARITY])

@@ -1,14 +1,18 @@
 """The method as a lecture teaches it, in plain Python on small sets: the reference for reading, not for speed.
 
-From shingles to Jaccard, from MinHash signatures to bands. A column is the set of rows that have a 1 in it; rows carry
-the caller's own numbers (most lectures count from 1, some books from 0), columns are named by their position from 0.
+From shingles to Jaccard, from MinHash signatures to bands and buckets. A column is the set of rows that have a 1 in
+it; rows carry the caller's own numbers (most lectures count from 1, some books from 0), columns are named by their
+position from 0.
 `docs/lecture.md` walks through this file; the rest of the library does the same work on millions of texts.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import itertools
 import math
+import random
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -18,6 +22,9 @@ from neardup.errors import ConfigError, DataError
 
 Item = TypeVar("Item", bound=Hashable)
 Row = TypeVar("Row", bound=Hashable)
+Pair = tuple[int, int]
+# A Mersenne prime, larger than any number of 4 or 7 bytes.
+PRIME = 2**61 - 1
 
 
 # A string is a sequence of strings as well; the first overload that fits is meant.
@@ -49,6 +56,81 @@ def shingle_bag(tokens: Sequence[Hashable] | str, size: int) -> Counter[Any]:
     2
     """
     return Counter(_windows(tokens, size))
+
+
+def shingle_number(shingle: str, num_bytes: int = 4) -> int:
+    """Return a number of `num_bytes` bytes for a shingle, the same on every machine; different shingles may collide.
+
+    >>> shingle_number("touchdown") < 2**32
+    True
+    """
+    _check_count("num_bytes", num_bytes)
+    return int.from_bytes(hashlib.blake2b(shingle.encode(), digest_size=num_bytes).digest(), "big")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class UniversalHash:
+    """One member of the universal class h(x) = ((a x + b) mod p) mod n, of Carter and Wegman.
+
+    For two different numbers below p, at most 1/n of all members give them the same value. That needs a prime p, which
+    is not checked here, so that you can see what becomes of it with another number.
+
+    >>> UniversalHash(3, 5, prime=11, num_buckets=4)(7)
+    0
+    """
+
+    multiplier: int
+    addend: int
+    prime: int
+    num_buckets: int
+
+    def __post_init__(self) -> None:
+        _check_count("num_buckets", self.num_buckets)
+        if not 1 <= self.multiplier < self.prime or not 0 <= self.addend < self.prime:
+            raise ConfigError(
+                f"a must be in [1, p) and b in [0, p), got a = {self.multiplier}, b = {self.addend}, p = {self.prime}"
+            )
+
+    @classmethod
+    def draw(cls, num_buckets: int, generator: random.Random, prime: int = PRIME) -> UniversalHash:
+        """Draw a member of the class: a and b by chance."""
+        return cls(generator.randrange(1, prime), generator.randrange(prime), prime, num_buckets)
+
+    def __call__(self, number: int) -> int:
+        """Return the bucket of a number below the prime."""
+        if not 0 <= number < self.prime:
+            raise DataError(
+                f"a number to hash must be in [0, {self.prime}), got {number!r}", hint="take a larger prime"
+            )
+        return (self.multiplier * number + self.addend) % self.prime % self.num_buckets
+
+
+def columns_of(matrix: Sequence[Sequence[int]], rows: Sequence[Row] | None = None) -> list[set[Any]]:
+    """Return the columns of a 0/1 matrix as sets of rows, which `rows` names; without it they count from 1.
+
+    >>> columns_of([[1, 0], [0, 1], [1, 1]])
+    [{1, 3}, {2, 3}]
+    """
+    names: Sequence[Any] = range(1, len(matrix) + 1) if rows is None else rows
+    widths = {len(values) for values in matrix}
+    if not matrix or len(widths) > 1 or len(names) != len(matrix):
+        raise DataError(
+            f"a matrix needs rows of one length and a name for each, got lengths {sorted(widths)}, {len(names)} names"
+        )
+    if odd := {value for values in matrix for value in values} - {0, 1}:
+        raise DataError(f"a boolean matrix holds 0 and 1 only, got {min(odd)!r}")
+    return [{row for row, bit in zip(names, bits, strict=True) if bit} for bits in zip(*matrix, strict=True)]
+
+
+def matrix_of(columns: Sequence[AbstractSet[Any]], rows: Sequence[Any] | None = None) -> list[list[int]]:
+    """Return the 0/1 matrix of columns, a list per row: of `rows` in their order, or of those in use, sorted.
+
+    >>> matrix_of([{1, 3}, {2, 3}])
+    [[1, 0], [0, 1], [1, 1]]
+    """
+    names = sorted(set[Any]().union(*columns)) if rows is None else rows
+    _check_covered(columns, names, "`rows`")
+    return [[int(row in ones) for ones in columns] for row in names]
 
 
 def jaccard(a: AbstractSet[Item], b: AbstractSet[Item]) -> float:
@@ -183,7 +265,7 @@ def permutation_signatures(
     return signatures
 
 
-def signature_similarity(signatures: Sequence[Sequence[Hashable]]) -> dict[tuple[int, int], float]:
+def signature_similarity(signatures: Sequence[Sequence[Hashable]]) -> dict[Pair, float]:
     """Return the fraction of equal slots for each two columns of a signature matrix: the estimate of their Jaccard.
 
     >>> signature_similarity([[1, 1, 2], [4, 4, 4]])
@@ -196,24 +278,54 @@ def signature_similarity(signatures: Sequence[Sequence[Hashable]]) -> dict[tuple
     }
 
 
-def banded_candidates(signatures: Sequence[Sequence[Hashable]], bands: int) -> set[tuple[int, int]]:
-    """Cut a signature matrix into bands; return the columns, two by two, that are equal in all rows of some band.
+def buckets(signatures: Sequence[Sequence[Hashable]], bands: int) -> list[dict[tuple[Hashable, ...], list[int]]]:
+    """Cut a signature matrix into bands; return the buckets of each: the slots of a column there, and its columns.
 
-    The bucket of a column in a band is its slots there, not a hash of them: no two columns meet by accident.
+    The bucket is named by the slots, not by a hash of them: no two columns meet by accident.
+
+    >>> buckets([[1, 1, 2], [4, 4, 4]], bands=2)
+    [{(1,): [0, 1], (2,): [2]}, {(4,): [0, 1, 2]}]
+    """
+    columns = _columns_of(signatures)
+    rows = _rows_per_band(len(signatures), bands)
+    found: list[dict[tuple[Hashable, ...], list[int]]] = [{} for _ in range(bands)]
+    for band, of_band in enumerate(found):
+        for column, slots in enumerate(columns):
+            of_band.setdefault(slots[band * rows : (band + 1) * rows], []).append(column)
+    return found
+
+
+def banded_candidates(signatures: Sequence[Sequence[Hashable]], bands: int) -> set[Pair]:
+    """Return the columns, two by two, that share a bucket: they are equal in all rows of some band.
 
     >>> sorted(banded_candidates([[1, 1, 2], [4, 4, 4], [7, 8, 8], [9, 9, 9]], bands=2))
     [(0, 1), (1, 2)]
     """
+    shared = (members for of_band in buckets(signatures, bands) for members in of_band.values())
+    return {pair for members in shared for pair in itertools.combinations(members, 2)}
+
+
+def keep_agreeing(candidates: AbstractSet[Pair], signatures: Sequence[Sequence[Hashable]], least: float) -> set[Pair]:
+    """Keep the candidates whose signatures agree in at least this share of their slots; no set is looked at.
+
+    >>> sorted(keep_agreeing({(0, 1), (0, 2)}, [[1, 1, 2], [4, 4, 4]], least=0.8))
+    [(0, 1)]
+    """
     columns = _columns_of(signatures)
-    rows = _rows_per_band(len(signatures), bands)
-    candidates: set[tuple[int, int]] = set()
-    for start in range(0, len(signatures), rows):
-        buckets: dict[tuple[Hashable, ...], list[int]] = {}
-        for column, slots in enumerate(columns):
-            buckets.setdefault(slots[start : start + rows], []).append(column)
-        for bucket in buckets.values():
-            candidates.update(itertools.combinations(bucket, 2))
-    return candidates
+    return {
+        (left, right)
+        for left, right in candidates
+        if sum(map(_equal, columns[left], columns[right])) / len(signatures) >= least
+    }
+
+
+def keep_similar(candidates: AbstractSet[Pair], columns: Sequence[AbstractSet[Any]], threshold: float) -> set[Pair]:
+    """Keep the candidates whose exact Jaccard similarity is at least the threshold.
+
+    >>> keep_similar({(0, 1), (0, 2)}, [{1, 2}, {2, 1}, {2, 3}], threshold=0.5)
+    {(0, 1)}
+    """
+    return {(left, right) for left, right in candidates if jaccard(columns[left], columns[right]) >= threshold}
 
 
 def _windows(tokens: Sequence[Hashable] | str, size: int) -> list[Hashable]:

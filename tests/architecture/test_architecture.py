@@ -23,7 +23,8 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), os
 
 EXPORTED = [
     *("Audit", "Comparison", "Config", "NearDupError", "Plan", "Report", "SparkEngine"),
-    *("audit", "compare", "deduplicate", "find_pairs", "jaccard", "neighbours", "plan", "shingles", "signatures"),
+    *("audit", "buckets", "compare", "deduplicate", "find_pairs", "jaccard", "merge_signatures", "neighbours", "plan"),
+    *("shingles", "signatures"),
 ]
 SLOW_TO_IMPORT = [
     "pyspark",
@@ -105,6 +106,12 @@ def test_exported_names_are_these():
     assert all(getattr(neardup, name).__module__.startswith("neardup.") for name in EXPORTED)
     with pytest.raises(AttributeError, match="module 'neardup' has no attribute 'dedupe'"):
         _ = neardup.dedupe
+
+
+def test_public_modules_need_no_import_of_their_own():
+    answer = run("-c", "import neardup; print(neardup.textbook.jaccard({1}, {1}), neardup.families.and_chance(0.5, 2))")
+    assert (answer.stdout, answer.stderr) == ("1.0 0.25\n", "")
+    assert {"families", "textbook"} <= set(dir(neardup))
 
 
 def test_a_star_import_gives_the_exported_names():

@@ -1,10 +1,14 @@
 import json
+import re
 import subprocess
 import sys
 
 import pytest
 
 import neardup
+from neardup.cli import plot
+from neardup.cli.plan import plan as plan_command
+from neardup.errors import ConfigError
 
 
 def test_plan_draws_the_curve_and_says_what_it_promises(run):
@@ -61,6 +65,65 @@ def test_equal_plans_give_equal_pictures_and_another_measure_another(run, tmp_pa
     one, two, three = ((tmp_path / f"{name}.{ending}").read_bytes() for name in ("one", "two", "three"))
     assert one == two != three
     assert one.startswith(b"<?xml" if ending == "svg" else b"\x89PNG")
+
+
+def labels(plan, path, **settings):
+    """Every text of a picture; an SVG names in a comment what it draws as paths."""
+    plot.plot(plan, str(path), **settings)
+    return re.findall("<!-- (.+) -->", path.read_text("utf-8"))
+
+
+def test_the_picture_marks_the_step_of_the_curve(tmp_path):
+    found = labels(neardup.plan(bands=20, rows=5), tmp_path / "curve.svg")
+    assert {"(1/b)^(1/r): 0.549", "20 bands x 5 rows", "threshold 0.8", "similarity of two documents"} <= set(found)
+    assert not [label for label in labels(neardup.plan(method="exact"), tmp_path / "exact.svg") if "1/b" in label]
+
+
+def test_the_picture_compares_two_plans(tmp_path):
+    found = labels(neardup.plan(), tmp_path / "both.svg", other=neardup.plan(bands=9, rows=13))
+    assert {"16 bands x 6 rows", "9 bands x 13 rows", "(1/b)^(1/r): 0.630", "(1/b)^(1/r): 0.844"} <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"distance": 0.3}, {"distance, 1 - similarity", "distance 0.3", "step, by (1/b)^(1/r): 0.508"}),
+        ({"measure": "cosine", "distance": 0.1}, {"distance, 1 - cosine", "distance 0.1"}),
+        ({"measure": "hamming", "distance": 3, "dimension": 64}, {"bits that differ", "distance 3"}),
+        ({"measure": "euclidean", "distance": 2}, {"Euclidean distance", "distance 2"}),
+        ({"measure": "euclidean", "distance": 0}, {"Euclidean distance", "distance 0"}),
+    ],
+)
+def test_the_axis_tells_distances_where_distance_is_meant(tmp_path, settings, expected):
+    assert expected <= set(labels(neardup.plan(**settings), tmp_path / "curve.svg", by_distance=True))
+
+
+def test_options_of_the_picture_reach_it(run, tmp_path):
+    asked = ["--distance", "0.3", "--plot", "both.svg", "--compare-bands", "20", "--compare-rows", "5"]
+    assert run("plan", *asked).returncode == 0
+    found = re.findall("<!-- (.+) -->", (tmp_path / "both.svg").read_text("utf-8"))
+    assert {"distance, 1 - similarity", "17 bands x 4 rows", "20 bands x 5 rows"} <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--compare-bands", "9"], "a second curve needs bands and rows, but `--compare-rows` is missing"),
+        (["--compare-rows", "9"], "a second curve needs bands and rows, but `--compare-bands` is missing"),
+        (
+            ["--compare-bands", "9", "--compare-rows", "0"],
+            "`compare_rows` must be a whole number from 1 to 1024, got 0",
+        ),
+        (["--compare-bands", "9", "--compare-rows", "9"], "there is no picture"),
+        (
+            ["--compare-bands", "9", "--compare-rows", "9", "--plot", "x.svg", "--measure", "containment"],
+            "banding cannot find containment",
+        ),
+    ],
+)
+def test_a_comparison_that_cannot_be_drawn_is_refused(options, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        plan_command.main(options, standalone_mode=False)
 
 
 def test_another_ending_of_a_picture_is_wrong_usage_and_writes_nothing(run, tmp_path):

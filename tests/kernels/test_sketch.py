@@ -40,6 +40,22 @@ def run(kernel, documents, num_perm):
     return signatures
 
 
+ANY_NUM_PERMS = (1, 7, 8, 9, 31, 33, 100, 1000, 1023)
+
+
+@pytest.mark.parametrize("num_perm", ANY_NUM_PERMS)
+def test_minhash_writes_any_number_of_slots_and_nothing_beside_them(num_perm):
+    documents = random_documents((0, 1, 2, 65))
+    ends = np.cumsum([0, *map(len, documents)])
+    shingles = np.array(list(itertools.chain(*documents)), np.uint64)
+    room = np.full(len(documents) * num_perm + 64, 12345, np.uint32)
+    signatures = room[: len(documents) * num_perm].reshape(len(documents), num_perm)
+    sketch.minhash(shingles, ends, *coefficients(num_perm), signatures)
+    assert signatures.tolist() == [minhash_by_formula(document, num_perm) for document in documents]
+    assert np.array_equal(signatures, run(PLAIN.minhash, documents, num_perm))
+    assert (room[signatures.size :] == 12345).all()
+
+
 def random_hashes(seed, size):
     return np.random.default_rng(seed).integers(1, 2**64 - 1, size, dtype=np.uint64, endpoint=True).tolist()
 

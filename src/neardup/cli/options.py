@@ -58,7 +58,10 @@ SETTINGS: Final = {
     "method": _Setting(SIMILAR, "How pairs are found: lsh by bands, exact every one; auto chooses and says what."),
     "sketch": _Setting(SIMILAR, "How a set becomes a signature; minhash is the textbook's, and slower."),
     "num_perm": _Setting(
-        SIMILAR, "Slots of a signature, a power of two; else 128, 1024 for bits and cosine.", "N", int
+        SIMILAR,
+        "Slots of a signature, a power of two (any number with minhash); else 128, 1024 for bits and cosine.",
+        "N",
+        int,
     ),
     "bands": _Setting(SIMILAR, "Bands of a signature; derived from threshold and recall if left out.", "N", int),
     "rows": _Setting(SIMILAR, "Rows of a band; derived from threshold and recall if left out.", "N", int),

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final
+import dataclasses
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from neardup.checks import check_int
 from neardup.cli import options
 from neardup.config import Config
+from neardup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from neardup.planner import Plan
 
 _CHANCE_STEPS: Final = 20
+_MOST: Final = 1024
 
 
 @click.command(cls=options.Command, short_help="Show what the settings promise, and what a run will take.")
@@ -18,9 +25,21 @@ _CHANCE_STEPS: Final = 20
 @click.option(
     "--plot", "picture", cls=options.Option, type=click.Path(), metavar="FILE", help="Draw the curve: .svg or .png."
 )
+@click.option(
+    "--compare-bands", cls=options.Option, type=int, metavar="N", help="Also draw the curve of this number of bands."
+)
+@click.option("--compare-rows", cls=options.Option, type=int, metavar="N", help="Rows of a band of that second curve.")
 @options.as_json("the plan")
 @options.quiet("No progress and no warnings.")
-def plan(inputs: tuple[str, ...], config: Config, picture: str | None, as_json: bool, quiet: bool) -> None:
+def plan(
+    inputs: tuple[str, ...],
+    config: Config,
+    picture: str | None,
+    compare_bands: int | None,
+    compare_rows: int | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
     """Show bands, rows and the S-curve: the chance to find a pair at every similarity.
 
     With INPUT also how many documents there are, and the memory, disk and time a run on them will take.
@@ -31,12 +50,14 @@ def plan(inputs: tuple[str, ...], config: Config, picture: str | None, as_json: 
       neardup plan --threshold 0.7 --recall 0.999 --num-perm 256
       neardup plan --bands 9 --rows 13                  what another tool's choice finds
       neardup plan --threshold 0.9 --plot curve.svg
+      neardup plan --plot both.svg --compare-bands 9 --compare-rows 13
       neardup plan --measure cosine --distance 0.1      for vectors
       neardup plan crawl/*.jsonl --memory 4GB           before a long run
       neardup plan --json
     """  # noqa: D301 - click reads the backspace
     from neardup.cli import plot, render
 
+    _check_comparison(config, picture, compare_bands, compare_rows)
     if picture is not None:
         plot.format_of(picture)
     if inputs:
@@ -49,9 +70,31 @@ def plan(inputs: tuple[str, ...], config: Config, picture: str | None, as_json: 
 
         chosen = plan_for(config)
     if picture is not None:
-        plot.plot(chosen, picture)
+        other = _with_bands(chosen, compare_bands, compare_rows)
+        plot.plot(chosen, picture, other=other, by_distance=config.distance is not None)
     if as_json:
         chances = [[step / _CHANCE_STEPS, chosen.chance(step / _CHANCE_STEPS)] for step in range(_CHANCE_STEPS + 1)]
         render.as_json(chosen.as_dict() | {"chances": chances})
     else:
         render.plan(chosen)
+
+
+def _check_comparison(config: Config, picture: str | None, bands: int | None, rows: int | None) -> None:
+    if bands is None and rows is None:
+        return
+    if bands is None or rows is None:
+        missing = "--compare-bands" if bands is None else "--compare-rows"
+        raise ConfigError(f"a second curve needs bands and rows, but `{missing}` is missing", hint=f"add {missing}")
+    check_int("compare_bands", bands, 1, _MOST)
+    check_int("compare_rows", rows, 1, _MOST)
+    if picture is None:
+        raise ConfigError("`--compare-bands` draws a curve, but there is no picture", hint="add --plot curve.svg")
+    if config.measure == "containment":
+        raise ConfigError("banding cannot find containment, so there is no curve to draw", hint="leave it out")
+
+
+def _with_bands(plan: Plan, bands: int | None, rows: int | None) -> Plan | None:
+    """Return the plan with other bands and rows, however many slots these would take."""
+    if bands is None or rows is None:
+        return None
+    return dataclasses.replace(plan, method="lsh", bands=bands, rows=rows)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import math
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from neardup import families
 from neardup.errors import ConfigError, MissingExtraError
 from neardup.planner import Plan
 
@@ -15,6 +18,9 @@ _STEPS: Final = 400
 _FALSE: Final = "#d98c00"
 _MISSED: Final = "#c0392b"
 _CURVE: Final = "#1f5fa8"
+_OTHER: Final = "#2e8b57"
+# How many times the distance of the threshold an axis of Euclidean distances is long.
+_FAR: Final = 4.0
 
 
 def format_of(path: str) -> str:
@@ -27,8 +33,15 @@ def format_of(path: str) -> str:
     return ending
 
 
-def plot(plan: Plan, path: str) -> None:
-    """Draw the curve, the threshold, the asked recall and the two error areas; equal plans give equal bytes."""
+def plot(plan: Plan, path: str, *, other: Plan | None = None, by_distance: bool = False) -> None:
+    """Draw the curve, the threshold, the asked recall and the two error areas; equal plans give equal bytes.
+
+    Args:
+        plan: what is drawn.
+        path: the file to write, .svg or .png.
+        other: a second plan whose curve is drawn beside it.
+        by_distance: let the axis tell distances instead of similarities.
+    """
     kind = format_of(path)
     try:
         import matplotlib as mpl
@@ -39,7 +52,7 @@ def plot(plan: Plan, path: str) -> None:
     style: Any = {"svg.hashsalt": "neardup", "svg.fonttype": "path", "font.family": "DejaVu Sans", "font.size": 10}
     with mpl.rc_context(mpl.rcParamsDefault | style):
         figure = Figure(figsize=(8, 5.5), layout="constrained")
-        _draw(figure.add_subplot(), plan)
+        _draw(figure.add_subplot(), plan, other, _distances(plan) if by_distance else _SIMILARITIES)
         figure.legend(loc="outside lower center", ncols=2)  # inside it would hide a part of some curve
         metadata: dict[str, Any] = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
         picture = io.BytesIO()
@@ -47,19 +60,67 @@ def plot(plan: Plan, path: str) -> None:
     Path(path).write_bytes(picture.getvalue())
 
 
-def _draw(axes: Any, plan: Plan) -> None:
-    at = [step / _STEPS for step in range(_STEPS + 1)]
-    chances = [plan.chance(similarity) for similarity in at]
-    below = [similarity for similarity in at if similarity < plan.threshold] + [plan.threshold]
-    above = [plan.threshold] + [similarity for similarity in at if similarity > plan.threshold]
-    in_vain = f"compared in vain, never reported: area {plan.false_positive_area:.4f}"
-    missed = f"missed: area {plan.false_negative_area:.2g}"
-    axes.fill_between(below, list(map(plan.chance, below)), color=_FALSE, alpha=0.3, linewidth=0, label=in_vain)
-    axes.fill_between(above, list(map(plan.chance, above)), 1, color=_MISSED, alpha=0.4, linewidth=0, label=missed)
-    axes.plot(at, chances, color=_CURVE, linewidth=2, label=plan.shape)
-    axes.axvline(plan.threshold, color="black", linewidth=1, label=f"threshold {plan.threshold:g}")
+class _Axis(NamedTuple):
+    """What the horizontal axis tells: its label and end, the similarity at a place, and the place of a similarity."""
+
+    label: str
+    end: float
+    similarity: Callable[[float], float]
+    place: Callable[[float], float]
+    is_distance: bool
+
+
+_SIMILARITIES: Final = _Axis("similarity of two documents", 1.0, float, float, False)
+
+
+def _distances(plan: Plan) -> _Axis:
+    scale, dimension = families.SCALES[plan.measure], plan.dimension or 0
+    ends = {"hamming": float(dimension), "euclidean": _FAR * (plan.distance or 1.0)}
+    words = {"hamming": "bits that differ", "euclidean": "Euclidean distance", "cosine": "distance, 1 - cosine"}
+    return _Axis(
+        words.get(plan.measure, "distance, 1 - similarity"),
+        ends.get(plan.measure, 1.0),
+        lambda distance: scale.similarity(distance, dimension),
+        lambda similarity: scale.distance(similarity, dimension) if similarity > 0 else math.inf,
+        True,
+    )
+
+
+def _draw(axes: Any, plan: Plan, other: Plan | None, axis: _Axis) -> None:
+    at = [axis.end * step / _STEPS for step in range(_STEPS + 1)]
+    threshold = axis.place(plan.threshold)
+
+    def chances(places: list[float], plan: Plan = plan) -> list[float]:
+        return [plan.chance(min(1.0, axis.similarity(place))) for place in places]
+
+    left = [place for place in at if place < threshold] + [threshold]
+    right = [threshold] + [place for place in at if place > threshold]
+    pairs, others = (left, right) if axis.is_distance else (right, left)
+    in_vain, missed = "compared in vain, never reported", "missed"
+    if not axis.is_distance:  # an area of distances is another one
+        in_vain += f": area {plan.false_positive_area:.4f}"
+        missed += f": area {plan.false_negative_area:.2g}"
+    axes.fill_between(others, chances(others), color=_FALSE, alpha=0.3, linewidth=0, label=in_vain)
+    axes.fill_between(pairs, chances(pairs), 1, color=_MISSED, alpha=0.4, linewidth=0, label=missed)
+    axes.plot(at, chances(at), color=_CURVE, linewidth=2, label=plan.shape)
+    _mark_step(axes, plan, axis, _CURVE)
+    if other is not None:
+        axes.plot(at, chances(at, other), color=_OTHER, linewidth=2, linestyle="--", label=other.shape)
+        _mark_step(axes, other, axis, _OTHER)
+    what = "distance" if axis.is_distance else "threshold"
+    axes.axvline(threshold, color="black", linewidth=1, label=f"{what} {round(threshold, 12):g}")
     axes.axhline(plan.recall, color="grey", linewidth=1, linestyle="--", label=f"asked for {plan.recall:g}")
-    axes.plot([plan.threshold], [plan.chance(plan.threshold)], "o", color=_CURVE)
-    axes.set(xlim=(0, 1), ylim=(0, 1.05), xlabel="similarity of two documents", ylabel="chance to share a bucket")
+    axes.plot([threshold], [plan.chance(plan.threshold)], "o", color=_CURVE)
+    axes.set(xlim=(0, axis.end), ylim=(0, 1.05), xlabel=axis.label, ylabel="chance to share a bucket")
     axes.set_title(f"A pair at the threshold is found with chance {plan.recall_at_threshold:.4f}")
     axes.grid(alpha=0.2)
+
+
+def _mark_step(axes: Any, plan: Plan, axis: _Axis, color: str) -> None:
+    """Mark where a slot agrees with chance (1/b)^(1/r): about there the curve is steepest."""
+    if plan.is_exact:
+        return
+    step = axis.place(plan.curve_threshold)
+    # Of Jaccard, the chance of a slot is the similarity itself.
+    words = "(1/b)^(1/r)" if plan.measure == "jaccard" and not axis.is_distance else "step, by (1/b)^(1/r)"
+    axes.axvline(step, color=color, linewidth=1, linestyle=":", label=f"{words}: {step:.3f}")

@@ -88,8 +88,19 @@ def minhash(shingles, ends, multipliers, addends, signatures):
     addends      uint32[num_perm]
     signatures   uint32[num_docs, num_perm] overwritten in full; NO_SHINGLES for a document without shingles
     """
+    num_slots = multipliers.size
+    whole = num_slots - num_slots % NARROW
+    rest = num_slots - whole
+    # A vector has NARROW lanes, so the last slots are computed aside: beside them lies the next document.
+    rest_multipliers, rest_addends = np.zeros(NARROW, np.uint32), np.zeros(NARROW, np.uint32)
+    rest_smallest = np.empty(NARROW, np.uint32)
+    rest_multipliers[:rest], rest_addends[:rest] = multipliers[whole:], addends[whole:]
     for doc in range(ends.size - 1):
-        _min_all_lines(multipliers, addends, multipliers.size, shingles, ends[doc], ends[doc + 1], signatures[doc])
+        start, end = ends[doc], ends[doc + 1]
+        _min_all_lines(multipliers, addends, whole, shingles, start, end, signatures[doc])
+        if rest:
+            min_lines_narrow(rest_multipliers, rest_addends, 0, shingles, start, end, rest_smallest)
+            signatures[doc, whole:] = rest_smallest[:rest]
 
 
 @numba.njit(cache=True, nogil=True)

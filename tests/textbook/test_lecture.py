@@ -1,0 +1,74 @@
+"""docs/lecture.md, its notebook and its pictures say the same."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LECTURE = (ROOT / "docs" / "lecture.md").read_text("utf-8")
+NOTEBOOK = json.loads((ROOT / "examples" / "lecture.ipynb").read_text("utf-8"))
+IMAGES = ROOT / "docs" / "images"
+
+
+def tool(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def texts(svg):
+    """What a picture says: an SVG names in a comment what it draws as paths."""
+    return re.findall("<!-- (.+?) -->", svg.read_text("utf-8"), re.DOTALL)
+
+
+def test_the_cells_of_the_notebook_say_what_is_stored_in_it():
+    names, run = {"__name__": "__main__"}, tool("build_notebook").run
+    code = [cell for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
+    assert len(code) > 40
+    for cell in code:
+        assert run("".join(cell["source"]), names) == cell["outputs"], "".join(cell["source"])
+
+
+def test_the_notebook_is_made_of_the_lecture():
+    stored = [(cell["cell_type"], "".join(cell["source"])) for cell in NOTEBOOK["cells"]]
+    assert stored == list(tool("build_notebook").cells_of(LECTURE)), "run tools/build_notebook.py"
+
+
+def test_every_link_of_the_notebook_leads_to_a_file():
+    links = re.findall(r"\]\(([^)]+)\)", "".join("".join(cell["source"]) for cell in NOTEBOOK["cells"]))
+    assert len(links) >= 5
+    assert [link for link in links if not (ROOT / "examples" / link).is_file()] == []
+
+
+def test_the_lecture_shows_every_picture_and_no_other():
+    shown = re.findall(r"\]\(images/([^)]+)\)", LECTURE)
+    assert sorted(shown) == sorted(path.name for path in IMAGES.iterdir())
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("drawn")
+    tool("draw_lecture").draw(folder)
+    return folder
+
+
+def test_the_pictures_are_those_that_the_tool_draws(drawn):
+    found, stored = ({path.name: texts(path) for path in folder.iterdir()} for folder in (drawn, IMAGES))
+    assert found == stored, "run tools/draw_lecture.py"
+
+
+def test_a_picture_drawn_twice_has_the_same_bytes(drawn, tmp_path):
+    tool("draw_lecture").draw(tmp_path, ["pipeline"])
+    assert (tmp_path / "pipeline.svg").read_bytes() == (drawn / "pipeline.svg").read_bytes()
+
+
+@pytest.mark.parametrize("solution", re.findall("<details>.*?</details>", LECTURE, re.DOTALL))
+def test_every_solution_folds_away_and_renders(solution):
+    assert solution.startswith("<details><summary>Solution</summary>\n\n")
+    assert solution.endswith("\n\n</details>")
