@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
 from neardup.errors import ConfigError
 
+_UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_MAX_BYTES: Final = 10**18
 NUM_PERM_CHOICES: Final = tuple(2**power for power in range(4, 11))
 
 
@@ -93,3 +97,47 @@ def check_delimiter(value: Any) -> None:
             f"`delimiter` must be one ASCII character that is no quote and no line end, got {value!r}",
             hint="use ';' or '|', or a real tab character",
         )
+
+
+def as_columns(value: Any) -> str | tuple[str, ...] | None:
+    """Return the name of a text column, or a tuple of several."""
+    if value is None or isinstance(value, str):
+        return value
+    names = tuple(value) if isinstance(value, (list, tuple)) else ()
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ConfigError(f"`text_column` must be the name of a column, a list of names, or None, got {value!r}")
+    return names if len(names) > 1 else names[0]
+
+
+def as_paths(name: str, value: Any) -> tuple[str, ...]:
+    """Return one path or many as a tuple."""
+    paths = (value,) if isinstance(value, (str, os.PathLike)) else value
+    if not isinstance(paths, (list, tuple)) or not all(isinstance(path, (str, os.PathLike)) for path in paths):
+        raise ConfigError(f"`{name}` must be a path or a list of paths, got {value!r}")
+    return tuple(map(os.fspath, paths))
+
+
+def as_spark_conf(value: Any) -> tuple[str, ...]:
+    """Return one setting of Spark or many as a tuple."""
+    settings = (value,) if isinstance(value, str) else value
+    if not isinstance(settings, (list, tuple)):
+        settings = (None,)
+    for setting in settings:
+        if not isinstance(setting, str) or not setting.partition("=")[0] or "=" not in setting:
+            raise ConfigError(
+                f"`spark_conf` must be a list of settings as name=value, got {value!r}",
+                hint="spark_conf=['spark.executor.memory=4g']",
+            )
+    return tuple(settings)
+
+
+def as_bytes(name: str, value: Any) -> int:
+    """Return a number of bytes, or what a text like '4GB' means."""
+    number = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?B?)", str(value).strip().upper())
+    if number is None or isinstance(value, bool):
+        raise ConfigError(f"`{name}` must be a number of bytes, or text like '4GB', got {value!r}")
+    unit = number[2] if number[2].endswith("B") or not number[2] else number[2] + "B"
+    size = float(number[1]) * _UNITS[unit]
+    if size > _MAX_BYTES:
+        raise ConfigError(f"`{name}` must be at most {_MAX_BYTES // 10**15} PB, got {value!r}")
+    return int(size)

@@ -6,14 +6,16 @@ import dataclasses
 import difflib
 import hashlib
 import json
-import os
-import re
 import secrets
 from typing import Any, Final, Literal, Self
 
 from neardup import families
 from neardup.checks import (
+    as_bytes,
+    as_columns,
     as_float,
+    as_paths,
+    as_spark_conf,
     check_bands,
     check_choice,
     check_delimiter,
@@ -53,10 +55,8 @@ MAX_SEED: Final = 2**64 - 1
 RANDOM_SEED: Final = "random"
 # Settings that say how the work is done; they never change the result, so they stay out of the fingerprint.
 _NOT_IN_FINGERPRINT: Final = frozenset({"threads", "strict", "memory", "engine", "master", "spark_conf", "overwrite"})
-_MEMORY_UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 # Below this the imports alone leave no room to work.
 MIN_MEMORY: Final = 400 * 10**6
-MAX_MEMORY: Final = 10**18
 DEFAULT_MAX_DOCUMENT: Final = 256 * 10**6
 
 
@@ -194,14 +194,14 @@ class Config(_Given):
         for field in dataclasses.fields(self):
             if isinstance(field.default, bool):
                 check_type(field.name, getattr(self, field.name), bool, "True or False")
-        object.__setattr__(self, "text_column", _text_columns(self.text_column))
+        object.__setattr__(self, "text_column", as_columns(self.text_column))
         for name in ("id_column", "items_column", "vector_column", "group_column"):
             if getattr(self, name) is not None:
                 check_type(name, getattr(self, name), str, "the name of a column, or None")
         if self.master is not None:
             check_type("master", self.master, str, "the address of a Spark cluster, or None")
-        object.__setattr__(self, "spark_conf", _spark_conf(self.spark_conf))
-        object.__setattr__(self, "against", _paths(self.against))
+        object.__setattr__(self, "spark_conf", as_spark_conf(self.spark_conf))
+        object.__setattr__(self, "against", as_paths("against", self.against))
         object.__setattr__(self, "max_document", _max_document_bytes(self.max_document))
         object.__setattr__(self, "memory", _memory_bytes(self.memory))
         check_delimiter(self.delimiter)
@@ -301,38 +301,8 @@ def _threshold_at(config: Config) -> float:
     return threshold
 
 
-def _text_columns(value: Any) -> str | tuple[str, ...] | None:
-    """One name, or a tuple of several."""
-    if value is None or isinstance(value, str):
-        return value
-    names = tuple(value) if isinstance(value, (list, tuple)) else ()
-    if not names or not all(isinstance(name, str) for name in names):
-        raise ConfigError(f"`text_column` must be the name of a column, a list of names, or None, got {value!r}")
-    return names if len(names) > 1 else names[0]
-
-
-def _paths(value: Any) -> tuple[str, ...]:
-    paths = (value,) if isinstance(value, (str, os.PathLike)) else value
-    if not isinstance(paths, (list, tuple)) or not all(isinstance(path, (str, os.PathLike)) for path in paths):
-        raise ConfigError(f"`against` must be a path or a list of paths, got {value!r}")
-    return tuple(map(os.fspath, paths))
-
-
-def _spark_conf(value: Any) -> tuple[str, ...]:
-    settings = (value,) if isinstance(value, str) else value
-    if not isinstance(settings, (list, tuple)):
-        settings = (None,)
-    for setting in settings:
-        if not isinstance(setting, str) or not setting.partition("=")[0] or "=" not in setting:
-            raise ConfigError(
-                f"`spark_conf` must be a list of settings as name=value, got {value!r}",
-                hint="spark_conf=['spark.executor.memory=4g']",
-            )
-    return tuple(settings)
-
-
 def _max_document_bytes(value: Any) -> int:
-    size = _bytes("max_document", value)
+    size = as_bytes("max_document", value)
     if size < 1:
         raise ConfigError(f"`max_document` must be at least 1 byte, got {value!r}", hint="the default is '256MB'")
     return size
@@ -341,24 +311,13 @@ def _max_document_bytes(value: Any) -> int:
 def _memory_bytes(value: Any) -> int | None:
     if value is None:
         return None
-    size = _bytes("memory", value)
+    size = as_bytes("memory", value)
     if size < MIN_MEMORY:
         raise ConfigError(
             f"`memory` must be at least {MIN_MEMORY // 10**6} MB, got {value!r}",
             hint="the libraries alone take about 250 MB",
         )
     return size
-
-
-def _bytes(name: str, value: Any) -> int:
-    number = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?B?)", str(value).strip().upper())
-    if number is None or isinstance(value, bool):
-        raise ConfigError(f"`{name}` must be a number of bytes, or text like '4GB', got {value!r}")
-    unit = number[2] if number[2].endswith("B") or not number[2] else number[2] + "B"
-    size = float(number[1]) * _MEMORY_UNITS[unit]
-    if size > MAX_MEMORY:
-        raise ConfigError(f"`{name}` must be at most {MAX_MEMORY // 10**15} PB, got {value!r}")
-    return int(size)
 
 
 def _check_measure(config: Config) -> None:
