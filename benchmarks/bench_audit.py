@@ -18,15 +18,16 @@ import pyarrow.parquet as pq
 
 import harness
 import neardup
-from neardup import recall_files, schema
+from neardup import schema
 from neardup.config import Config
-from neardup.engines.local import LocalEngine
-from neardup.io import formats
-from neardup.io.corpus import FileDocuments
-from neardup.io.files import choose_columns, find_files
+from neardup.engines.local.engine import LocalEngine
+from neardup.io.formats import registry as formats
+from neardup.io.sources.corpus import FileDocuments
+from neardup.io.sources.discover import choose_columns, find_files
 from neardup.io.workspace import Workspace
-from neardup.planner import plan_for
+from neardup.questions import audit as recall_files
 from neardup.stages.sketch import sketch
+from neardup.theory.plan import plan_for
 
 CONFIG = Config()
 MOST = 1.5

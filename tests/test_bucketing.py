@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neardup
-from neardup import textbook
 from neardup.errors import ConfigError, DataError
+from neardup.theory import textbook
 
 WORDS = st.lists(st.sampled_from("abcdefgh"), max_size=9).map(" ".join)
 TEXTS = [f"{number % 7} of {number} apples in basket {number // 3}" for number in range(40)]

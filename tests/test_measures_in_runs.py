@@ -14,7 +14,7 @@ import pytest
 
 import neardup
 import oracles
-from neardup.engines import local
+from neardup.engines.local import engine as local
 from neardup.errors import ConfigError, DataError
 
 RNG = np.random.default_rng(21)

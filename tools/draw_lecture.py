@@ -14,8 +14,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
-from neardup import textbook
-from neardup.planner import curve_threshold, s_curve
+from neardup.theory import textbook
+from neardup.theory.plan import curve_threshold, s_curve
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 STYLE = {"svg.hashsalt": "neardup", "svg.fonttype": "path", "font.family": "DejaVu Sans", "font.size": 10}

@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING, Any
 from neardup.version import VERSION
 
 if TYPE_CHECKING:
-    from neardup import families as families
-    from neardup import textbook as textbook
-    from neardup.answers import Comparison
     from neardup.api import (
         audit,
         compare,
@@ -21,12 +18,15 @@ if TYPE_CHECKING:
         shingles,
         signatures,
     )
-    from neardup.bucketing import buckets, merge_signatures
     from neardup.config import Config
     from neardup.engines.spark import SparkEngine
     from neardup.errors import NearDupError
-    from neardup.planner import Plan
+    from neardup.questions.bucketing import buckets, merge_signatures
+    from neardup.questions.compare import Comparison
     from neardup.report import Audit, Report
+    from neardup.theory import families as families
+    from neardup.theory import textbook as textbook
+    from neardup.theory.plan import Plan
 
 __version__ = VERSION
 __all__ = [
@@ -53,17 +53,17 @@ __all__ = [
 # Where each public name lives; loaded at first use, because Numba and Arrow take a second to import.
 _HOMES = {
     "Audit": "neardup.report",
-    "Comparison": "neardup.answers",
+    "Comparison": "neardup.questions.compare",
     "Config": "neardup.config",
     "NearDupError": "neardup.errors",
-    "Plan": "neardup.planner",
+    "Plan": "neardup.theory.plan",
     "Report": "neardup.report",
     "SparkEngine": "neardup.engines.spark",
-    "buckets": "neardup.bucketing",
-    "merge_signatures": "neardup.bucketing",
+    "buckets": "neardup.questions.bucketing",
+    "merge_signatures": "neardup.questions.bucketing",
 }
 # Modules that are public as a whole: the theory as functions, and the method in plain Python.
-_MODULES = {"families": "neardup.families", "textbook": "neardup.textbook"}
+_MODULES = {"families": "neardup.theory.families", "textbook": "neardup.theory.textbook"}
 
 
 def __getattr__(name: str) -> Any:

@@ -14,23 +14,26 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup import jobs, nearest, schema, spark_jobs
-from neardup.answers import Comparison, Explanation
+from neardup import schema
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
-from neardup.explain import find_verdict, read_document
-from neardup.given import check_in_memory, from_files, items_or_source, paths_of
-from neardup.held import audit_held, deduplicate_held
 from neardup.io import finished
-from neardup.io import memory as held_sources
-from neardup.io.files import find_files, with_dimension
+from neardup.io.sources import in_memory as held_sources
+from neardup.io.sources.discover import find_files, with_dimension
 from neardup.measures import jaccard as measure
-from neardup.nearest import NUM_NEIGHBOURS
-from neardup.planner import Plan, plan_for
-from neardup.predict import predict, sample_files, sample_held
-from neardup.recall import SAMPLE, check_sample
-from neardup.recall_files import audit_finished
+from neardup.questions import neighbours as nearest
+from neardup.questions.audit import audit_finished
+from neardup.questions.compare import Comparison, Explanation
+from neardup.questions.explain import find_verdict, read_document
+from neardup.questions.forecast import predict, sample_files, sample_held
+from neardup.questions.neighbours import NUM_NEIGHBOURS
 from neardup.report import Audit, Progress, Report, Watch
+from neardup.runs import files as jobs
+from neardup.runs import spark as spark_jobs
+from neardup.runs.memory import audit_held, deduplicate_held
+from neardup.runs.recall import SAMPLE, check_sample
+from neardup.runs.source import check_in_memory, from_files, items_or_source, paths_of
+from neardup.theory.plan import Plan, plan_for
 
 
 def deduplicate(

@@ -9,7 +9,6 @@ import json
 import secrets
 from typing import Any, Final, Literal, Self
 
-from neardup import families
 from neardup.checks import (
     as_bytes,
     as_columns,
@@ -24,6 +23,7 @@ from neardup.checks import (
     check_real,
     check_type,
 )
+from neardup.distances import SCALES
 from neardup.errors import ConfigError
 
 Unit = Literal["word", "char"]
@@ -289,7 +289,7 @@ def _free(values: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
 
 def _threshold_at(config: Config) -> float:
     """The similarity of a distance; the default where it counts bits and nobody knows yet of how many."""
-    scale, dimension = families.SCALES[config.measure], config.dimension or MAX_DIMENSION
+    scale, dimension = SCALES[config.measure], config.dimension or MAX_DIMENSION
     check_real("distance", config.distance, scale.bounds, scale.is_within(as_float(config.distance), dimension))
     is_known = config.measure != "hamming" or config.dimension is not None
     threshold = scale.similarity(as_float(config.distance), dimension) if is_known else DEFAULT_THRESHOLD

@@ -19,20 +19,20 @@ import pyarrow as pa
 
 from neardup import schema
 from neardup.config import Config
-from neardup.costs import MAX_SHINGLES, Contents, decide
 from neardup.engines.base import Advance, BatchStep, Engine, Rows, Source, Table, View
-from neardup.measures.choice import holds_items
-from neardup.planner import Plan, is_open
+from neardup.measures.registry import holds_items
 from neardup.report import Watch
+from neardup.searches.containers import Containment, gather
 from neardup.stages.choose import SAMPLED_OF, measure
 from neardup.stages.collapse import collapse, separate
-from neardup.stages.contain import Containment, gather
 from neardup.stages.link import link, link_prefixes
 from neardup.stages.prefix import collect, count, num_places, prefix
 from neardup.stages.select import count_copies, count_pairs, list_pairs, select
 from neardup.stages.sketch import sketch
 from neardup.stages.verify import verify
 from neardup.stages.verify_blocks import verify_blocks
+from neardup.theory.method_choice import MAX_SHINGLES, Contents, decide
+from neardup.theory.plan import Plan, is_open
 
 # A listing this long is worth a word before it is made; a pair takes 24 bytes, and four times that to be sorted.
 MANY_PAIRS: Final = 10_000_000

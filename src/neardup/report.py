@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from neardup.config import Config
 from neardup.errors import ConfigError, NotStoredError
-from neardup.planner import Plan
+from neardup.theory.plan import Plan
 
 try:
     import resource

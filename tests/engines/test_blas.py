@@ -7,7 +7,7 @@ import threading
 import numpy as np
 from threadpoolctl import threadpool_info
 
-from neardup.engines.blas import one_blas_thread
+from neardup.engines.local.blas import one_blas_thread
 
 
 def num_threads():

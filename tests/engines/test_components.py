@@ -13,15 +13,15 @@ import pytest
 
 from neardup import schema
 from neardup.config import Config
-from neardup.engines.components import map_shelved, plan_shelves
-from neardup.engines.local import LocalEngine
-from neardup.engines.memory import Memory
-from neardup.io.memory import HeldDocuments
+from neardup.engines.local.engine import LocalEngine
+from neardup.engines.local.limits import Memory
+from neardup.engines.local.shelves import map_shelved, plan_shelves
+from neardup.io.sources.in_memory import HeldDocuments
 from neardup.io.spill import Shelves
 from neardup.io.workspace import Workspace
-from neardup.planner import plan_for
 from neardup.stages.verify import verify
 from neardup.stages.verify_blocks import verify_blocks
+from neardup.theory.plan import plan_for
 
 
 def ignore(steps):

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 
 from neardup import schema
-from neardup.engines.components import cut_components
-from neardup.engines.local import LocalEngine
-from neardup.io import memory, records
-from neardup.io.memory import HeldDocuments
+from neardup.engines.local.engine import LocalEngine
+from neardup.engines.local.shelves import cut_components
+from neardup.io.formats import base as records
+from neardup.io.sources import in_memory as memory
+from neardup.io.sources.in_memory import HeldDocuments
 
 ONE_COLUMN = pa.schema([("row", pa.int64())])
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neardup.engines import memory
-from neardup.engines.memory import MIN_ROOM, Memory, free_bytes, resident_bytes
+from neardup.engines.local import limits as memory
+from neardup.engines.local.limits import MIN_ROOM, Memory, free_bytes, resident_bytes
 
 
 def test_the_limit_is_the_one_asked_for():

@@ -14,18 +14,18 @@ import pytest
 import neardup
 from neardup import schema
 from neardup.config import Config
-from neardup.engines import local
 from neardup.engines.base import View
-from neardup.engines.local import LocalEngine
-from neardup.engines.memory import Memory
-from neardup.engines.tables import HeldTable
+from neardup.engines.local import engine as local
+from neardup.engines.local.engine import LocalEngine
+from neardup.engines.local.limits import Memory
+from neardup.engines.local.tables import HeldTable
 from neardup.io import spill
-from neardup.io.memory import HeldDocuments
+from neardup.io.sources.in_memory import HeldDocuments
 from neardup.io.workspace import Workspace
-from neardup.planner import plan_for
 from neardup.stages.collapse import collapse
 from neardup.stages.link import link
 from neardup.stages.sketch import sketch
+from neardup.theory.plan import plan_for
 
 COLUMNS = pa.schema([("row", pa.int64()), ("low", pa.int64()), ("high", pa.int64()), ("priority", pa.int64())])
 TINY, AMPLE = 1, 10**9

@@ -12,11 +12,13 @@ import pytest
 
 from neardup import schema
 from neardup.config import Config
-from neardup.engines.local import LocalEngine
+from neardup.engines.local.engine import LocalEngine
 from neardup.errors import DataError
-from neardup.io import formats, records, tables
-from neardup.io.corpus import FileDocuments
-from neardup.io.files import find_files
+from neardup.io.formats import base as records
+from neardup.io.formats import registry as formats
+from neardup.io.sources.corpus import FileDocuments
+from neardup.io.sources.discover import find_files
+from neardup.io.values import arrow_rows as tables
 from neardup.io.workspace import Workspace
 
 ROWS = [
@@ -58,7 +60,7 @@ WRITERS = {"jsonl": write_jsonl, "parquet": write_parquet, "arrow": write_arrow,
 def small_parts(monkeypatch):
     """Cut files of a few rows into parts, and parts into batches."""
     monkeypatch.setattr(records, "PART_BYTES", 60)
-    monkeypatch.setattr("neardup.io.parts.JOINED_BYTES", 0)
+    monkeypatch.setattr("neardup.io.sources.parts.JOINED_BYTES", 0)
     monkeypatch.setattr(records, "BATCH_BYTES", 40)
     monkeypatch.setattr(tables, "PART_BYTES", 1)
 

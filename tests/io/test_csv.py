@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 from neardup.config import Config
 from neardup.errors import DataError
-from neardup.io import csv, gather, records
-from neardup.io.files import choose_columns, find_files
-from neardup.io.records import Columns, Verdicts
-from neardup.io.scores import sortable_values
+from neardup.io.formats import base as records
+from neardup.io.formats import csv
+from neardup.io.formats.base import Columns, Verdicts
+from neardup.io.sources.discover import choose_columns, find_files
+from neardup.io.values import gather
+from neardup.io.values.scores import sortable_values
 
 TEXT = Columns(text=("text",), id="id")
 

@@ -10,9 +10,9 @@ import pytest
 
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
-from neardup.io import formats
-from neardup.io.files import choose_columns, find_files
-from neardup.io.records import Columns
+from neardup.io.formats import registry as formats
+from neardup.io.formats.base import Columns
+from neardup.io.sources.discover import choose_columns, find_files
 
 
 @pytest.fixture

@@ -13,8 +13,9 @@ import pytest
 import neardup
 from neardup.config import Config
 from neardup.errors import DataError, NotStoredError
-from neardup.io import finished, records
-from neardup.io.files import find_files
+from neardup.io import finished
+from neardup.io.formats import base as records
+from neardup.io.sources.discover import find_files
 from neardup.io.stored_report import read_report
 from neardup.io.workspace import is_finished
 

@@ -15,9 +15,12 @@ from hypothesis import strategies as st
 
 from neardup.config import Config
 from neardup.errors import DataError
-from neardup.io import csv, formats, lines, oversize, records
-from neardup.io.files import choose_columns, find_files
-from neardup.io.records import InputFile, Verdicts
+from neardup.io.formats import base as records
+from neardup.io.formats import csv, lines
+from neardup.io.formats import registry as formats
+from neardup.io.formats.base import InputFile, Verdicts
+from neardup.io.sources.discover import choose_columns, find_files
+from neardup.io.values import oversize
 
 LONG = "l" * 5000
 LIMIT = 1000

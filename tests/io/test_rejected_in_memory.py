@@ -7,7 +7,7 @@ import pytest
 
 import neardup
 from neardup.errors import DataError
-from neardup.io import html
+from neardup.io.values import html
 
 GOOD = ["tea", "milk", "jam"]
 

@@ -15,11 +15,14 @@ import pytest
 
 import neardup
 from neardup.config import Config
-from neardup.io import formats, parquet, records, tables
-from neardup.io.files import find_files
-from neardup.io.sample import sample_files
-from neardup.opening import needed_disk
-from neardup.planner import plan_for
+from neardup.io.formats import base as records
+from neardup.io.formats import parquet
+from neardup.io.formats import registry as formats
+from neardup.io.sources.discover import find_files
+from neardup.io.sources.sample import sample_files
+from neardup.io.values import arrow_rows as tables
+from neardup.runs.start import needed_disk
+from neardup.theory.plan import plan_for
 
 # How far from the truth an estimate may be, either way.
 FACTOR = 3.0

@@ -8,10 +8,11 @@ import pytest
 
 from neardup.config import Config
 from neardup.errors import DataError
-from neardup.io import html, tables
-from neardup.io.records import ITEM_END, MARK_COLUMNS, Columns, InputFile, Verdicts
-from neardup.io.scores import sortable_values
-from neardup.io.tables import batch_records, join_parts, keep_rows, output_batches, output_schema, pieces
+from neardup.io.formats.base import ITEM_END, MARK_COLUMNS, Columns, InputFile, Verdicts
+from neardup.io.values import arrow_rows as tables
+from neardup.io.values import html
+from neardup.io.values.arrow_rows import batch_records, join_parts, keep_rows, output_batches, output_schema, pieces
+from neardup.io.values.scores import sortable_values
 
 FILE = InputFile(path="a.parquet", name="a.parquet", format="parquet", compression=None, size=1, modified="")
 TEXT = Columns(text=("text",))
@@ -332,7 +333,7 @@ def test_rows_of_any_type_can_be_chosen(column):
 
 
 def test_dictionary_is_decoded_by_the_bytes_of_its_values(monkeypatch):
-    monkeypatch.setattr("neardup.io.records.BATCH_BYTES", 100)
+    monkeypatch.setattr("neardup.io.formats.base.BATCH_BYTES", 100)
     values = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, 0, None], pa.int8()), pa.array(["l" * 90, "s"]))
     batch = pa.record_batch({"text": values})
     found = list(tables.decoded_pieces(batch))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import oracles
 from neardup.kernels import audit
 from neardup.measures.jaccard import Sets
-from neardup.stages import audit as stage
+from neardup.searches import audit_sample as stage
 from plain_kernels import plain
 
 SMALL = settings(deadline=None, derandomize=True, max_examples=150)

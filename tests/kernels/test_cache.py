@@ -92,7 +92,8 @@ def test_the_caches_of_others_are_left_alone(tmp_path):
 
 
 def test_every_kernel_is_cached_in_one_folder():
-    from neardup.kernels import components, distinct
+    from neardup.kernels import distinct
+    from neardup.kernels import union_find as components
 
     found = {Path(kernel._cache.cache_path) for kernel in (components.union_links, distinct.digest_sets)}
     assert found == {kernels.cache_folder()}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neardup.kernels import components
+from neardup.kernels import union_find as components
 from plain_kernels import plain
 
 SMALL = settings(deadline=None, derandomize=True, max_examples=200)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from neardup.kernels import neighbours as kernel
 from neardup.kernels.verify import Bits, Points, Sets, Vectors, Weights
-from neardup.stages import neighbours as stage
+from neardup.searches import nearest as stage
 from plain_kernels import plain
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -19,12 +19,12 @@ import pytest
 
 from neardup import schema
 from neardup.config import CHOICES, Config
-from neardup.io import memory
+from neardup.io.sources import in_memory as memory
 from neardup.kernels import verify as kernel
 from neardup.measures.base import are_empty, band_keys, joined
-from neardup.measures.choice import MEASURES, measure_of
-from neardup.measures.lines import gaussian_lines, uniform_shifts
-from neardup.planner import plan_for
+from neardup.measures.projections import gaussian_lines, uniform_shifts
+from neardup.measures.registry import MEASURES, measure_of
+from neardup.theory.plan import plan_for
 
 GOLDEN = pathlib.Path(__file__).parent / "golden_measures.json"
 NUMBERS = [((17 * row + 29 * at) % 23 - 11) / 7 for row in range(12) for at in range(9)]

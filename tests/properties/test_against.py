@@ -16,11 +16,11 @@ import neardup
 import oracles
 from neardup import pipeline, schema
 from neardup.config import Config
-from neardup.engines import local
-from neardup.engines.local import LocalEngine
-from neardup.io.memory import HeldDocuments
-from neardup.planner import plan_for
+from neardup.engines.local import engine as local
+from neardup.engines.local.engine import LocalEngine
+from neardup.io.sources.in_memory import HeldDocuments
 from neardup.report import Watch
+from neardup.theory.plan import plan_for
 from runs import corpora
 from runs.corpora import Truth
 
@@ -124,7 +124,7 @@ def truth_of(rows, **chosen):
 def test_files_agree_in_memory_and_in_blocks(method, how, chosen, files, tmp_path, monkeypatch):
     rows, (old, new) = files
     if how != "held":
-        monkeypatch.setattr("neardup.engines.memory.Memory.room", lambda _: 50_000)
+        monkeypatch.setattr("neardup.engines.local.limits.Memory.room", lambda _: 50_000)
     if how == "blocks":
         plan_shelves = local.plan_shelves
         monkeypatch.setattr(local, "plan_shelves", lambda members, size, limit: plan_shelves(members, size, 20_000))  # noqa: ARG005

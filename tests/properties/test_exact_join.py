@@ -117,7 +117,7 @@ def test_batches_and_threads_do_not_matter(monkeypatch):
     run = {"size": 1, "threshold": 0.7, "method": "exact"}
     expected = neardup.find_pairs(texts, threads=1, **run)
     for batch_bytes, threads in itertools.product((1, 300, 5_000), (1, 2, 3)):
-        monkeypatch.setattr("neardup.io.records.BATCH_BYTES", batch_bytes)
+        monkeypatch.setattr("neardup.io.formats.base.BATCH_BYTES", batch_bytes)
         report = neardup.find_pairs(texts, threads=threads, **run)
         assert report.pairs.equals(expected.pairs)
         assert report.removed.equals(expected.removed)

@@ -73,8 +73,8 @@ def test_result_does_not_depend_on_threads(plan):
 def test_result_does_not_depend_on_how_the_work_is_cut(num_bytes, threads, monkeypatch):
     run_settings = {"threshold": 0.5, "size": 2, "keep": "longest"}
     expected = [tables_of(neardup.find_pairs(corpus(20), cluster=cluster, **run_settings)) for cluster in CLUSTERS]
-    monkeypatch.setattr("neardup.io.records.BATCH_BYTES", num_bytes)
-    monkeypatch.setattr("neardup.io.memory.BATCH_ROWS", 7)
+    monkeypatch.setattr("neardup.io.formats.base.BATCH_BYTES", num_bytes)
+    monkeypatch.setattr("neardup.io.sources.in_memory.BATCH_ROWS", 7)
     monkeypatch.setattr("neardup.measures.jaccard.CACHE_BYTES", num_bytes // 2)
     assert expected == [
         tables_of(neardup.find_pairs(corpus(20), cluster=cluster, threads=threads, **run_settings))

@@ -264,14 +264,14 @@ def remove_folder_before_locking() -> None:
 
 def give_room(num_bytes: int) -> None:
     """Let stages believe that this much memory is left, so that little input already goes to disk."""
-    from neardup.engines.memory import Memory
+    from neardup.engines.local.limits import Memory
 
     Memory.room = lambda _: num_bytes  # type: ignore[method-assign]
 
 
 def count_reads(target: str) -> None:
     """Write at the end how often each file was read for its texts in the first and in later readings."""
-    from neardup.io.corpus import FileDocuments
+    from neardup.io.sources.corpus import FileDocuments
 
     original, counts = FileDocuments.read, collections.Counter[str]()
 
@@ -285,7 +285,7 @@ def count_reads(target: str) -> None:
 
 def slow_reading(part: int, which: str) -> None:
     """Let the first or a later reading of a part take four seconds; write at the end how many of 200 steps it did."""
-    from neardup.io.corpus import FileDocuments
+    from neardup.io.sources.corpus import FileDocuments
 
     original, steps = FileDocuments.read, []
 
@@ -307,7 +307,7 @@ def sort_much() -> None:
     import numpy as np
     import pyarrow as pa
 
-    from neardup.engines import local
+    from neardup.engines.local import engine as local
 
     original, columns = local.sort_on_disk, pa.schema([("key", pa.int64()), ("row", pa.int64())])
     rng = np.random.default_rng(1)
@@ -373,7 +373,7 @@ def _serve() -> None:
 def _load() -> None:
     """Load kernels and modules by running what tests run, also with so little memory that it goes to disk."""
     from neardup.cli.main import commands
-    from neardup.engines.memory import Memory
+    from neardup.engines.local.limits import Memory
 
     texts = [" ".join(f"word{at}" for at in range(number, number + 90)) for number in (0, 0, 1, 2, 3, 4, 5, 50)]
     room = Memory.room
@@ -396,7 +396,7 @@ def _become(arguments: list[str], cwd: str, before: str, spoken: str) -> None:
         os.dup2(os.open(spoken + ending, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666), descriptor)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     signal.alarm(_LONGEST_SECONDS)
-    from neardup.io import parts
+    from neardup.io.sources import parts
 
     parts.JOINED_BYTES = 0  # type: ignore[misc] # every small file is a part of its own
     exec(before, globals())  # noqa: S102

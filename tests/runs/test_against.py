@@ -53,7 +53,7 @@ RUNS = [
 @pytest.mark.parametrize("room", [50_000, 1 << 40])
 @pytest.mark.parametrize("run", RUNS, ids=str)
 def test_the_oracle_agrees_and_old_stays_untouched(run, room, old, new, tmp_path, monkeypatch):
-    monkeypatch.setattr("neardup.engines.memory.Memory.room", lambda _: room)
+    monkeypatch.setattr("neardup.engines.local.limits.Memory.room", lambda _: room)
     before = state(old.parent)
     report = corpora.deduplicate([new], tmp_path / "out", against=str(old), pairs=True, **EVERY_PAIR, **run)
     chosen = dict(run)

@@ -56,7 +56,7 @@ def test_an_audit_in_the_run_is_that_after_it(run, tmp_path):
 
 
 def test_many_parts_and_threads_do_not_matter(tmp_path, monkeypatch):
-    monkeypatch.setattr("neardup.io.parts.JOINED_BYTES", 1)
+    monkeypatch.setattr("neardup.io.sources.parts.JOINED_BYTES", 1)
     files = [corpora.write_rows(tmp_path / f"{at}.jsonl", DOCUMENTS[at::7]) for at in range(7)]
     report = corpora.deduplicate(files, tmp_path / "out", audit=True, **WEAK)
     truth = found_and_true([text for at in range(7) for text in TEXTS[at::7]], **WEAK)
@@ -81,7 +81,7 @@ def test_texts_that_do_not_fit_are_read_again(tmp_path, monkeypatch):
     path = corpora.write_rows(tmp_path / "corpus.jsonl", DOCUMENTS)
     corpora.deduplicate([path], tmp_path / "out", **WEAK)
     held = neardup.audit(tmp_path / "out")
-    monkeypatch.setattr("neardup.engines.memory.Memory.room", lambda _: 1)
+    monkeypatch.setattr("neardup.engines.local.limits.Memory.room", lambda _: 1)
     assert measured(neardup.audit(tmp_path / "out")) == measured(held)
 
 
@@ -218,7 +218,7 @@ def test_a_pair_that_the_run_did_not_list_is_missed(method, lost, against, tmp_p
 
 def test_a_listing_too_long_to_load_is_judged_by_the_plan_and_that_is_said(against, tmp_path, monkeypatch):
     inputs, settings = against
-    monkeypatch.setattr("neardup.recall_files.MAX_LOADED", 8)
+    monkeypatch.setattr("neardup.runs.recall.MAX_LOADED", 8)
     report = corpora.find_pairs(inputs, tmp_path / "pairs.parquet", **settings, method="exact", audit=True)
     assert (report.audit.recall, report.audit.verified) == (1.0, 0)
     assert any("too many pairs were listed" in warning for warning in report.warnings)

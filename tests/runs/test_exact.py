@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from neardup import api
-from neardup.engines import local
+from neardup.engines.local import engine as local
 from neardup.io import spill
 from runs import corpora
 from runs.corpora import Truth
@@ -28,7 +28,7 @@ COMMAND = ("--method", "exact", "--threads", "1", "--pairs", "--quiet", "--thres
 
 @pytest.fixture
 def give_room(monkeypatch):
-    return lambda num_bytes: monkeypatch.setattr("neardup.engines.memory.Memory.room", lambda _: num_bytes)
+    return lambda num_bytes: monkeypatch.setattr("neardup.engines.local.limits.Memory.room", lambda _: num_bytes)
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_threads_memory_and_batches_give_the_same_bytes(inputs, give_room, monke
     outputs = {}
     for room, threads, batch_bytes in itertools.product(ROOMS, (1, 2), (200, 4 << 20)):
         give_room(room)
-        monkeypatch.setattr("neardup.io.records.BATCH_BYTES", batch_bytes)
+        monkeypatch.setattr("neardup.io.formats.base.BATCH_BYTES", batch_bytes)
         out = tmp_path / f"{room}-{threads}-{batch_bytes}"
         corpora.deduplicate(inputs, out, pairs=True, threads=threads, **EXACT)
         outputs[room, threads, batch_bytes] = corpora.contents(out)
@@ -168,7 +168,7 @@ def test_killed_at_any_point_a_run_goes_on_to_the_same_bytes(room, begin, step, 
 
 def test_a_run_killed_behind_its_postings_does_not_make_them_again(programs, corpus, whole, tmp_path):
     given = ("dedup", corpus, "-o", "out", *COMMAND)
-    die = "from neardup.engines.local import LocalEngine as Engine; die = lambda *_: os.kill(os.getpid(), 9)"
+    die = "from neardup.engines.local.engine import LocalEngine as Engine; die = lambda *_: os.kill(os.getpid(), 9)"
     killed = programs.run(*given, cwd=tmp_path, before=f"{die}; Engine.connected_components = die")
     assert killed.code == -signal.SIGKILL
     postings = tmp_path / ".out.neardup" / "postings.arrow"

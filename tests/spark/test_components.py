@@ -9,7 +9,7 @@ import networkx as nx
 import pyarrow as pa
 import pytest
 
-from neardup.engines.spark.components import connect
+from neardup.engines.spark.stars import connect
 
 NUM_LONG = 100_000
 

@@ -43,7 +43,7 @@ def contents(folder):
 
 @pytest.mark.parametrize("settings", [{"pairs": True}, {"mark": True, "keep": "max:score", "cluster": "components"}])
 def test_a_run_on_spark_leaves_what_a_local_run_leaves(spark, tmp_path, monkeypatch, settings):
-    monkeypatch.setattr("neardup.io.parts.JOINED_BYTES", 0)
+    monkeypatch.setattr("neardup.io.sources.parts.JOINED_BYTES", 0)
     write_corpus(tmp_path / "in")
     monkeypatch.chdir(tmp_path)  # workers have another working folder
     source = Path("in")

@@ -7,7 +7,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from neardup.engines.spark.verify import map_whole
+from neardup.engines.spark.whole_components import map_whole
 
 ANSWER = pa.schema([("row", pa.int64()), ("component", pa.int64()), ("kind", pa.string())])
 

@@ -11,10 +11,10 @@ import pytest
 import neardup
 from neardup import pipeline, schema
 from neardup.config import Config
-from neardup.engines.local import LocalEngine
-from neardup.planner import plan_for
+from neardup.engines.local.engine import LocalEngine
 from neardup.stages import choose
 from neardup.stages.sketch import sketch
+from neardup.theory.plan import plan_for
 
 
 def documents_of(texts, groups=None):

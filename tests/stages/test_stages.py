@@ -12,12 +12,12 @@ import oracles
 from neardup import schema
 from neardup.config import Config
 from neardup.measures import jaccard
-from neardup.planner import plan_for
 from neardup.stages.collapse import collapse, separate
 from neardup.stages.link import link
 from neardup.stages.select import close_pairs, count_pairs, lead_pairs, list_pairs, select
 from neardup.stages.sketch import sketch
 from neardup.stages.verify import verify
+from neardup.theory.plan import plan_for
 
 TEXTS = ["one two three", "", "ONE, two three!", "four five six", "one two three four", "..."]
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 import oracles
 from neardup import schema
 from neardup.config import Config
-from neardup.planner import plan_for
 from neardup.stages import verify as verify_stage
 from neardup.stages.verify import verify
 from neardup.stages.verify_blocks import verify_blocks
+from neardup.theory.plan import plan_for
 from plain_kernels import plain_match
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=200)

@@ -12,7 +12,7 @@ import neardup
 import oracles
 from neardup.config import Config
 from neardup.measures import jaccard
-from neardup.planner import plan_for
+from neardup.theory.plan import plan_for
 
 NUM_RUNS, LEAST_COVERED = 100, 93
 NUM_FAMILIES, NUM_WORDS, SAMPLE = 150, 40, 150

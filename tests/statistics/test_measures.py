@@ -15,9 +15,9 @@ import pytest
 import neardup
 from neardup import schema
 from neardup.config import Config
-from neardup.io import memory
-from neardup.measures.choice import measure_of
-from neardup.planner import plan_for
+from neardup.io.sources import in_memory as memory
+from neardup.measures.registry import measure_of
+from neardup.theory.plan import plan_for
 
 NUM_SEEDS = 300
 MAX_STANDARD_ERRORS = 4.5

@@ -18,7 +18,7 @@ import pytest
 import neardup
 from neardup.config import Config
 from neardup.measures import jaccard
-from neardup.planner import plan_for
+from neardup.theory.plan import plan_for
 
 NUM_SEEDS = 4000
 MAX_STANDARD_ERRORS = 4.5

@@ -6,8 +6,8 @@ from fractions import Fraction
 import pytest
 
 from neardup.errors import ConfigError
-from neardup.planner import curve_threshold, s_curve
-from neardup.textbook import banded_candidates, permutation_signatures, signature_similarity
+from neardup.theory.plan import curve_threshold, s_curve
+from neardup.theory.textbook import banded_candidates, permutation_signatures, signature_similarity
 
 SEVEN_BY_FOUR_SIGNATURES = [[2, 1, 2, 1], [2, 1, 4, 1], [1, 2, 1, 2]]
 

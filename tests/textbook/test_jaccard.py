@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from neardup.errors import DataError
-from neardup.textbook import bag_jaccard, bag_jaccard_of_sums, jaccard, shingle_bag, shingle_set
+from neardup.theory.textbook import bag_jaccard, bag_jaccard_of_sums, jaccard, shingle_bag, shingle_set
 
 # A and B with their numbers are Broder's (On the resemblance and containment of documents, 1997); C is ours.
 A = ("a", "rose", "is", "a", "rose", "is", "a", "rose")

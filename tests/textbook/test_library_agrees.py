@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import neardup
-from neardup import textbook
+from neardup.theory import textbook
 
 ROSES = (
     "a rose is a rose is a rose",

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from neardup.errors import ConfigError, DataError
-from neardup.textbook import (
+from neardup.theory.textbook import (
     jaccard,
     minhash_one_pass,
     one_pass_states,

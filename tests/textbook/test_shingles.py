@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from neardup.errors import ConfigError, DataError
-from neardup.textbook import shingle_bag, shingle_set
+from neardup.theory.textbook import shingle_bag, shingle_set
 
 CAR = ("a", "car", "is", "a", "car", "is", "a", "car")
 

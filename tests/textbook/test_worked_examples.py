@@ -9,8 +9,8 @@ import re
 import pytest
 
 import neardup
-from neardup import textbook
 from neardup.errors import ConfigError, DataError
+from neardup.theory import textbook
 
 ROSES = {
     "A": "A rose is red, a rose is white.",

@@ -9,7 +9,7 @@ from typing import Final
 from rich.text import Text
 
 from neardup.cli.symbols import Symbols
-from neardup.planner import Plan
+from neardup.theory.plan import Plan
 
 HEIGHT: Final = 12
 MARGIN: Final = 8  # room for "  100 % " before the axis

@@ -65,7 +65,7 @@ def neighbours(
     from neardup.cli import render
 
     with render.progress(quiet=quiet) as progress:
-        from neardup import nearest
+        from neardup.questions import neighbours as nearest
 
         found = nearest.neighbours_files(inputs, out, k, config, progress, queries=queries)
     if as_json:

@@ -13,7 +13,7 @@ from neardup.config import Config
 from neardup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from neardup.planner import Plan
+    from neardup.theory.plan import Plan
 
 _CHANCE_STEPS: Final = 20
 _MOST: Final = 1024
@@ -66,7 +66,7 @@ def plan(
 
             chosen = api.plan_files(list(inputs), config, progress)
     else:  # without the library's Arrow and Numba this answers at once
-        from neardup.planner import plan_for
+        from neardup.theory.plan import plan_for
 
         chosen = plan_for(config)
     if picture is not None:

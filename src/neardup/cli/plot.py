@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from neardup import families
+from neardup.distances import SCALES
 from neardup.errors import ConfigError, MissingExtraError
-from neardup.planner import Plan
+from neardup.theory.plan import Plan
 
 FORMATS: Final = ("svg", "png")
 _STEPS: Final = 400
@@ -74,7 +74,7 @@ _SIMILARITIES: Final = _Axis("similarity of two documents", 1.0, float, float, F
 
 
 def _distances(plan: Plan) -> _Axis:
-    scale, dimension = families.SCALES[plan.measure], plan.dimension or 0
+    scale, dimension = SCALES[plan.measure], plan.dimension or 0
     ends = {"hamming": float(dimension), "euclidean": _FAR * (plan.distance or 1.0)}
     words = {"hamming": "bits that differ", "euclidean": "Euclidean distance", "cosine": "distance, 1 - cosine"}
     return _Axis(

@@ -22,11 +22,11 @@ from rich.text import Text
 from neardup.cli import curve
 from neardup.cli.symbols import ASCII, UNICODE, Symbols
 from neardup.cli.visible import visible, visible_json, visible_lines
-from neardup.planner import Plan
+from neardup.theory.plan import Plan
 
 if TYPE_CHECKING:  # these take a second to import, and a plan without inputs needs none of them
-    from neardup.answers import Comparison, Explanation
     from neardup.cli.sides import Piece
+    from neardup.questions.compare import Comparison, Explanation
     from neardup.report import Audit, Progress, Report
 
 # Two columns of text need at least this.

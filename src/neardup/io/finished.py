@@ -22,16 +22,16 @@ import pyarrow.parquet as pq
 from neardup import schema
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
-from neardup.io import formats
-from neardup.io.files import choose_columns, find_file
+from neardup.io.formats import registry as formats
+from neardup.io.formats.base import InputFile, Records
 from neardup.io.outputs import known_ending
-from neardup.io.records import InputFile, Records
-from neardup.io.spool import GIVEN_AS
+from neardup.io.sources.discover import choose_columns, find_file
+from neardup.io.sources.stdin import GIVEN_AS
 from neardup.io.stored_report import StoredReport, read_report
 from neardup.io.streams import head_of
 from neardup.io.workspace import REPORT
-from neardup.planner import Plan, plan_for
 from neardup.report import Audit, Report
+from neardup.theory.plan import Plan, plan_for
 
 KEPT: Final = "kept"
 # What Python and Arrow raise for lines of JSON that are no rows of a table.

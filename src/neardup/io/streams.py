@@ -17,7 +17,7 @@ from typing import IO, Any, BinaryIO, Final, cast
 import pyarrow as pa
 
 from neardup.errors import DataError, MissingExtraError, StaleError
-from neardup.io.records import InputFile
+from neardup.io.formats.base import InputFile
 
 # Small enough that what is read ahead, and copied once more, is little.
 BUFFER_BYTES: Final = 1 << 16

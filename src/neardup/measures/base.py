@@ -17,7 +17,7 @@ from neardup.config import Config
 from neardup.kernels import bands, vectors
 from neardup.kernels import verify as kernel
 from neardup.kernels.keys import digest_key
-from neardup.planner import Plan
+from neardup.theory.plan import Plan
 
 U8 = npt.NDArray[np.uint8]
 U32 = npt.NDArray[np.uint32]

@@ -28,8 +28,8 @@ from neardup.measures.base import (
     sketch_rows,
     slots_of_all,
 )
-from neardup.measures.lines import gaussian_lines
-from neardup.planner import Plan
+from neardup.measures.projections import gaussian_lines
+from neardup.theory.plan import Plan
 
 FORMAT: Final = "hyperplanes-1"
 _WORD_BYTES: Final = 8

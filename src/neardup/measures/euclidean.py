@@ -26,8 +26,8 @@ from neardup.measures.base import (
     sketch_rows,
     slots_of_all,
 )
-from neardup.measures.lines import gaussian_lines, uniform_shifts
-from neardup.planner import Plan
+from neardup.measures.projections import gaussian_lines, uniform_shifts
+from neardup.theory.plan import Plan
 
 FORMAT: Final = "lines-1"
 # Buckets farther out than this all count as one: their numbers no longer fit in a word.

@@ -28,7 +28,7 @@ from neardup.measures.base import (
     sketch_rows,
     slots_of_all,
 )
-from neardup.planner import Plan
+from neardup.theory.plan import Plan
 
 FORMAT: Final = "bits-1"
 

@@ -29,7 +29,7 @@ from neardup.measures.base import (
     group_salts,
     mix,
 )
-from neardup.planner import Plan
+from neardup.theory.plan import Plan
 
 SHINGLERS: Final = {
     "word": shingle.shingle_words,

@@ -28,7 +28,7 @@ from neardup.measures.base import (
     num_docs_of,
     salt,
 )
-from neardup.planner import Plan
+from neardup.theory.plan import Plan
 
 FORMAT: Final = "consistent-2"
 # Documents sampled at once: many enough to share items, while their ranks take no more than 32 MB for 128 slots.

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.config import Config
-from neardup.kernels import components as components_kernel
 from neardup.kernels import select as kernel
+from neardup.kernels import union_find as components_kernel
 from neardup.kernels import verify as verify_kernel
 from neardup.measures.base import are_empty
-from neardup.measures.choice import measure_of
+from neardup.measures.registry import measure_of
 
 I64 = npt.NDArray[np.int64]
 # Pairs listed in one batch at most.

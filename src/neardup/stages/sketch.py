@@ -13,9 +13,9 @@ from neardup import schema
 from neardup.config import Config
 from neardup.measures import jaccard
 from neardup.measures.base import Sketched
-from neardup.measures.choice import measure_of
-from neardup.planner import Plan
+from neardup.measures.registry import measure_of
 from neardup.stages.choose import Sampler
+from neardup.theory.plan import Plan
 
 
 def sketch(

@@ -13,9 +13,9 @@ from neardup.config import Config
 from neardup.kernels import verify as kernel
 from neardup.measures import jaccard
 from neardup.measures.base import U64, Signatures, band_keys
-from neardup.measures.choice import measure_of
-from neardup.planner import Plan
+from neardup.measures.registry import measure_of
 from neardup.stages.match import match_components
+from neardup.theory.plan import Plan
 
 Bools = npt.NDArray[np.bool_]
 U8 = npt.NDArray[np.uint8]

@@ -18,9 +18,9 @@ from neardup import schema
 from neardup.config import Config
 from neardup.kernels import verify as kernel
 from neardup.measures.base import joined
-from neardup.measures.choice import measure_of
-from neardup.planner import Plan
+from neardup.measures.registry import measure_of
 from neardup.stages.verify import F64, I64, U8, Bools, Documents, Found, compare, prepare, roles_within, verified
+from neardup.theory.plan import Plan
 
 
 class Blocks(Protocol):

@@ -11,8 +11,9 @@ except ImportError as error:
         "the Spark engine needs pyspark, which is not installed", hint="pip install 'neardup[spark]'"
     ) from error
 
-from neardup.engines.spark import files, results
+from neardup.engines.spark import file_tables as files
+from neardup.engines.spark import results
+from neardup.engines.spark.documents import FileSource, FrameSource
 from neardup.engines.spark.engine import SparkEngine
-from neardup.engines.spark.sources import FileSource, FrameSource
 
 __all__ = ["FileSource", "FrameSource", "SparkEngine", "files", "results"]

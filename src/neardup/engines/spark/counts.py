@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from neardup.engines.base import Counts, CountStep
-from neardup.engines.groups import split_groups
-from neardup.engines.spark.arrow import Batches, large, map_frame
+from neardup.engines.local.groups import split_groups
+from neardup.engines.spark.arrow_steps import Batches, large, map_frame
 
 # Places whose counts travel together.
 _PIECE: Final = 1 << 20

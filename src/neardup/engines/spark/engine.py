@@ -12,13 +12,13 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from neardup import schema as schemas
 from neardup.engines.base import Advance, BatchStep, BlockStep, ClassCount, ClassStep, Counts, CountStep, View
-from neardup.engines.groups import headed_groups, split_groups, whole_groups
-from neardup.engines.spark.arrow import Batches, arrow_schema, large, map_frame, plain
-from neardup.engines.spark.components import FEW_LINKS, connect
+from neardup.engines.local.groups import headed_groups, split_groups, whole_groups
+from neardup.engines.spark.arrow_steps import Batches, arrow_schema, large, map_frame, plain
 from neardup.engines.spark.counts import add_counts
-from neardup.engines.spark.sources import SparkSource
+from neardup.engines.spark.documents import SparkSource
+from neardup.engines.spark.stars import FEW_LINKS, connect
 from neardup.engines.spark.storage import Storage
-from neardup.engines.spark.verify import map_whole
+from neardup.engines.spark.whole_components import map_whole
 from neardup.io.spill import SortKey
 
 # Bytes of text of a component that one task holds; verifying takes up to eight times that.

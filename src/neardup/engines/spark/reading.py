@@ -16,13 +16,13 @@ import pyarrow as pa
 from neardup import schema
 from neardup.config import Config
 from neardup.engines.base import BatchStep
-from neardup.engines.groups import split_groups
-from neardup.io import keep_order
-from neardup.io.contents import content_type
-from neardup.io.notes import joined
-from neardup.io.parts import FileParts
-from neardup.io.records import Records
-from neardup.io.scores import SCORES
+from neardup.engines.local.groups import split_groups
+from neardup.io.formats.base import Records
+from neardup.io.sources.notes import joined
+from neardup.io.sources.parts import FileParts
+from neardup.io.values import keep_order
+from neardup.io.values.contents import content_type
+from neardup.io.values.scores import SCORES
 
 I64 = npt.NDArray[np.int64]
 # A row is the number of its part and its own number there, which is below 2**ROW_BITS.

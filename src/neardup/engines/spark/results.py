@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from neardup.engines.spark.sources import FrameSource
+from neardup.engines.spark.documents import FrameSource
 
 
 def with_ids(table: DataFrame, row: str, doc_id: str, ids: DataFrame) -> DataFrame:

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from neardup import errors
 from neardup.engines.base import Advance
-from neardup.engines.spark.progress import heard
+from neardup.engines.spark.listener import heard
 from neardup.io.streams import filesystem
 
 T = TypeVar("T")

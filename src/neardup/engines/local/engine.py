@@ -1,0 +1,417 @@
+"""One process and its threads; tables in memory, or, with a workspace, on disk and within a limit of memory."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup import schema as schemas
+from neardup.engines.base import (
+    Advance,
+    BatchStep,
+    BlockStep,
+    Bools,
+    ClassCount,
+    ClassStep,
+    Counts,
+    CountStep,
+    Documents,
+    Table,
+    View,
+)
+from neardup.engines.local.groups import headed_groups, in_range, whole_groups
+from neardup.engines.local.kept_sets import Arena, HeldSets
+from neardup.engines.local.limits import Memory, available_cores
+from neardup.engines.local.shelves import SHELF_BYTES, cut_held, map_shelved, plan_shelves, unheard
+from neardup.engines.local.tables import (
+    HeldTable,
+    StoredTable,
+    batches_of,
+    chosen,
+    filtered,
+    held_table,
+    num_rows_of,
+    sub_schema,
+)
+from neardup.io.spill import Shelves, SortKey, sort_on_disk
+from neardup.io.workspace import Workspace, write_batches
+from neardup.kernels import union_find as components
+
+I64 = npt.NDArray[np.int64]
+T = TypeVar("T")
+# A sort or a hash table in memory takes about this many times its columns.
+_GROUPING_COST: Final = 6
+# Reading a column of 10 million rows takes 0.1 s, sorting it on disk 4 s: so many ranges are read before it is sorted.
+_MAX_RANGES: Final = 32
+# The table that verifying all that is held gives.
+_VERIFIED_HELD: Final = "verified/held"
+
+
+class LocalEngine:
+    """Runs stages on the threads of this process."""
+
+    def __init__(
+        self, threads: int | None = None, workspace: Workspace | None = None, memory: int | None = None
+    ) -> None:
+        self.threads = threads or available_cores()
+        self._workspace = workspace
+        self._memory = Memory(memory) if workspace is not None else None
+        self._arena = Arena(None if self._memory is None else self._memory.room)
+        self._stopped = threading.Event()
+
+    @property
+    def hold(self) -> Callable[[npt.NDArray[np.uint64]], int]:
+        """Hold values in memory while there is room for all."""
+        return self._arena.put
+
+    @property
+    def holds_all(self) -> bool:
+        """Whether something is held, and nothing is missing."""
+        return self._arena.is_whole and not self._arena.is_empty
+
+    def map_documents(self, documents: Documents, step: BatchStep, schema: pa.Schema, advance: Advance) -> Table:
+        """Apply a step to every document, then settle the order of rows and what is kept first."""
+        table = self._map_parts(documents, step, schema, advance)
+        documents.settle(self.sort)
+        return table
+
+    def _map_parts(self, documents: Documents, step: BatchStep, schema: pa.Schema, advance: Advance) -> Table:
+        """Read parts side by side, and work on their batches side by side."""
+        slots, workspace = threading.Semaphore(2 * self.threads + 1), self._workspace
+        with ThreadPoolExecutor(self.threads) as workers:
+
+            def results(part: int) -> Iterator[pa.RecordBatch]:
+                batches = documents.read(part, advance)
+                return (result for _, result in self._in_order(batches, step, workers, slots))
+
+            if workspace is None:
+                return HeldTable([batch for part in range(documents.num_parts) for batch in results(part)], schema)
+
+            def store(part: int) -> Path:
+                name = f"sketch/{part:06}.arrow"
+                if workspace.has(name) and documents.has_read(part):
+                    documents.skip(part, advance)
+                    self._arena.give_up()
+                else:
+                    workspace.forget(name)
+                return workspace.once(name, lambda path: write_batches(path, results(part), schema))
+
+            paths = self.side_by_side(store, range(documents.num_parts), in_order=documents.stops_at_first)
+            return StoredTable(paths, schema, self.room() // 16, documents)
+
+    def map_read(
+        self, name: str, documents: Documents, table: Table, where: Bools, step: BatchStep, schema: pa.Schema
+    ) -> Table:
+        """Map what is held whenever it is asked for; else read all parts again, and store what comes of them."""
+        if self.holds_all:
+            columns = ["row", "group", "num_shingles", "held_at"]
+            return HeldSets(partial(filtered, table, columns, where), self._arena, step, schema)
+        slots, workspace = threading.Semaphore(2 * self.threads + 1), self._workspace
+        with ThreadPoolExecutor(self.threads) as workers:
+
+            def results(part: int) -> Iterator[pa.RecordBatch]:
+                batches = chosen(documents.read(part, unheard), where)
+                return (result for _, result in self._in_order(batches, step, workers, slots))
+
+            if workspace is None:
+                return HeldTable([batch for part in range(documents.num_parts) for batch in results(part)], schema)
+
+            def store(part: int) -> Path:
+                return workspace.once(
+                    f"{name}/{part:06}.arrow", lambda path: write_batches(path, results(part), schema)
+                )
+
+            return StoredTable(self.side_by_side(store, range(documents.num_parts)), schema, self.room() // 16)
+
+    def scan_documents(self, documents: Documents, step: BatchStep, schema: pa.Schema, advance: Advance) -> pa.Table:
+        """Apply a step to every document and hold what comes of it, in the order of parts and batches."""
+        slots = threading.Semaphore(2 * self.threads + 1)
+        with ThreadPoolExecutor(self.threads) as workers:
+
+            def results(part: int) -> list[pa.RecordBatch]:
+                found = self._in_order(documents.read(part, advance), step, workers, slots)
+                return [result for _, result in found if result.num_rows]
+
+            parts = self.side_by_side(results, range(documents.num_parts), in_order=documents.stops_at_first)
+        return pa.Table.from_batches(chain.from_iterable(parts), schema=schema)
+
+    def side_by_side(self, step: Callable[[int], T], numbers: Iterable[int], *, in_order: bool = False) -> list[T]:
+        """Call a step for every number on all threads; the first error, in time or in order, stops the others."""
+        with ThreadPoolExecutor(self.threads) as pool:
+            futures = [pool.submit(step, number) for number in numbers]
+            try:
+                done = set() if in_order else wait(futures, return_when=FIRST_EXCEPTION).done
+                for future in futures:
+                    if future in done:
+                        future.result()
+                return [future.result() for future in futures]
+            except BaseException:
+                self._stopped.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def room(self) -> int:
+        """Return the bytes of memory that may still be taken; 0 for an engine without a limit."""
+        return 0 if self._memory is None else self._memory.room()
+
+    def check_going(self) -> None:
+        """Raise where another thread has failed, or the run was interrupted."""
+        if self._stopped.is_set():
+            raise InterruptedError("another thread has failed")
+
+    def _in_order(
+        self, batches: Iterable[pa.RecordBatch], step: BatchStep, pool: ThreadPoolExecutor, slots: threading.Semaphore
+    ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """Work on the batches of one reader in a pool shared with others; `slots` bounds what is in flight."""
+        waiting: deque[tuple[pa.RecordBatch, Future[pa.RecordBatch]]] = deque()
+
+        def oldest() -> tuple[pa.RecordBatch, pa.RecordBatch]:
+            batch, future = waiting.popleft()
+            try:
+                return batch, future.result()
+            finally:
+                slots.release()
+
+        try:
+            for batch in batches:
+                self.check_going()
+                while not slots.acquire(blocking=not waiting):
+                    yield oldest()
+                waiting.append((batch, pool.submit(step, batch)))
+                while waiting and waiting[0][1].done():
+                    yield oldest()
+            while waiting:
+                yield oldest()
+        finally:
+            for _, future in waiting:
+                future.cancel()
+                slots.release()
+
+    def map_batches(
+        self, batches: Iterable[pa.RecordBatch], step: BatchStep, schema: pa.Schema, advance: Advance
+    ) -> pa.Table:
+        """Apply a step to every batch; results stay in the order of the batches."""
+        results = []
+        with ThreadPoolExecutor(self.threads) as pool:
+            for batch, result in self._in_order(batches, step, pool, threading.Semaphore(2 * self.threads + 1)):
+                results.append(result)
+                advance(batch.num_rows)
+        return pa.Table.from_batches(results, schema=schema)
+
+    def rows_with(self, table: Table, column: str | None, num_rows: int) -> Bools:
+        """A byte for each row."""
+        chosen = np.zeros(num_rows, np.bool_)
+        for batch in table.batches(["row"] if column is None else ["row", column]):
+            is_wanted = True if column is None else batch.column(column).to_numpy() > 0
+            chosen[batch.column("row").to_numpy()] = is_wanted
+        return chosen
+
+    def without(self, rows: Bools, table: Table) -> Bools:
+        """Take the rows of a table out, in place."""
+        rows[table.column("row").to_numpy()] = False
+        return rows
+
+    def map_table(
+        self,
+        name: str,
+        table: Table,
+        columns: Sequence[str],
+        where: Bools,
+        make_step: Callable[[], BatchStep],
+        schema: pa.Schema,
+    ) -> Table:
+        """Work on batches side by side; the result stays in memory, or, with a workspace, in one file."""
+
+        def results() -> Iterator[pa.RecordBatch]:
+            slots = threading.Semaphore(2 * self.threads + 1)
+            step = make_step()
+            with ThreadPoolExecutor(self.threads) as pool:
+                for _, result in self._in_order(filtered(table, columns, where), step, pool, slots):
+                    yield result
+
+        if self._workspace is None:
+            return HeldTable(list(results()), schema)
+        path = self._workspace.once(f"{name}.arrow", lambda path: write_batches(path, results(), schema))
+        return StoredTable([path], schema, self.room() // 16)
+
+    def count(self, table: Table, columns: Sequence[str], where: Bools, step: CountStep, num_places: int) -> Counts:
+        """Count on one thread: two that add to one place at once would lose a count."""
+        counts = np.zeros(num_places, np.uint8)
+        for batch in filtered(table, columns, where):
+            step(batch, counts)
+        return counts
+
+    def map_groups(
+        self, table: Table, views: Sequence[View], step: BatchStep, where: Bools | None, advance: Advance
+    ) -> Iterator[pa.RecordBatch]:
+        """Hold a view where it fits, or a range of its groups at a time; where there were too many, sort it on disk."""
+        num_rows = num_rows_of(table) if where is None else int(np.count_nonzero(where))
+        size = num_rows * 8 * max(len(view.columns) for view in views)
+        cost, ranges = size * _GROUPING_COST, 1
+        if self._memory is not None:
+            while ranges <= _MAX_RANGES and self.threads * cost > ranges * (self._memory.room() // 2):
+                ranges *= 2
+        if ranges > _MAX_RANGES:
+            yield from self._map_sorted(table, views, step, where, advance)
+            return
+
+        # The columns of a view alone may fit where grouping them does not: then they are read once for all ranges.
+        is_read_once = ranges > 1 and self._memory is not None and size <= self._memory.room() // 6
+
+        def mapped(view: View, number: int, held: Sequence[pa.RecordBatch] | None) -> pa.RecordBatch:
+            batches = filtered(table, view.columns, where) if held is None else held
+            ranged = list(in_range(batches, view.by[0], number, ranges))
+            return step(schemas.one_batch(ranged, sub_schema(table, view.columns)))
+
+        with ThreadPoolExecutor(self.threads) as pool:
+            waiting: deque[Future[pa.RecordBatch]] = deque()
+            for view in views:
+                held = list(filtered(table, view.columns, where)) if is_read_once else None
+                for number in range(ranges):
+                    waiting.append(pool.submit(mapped, view, number, held))
+                    if len(waiting) > self.threads:
+                        yield waiting.popleft().result()
+                advance(1)
+            while waiting:
+                yield waiting.popleft().result()
+
+    def _map_sorted(
+        self, table: Table, views: Sequence[View], step: BatchStep, where: Bools | None, advance: Advance
+    ) -> Iterator[pa.RecordBatch]:
+        for view in views:
+            keys = [(name, "ascending") for name in view.by + view.order]
+            rows = self.sort(filtered(table, view.columns, where), sub_schema(table, view.columns), keys)
+            yield from map(step, whole_groups(rows, view.by) if view.is_whole else headed_groups(rows, view.by))
+            advance(1)
+
+    def sort(
+        self, table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema, by: Sequence[SortKey]
+    ) -> Iterator[pa.RecordBatch]:
+        """Sort in memory what fits there, on disk what does not."""
+        held, size, rest = [], 0, iter(table.to_batches() if isinstance(table, pa.Table) else table)
+        room = None if self._memory is None else self._memory.room() // 2
+        for batch in rest:
+            held.append(batch)
+            size += batch.nbytes
+            if room is not None and self._workspace is not None and size * _GROUPING_COST > room:
+                folder = self._workspace.folder / "sort"
+                yield from sort_on_disk(chain(held, rest), schema, by, folder, 2 * room, self.threads)
+                return
+        yield from pa.Table.from_batches(held, schema=schema).sort_by(list(by)).combine_chunks().to_batches()
+
+    def connected_components(self, links: Iterable[pa.RecordBatch], num_rows: int) -> pa.Table:
+        """Union-find over links as they come: 8 bytes a row, however many links there are."""
+        parents, is_linked = np.arange(num_rows), np.zeros(num_rows, np.bool_)
+        for batch in links:
+            rows, smallest = batch.column("row").to_numpy(), batch.column("smallest").to_numpy()
+            is_linked[rows] = is_linked[smallest] = True
+            components.union_links(rows, smallest, parents)
+        linked = np.flatnonzero(is_linked)
+        return pa.table([linked, parents[linked]], schema=schemas.COMPONENTS)
+
+    def lookup(self, table: pa.Table, key: str, other: Table, columns: Sequence[str]) -> pa.Table:
+        """Pick the rows out of every batch of the other table, then put them beside those that asked."""
+        keys = table.column(key).to_numpy()
+        wanted = np.unique(keys)
+        found = self.find_rows(other, wanted, ["row", *columns]).sort_by("row")
+        rows = found.column("row").to_numpy()
+        at = np.searchsorted(rows, keys)
+        is_missing = np.ones(keys.size, np.bool_)
+        if rows.size:
+            at = np.minimum(at, rows.size - 1)
+            is_missing = rows[at] != keys
+        places = pa.array(at, mask=is_missing)
+        for name in columns:
+            table = table.append_column(name, found.column(name).take(places))
+        return table
+
+    def find_rows(self, table: Table, rows: I64, columns: Sequence[str]) -> pa.Table:
+        """Return the given rows of a table, which ascend."""
+        found = []
+        for batch in batches_of(table, columns) if rows.size else ():
+            batch_rows = batch.column("row").to_numpy()
+            at = np.minimum(np.searchsorted(rows, batch_rows), rows.size - 1)
+            found.append(batch.filter(pa.array(rows[at] == batch_rows)))
+        return pa.Table.from_batches(found, schema=sub_schema(table, columns))
+
+    def map_tables(self, tables: Sequence[pa.Table], step: BatchStep, schema: pa.Schema) -> pa.Table:
+        """Map what is in memory on this thread: these steps cost less than handing batches around."""
+        return pa.Table.from_batches([step(batch) for table in tables for batch in table.to_batches()], schema=schema)
+
+    def map_components(
+        self,
+        documents: Documents,
+        members: pa.Table,
+        step: BatchStep,
+        block_step: BlockStep,
+        schema: pa.Schema,
+        advance: Advance,
+    ) -> pa.Table:
+        """Map what is held; else read the members again, hold them or set them aside on disk, a shelf at a time."""
+        mapped = partial(self.map_batches, step=step, schema=schema, advance=advance)
+        shelf_bytes, store = SHELF_BYTES * self.threads, Shelves()
+        limit = None
+        if self._workspace is not None and self._memory is not None:
+            room = self._memory.room()
+            limit = room // (self.threads + 2)
+            shelf_bytes = min(shelf_bytes, limit)
+            store = Shelves(self._workspace.folder / "texts", room // 3)
+        shelves = self.once("shelves", lambda: plan_shelves(members, shelf_bytes, limit))
+        is_held = self.holds_all and not pc.any(shelves.column("is_large")).as_py()
+        if is_held or self.has(_VERIFIED_HELD):
+            result = self.once(_VERIFIED_HELD, lambda: mapped(cut_held(members, self._arena)))
+            self._arena.give_up()
+            return result
+        self._arena.give_up()
+        return map_shelved(documents, shelves, mapped, block_step, self, store)
+
+    def map_classes(
+        self, classes: pa.Table, verified: pa.Table | None, step: ClassStep, schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        """All components are here together."""
+        del schema
+        return step(classes, verified)
+
+    def count_classes(self, classes: pa.Table, verified: pa.Table | None, count: ClassCount) -> int:
+        """All components are here together."""
+        return count(classes, verified)
+
+    def count_rows(self, table: pa.Table, first_row: int = 0) -> int:
+        """Return how many rows of a table have a `row` from `first_row` on."""
+        return int(np.count_nonzero(table.column("row").to_numpy() >= first_row))
+
+    def add_up(self, table: Table, column: str, where: Bools | None = None) -> int:
+        """Return the sum of a column."""
+        chosen = ["row", column]
+        batches = batches_of(table, chosen) if where is None else filtered(table, chosen, where)
+        return sum(pc.sum(batch.column(column)).as_py() or 0 for batch in batches)
+
+    def has(self, name: str) -> bool:
+        """Whether an earlier start of the run finished a table."""
+        return self._workspace is not None and self._workspace.has(f"{name}.arrow")
+
+    def once(
+        self, name: str, make: Callable[[], pa.Table | Iterable[pa.RecordBatch]], schema: pa.Schema | None = None
+    ) -> pa.Table:
+        """Keep a table on disk where there is a workspace."""
+        if self._workspace is None:
+            return held_table(make(), schema)
+
+        def write(path: Path) -> None:
+            table = held_table(make(), schema)
+            write_batches(path, iter(table.to_batches()), table.schema)
+
+        path = self._workspace.once(f"{name}.arrow", write)
+        with pa.OSFile(str(path), "rb") as source:
+            return pa.ipc.open_file(source).read_all()

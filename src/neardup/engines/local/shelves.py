@@ -1,0 +1,199 @@
+"""The second reading: the documents of components, a shelf of whole components at a time."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup import schema as schemas
+from neardup.engines.base import BlockStep, Documents
+from neardup.engines.local.kept_sets import Arena
+from neardup.io.formats.base import runs, text_bytes
+from neardup.io.spill import Shelves
+
+if TYPE_CHECKING:
+    from neardup.engines.local.engine import LocalEngine
+
+I64 = npt.NDArray[np.int64]
+# Bytes of text on a shelf, for each thread: some batches for each, and little to copy when it is taken down.
+SHELF_BYTES: Final = 16 << 20
+_BLOCK_COLUMNS: Final = ["component", "row", "text", "priority", "group"]
+_SHELVES: Final = pa.schema(
+    [*schemas.COMPONENTS, ("priority", pa.int64()), ("shelf", pa.int64()), ("is_large", pa.bool_())]
+)
+
+Mapped = Callable[[Iterable[pa.RecordBatch]], pa.Table]
+
+
+def plan_shelves(members: pa.Table, shelf_bytes: int, limit: int | None) -> pa.Table:
+    """Put components on shelves of about `shelf_bytes` of text; one that takes over `limit` to verify on several."""
+    rows, labels, priority, sizes, cost = (
+        members.column(name).to_numpy() for name in ("row", "component", "priority", "text_bytes", "verify_bytes")
+    )
+    order = np.lexsort((rows, priority, labels))
+    is_first = np.r_[True, np.diff(labels[order]) != 0][: rows.size]
+    firsts, component = np.flatnonzero(is_first), np.cumsum(is_first) - 1
+    costs = np.add.reduceat(cost[order], firsts) if rows.size else np.empty(0, np.int64)
+    is_large = (costs > limit)[component] if limit is not None else np.zeros(rows.size, np.bool_)
+    texts = np.where(is_large, 0, sizes[order])
+    shelf = (np.cumsum(texts) - texts)[firsts][component] // shelf_bytes
+    spent = np.cumsum(cost[order]) - cost[order]
+    # Verifying a block against another takes up to four times a block.
+    block = (spent - spent[firsts][component]) // max((limit or 1) // 4, 1)
+    # Large components come behind the others, their blocks one after the other.
+    places = np.stack([is_large, np.where(is_large, component, shelf), block * is_large])
+    numbers = np.unique(places, axis=1, return_inverse=True)[1].ravel()
+    back = np.argsort(order)
+    return pa.table([rows, labels, priority, numbers[back], is_large[back]], schema=_SHELVES)
+
+
+def map_shelved(
+    documents: Documents, shelves: pa.Table, mapped: Mapped, block_step: BlockStep, engine: LocalEngine, store: Shelves
+) -> pa.Table:
+    """Read the members of components again and map one shelf after the other."""
+    name = f"verified/{_tag(shelves)}-{{:06}}"
+    units = _units(shelves)
+    waiting = [np.arange(first, stop) for first, stop, _ in units if not engine.has(name.format(first))]
+    _set_aside(documents, shelves, np.concatenate([*waiting, np.empty(0, np.int64)]), store, engine)
+    numbers = shelves.column("shelf").to_numpy()
+    order = np.argsort(numbers, kind="stable")
+    by_shelf, numbers = shelves.take(pa.array(order)), numbers[order]
+    results = []
+    for first, stop, large in units:
+        begin, end = np.searchsorted(numbers, [first, stop]).tolist()
+        members = by_shelf.slice(begin, end - begin)
+        step = partial(_map_unit, range(first, stop), large, members, store, mapped, block_step)
+        results.append(engine.once(name.format(first), step))
+    return pa.concat_tables(results) if results else mapped([])
+
+
+def _tag(shelves: pa.Table) -> str:
+    """Name a plan of shelves: the number of a shelf means nothing under another plan."""
+    digest = hashlib.blake2b(digest_size=8)
+    for name in ("row", "shelf"):
+        digest.update(shelves.column(name).to_numpy())
+    return digest.hexdigest()
+
+
+def _units(shelves: pa.Table) -> list[tuple[int, int, bool]]:
+    """(first shelf, end, is it one large component) of what is mapped at once."""
+    numbers, is_large, labels = (shelves.column(name).to_numpy() for name in ("shelf", "is_large", "component"))
+    units = [(number, number + 1, False) for number in np.unique(numbers[~is_large]).tolist()]
+    for label in np.unique(labels[is_large]):
+        own = numbers[is_large & (labels == label)]
+        units.append((int(own.min()), int(own.max()) + 1, True))
+    return units
+
+
+def _map_unit(
+    shelves: range, large: bool, members: pa.Table, store: Shelves, mapped: Mapped, block_step: BlockStep
+) -> pa.Table:
+    """Map one shelf, or the shelves of one large component."""
+    if large:
+        result = block_step(_ShelvedBlocks(store, shelves, members.column("component")[0].as_py()))
+    else:
+        held = schemas.documents_table(store.batches(shelves.start))
+        result = mapped(cut_components(held, members))
+    for number in (*shelves, _aside(shelves)):
+        store.clear(number)
+    return result
+
+
+def _aside(shelves: range) -> int:
+    """The shelf for what a large component puts aside."""
+    return -1 - shelves.start
+
+
+class _ShelvedBlocks:
+    """The blocks of one large component; a shelf is a block."""
+
+    def __init__(self, store: Shelves, shelves: range, component: int) -> None:
+        self._store, self._shelves, self._aside = store, shelves, _aside(shelves)
+        self._component = component
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for shelf in self._shelves:
+            block = schemas.documents_table(self._store.batches(shelf))
+            block = block.sort_by([("priority", "ascending"), ("row", "ascending")])
+            block = block.append_column("component", pa.array(np.full(block.num_rows, self._component)))
+            yield from block.select(_BLOCK_COLUMNS).combine_chunks().to_batches()
+
+    def put(self, documents: pa.RecordBatch) -> None:
+        self._store.put(self._aside, documents)
+
+    def stored(self) -> Iterator[pa.RecordBatch]:
+        return self._store.batches(self._aside)
+
+
+def _set_aside(documents: Documents, shelves: pa.Table, wanted: I64, store: Shelves, engine: LocalEngine) -> None:
+    """Put every document of the wanted shelves on its own."""
+    numbers = shelves.column("shelf").to_numpy()
+    chosen = np.isin(numbers, wanted)
+    rows, numbers = shelves.column("row").to_numpy()[chosen], numbers[chosen]
+
+    def read(part: int) -> None:
+        for batch in documents.read(part, unheard):
+            engine.check_going()
+            batch_rows = batch.column("row").to_numpy()
+            at = np.minimum(np.searchsorted(rows, batch_rows), rows.size - 1)
+            own = np.flatnonzero(rows[at] == batch_rows)
+            if own.size:
+                _shelve(batch, own, numbers[at[own]], store)
+
+    ends = np.searchsorted(rows, documents.first_rows)
+    engine.side_by_side(read, np.flatnonzero(np.diff(ends)).tolist())
+
+
+def _shelve(batch: pa.RecordBatch, own: I64, numbers: I64, store: Shelves) -> None:
+    """Copy the wanted rows of a batch once, in the order of their shelves, and cut without a copy."""
+    order = np.argsort(numbers, kind="stable")
+    ordered, numbers = batch.take(pa.array(own[order])), numbers[order]
+    cuts = np.flatnonzero(np.r_[True, np.diff(numbers) != 0, True])
+    for start, stop in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+        store.put(int(numbers[start]), ordered.slice(start, stop - start))
+
+
+def unheard(steps: int) -> None:
+    """Count a reading that nobody waits for."""
+    del steps
+
+
+def cut_components(documents: pa.Table, members: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Take whole components, a batch of them at a time, best priority first in each."""
+    documents = documents.combine_chunks()  # Arrow joins all chunks of a column at every take
+    rows, member_rows = documents.column("row").to_numpy(), members.column("row").to_numpy()
+    by_row = np.argsort(rows)
+    labels = members.column("component").to_numpy()
+    at = by_row[np.searchsorted(rows, member_rows, sorter=by_row)]
+    order = np.lexsort((member_rows, documents.column("priority").to_numpy()[at], labels))
+    at, labels = at[order], labels[order]
+    sizes = np.concatenate([text_bytes(chunk) for chunk in documents.column("text").chunks] or [np.empty(0, int)])
+    for chosen in _whole_components(labels, sizes[at]):
+        taken = documents.take(pa.array(at[chosen])).combine_chunks()
+        yield from taken.append_column("component", pa.array(labels[chosen])).to_batches()
+
+
+def cut_held(members: pa.Table, arena: Arena) -> Iterator[pa.RecordBatch]:
+    """Take whole components as `cut_components` does, of documents whose sets are held."""
+    component, row, priority, group, sizes, starts = (
+        members.column(name).to_numpy() for name in ("component", "row", "priority", "group", "num_shingles", "held_at")
+    )
+    order = np.lexsort((row, priority, component))
+    for chosen in _whole_components(component[order], 8 * sizes[order]):
+        at = order[chosen]
+        columns = [component[at], row[at], arena.views(starts[at], sizes[at]), priority[at], group[at]]
+        yield pa.record_batch([pa.array(column) for column in columns], _BLOCK_COLUMNS)
+
+
+def _whole_components(labels: I64, sizes: I64) -> Iterator[slice]:
+    """Cut components that stand together into runs of about a batch of bytes."""
+    lasts = np.flatnonzero(np.r_[labels[1:] != labels[:-1], True]) if labels.size else np.empty(0, int)
+    starts = np.r_[0, lasts + 1]
+    for first, stop in runs(np.cumsum(sizes)[lasts]):
+        yield slice(starts[first], starts[stop])

@@ -1,0 +1,350 @@
+"""Where documents come from on Spark: files that workers read, or a DataFrame."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType
+
+from neardup import schema as schemas
+from neardup.config import VECTOR_MEASURES, Config
+from neardup.engines.base import BatchStep, Source
+from neardup.engines.spark.arrow_steps import Batches, arrow_schema, map_frame
+from neardup.engines.spark.reading import I64, ROW_BITS, note, notes_schema, read_parts, read_texts, texts_schema
+from neardup.engines.spark.storage import Storage
+from neardup.errors import DataError
+from neardup.io.formats.base import Columns, InputFile, Records
+from neardup.io.sources.in_memory import ID_COLUMNS, TEXT_COLUMNS
+from neardup.io.sources.parts import FileParts, documents_of
+from neardup.io.streams import is_remote
+from neardup.io.values import keep_order
+from neardup.io.values.arrow_rows import batch_records, wanted_names
+from neardup.io.values.scores import SCORES
+from neardup.io.values.vector_columns import VECTOR_COLUMNS, vector_contents
+
+_WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
+IDS: Final = pa.schema([("row", pa.int64()), ("doc_id", pa.string())])
+PLACES: Final = ("file", "number")
+_DIMENSIONS: Final = pa.schema([("row", pa.int64()), ("dimension", pa.int64())])
+
+
+class SparkSource(Source, Protocol):
+    """Documents that workers read, twice at most."""
+
+    def read(self, step: BatchStep, schema: pa.Schema) -> DataFrame:
+        """Sketch every document; the result is the notes of reading.py."""
+
+    def settle(self, notes: DataFrame, storage: Storage) -> None:
+        """Learn from the stored notes what the whole run needs."""
+
+    def sketches(self, schema: pa.Schema) -> DataFrame:
+        """Return the sketches of all documents, once notes are settled."""
+
+    def texts(self, members: DataFrame) -> DataFrame:
+        """Read the texts of the members of components, as reading.texts_schema has them."""
+
+
+class _Noted:
+    """What the two kinds of sources share: they learn from notes."""
+
+    unit = "bytes"
+    num_ahead = -(1 << 63)  # an id may be below 0
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self._notes: DataFrame | None = None
+        self._ranks: DataFrame | None = None
+
+    @property
+    def notes(self) -> DataFrame:
+        """What was read."""
+        if self._notes is None:
+            raise RuntimeError("documents must be read first")
+        return self._notes
+
+    @property
+    def documents(self) -> DataFrame:
+        """The notes of documents alone."""
+        return self.notes.where(F.col("num_shingles").isNotNull())
+
+    @property
+    def rejected(self) -> DataFrame:
+        """Row and reason of what could not be used."""
+        return self.notes.where(F.col("reason").isNotNull()).select("row", "reason")
+
+    def settle(self, notes: DataFrame, storage: Storage) -> None:
+        """Rank the documents by score, where they are kept by one."""
+        self._notes = notes
+        if self.config.keep_column is not None:
+            self._ranks = storage.store("ranks", self._rank(storage))
+
+    def _rank(self, storage: Storage) -> DataFrame:
+        """Number the rows in the order of their score, the best first, rows without a score last, ties by row."""
+        score = F.col("score")
+        is_missing = score["number"].isNull() & score["text"].isNull()
+        kinds = self.documents.agg(F.max(score["number"].isNotNull()), F.max(score["text"].isNotNull()))
+        found: Any = storage.run(kinds.first)
+        if found and all(found):
+            raise keep_order.mixed_kinds(self.config.keep)
+        columns = {field.name: score[field.name] for field in SCORES} | {"is_missing": is_missing, "row": F.col("row")}
+        keys = keep_order.sort_keys(self.config.keep)
+        ordered = self.documents.orderBy(
+            *(columns[name].desc() if direction == "descending" else columns[name].asc() for name, direction in keys)
+        )
+        # Grows along the order: the number of the partition, then that of the row in it.
+        return ordered.select("row", F.monotonically_increasing_id().alias("rank"))
+
+    def sketches(self, schema: pa.Schema) -> DataFrame:
+        """Return the sketches; a rank takes the place of the priority."""
+        documents = self.documents
+        if self._ranks is not None:
+            is_ahead = F.col("priority") == F.lit(schemas.AHEAD)
+            ranked = documents.join(self._ranks, "row")
+            documents = ranked.withColumn("priority", F.when(is_ahead, F.col("priority")).otherwise(F.col("rank")))
+        return documents.select(*schema.names)
+
+
+class FileSource(_Noted):
+    """Files that every worker reads by itself, as the local engine does."""
+
+    def __init__(self, spark: SparkSession, files: Sequence[InputFile], num_ahead_files: int, config: Config) -> None:
+        super().__init__(config)
+        self._spark = spark
+        self._paths = [file.path for file in files]
+        # A worker has a folder of its own. A row that breaks a strict run is found after reading, to be the first.
+        whole = [dataclasses.replace(file, path=_whole_path(file.path)) for file in files]
+        self.parts = FileParts(whole, num_ahead_files, Config.of(config, strict=False))
+        self.total = self.parts.total
+        self.num_rows, self.num_ahead = self.parts.num_parts << ROW_BITS, self.parts.num_ahead_parts << ROW_BITS
+
+    def read(self, step: BatchStep, schema: pa.Schema) -> DataFrame:
+        """One task a part."""
+        numbers = self._spark.range(0, self.parts.num_parts, 1, max(self.parts.num_parts, 1))
+        notes = notes_schema(schema)
+        return map_frame(numbers, notes, partial(read_parts, parts=self.parts, step=step, notes=notes))
+
+    def settle(self, notes: DataFrame, storage: Storage) -> None:
+        """Count the rows of files, check what was found, and rank."""
+        ends = notes.where(F.col("piece_rows").isNotNull()).select("row", "piece_rows", "found").orderBy("row")
+        rows = storage.run(ends.collect)
+        self.parts.number([count for row in rows for count in row["piece_rows"]])
+        self.parts.check_found([(sum(row["piece_rows"]), row["found"]) for row in rows])
+        super().settle(notes, storage)
+        if self.config.strict:
+            self._check_strict(storage)
+
+    def _check_strict(self, storage: Storage) -> None:
+        first = storage.run(self.rejected.orderBy("row").first)
+        if first is not None:
+            files, numbers = self.locate(np.array([first["row"]]))
+            path = next(entry["path"] for entry in self.summary() if entry["file"] == files[0].as_py())
+            raise DataError(
+                f"{path}, row {numbers[0]} cannot be used: {first['reason']}",
+                hint="leave out --strict to set such rows aside and go on",
+            )
+
+    def summary(self) -> list[dict[str, Any]]:
+        """Return what the report tells of every file, with its path as it was given."""
+        return [entry | {"path": path} for entry, path in zip(self.parts.summary(), self._paths, strict=True)]
+
+    def count_ahead(self) -> tuple[int, int]:
+        """Count the rejected rows and the documents of the files ahead."""
+        ahead = self.notes.where(F.col("row") < self.num_ahead)
+        counts = ahead.agg(F.count("reason"), F.count("num_shingles")).first()
+        return (0, 0) if counts is None else (counts[0], counts[1])
+
+    def texts(self, members: DataFrame) -> DataFrame:
+        """Read the parts with members again; only members leave the worker."""
+        by_part = members.withColumn("part", F.shiftright("row", ROW_BITS))
+        ordered = by_part.repartition(max(self.parts.num_parts, 1), "part").sortWithinPartitions("part", "row")
+        return map_frame(ordered, texts_schema(self.config), partial(read_texts, parts=self.parts))
+
+    def locate(self, rows: I64) -> tuple[pa.Array, I64]:
+        """Return the file of each row, by name, and its number there, from 1."""
+        return locate(rows, self.parts)
+
+    def ids(self) -> DataFrame:
+        """Return the id of every document that has one."""
+        return self.documents.where(F.col("id").isNotNull()).select("row", F.col("id").alias("doc_id"))
+
+    def place(self, table: DataFrame, ends: Sequence[tuple[str, str, str, str]]) -> DataFrame:
+        """Add the file and number of rows, and name documents without an id by them; (row, id, file, number) each."""
+        kinds = (pa.int64(), pa.string(), pa.string(), pa.int64())
+        added = [field for end in ends for field in zip(end, kinds, strict=True)]
+        named = {name for name, _ in added}
+        target = pa.schema([*(field for field in arrow_schema(table) if field.name not in named), *added])
+        parts = self.parts
+
+        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                yield _placed(batch, ends, target, parts)
+
+        return map_frame(table, target, run)
+
+
+def _whole_path(path: str) -> str:
+    return path if is_remote(path) else str(Path(path).absolute())
+
+
+def locate(rows: I64, parts: FileParts) -> tuple[pa.Array, I64]:
+    """Return the file and the number of rows that are named by part and own number."""
+    return parts.locate(parts.first_rows[rows >> ROW_BITS] + (rows & ((1 << ROW_BITS) - 1)))
+
+
+def _placed(
+    batch: pa.RecordBatch, ends: Sequence[tuple[str, str, str, str]], target: pa.Schema, parts: FileParts
+) -> pa.RecordBatch:
+    columns = {name: batch.column(name) for name in batch.schema.names}
+    for row, doc_id, file, number in ends:
+        files, numbers = locate(columns[row].to_numpy(), parts)
+        own = pc.binary_join_element_wise(files, pa.array(numbers).cast(pa.string()), ":")
+        columns |= {doc_id: pc.coalesce(columns[doc_id], own), file: files, number: pa.array(numbers)}
+    return pa.record_batch([columns[name] for name in target.names], schema=target)
+
+
+class FrameSource(_Noted):
+    """A DataFrame with a column of unique ids, whose order is that of the rows."""
+
+    num_rows = 1 << 63
+    unit = "documents"
+
+    def __init__(self, frame: DataFrame, config: Config, storage: Storage) -> None:
+        self.frame = frame
+        self.columns = _choose(frame, config)
+        self.id_column = str(self.columns.id)
+        self._check_ids(storage)
+        self.total = storage.run(frame.count)
+        self._rows = self._number(storage)
+        super().__init__(self._with_dimension(config, storage))
+
+    def _check_ids(self, storage: Storage) -> None:
+        own = F.col(_quoted(self.id_column))
+        counts = self.frame.groupBy(own.alias("id")).count()
+        odd = storage.run(counts.where(F.col("id").isNull() | (F.col("count") > 1)).orderBy("id").first)
+        if odd is not None:
+            what = "null in a row" if odd["id"] is None else f"{odd['id']!r} in {odd['count']} rows"
+            raise DataError(f"the id column {self.id_column!r} must hold a value of its own for every row, got {what}")
+
+    def _number(self, storage: Storage) -> DataFrame:
+        """Add `row`: the id where it is a whole number, else its place in the order of ids."""
+        own = F.col(_quoted(self.id_column))
+        wanted = [F.col(_quoted(name)) for name in wanted_names(self.columns)]
+        if isinstance(self.frame.schema[self.id_column].dataType, _WHOLE):
+            return self.frame.select(own.cast("long").alias("neardup_row"), *wanted)
+        ids = self.frame.select(own.alias("neardup_id")).orderBy("neardup_id")
+        numbered = storage.store("ids", ids.select("neardup_id", F.monotonically_increasing_id().alias("neardup_row")))
+        named = self.frame.join(numbered, own == F.col("neardup_id"))
+        return named.select("neardup_row", *wanted)
+
+    def _with_dimension(self, config: Config, storage: Storage) -> Config:
+        """Return the settings with the dimension of the first usable vector, where none is set."""
+        if config.measure not in VECTOR_MEASURES or config.dimension is not None:
+            return config
+        vector = str(self.columns.vector)
+
+        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                ordered = batch.sort_by("neardup_row")
+                found = vector_contents(ordered.column(vector), config)
+                first = next((at for at in range(batch.num_rows) if at not in found.reasons), None)
+                if first is not None:
+                    row = ordered.column("neardup_row").slice(first, 1)
+                    yield pa.record_batch([row, pa.array([found.dimension])], schema=_DIMENSIONS)
+
+        first = storage.run(map_frame(self._rows, _DIMENSIONS, run).orderBy("row").first)
+        return config if first is None else Config.of(config, dimension=first["dimension"])
+
+    def read(self, step: BatchStep, schema: pa.Schema) -> DataFrame:
+        """Sketch where the rows are."""
+        notes, columns, config = notes_schema(schema), self.columns, self.config
+
+        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                rows, found = _records(batch, columns, config)
+                documents = documents_of(found, rows[found.rows], config)
+                yield from note(step(documents), found, np.delete(rows, found.rows), notes)
+
+        return map_frame(self._rows, notes, run)
+
+    def settle(self, notes: DataFrame, storage: Storage) -> None:
+        """Rank; raise for a row that breaks a strict run."""
+        super().settle(notes, storage)
+        first = storage.run(self.rejected.orderBy("row").first) if self.config.strict else None
+        if first is not None:
+            raise DataError(f"a row cannot be used: {first['reason']}", hint="leave out strict to set such rows aside")
+
+    def texts(self, members: DataFrame) -> DataFrame:
+        """Take the texts of members out of the frame."""
+        columns, config = self.columns, self.config
+        wanted = pa.schema([field for field in texts_schema(config) if field.name in ("row", "text", "group")])
+
+        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                rows, found = _records(batch, columns, config)
+                documents = documents_of(found, rows[found.rows], config)
+                yield documents.select(wanted.names)
+
+        own = self._rows.join(members.select(F.col("row").alias("neardup_row")), "neardup_row", "left_semi")
+        return map_frame(own, wanted, run).join(members.select("row", "component", "priority"), "row")
+
+    def ids(self) -> DataFrame:
+        """Return the id of every row, of the type it came in."""
+        return self._rows.select(F.col("neardup_row").alias("row"), F.col(_quoted(self.id_column)).alias("doc_id"))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _choose(frame: DataFrame, config: Config) -> Columns:
+    asked = config.text_column
+    text: tuple[str, ...] = (asked,) if isinstance(asked, str) else asked or ()
+    is_vector = config.measure in VECTOR_MEASURES
+    vector = config.vector_column or next((name for name in VECTOR_COLUMNS if name in frame.columns), None)
+    if is_vector and vector is None:
+        raise DataError(
+            f"the frame has no column named {', '.join(VECTOR_COLUMNS)}",
+            hint=f"name the one with the vectors: vector_column=... (the columns are {', '.join(frame.columns)})",
+        )
+    if not text and not is_vector and config.items_column is None:
+        text = tuple(name for name in TEXT_COLUMNS if name in frame.columns)[:1]
+        if not text:
+            raise DataError(
+                f"the frame has no column named {', '.join(TEXT_COLUMNS)}",
+                hint=f"name the one with the text: text_column=... (the columns are {', '.join(frame.columns)})",
+            )
+    own = config.id_column or next((name for name in ID_COLUMNS if name in frame.columns), None)
+    if own is None:
+        raise DataError(
+            "a Spark DataFrame needs a column of unique ids: its rows have no order that could break ties",
+            hint="name it with id_column=..., or add one with monotonically_increasing_id() and store the frame",
+        )
+    columns = Columns(
+        text=text,
+        items=config.items_column,
+        vector=vector if is_vector else None,
+        id=own,
+        score=config.keep_column,
+        group=config.group_column,
+    )
+    for name in wanted_names(columns):
+        if frame.columns.count(name) != 1:
+            raise DataError(
+                f"the frame has {frame.columns.count(name)} columns named {name!r}",
+                hint=f"the columns are {', '.join(frame.columns)}",
+            )
+    return columns
+
+
+def _records(batch: pa.RecordBatch, columns: Columns, config: Config) -> tuple[I64, Records]:
+    rows: I64 = batch.column("neardup_row").to_numpy()
+    return rows, batch_records(batch, columns, config)

@@ -1,0 +1,126 @@
+"""What a run on files answers: tables in input order, and the kept rows, which workers write file by file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from neardup.engines.local.groups import split_groups
+from neardup.engines.spark.arrow_steps import Batches, map_frame
+from neardup.engines.spark.documents import FileSource
+from neardup.engines.spark.reading import ROW_BITS
+from neardup.engines.spark.results import cluster_rows, with_ids
+from neardup.io.formats.base import Verdicts
+from neardup.io.sources.parts import FileParts
+from neardup.io.streams import copy_permissions
+
+# What is said of the rows of a file: removed ones with who stands for them, rows that are no documents without.
+_VERDICTS: Final = pa.schema(
+    [("at", pa.int64()), ("number", pa.int64()), ("kept_id", pa.string()), ("similarity", pa.float64())]
+)
+_WRITTEN: Final = pa.schema([("at", pa.int64())])
+_OWN: Final = ("row", "doc_id", "file", "number")
+
+
+def removed_table(source: FileSource, selection: DataFrame) -> DataFrame:
+    """Return schema.REMOVED_FROM_FILES in input order."""
+    ends = [_OWN, ("kept_row", "kept_id", "kept_file", "kept_number")]
+    columns = ["doc_id", "kept_id", "similarity", "file", "number as row", "kept_file", "kept_number as kept_row"]
+    return _named(source, selection, ends).orderBy("row").selectExpr(*columns)
+
+
+def clusters_table(source: FileSource, selection: DataFrame) -> DataFrame:
+    """Return every document of the input with its cluster, in input order."""
+    ends = [_OWN, ("kept_row", "cluster_id", "kept_file", "kept_number")]
+    own = source.documents.where(F.col("row") >= source.num_ahead)
+    return _named(source, cluster_rows(own, selection), ends).orderBy("row").select("doc_id", "cluster_id")
+
+
+def pairs_table(source: FileSource, row_pairs: DataFrame) -> DataFrame:
+    """Return schema.PAIRS_FROM_FILES in input order."""
+    ends = [("row_a", "doc_a", "file_a", "number_a"), ("row_b", "doc_b", "file_b", "number_b")]
+    columns = ["doc_a", "doc_b", "similarity", "file_a", "number_a as row_a", "file_b", "number_b as row_b"]
+    return _named(source, row_pairs, ends).orderBy("row_a", "row_b").selectExpr(*columns)
+
+
+def rejected_table(source: FileSource, *, ahead: bool = False) -> DataFrame:
+    """Return schema.REJECTED in input order, of the input or of the files ahead of it."""
+    is_ahead = F.col("row") < source.num_ahead
+    rejected = source.rejected.where(is_ahead if ahead else ~is_ahead)
+    placed = source.place(rejected.withColumn("doc_id", F.lit(None).cast("string")), [_OWN])
+    return placed.orderBy("row").selectExpr("file", "number as row", "reason")
+
+
+def _named(source: FileSource, table: DataFrame, ends: list[tuple[str, str, str, str]]) -> DataFrame:
+    ids = source.ids()
+    for row, doc_id, _, _ in ends:
+        table = with_ids(table, row, doc_id, ids)
+    return source.place(table, ends)
+
+
+def write_kept(source: FileSource, selection: DataFrame, folder: str) -> DataFrame:
+    """Return a frame that writes the kept rows of every file of the input when it is computed, a row a file."""
+    parts = source.parts
+    is_absent = F.col("num_shingles").isNull() & F.col("piece_rows").isNull() & (F.col("row") >= source.num_ahead)
+    absent = source.notes.where(is_absent).selectExpr("row", "cast(null as string) kept_id", "null similarity")
+    removed = selection.withColumn("kept_id", F.lit(None).cast("string"))
+    if source.config.mark:
+        kept = with_ids(selection, "kept_row", "kept_id", source.ids())
+        removed = source.place(kept, [("kept_row", "kept_id", "kept_file", "kept_number")])
+    said = removed.select("row", "kept_id", "similarity").unionByName(absent)
+    own = source.parts.own_files()
+    every = selection.sparkSession.range(own.start, own.stop).selectExpr(
+        "id as at", "cast(null as long) number", "cast(null as string) kept_id", "cast(null as double) similarity"
+    )
+    by_file = map_frame(said, _VERDICTS, partial(map, partial(_by_file, parts=parts))).unionByName(every)
+    ordered = by_file.repartition(max(len(own), 1), "at").sortWithinPartitions("at", "number")
+    return map_frame(ordered, _WRITTEN, partial(_write_files, parts=parts, folder=folder))
+
+
+def _by_file(batch: pa.RecordBatch, parts: FileParts) -> pa.RecordBatch:
+    """Replace rows by the number of the file and that of the row there, from 0."""
+    rows = batch.column("row").to_numpy()
+    dense = parts.first_rows[rows >> ROW_BITS] + (rows & ((1 << ROW_BITS) - 1))
+    at = np.searchsorted(parts.file_first_rows[:-1], dense, side="right") - 1
+    columns = [pa.array(at), pa.array(dense - parts.file_first_rows[at])]
+    return pa.record_batch([*columns, batch.column("kept_id"), batch.column("similarity")], schema=_VERDICTS)
+
+
+def _write_files(batches: Batches, parts: FileParts, folder: str) -> Iterator[pa.RecordBatch]:
+    for said in split_groups(batches, "at"):
+        at = said.column("at")[0].as_py()
+        _write_file(at, said.filter(said.column("number").is_valid()), parts, folder)
+        yield pa.record_batch([pa.array([at])], schema=_WRITTEN)
+
+
+def _write_file(at: int, said: pa.Table, parts: FileParts, folder: str) -> None:
+    """Write the kept rows of a file; a second attempt at it, or one beside it, does no harm."""
+    first, stop = parts.file_first_rows[at : at + 2].tolist()
+    is_kept = np.ones(stop - first, np.bool_)
+    is_kept[said.column("number").to_numpy()] = False
+    removed = said.filter(said.column("similarity").is_valid()).combine_chunks()
+    verdicts = Verdicts(
+        is_kept=is_kept,
+        removed=removed.column("number").to_numpy(),
+        kept_ids=pa.array(removed.column("kept_id").to_pylist(), pa.string()),
+        similarities=removed.column("similarity").to_numpy(),
+    )
+    target = Path(folder) / parts.files[at].name
+    draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+    try:
+        parts.formats[at].write(parts.files[at], str(draft), verdicts, parts.config)
+        copy_permissions(parts.files[at], str(draft))
+        with contextlib.suppress(FileNotFoundError):  # a text that was removed has no file
+            os.replace(draft, target)  # noqa: PTH105
+    finally:
+        draft.unlink(missing_ok=True)

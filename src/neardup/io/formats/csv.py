@@ -1,0 +1,313 @@
+"""CSV and TSV with a header, read record by record; newlines inside quotes are part of a field."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, NamedTuple, Self
+
+from neardup.config import Config
+from neardup.errors import DataError
+from neardup.io.formats import base as records
+from neardup.io.formats.base import MARK_COLUMNS, Columns, InputFile, Records, Verdicts
+from neardup.io.formats.registry import endings
+from neardup.io.streams import check_unchanged, copy_file, open_input, open_output
+from neardup.io.values import gather
+from neardup.io.values.oversize import SKIPPED_AT_ONCE, most_held, passed, reason_against_size
+
+
+class _Row(NamedTuple):
+    """One record: its bytes as they came in, its fields, and why it cannot be used."""
+
+    raw: bytes
+    fields: list[str]
+    reason: str | None
+
+
+def split(file: InputFile) -> list[tuple[int, int]]:
+    """Return the file as one span: where a record begins depends on every quote before it."""
+    return [(0, file.size)]
+
+
+def column_names(file: InputFile, config: Config) -> list[str]:
+    """Return the header; empty for an empty file."""
+    with open_input(file) as stream:
+        header = _header(file, _rows(stream, file, config))
+    return header.fields if header else []
+
+
+def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:  # noqa: ARG001
+    """Read the records after the header, a batch at a time."""
+    with open_input(file) as stream:
+        rows = _rows(stream, file, config)
+        header = _header(file, rows)
+        if header is not None:
+            yield from _batches(rows, _Taker(header.fields, columns, config), config)
+    check_unchanged(file)
+
+
+def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
+    """Write the header and the kept records byte for byte, or with config.mark all documents and their marks."""
+    if verdicts.is_kept.all() and not config.mark:
+        copy_file(file, target)
+        check_unchanged(file)
+        return
+    check_unchanged(file)
+    delimiter = _delimiter(file, config)
+    with open_input(file) as stream, open_output(target, file.compression) as output:
+        rows = _rows(stream, file, config)
+        header = _header(file, rows)
+        if header is not None:
+            output.write(_with_fields(header.raw, MARK_COLUMNS.names, delimiter) if config.mark else header.raw)
+        marks = _marks(verdicts) if config.mark else {}
+        for number, row in enumerate(rows):
+            if number in marks:
+                output.write(_with_fields(row.raw, marks[number], delimiter))
+            elif verdicts.is_kept[number]:
+                kept = ["true", "", ""]
+                output.write(_with_fields(row.raw, kept, delimiter) if config.mark else row.raw)
+    check_unchanged(file)
+
+
+def _delimiter(file: InputFile, config: Config) -> str:
+    return config.delimiter or ("\t" if endings(file.name)[0] == ".tsv" else ",")
+
+
+def _rows(stream: BinaryIO, file: InputFile, config: Config) -> Iterator[_Row]:
+    """Yield every record of a file, the header first."""
+    _allow_any_length()
+    delimiter = _delimiter(file, config)
+    lines = _Lines(stream, most_held(config))
+    # Strict: else a quote that is never closed swallows rows until the next quote, and nobody is told.
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    while True:
+        fields, reason = [], None
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except _TooLongError:
+            size = _read_past_record(lines.end_record(), stream, delimiter)
+            yield _Row(b"", [], reason_against_size(passed(size, file, config).size, config))
+            continue
+        except csv.Error as error:
+            reason = _reason(error, lines.taken)
+        raw = b"".join(lines.end_record())
+        yield _Row(raw, fields, gather.reason_against_bytes(raw) or reason)
+
+
+class _TooLongError(Exception):
+    """A record is longer than what may be held."""
+
+
+class _Lines:
+    """Decodes the lines of a stream one by one, and notes their bytes in `taken` until the record is complete."""
+
+    def __init__(self, stream: BinaryIO, most: int) -> None:
+        self._stream, self._most = stream, most
+        self._encoding = "utf-8-sig"
+        self._size = 0
+        self.taken: list[bytes] = []
+
+    def end_record(self) -> list[bytes]:
+        """Return the lines of a record that is complete, and begin the next."""
+        taken, self.taken, self._size = self.taken, [], 0
+        return taken
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> str:
+        line = self._stream.readline(max(1, self._most + 1 - self._size))
+        if not line:
+            raise StopIteration
+        self.taken.append(line)
+        self._size += len(line)
+        if self._size - line.endswith(b"\n") > self._most:
+            raise _TooLongError
+        encoding, self._encoding = self._encoding, "utf-8"
+        # A byte that is not UTF-8 must not end the record; the row is set aside when it is complete.
+        return line.decode(encoding, errors="surrogateescape")
+
+
+def _read_past_record(taken: list[bytes], stream: BinaryIO, delimiter: str) -> int:
+    """Go to the next record; return the bytes of this one, of which `taken` was read, without the last newline."""
+    quotes = _Quotes(delimiter)
+    size, piece = 0, b""
+    for piece in itertools.chain(taken, iter(lambda: stream.readline(SKIPPED_AT_ONCE), b"")):
+        size += len(piece)
+        quotes.follow(piece)
+        if piece.endswith(b"\n") and not quotes.is_open:
+            break
+    return size - piece.endswith(b"\n")
+
+
+class _Quotes:
+    """Follows the quotes of a record as csv.reader does, and holds nothing of it."""
+
+    def __init__(self, delimiter: str) -> None:
+        self._opening = delimiter.encode() + b'"'
+        self._last = self._opening[:1]
+        self.is_open = False
+        self._is_broken = False  # then the record ends with its line
+
+    def follow(self, piece: bytes) -> None:
+        """Go on to the end of a piece; a newline is always the last byte of one."""
+        # The byte before tells whether a quote opens a field, or which kind of quote the last one was.
+        piece = self._last + piece
+        at = 1
+        if self.is_open and self._last == b'"':
+            at = self._after_quote(piece, 1)
+        while not self._is_broken:
+            if self.is_open:
+                quote = piece.find(b'"', at)
+                if quote < 0:
+                    self._last = b" "
+                    return
+                if quote + 1 == len(piece):
+                    self._last = b'"'
+                    return
+                at = self._after_quote(piece, quote + 1)
+            else:
+                opening, end = piece.find(self._opening, at - 1), piece.find(b"\r", at)
+                if end >= 0 and (opening < 0 or end < opening):
+                    self._is_broken = True
+                elif opening < 0:
+                    self._last = piece[-1:]
+                    return
+                else:
+                    self.is_open, at = True, opening + 2
+
+    def _after_quote(self, piece: bytes, at: int) -> int:
+        """Tell a doubled quote from one that closes the field, which only a delimiter or a line end may follow."""
+        after = piece[at : at + 1]
+        if after == b'"':
+            return at + 1
+        self.is_open = False
+        self._is_broken = after not in (self._opening[:1], b"\n")
+        return at + 1
+
+
+def _allow_any_length() -> None:
+    try:
+        csv.field_size_limit(sys.maxsize)
+    except OverflowError:  # where a C long has 32 bits
+        csv.field_size_limit(2**31 - 1)
+
+
+def _reason(error: csv.Error, taken: list[bytes]) -> str:
+    swallowed = f", {len(taken) - 1} more lines taken into it" if len(taken) > 1 else ""
+    if "unexpected end of data" in str(error):
+        return f"a quote opened in this row is never closed{swallowed}"
+    if "new-line character" in str(error):
+        return f"a carriage return outside quotes{swallowed}"
+    return f"broken CSV: {error}{swallowed}"
+
+
+def _header(file: InputFile, rows: Iterator[_Row]) -> _Row | None:
+    header = next((row for row in rows if row.reason or row.raw.strip(b" \r\n")), None)
+    if header is not None and header.reason is not None:
+        raise DataError(
+            f"{file.path} has a header that cannot be used: {header.reason}",
+            hint="the first row must name the columns, as UTF-8 with lines that end in a newline",
+        )
+    return header
+
+
+class _Taker:
+    """Takes the values of the columns out of records."""
+
+    def __init__(self, header: list[str], columns: Columns, config: Config) -> None:
+        self.columns = columns
+        self.num_fields = len(header)
+        self.places = {name: place for place, name in reversed(list(enumerate(header)))}
+        named = (*columns.text, columns.items, columns.vector, columns.id, columns.score, columns.group)
+        self.found = frozenset(name for name in named if name in self.places)
+        is_weighted = config.measure == "weighted"
+        takes_items = gather.weighted_items if is_weighted else gather.items_text
+        self._take: Callable[[str], Any] = gather.numbers_of if columns.vector is not None else takes_items
+        self._texts = [self.places[name] for name in columns.text if name in self.places]
+
+    def text(self, row: _Row) -> Any:
+        """Return the text of a record, or what a measure has instead; raise the reason if it has none."""
+        if row.reason is not None:
+            raise gather.RowError(row.reason)
+        if len(row.fields) != self.num_fields:
+            raise gather.RowError(f"the row has {len(row.fields)} fields, the header has {self.num_fields}")
+        name = self.columns.items or self.columns.vector
+        if name is not None and name in self.places:
+            return self._take(row.fields[self.places[name]])
+        if not self._texts:
+            raise gather.RowError(f"no column {', '.join(map(repr, (name,) if name else self.columns.text))}")
+        return "\n".join([row.fields[place] for place in self._texts])
+
+    def column(self, name: str | None, rows: list[list[str]]) -> list[Any] | None:
+        """Return the values of a column; an empty field is null."""
+        if name is None:
+            return None
+        place = self.places.get(name)
+        return [None] * len(rows) if place is None else [fields[place] or None for fields in rows]
+
+
+def _batches(rows: Iterator[_Row], taker: _Taker, config: Config) -> Iterator[Records]:
+    batch: list[_Row] = []
+    num_bytes = 0
+    for row in rows:
+        batch.append(row)
+        num_bytes += len(row.raw)
+        if num_bytes >= records.BATCH_BYTES or len(batch) >= gather.MAX_ROWS:
+            yield _records(batch, taker, config)
+            batch, num_bytes = [], 0
+    if batch:
+        yield _records(batch, taker, config)
+
+
+def _records(batch: list[_Row], taker: _Taker, config: Config) -> Records:
+    numbers: list[int] = []
+    texts: list[Any] = []
+    rejected: list[tuple[int, str]] = []
+    for number, row in enumerate(batch):
+        if row.reason is None and not row.raw.strip(b" \r\n"):
+            continue
+        try:
+            texts.append(taker.text(row))
+            numbers.append(number)
+        except gather.RowError as error:
+            rejected.append((number, str(error)))
+    rows = [batch[number].fields for number in numbers]
+    scores = taker.column(taker.columns.score, rows)
+    values = gather.Values(
+        rows=numbers,
+        texts=gather.text_array(texts, config),
+        ids=taker.column(taker.columns.id, rows),
+        scores=None if scores is None else [None if score is None else _number(score) for score in scores],
+        groups=taker.column(taker.columns.group, rows),
+    )
+    return gather.records_of(len(batch), values, rejected, found=taker.found, config=config)
+
+
+def _number(score: str) -> int | float | str:
+    """A score is a number where it looks like one, so that 10 is above 9."""
+    for kind in (int, float):
+        try:
+            return score if "_" in score else kind(score)
+        except ValueError:
+            continue
+    return score
+
+
+def _marks(verdicts: Verdicts) -> dict[int, list[str]]:
+    columns = (verdicts.removed.tolist(), verdicts.kept_ids.to_pylist(), verdicts.similarities.tolist())
+    return {row: ["false", kept_id or "", repr(similarity)] for row, kept_id, similarity in zip(*columns, strict=True)}
+
+
+def _with_fields(raw: bytes, fields: list[str], delimiter: str) -> bytes:
+    """Put fields behind a record, before its line end."""
+    record = raw.rstrip(b"\r\n")
+    buffer = io.StringIO()
+    # With these line ends the writer quotes a field that has either of the two characters.
+    csv.writer(buffer, delimiter=delimiter, lineterminator="\r\n").writerow(fields)
+    return record + (delimiter + buffer.getvalue().removesuffix("\r\n")).encode() + raw[len(record) :]

@@ -1,0 +1,368 @@
+"""JSON Lines: an object a line. Lines are decoded one by one, so that a bad one is set aside and no other.
+
+Most of a line is its text. Where every line of a block has one, a kernel takes the texts out, straight to UTF-8, and
+only what is left of the lines is decoded here. A block with a line that is blank or bad takes the slower way, which
+knows the reasons.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, Protocol
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from msgspec import UNSET, UnsetType
+
+from neardup.config import Config
+from neardup.errors import DataError
+from neardup.io.formats import lines
+from neardup.io.formats.base import MARK_COLUMNS, Columns, InputFile, Records, Verdicts
+from neardup.io.formats.registry import endings
+from neardup.io.streams import check_unchanged
+from neardup.io.values import gather
+from neardup.io.values.columns import reason_against
+from neardup.io.values.gather import RowError
+from neardup.io.values.oversize import Oversize
+from neardup.kernels import json_text
+
+split = lines.split
+
+# How many rows tell the columns of a file.
+_NUM_SAMPLE_ROWS: Final = 100
+_ONE_TEXT: Final = str
+_TEXT_OF_SEVERAL: Final = str | None | UnsetType
+_ITEMS: Final = list[str | int | float | bool] | str
+_WEIGHTED_ITEMS: Final = dict[str, float] | list[tuple[str | int | float | bool, float]]
+_NUMBERS: Final = list[float]
+_SCALAR: Final = str | int | float | bool | None | UnsetType
+# What decoding a line, or taking its text, raises.
+_ROW_ERRORS: Final = (msgspec.DecodeError, RecursionError, RowError)
+
+
+# Row numbers, decoded rows and texts of documents.
+_Taken = tuple[Sequence[int], list[Any], pa.Array]
+
+
+class _Decoder(Protocol):
+    def decode(self, line: bytes, /) -> Any: ...
+
+
+def column_names(file: InputFile, config: Config) -> list[str]:
+    """Return the columns of the first rows, in the order they come up."""
+    names: dict[str, None] = {}
+    decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
+    blocks = lines.line_blocks(file, (0, file.size), config)
+    first = next((block for block in blocks if isinstance(block, bytes)), b"")
+    sample = first.split(b"\n", _NUM_SAMPLE_ROWS)[:_NUM_SAMPLE_ROWS]
+    _check_no_document(file, sample)
+    for line in sample:
+        try:
+            names |= dict.fromkeys(decoder.decode(line))
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            continue  # reading sets it aside with the reason
+    return list(names)
+
+
+def _check_no_document(file: InputFile, sample: list[bytes]) -> None:
+    """A .json file may be one JSON document, whose lines are no rows."""
+    first = next((line.strip() for line in sample if line.strip()), b"")
+    if endings(file.name)[0] == ".json" and (first == b"{" or first.startswith(b"[")):
+        kind = "array" if first.startswith(b"[") else "object"
+        raise DataError(
+            f"{file.path} is one JSON {kind}, not JSON Lines with an object a line",
+            hint=f"rewrite it, as with jq -c {'.[]' if kind == 'array' else '.'}",
+        )
+
+
+def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:
+    """Read the lines that begin in a span, a batch at a time."""
+    rows = _Rows(columns, config)
+    for block in lines.line_blocks(file, span, config):
+        if isinstance(block, Oversize):
+            yield gather.oversize_records(block.size, config)
+        else:
+            yield from rows.batches(block, config)
+    check_unchanged(file)
+
+
+def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
+    """Write the kept lines byte for byte, or with config.mark the line of every document with its marks."""
+    if not config.mark:
+        lines.write_kept(file, target, verdicts, config)
+        return
+
+    def marked(block: bytes, bounds: npt.NDArray[np.int64], first: int) -> bytes:
+        marks = _marks(verdicts, first, first + len(bounds) - 1)
+        pieces: list[bytes] = []
+        for row in sorted(marks):
+            line = block[bounds[row - first] : bounds[row - first + 1]]
+            brace = line.rindex(b"}")
+            pieces += (line[:brace], marks[row], line[brace:])
+        return b"".join(pieces)
+
+    lines.write_rendered(file, target, marked, config)
+
+
+def _marks(verdicts: Verdicts, start: int, stop: int) -> dict[int, bytes]:
+    """What is put before the closing brace of each document of the rows from `start` to `stop`."""
+    marks = dict.fromkeys((np.flatnonzero(verdicts.is_kept[start:stop]) + start).tolist(), _mark(True, None, None))
+    low, high = np.searchsorted(verdicts.removed, [start, stop]).tolist()
+    kept_ids = verdicts.kept_ids.slice(low, high - low).to_pylist()
+    similarities = verdicts.similarities[low:high].tolist()
+    for row, kept_id, similarity in zip(verdicts.removed[low:high].tolist(), kept_ids, similarities, strict=True):
+        marks[row] = _mark(False, kept_id, similarity)
+    return marks
+
+
+def _mark(is_kept: bool, kept_id: str | None, similarity: float | None) -> bytes:
+    values = zip(MARK_COLUMNS.names, (is_kept, kept_id, similarity), strict=True)
+    return b"".join(b', "%b": %b' % (name.encode(), msgspec.json.encode(value)) for name, value in values)
+
+
+class _Rows:
+    """Decodes lines, only the columns that are taken."""
+
+    def __init__(self, columns: Columns, config: Config) -> None:
+        self._columns, self._config = columns, config
+        kinds: dict[str, Any] = {}
+        if columns.items is not None:
+            kinds[columns.items] = _WEIGHTED_ITEMS if config.measure == "weighted" else _ITEMS
+        if columns.vector is not None:
+            kinds[columns.vector] = _NUMBERS
+        for name in columns.text:
+            kinds[name] = _ONE_TEXT if len(columns.text) == 1 else _TEXT_OF_SEVERAL
+        for name in filter(None, (columns.id, columns.score, columns.group)):
+            kinds.setdefault(name, _SCALAR)
+        self._fields = {name: f"field_{position}" for position, name in enumerate(kinds)}
+        self._strict = self._decoder(kinds)
+        self._loose = self._decoder(dict.fromkeys(kinds, Any | UnsetType))
+        self._take_text = self._text_taker()
+        self._name = self._name_to_cut()
+
+    def batches(self, block: bytes, config: Config) -> Iterator[Records]:
+        """Decode the lines of a block: all at once, or one by one where one of them is blank or bad."""
+        is_valid = gather.is_utf8(block)
+        if is_valid and (cut := self._cut(block)):
+            rows, texts = cut
+            for first in range(0, len(rows), gather.MAX_ROWS):
+                group = rows[first : first + gather.MAX_ROWS]
+                taken = range(len(group)), group, texts.slice(first, len(group))
+                yield self._records(len(group), taken, [], set(), config)
+            return
+        for lines_of_group in lines.row_groups(block):
+            rejected: list[tuple[int, str]] = []
+            found: set[str] = set()
+            taken_slowly = (is_valid and self._all_at_once(lines_of_group)) or self._one_by_one(
+                lines_of_group, is_valid, rejected, found
+            )
+            yield self._records(len(lines_of_group), taken_slowly, rejected, found, config)
+
+    def _records(
+        self, num_rows: int, taken: _Taken, rejected: list[tuple[int, str]], found: set[str], config: Config
+    ) -> Records:
+        columns = self._columns
+        numbers, rows, texts = taken
+        values = gather.Values(
+            rows=numbers,
+            texts=texts,
+            ids=self._column(columns.id, rows),
+            scores=self._column(columns.score, rows),
+            groups=self._column(columns.group, rows),
+        )
+        found |= {name for name in self._fields if self._is_found(name, rows)}
+        return gather.records_of(num_rows, values, rejected, found=frozenset(found), config=config)
+
+    def _name_to_cut(self) -> npt.NDArray[np.uint8] | None:
+        """The name of the one text column, if its values are wanted for nothing else."""
+        columns = self._columns
+        others = (columns.items, columns.id, columns.score, columns.group)
+        if columns.items is not None or len(columns.text) != 1 or columns.text[0] in others:
+            return None
+        return np.frombuffer(columns.text[0].encode(errors="surrogatepass"), np.uint8)
+
+    def _cut(self, block: bytes) -> tuple[list[Any], pa.Array] | None:
+        """The rows and texts of a block; None if there is a line without just one text, or anything wrong."""
+        if self._name is None:
+            return None
+        # Arrow uses memory again that it was given back, where NumPy has the system clear new pages each time.
+        texts = pa.allocate_buffer(len(block) + json_text.BLOCK, resizable=True)
+        ends: npt.NDArray[np.int64] = np.empty(json_text.most_lines(len(block), self._name.size) + 1, np.int64)
+        rest: npt.NDArray[np.uint8] = np.empty(len(block), np.uint8)
+        num_rest = json_text.cut_texts(
+            np.frombuffer(block, np.uint8), self._name, np.frombuffer(texts, np.uint8), ends, rest
+        )
+        if num_rest == json_text.ODD:
+            return None
+        try:
+            rows = list(map(self._strict.decode, rest[:num_rest].tobytes().removesuffix(b"\n").split(b"\n")))
+        except _ROW_ERRORS:
+            return None
+        offsets = ends[: len(rows) + 1].copy()
+        texts.resize(int(offsets[-1]), shrink_to_fit=True)
+        return rows, pa.Array.from_buffers(pa.large_string(), len(rows), [None, pa.py_buffer(offsets), texts])
+
+    def _all_at_once(self, group: list[bytes]) -> _Taken | None:
+        try:
+            rows = list(map(self._strict.decode, group))
+            return range(len(rows)), rows, gather.text_array(list(map(self._take_text, rows)), self._config)
+        except _ROW_ERRORS:
+            return None
+
+    def _one_by_one(
+        self, group: list[bytes], is_valid: bool, rejected: list[tuple[int, str]], found: set[str]
+    ) -> _Taken:
+        numbers, rows, texts = [], [], []
+        for number, line in enumerate(group):
+            if not is_valid and (broken := gather.reason_against_bytes(line)):
+                rejected.append((number, broken))
+            elif line.strip():
+                try:
+                    row = self._strict.decode(line)
+                    texts.append(self._take_text(row))
+                except _ROW_ERRORS as error:
+                    rejected.append((number, self._reason(line, error, found)))
+                else:
+                    numbers.append(number)
+                    rows.append(row)
+        return numbers, rows, gather.text_array(texts, self._config)
+
+    def _decoder(self, kinds: dict[str, Any]) -> _Decoder:
+        required = (_ONE_TEXT, _ITEMS, _WEIGHTED_ITEMS, _NUMBERS)
+        fields: list[Any] = [
+            (self._fields[name], kind) if kind in required else (self._fields[name], kind, UNSET)
+            for name, kind in kinds.items()
+        ]
+        rename = {field: name for name, field in self._fields.items()}
+        try:
+            return msgspec.json.Decoder(msgspec.defstruct("Row", fields, rename=rename, gc=False))
+        except ValueError:  # a name with a quote, a backslash or a control character
+            return _AnyNames(msgspec.defstruct("Row", fields), self._fields)
+
+    def _text_taker(self) -> Callable[[Any], Any]:
+        if self._columns.vector is not None:
+            return operator.attrgetter(self._fields[self._columns.vector])
+        if self._columns.items is not None:
+            items = operator.attrgetter(self._fields[self._columns.items])
+            take = gather.weighted_items if self._config.measure == "weighted" else gather.items_text
+            return lambda row: take(items(row))
+        fields = [self._fields[name] for name in self._columns.text]
+        return operator.attrgetter(fields[0]) if len(fields) == 1 else lambda row: _joined(row, fields)
+
+    def _column(self, name: str | None, rows: list[Any]) -> list[Any] | None:
+        if name is None:
+            return None
+        take = operator.attrgetter(self._fields[name])
+        return [None if value is UNSET else value for value in map(take, rows)]
+
+    def _is_found(self, name: str, rows: list[Any]) -> bool:
+        take = operator.attrgetter(self._fields[name])
+        return any(value is not UNSET for value in map(take, rows))
+
+    def _reason(self, line: bytes, error: Exception, found: set[str]) -> str:
+        """Say why a line is no document, and note which columns it has all the same."""
+        try:
+            row = self._loose.decode(line)
+        except (msgspec.DecodeError, RecursionError) as broken:
+            return _reason_against_json(line, broken)
+        values = {name: getattr(row, field) for name, field in self._fields.items()}
+        found |= {name for name, value in values.items() if value is not UNSET}
+        reason = _reason_against_texts([(name, values[name]) for name in self._columns.text])
+        if self._columns.items is not None:
+            reason = _reason_against_items(self._columns.items, values[self._columns.items], self._config)
+        if self._columns.vector is not None:
+            reason = _reason_against_numbers(self._columns.vector, values[self._columns.vector])
+        scalars = (self._columns.id, self._columns.score, self._columns.group)
+        for name in filter(None, scalars):
+            if reason is None and isinstance(values[name], (list, dict)):
+                reason = f"column {name!r} is {_kind(values[name])}, not one value"
+        return reason or str(error)
+
+
+class _AnyNames:
+    """Decodes rows with a column whose name msgspec does not take for a field."""
+
+    def __init__(self, row: type[Any], fields: dict[str, str]) -> None:
+        self._row, self._fields = row, fields
+        self._decoder = msgspec.json.Decoder(dict[str, Any])
+
+    def decode(self, line: bytes, /) -> Any:
+        values = self._decoder.decode(line)
+        return msgspec.convert(
+            {field: values[name] for name, field in self._fields.items() if name in values}, self._row
+        )
+
+
+def _joined(row: Any, fields: list[str]) -> str:
+    texts = [text for field in fields if isinstance(text := getattr(row, field), str)]
+    if not texts:
+        raise RowError("no text")
+    return "\n".join(texts)
+
+
+def _reason_against_json(line: bytes, error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "nested too deep"
+    if isinstance(error, msgspec.ValidationError) and str(error).startswith("Expected `object`"):
+        return f"not an object: {error}"
+    if b"\\u" in line:
+        try:
+            json.loads(line)
+        except (ValueError, RecursionError):
+            pass
+        else:  # msgspec takes no half of a surrogate pair, Python does
+            return "lone surrogate escape, which is no character and has no UTF-8"
+    return f"broken JSON: {str(error).removeprefix('JSON is malformed: ')}"
+
+
+def _reason_against_texts(values: list[tuple[str, Any]]) -> str | None:
+    present = [value for _, value in values if value is not UNSET]
+    if values and not present:
+        return f"no column {', '.join(repr(name) for name, _ in values)}"
+    odd = next((value for value in present if not isinstance(value, (str, type(None)))), None)
+    if odd is not None:
+        return reason_against(odd)
+    return reason_against(None) if values and all(value is None for value in present) else None
+
+
+def _reason_against_numbers(name: str, value: Any) -> str | None:
+    if value is UNSET:
+        return f"no column {name!r}"
+    if value is None:
+        return "vector is null"
+    if not isinstance(value, list):
+        return f"vector is {_kind(value)}, not a list of numbers"
+    for place, number in enumerate(value, 1):
+        if isinstance(number, bool) or not isinstance(number, (int, float)):
+            return f"number {place} of the vector is {_kind(number)}"
+    return None
+
+
+def _reason_against_items(name: str, value: Any, config: Config) -> str | None:
+    if value is UNSET:
+        return f"no column {name!r}"
+    if value is None:
+        return "items are null"
+    if config.measure == "weighted":
+        return _reason_against_weights(value)
+    if not isinstance(value, (list, str)):
+        return f"items are {_kind(value)}, not a list"
+    odd = next((item for item in value if item is None or isinstance(item, (list, dict))), "")
+    return None if odd == "" else f"an item is {_kind(odd)}"
+
+
+def _reason_against_weights(value: Any) -> str | None:
+    try:
+        gather.weighted_items(value if isinstance(value, (list, dict)) else 0)
+    except RowError as error:
+        return str(error)
+    return None
+
+
+def _kind(value: Any) -> str:
+    kinds = {type(None): "null", list: "a list", dict: "an object", bool: "true or false", str: "text"}
+    return kinds.get(type(value), "a number")

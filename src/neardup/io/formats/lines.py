@@ -1,0 +1,171 @@
+"""Plain text with a document a line (--lines), and what JSON Lines shares with it: lines as rows, in spans of bytes."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.config import Config
+from neardup.io.formats import base as records
+from neardup.io.formats.base import Columns, InputFile, Records, Verdicts
+from neardup.io.streams import check_unchanged, copy_file, open_input, open_output
+from neardup.io.values import gather
+from neardup.io.values.oversize import SKIPPED_AT_ONCE, Oversize, most_held, passed, read_past_line
+
+BOM: Final = b"\xef\xbb\xbf"
+# Turns a block of lines, the bounds of its lines and the row of the first into what is written of them.
+Render = Callable[[bytes, npt.NDArray[np.int64], int], bytes]
+
+
+def split(file: InputFile) -> list[tuple[int, int]]:
+    """Cut a file into spans of bytes of about equal size; a compressed file is one span."""
+    count = 1 if file.compression else max(1, -(-file.size // records.PART_BYTES))
+    return list(itertools.pairwise(file.size * part // count for part in range(count + 1)))
+
+
+def column_names(file: InputFile, config: Config) -> None:
+    """Return None: plain text has no columns."""
+
+
+def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:  # noqa: ARG001
+    """Read the lines that begin in a span, a batch at a time."""
+    for block in line_blocks(file, span, config):
+        if isinstance(block, Oversize):
+            yield gather.oversize_records(block.size, config)
+            continue
+        is_valid = gather.is_utf8(block)
+        for lines in row_groups(block):
+            rejected = [] if is_valid else broken_lines(lines)
+            broken = {row for row, _ in rejected}
+            rows = [row for row, line in enumerate(lines) if line.strip() and row not in broken]
+            texts = pa.array([lines[row].removesuffix(b"\r") for row in rows], pa.large_binary())
+            values = gather.Values(rows=rows, texts=texts.cast(pa.large_string()))
+            yield gather.records_of(len(lines), values, rejected, found=frozenset(), config=config)
+    check_unchanged(file)
+
+
+def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
+    """Write the kept lines byte for byte."""
+    write_kept(file, target, verdicts, config)
+
+
+def line_blocks(file: InputFile, span: tuple[int, int], config: Config) -> Iterator[bytes | Oversize]:
+    """Yield the lines that begin in a span as blocks of whole lines; one that is too long is read past.
+
+    A BOM at the start of the file is left out.
+    """
+    start, stop = (0, sys.maxsize) if file.compression else span
+    most = most_held(config)
+    with open_input(file) as stream:
+        offset = _first_line(stream, start, stop)
+        while offset < stop and (block := stream.read(min(records.BATCH_BYTES, stop - offset))):
+            oversize = None
+            if not block.endswith(b"\n"):
+                block += stream.readline(len(BOM) + most + 1)
+            is_first, offset = offset == 0, offset + len(block)
+            if is_first:
+                block = block.removeprefix(BOM)
+            begin = block.rfind(b"\n") + 1
+            if len(block) - begin > most:  # a line of which there may be more
+                skipped = read_past_line(stream)
+                offset += skipped + 1
+                size, block = len(block) - begin + skipped, block[:begin]
+                oversize = passed(size, file, config)
+            yield from _without_long_lines(block, config)
+            if oversize is not None:
+                yield oversize
+
+
+def _without_long_lines(block: bytes, config: Config) -> Iterator[bytes | Oversize]:
+    """Cut lines out of a block that are longer than `max_document`, where that is less than a block."""
+    if len(block) <= config.max_document:
+        if block:
+            yield block
+        return
+    bounds = line_bounds(block)
+    sizes = np.diff(bounds) - 1
+    sizes[-1] += not block.endswith(b"\n")
+    first = 0
+    for row in np.flatnonzero(sizes > config.max_document).tolist():
+        if bounds[row] > first:
+            yield block[first : bounds[row]]
+        yield Oversize(int(sizes[row]))
+        first = int(bounds[row + 1])
+    if first < len(block):
+        yield block[first:]
+
+
+def line_bounds(block: bytes) -> npt.NDArray[np.int64]:
+    """Return where the lines of a block begin, and where the last one ends."""
+    ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + 1
+    bounds: npt.NDArray[np.int64] = np.r_[0, ends] if block.endswith(b"\n") else np.r_[0, ends, len(block)]
+    return bounds
+
+
+def _first_line(stream: BinaryIO, start: int, stop: int) -> int:
+    """Go to the first line that begins at `start` or later and return where that is; `stop` if none is before it."""
+    if start == 0:
+        return 0
+    # The newline before a line that begins at `start` is one byte back.
+    offset = stream.seek(start - 1)
+    while offset < stop and (skipped := stream.readline(min(SKIPPED_AT_ONCE, stop - offset))):
+        offset += len(skipped)
+        if skipped.endswith(b"\n"):
+            return offset
+    return stop
+
+
+def row_groups(block: bytes) -> Iterator[list[bytes]]:
+    """Yield the lines of a block without their newlines, as many at a time as a batch may have."""
+    lines = block.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    for first in range(0, len(lines), gather.MAX_ROWS):
+        yield lines[first : first + gather.MAX_ROWS]
+
+
+def broken_lines(lines: list[bytes]) -> list[tuple[int, str]]:
+    """Return the lines that are not UTF-8, with the reason."""
+    return [(row, reason) for row, line in enumerate(lines) if (reason := gather.reason_against_bytes(line))]
+
+
+def write_kept(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
+    """Write the lines of kept rows byte for byte, and no BOM."""
+    if verdicts.is_kept.all() and not _has_bom(file):
+        copy_file(file, target)
+        check_unchanged(file)
+        return
+
+    def kept(block: bytes, bounds: npt.NDArray[np.int64], first: int) -> bytes:
+        is_kept = verdicts.is_kept[first : first + len(bounds) - 1]
+        # Neighbours go out together: where the verdict changes, a run begins or ends.
+        runs = bounds[np.flatnonzero(np.diff(is_kept.astype(np.int8), prepend=0, append=0))].reshape(-1, 2)
+        view = memoryview(block)
+        return b"".join([view[begin:end] for begin, end in runs.tolist()])
+
+    write_rendered(file, target, kept, config)
+
+
+def write_rendered(file: InputFile, target: str, render: Render, config: Config) -> None:
+    """Write what `render` makes of each block of lines; a line that was too long to read is no document."""
+    first = 0
+    with open_output(target, file.compression) as output:
+        for block in line_blocks(file, (0, file.size), config):
+            if isinstance(block, Oversize):
+                first += 1
+                continue
+            bounds = line_bounds(block)
+            output.write(render(block, bounds, first))
+            first += len(bounds) - 1
+    check_unchanged(file)
+
+
+def _has_bom(file: InputFile) -> bool:
+    with open_input(file) as stream:
+        return stream.read(len(BOM)) == BOM

@@ -1,0 +1,272 @@
+"""Documents in files: read twice at most, numbered in input order, named by id or by file and row."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup import schema
+from neardup.config import Config
+from neardup.errors import DataError
+from neardup.io.formats.base import InputFile, Records, Verdicts
+from neardup.io.sources.kept_ids import KeptIds
+from neardup.io.sources.notes import Notes, joined
+from neardup.io.sources.parts import I64, FileParts
+from neardup.io.streams import check_unchanged, copy_permissions
+from neardup.io.values import keep_order
+from neardup.io.workspace import Workspace, read_batches
+
+Advance = Callable[[int], None]
+# Pairs that get their names together; some hundred bytes each.
+_NAMED_AT_ONCE: Final = 1 << 15
+# Small text files that are written, and remembered, together.
+_WRITTEN_AT_ONCE: Final = 256
+# What an id takes beside its bytes; a document without one is named by file and row.
+_ID_OVERHEAD: Final = 48
+
+
+class FileDocuments(FileParts):
+    """The documents of many files, with what the first reading notes of them on disk.
+
+    Texts stay in memory for the second reading up to `room_to_hold` bytes.
+    """
+
+    unit = "bytes"
+
+    def __init__(
+        self,
+        files: Sequence[InputFile],
+        num_ahead_files: int,
+        config: Config,
+        workspace: Workspace,
+        room_to_hold: int = 0,
+    ) -> None:
+        super().__init__(files, num_ahead_files, config)
+        self._workspace = workspace
+        self.stops_at_first = config.strict
+        self._priorities: I64 | None = None
+        self._rows_of_part: tuple[int, I64] = -1, np.empty(0, np.int64)
+        self._removed: tuple[pa.Table, I64] | None = None
+        self._held: dict[int, list[pa.RecordBatch]] = {}
+        self._room_to_hold = room_to_hold
+        self._lock = threading.Lock()
+
+    def read(self, part: int, advance: Advance) -> Iterator[pa.RecordBatch]:
+        """Read the documents of a part; the first reading also notes ids, scores and rejected rows on disk."""
+        if self.first_rows.size:
+            batches = self._held[part] if part in self._held else joined(self._read_pieces(part, None))
+            yield from (self.place(part, batch) for batch in batches)
+            return
+        held: list[pa.RecordBatch] = []
+        heard = size = 0
+        with Notes(part, self.config, self._workspace) as notes:
+            for batch in joined(self._read_pieces(part, notes)):
+                size += batch.nbytes
+                held.append(batch)
+                if size > self._room_to_hold:
+                    held.clear()
+                yield batch
+                share = min(batch.nbytes, self.weights[part] - heard)
+                heard += share
+                advance(share)
+        self._hold(part, held, size)
+        advance(self.weights[part] - heard)
+
+    def _hold(self, part: int, batches: list[pa.RecordBatch], size: int) -> None:
+        """Keep a part for the second reading while there is room."""
+        with self._lock:
+            if batches and size <= self._room_to_hold:
+                self._held[part] = batches
+                self._room_to_hold -= size
+
+    def release(self) -> None:
+        """Forget what was held; the second reading is over."""
+        self._held.clear()
+
+    def _read_pieces(self, part: int, notes: Notes | None) -> Iterator[pa.RecordBatch]:
+        for piece, rows in self.read_pieces(part):
+            num_rows = 0
+            for first_row, found in rows:
+                if notes is not None:
+                    self._check_strict(piece, num_rows, found)
+                    notes.add(first_row, found)
+                yield self.documents_of(found, first_row)
+                num_rows += found.num_rows
+            if notes is not None:
+                notes.end_piece(num_rows)
+
+    def has_read(self, part: int) -> bool:
+        """Whether an earlier start has read a part and its notes are sound."""
+        return all(self._workspace.has(f"{kind}/{part:06}.arrow") for kind in ("names", "rejected"))
+
+    def skip(self, part: int, advance: Advance) -> None:
+        """Count a part that an earlier start has read."""
+        advance(self.weights[part])
+
+    def _check_strict(self, piece: int, first_row: int, found: Records) -> None:
+        if self.config.strict and found.rejected:
+            at, _ = self.pieces[piece]
+            row, reason = min(found.rejected)
+            before = 0  # rows of earlier pieces of the file, which may not have been counted yet
+            for _, span in self.pieces[self.file_pieces[at] : piece]:
+                before += sum(earlier.num_rows for earlier in self.records(at, span))
+            raise DataError(
+                f"{self.files[at].path}, row {before + first_row + row + 1} cannot be used: {reason}",
+                hint="leave out --strict to set such rows aside and go on",
+            )
+
+    def settle(self, sort: Callable[..., Iterable[pa.RecordBatch]]) -> None:
+        """Number the rows of all parts and put them in keep order."""
+        facts = self._facts()
+        self.number([rows for part in facts for rows in part["piece_rows"]])
+        self.check_found([(sum(part["piece_rows"]), part["found"]) for part in facts])
+        if self.config.keep_column is not None:
+            ordered = sort(self._scores(), keep_order.SORTED, keep_order.sort_keys(self.config.keep))
+            self._priorities = keep_order.rank(ordered, self.num_rows, self.config.keep)
+
+    def _facts(self) -> list[dict[str, Any]]:
+        return [self._workspace.facts(f"names/{part:06}.arrow") for part in range(self.num_parts)]
+
+    def _scores(self) -> Iterator[pa.RecordBatch]:
+        for part in range(self.num_parts):
+            for batch in read_batches(self._workspace.folder / f"names/{part:06}.arrow"):
+                yield keep_order.unsorted(batch.column("score"), batch.column("row").to_numpy() + self.first_rows[part])
+
+    def place(self, part: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Turn the part's own rows and priorities into those of the whole run."""
+        rows = batch.column("row").to_numpy() + self.first_rows[part]
+        batch = batch.set_column(batch.schema.get_field_index("row"), batch.schema.field("row"), pa.array(rows))
+        at = batch.schema.get_field_index("priority")
+        priority: I64 | None = None
+        if part < self.num_ahead_parts:
+            priority = np.full(rows.size, schema.AHEAD)
+        elif self._priorities is not None:
+            priority = self._priorities[rows]
+        elif self.config.keep == "last":
+            priority = keep_order.priorities(self.config.keep, rows)
+        return batch if at < 0 or priority is None else batch.set_column(at, "priority", pa.array(priority))
+
+    def names(self, part: int) -> Iterator[pa.RecordBatch]:
+        """Iterate over row and doc_id of every document of a part."""
+        for batch in read_batches(self._workspace.folder / f"names/{part:06}.arrow"):
+            rows = batch.column("row").to_numpy() + self.first_rows[part]
+            files, numbers = self.locate(rows)
+            own = pc.binary_join_element_wise(files, pa.array(numbers).cast(pa.string()), ":")
+            yield pa.record_batch({"row": rows, "doc_id": pc.coalesce(batch.column("id"), own)})
+
+    def num_ids_within(self, room: int) -> int:
+        """Return how many ids take about `room` bytes."""
+        facts = self._facts()
+        num_documents, id_bytes = (sum(part[name] for part in facts) for name in ("documents", "id_bytes"))
+        return int(max(1, room // (id_bytes // max(num_documents, 1) + _ID_OVERHEAD)))
+
+    def ids_of(self, rows: I64) -> pa.Array:
+        """Return the doc_id of each of some rows, ascending and distinct."""
+        ends = np.searchsorted(rows, self.first_rows)
+        found = [pa.array([], pa.string())]
+        for part in np.flatnonzero(np.diff(ends)).tolist():
+            wanted = rows[ends[part] : ends[part + 1]]
+            for batch in self.names(part):
+                is_wanted = np.isin(batch.column("row").to_numpy(), wanted, assume_unique=True)
+                found.append(batch.column("doc_id").filter(pa.array(is_wanted)))
+        return pa.concat_arrays(found)
+
+    def name_pairs(self, pairs: pa.RecordBatch, num_ids: int) -> Iterator[pa.RecordBatch]:
+        """Put ids, files and rows to pairs of rows, with `num_ids` ids in memory at most."""
+        columns = schema.with_shares(schema.PAIRS_FROM_FILES, pairs.schema)
+        ends = np.stack([pairs.column("row_a").to_numpy(), pairs.column("row_b").to_numpy()], axis=1)
+        first = 0
+        while first < pairs.num_rows:
+            rows = np.unique(ends[first:])
+            stop = pairs.num_rows if rows.size <= num_ids else first + max(1, num_ids // 2)
+            rows = np.unique(ends[first:stop])
+            ids = self.ids_of(rows)
+            for begin in range(first, stop, _NAMED_AT_ONCE):
+                chosen = pairs.slice(begin, min(_NAMED_AT_ONCE, stop - begin))
+                sides = ends[begin : begin + chosen.num_rows].T
+                named = [ids.take(pa.array(np.searchsorted(rows, side))) for side in sides]
+                places = [column for side in sides for column in self.locate(side)]
+                yield pa.record_batch(
+                    [*named, chosen.column("similarity"), *places, *chosen.columns[3:]], schema=columns
+                )
+            first = stop
+
+    def rejected(self, *, ahead: bool = False) -> Iterator[pa.RecordBatch]:
+        """Iterate over the rejected rows of the input, or of the files ahead of it, as schema.REJECTED."""
+        for part in range(self.num_ahead_parts) if ahead else self._own_parts():
+            for batch in read_batches(self._workspace.folder / f"rejected/{part:06}.arrow"):
+                files, numbers = self.locate(batch.column("row").to_numpy() + self.first_rows[part])
+                yield pa.record_batch([files, pa.array(numbers), batch.column("reason")], schema=schema.REJECTED)
+
+    def _own_parts(self) -> range:
+        return range(self.num_ahead_parts, self.num_parts)
+
+    def count(self, fact: str, *, ahead: bool = False) -> int:
+        """Add up a fact of the parts of the input, or of those ahead of it: documents, rejected, text_bytes."""
+        facts, num_ahead = self._facts(), self.num_ahead_parts
+        return sum(part[fact] for part in (facts[:num_ahead] if ahead else facts[num_ahead:]))
+
+    def own_names(self) -> Iterator[pa.RecordBatch]:
+        """Iterate over row and doc_id of every document of the input."""
+        for part in self._own_parts():
+            yield from self.names(part)
+
+    def _document_rows(self, part: int) -> Iterable[I64]:
+        """Iterate over the rows of a part that are documents, ascending."""
+        if self.part_pieces[part + 1] - self.part_pieces[part] > 1:  # many files will ask
+            with self._lock:
+                if self._rows_of_part[0] != part:
+                    self._rows_of_part = part, np.concatenate([*self._read_rows(part), np.empty(0, np.int64)])
+                return [self._rows_of_part[1]]
+        return self._read_rows(part)
+
+    def _read_rows(self, part: int) -> Iterator[I64]:
+        for batch in read_batches(self._workspace.folder / f"names/{part:06}.arrow", ["row"]):
+            yield batch.column("row").to_numpy() + self.first_rows[part]
+
+    def _rows_removed(self, selection: pa.Table) -> I64:
+        """The removed rows; many files ask, and to take them out of the chunks of a table is a copy."""
+        if self._removed is None or self._removed[0] is not selection:
+            self._removed = selection, selection.column("row").to_numpy()
+        return self._removed[1]
+
+    def write_groups(self) -> list[range]:
+        """Return the numbers of the files of the input, neighbours of one text each together."""
+        own = self.own_files()
+        is_text = np.array([self.files[at].format == "text" for at in own], np.bool_)
+        # A group ends after some files, and before and after a file of another format.
+        cuts = np.flatnonzero(
+            ~is_text | np.r_[False, ~is_text[:-1]] | (np.arange(is_text.size) % _WRITTEN_AT_ONCE == 0)
+        )
+        bounds = [*(cuts + own.start).tolist(), own.stop]
+        return [range(first, stop) for first, stop in pairwise(bounds)]
+
+    def write(self, at: int, target: str, selection: pa.Table, kept_ids: KeptIds) -> None:
+        """Write the kept rows of a file; `kept_ids` are who stands for each row of the selection."""
+        first, stop = self.file_first_rows[at : at + 2].tolist()
+        is_kept = np.zeros(stop - first, np.bool_)
+        begin, end = self.file_pieces[at : at + 2]
+        first_part = int(np.searchsorted(self.part_pieces, begin, side="right")) - 1
+        for part in range(first_part, int(np.searchsorted(self.part_pieces, end))):
+            for rows in self._document_rows(part):
+                low, high = np.searchsorted(rows, [first, stop])
+                is_kept[rows[low:high] - first] = True
+        begin, end = np.searchsorted(self._rows_removed(selection), [first, stop])
+        removed = selection.slice(begin, end - begin)
+        rows = removed.column("row").to_numpy() - first
+        is_kept[rows] = False
+        verdicts = Verdicts(
+            is_kept=is_kept,
+            removed=rows,
+            kept_ids=kept_ids.slice(int(begin), int(end - begin)) if self.config.mark else pa.array([], pa.string()),
+            similarities=removed.column("similarity").to_numpy(),
+        )
+        self.formats[at].write(self.files[at], target, verdicts, self.config)
+        copy_permissions(self.files[at], target)
+        check_unchanged(self.files[at])

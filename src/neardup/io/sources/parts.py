@@ -1,0 +1,182 @@
+"""The files of a run in parts that can be read apart: pieces of large files, many small files together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup import schema
+from neardup.config import Config
+from neardup.errors import DataError, StaleError
+from neardup.io.formats import registry as formats
+from neardup.io.formats.base import PART_BYTES, InputFile, Records
+from neardup.io.sources.discover import choose_columns
+from neardup.io.streams import check_unchanged
+from neardup.io.values import keep_order
+from neardup.io.values.columns import hash_groups
+
+I64 = npt.NDArray[np.int64]
+
+# Small files share a part of about this size: each part costs a few milliseconds in every stage.
+JOINED_BYTES: Final = PART_BYTES
+
+
+class FileParts:
+    """The parts of many files, those of the first `num_ahead_files` ahead of all others.
+
+    A piece is a span of a file; a part holds many where they are small. Rows are numbered once all were counted.
+    """
+
+    def __init__(self, files: Sequence[InputFile], num_ahead_files: int, config: Config) -> None:
+        self.files, self.num_ahead_files, self.config = files, num_ahead_files, config
+        self.formats = [formats.load(file.format) for file in files]
+        self.columns = [
+            choose_columns(file, form.column_names(file, config), config)
+            for file, form in zip(files, self.formats, strict=True)
+        ]
+        spans = [form.split(file) for file, form in zip(files, self.formats, strict=True)]
+        self.pieces = [(at, span) for at in range(len(files)) for span in spans[at]]
+        self.file_pieces: I64 = np.cumsum([0, *map(len, spans)], dtype=np.int64)
+        weights = [files[at].size // len(spans[at]) for at, _ in self.pieces]
+        self.part_pieces = _join_pieces(weights, int(self.file_pieces[num_ahead_files]))
+        self.weights = [sum(weights[first:stop]) for first, stop in pairwise(self.part_pieces)]
+        self.num_parts, self.total = len(self.weights), sum(weights)
+        self.first_rows = self.file_first_rows = np.zeros(0, np.int64)
+
+    def records(self, at: int, span: tuple[int, int]) -> Iterator[Records]:
+        """Read a span of a file."""
+        return self.formats[at].read(self.files[at], span, self.columns[at], self.config)
+
+    def read_pieces(self, part: int) -> Iterator[tuple[int, Iterator[tuple[int, Records]]]]:
+        """Iterate over the pieces of a part: its number, and (first row in the part, records), to be read in turn."""
+        row = 0
+
+        def rows(piece: int) -> Iterator[tuple[int, Records]]:
+            nonlocal row
+            at, span = self.pieces[piece]
+            for found in self.records(at, span):
+                yield row, found
+                row += found.num_rows
+            check_unchanged(self.files[at])
+
+        for piece in range(*self.part_pieces[part : part + 2]):
+            yield piece, rows(piece)
+
+    def documents_of(self, found: Records, first_row: int) -> pa.RecordBatch:
+        """Return records as schema.DOCUMENTS, with the part's own rows and priorities."""
+        return documents_of(found, found.rows + first_row, self.config)
+
+    def number(self, piece_rows: Sequence[int]) -> None:
+        """Number the rows of all parts, given how many each piece has."""
+        firsts = np.cumsum([0, *piece_rows], dtype=np.int64)
+        self.first_rows, self.file_first_rows = firsts[self.part_pieces], firsts[self.file_pieces]
+
+    def check_found(self, parts: Sequence[tuple[int, Sequence[str]]]) -> None:
+        """Raise for a column that was asked for and no row of the input has; `parts`: rows and columns found."""
+        own = parts[self.num_ahead_parts :]
+        found = {name for _, names in own for name in names}
+        config = self.config
+        asked = {"items_column": config.items_column, "vector_column": config.vector_column}
+        asked |= {"id_column": config.id_column}
+        asked |= {"keep": config.keep_column, "group_column": config.group_column}
+        named = config.text_column if isinstance(config.text_column, tuple) else (config.text_column,)
+        asked |= {f"text_column {name}": name for name in named}
+        for setting, column in asked.items():
+            if column is not None and column not in found and any(num_rows for num_rows, _ in own):
+                raise StaleError(
+                    f"`{setting.partition(' ')[0]}` names {column!r}, which no row of the input has",
+                    hint=f"the first file is {self.files[self.num_ahead_files].path}; look at its columns",
+                )
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of all files, once all were read."""
+        return int(self.first_rows[-1])
+
+    @property
+    def num_ahead(self) -> int:
+        """Rows of the files that are kept ahead."""
+        return int(self.file_first_rows[self.num_ahead_files])
+
+    @property
+    def num_ahead_parts(self) -> int:
+        """Parts of the files that are kept ahead."""
+        return int(np.searchsorted(self.part_pieces, self.file_pieces[self.num_ahead_files]))
+
+    def locate(self, rows: I64) -> tuple[pa.Array, I64]:
+        """Return the file of each row, by name, and its number there, from 1."""
+        firsts = self.file_first_rows[:-1]
+        at = np.searchsorted(firsts, rows, side="right") - 1
+        return pa.array([file.name for file in self.files], pa.string()).take(pa.array(at)), rows - firsts[at] + 1
+
+    def rows_of(self, files: pa.Array, numbers: I64) -> I64:
+        """Return the rows that `locate` places so."""
+        return rows_in(files, numbers, [file.name for file in self.files], self.file_first_rows)
+
+    def columns_taken(self) -> dict[str, str]:
+        """Return which columns the files of the input gave for what; several where they differ."""
+        taken: dict[str, list[str]] = {}
+        for columns in map(self.columns.__getitem__, self.own_files()):
+            for role, name in columns.taken().items():
+                if name not in taken.setdefault(role, []):
+                    taken[role].append(name)
+        return {role: ", ".join(names) for role, names in taken.items()}
+
+    def summary(self) -> tuple[dict[str, Any], ...]:
+        """Return name, path, version and rows of every file that was read, those ahead first."""
+        firsts = self.file_first_rows
+        return tuple(
+            {
+                "file": file.name,
+                "path": file.path,
+                "size": file.size,
+                "modified": file.modified,
+                "head": file.head,
+                "rows": int(firsts[at + 1] - firsts[at]),
+                "ahead": at < self.num_ahead_files,
+            }
+            for at, file in enumerate(self.files)
+        )
+
+    def own_files(self) -> range:
+        """Return the numbers of the files of the input."""
+        return range(self.num_ahead_files, len(self.files))
+
+
+def documents_of(found: Records, rows: I64, config: Config) -> pa.RecordBatch:
+    """Return records as schema.DOCUMENTS, numbered by `rows`."""
+    groups = np.zeros(rows.size, np.int64) if found.groups is None else hash_groups(found.groups, config.seed)
+    priority = keep_order.priorities(config.keep, rows, found.texts)
+    columns = [pa.array(rows), found.texts, pa.array(priority), pa.array(groups)]
+    return pa.record_batch(columns, schema=schema.documents(found.texts.type))
+
+
+def rows_in(files: pa.Array, numbers: I64, names: Sequence[str], first_rows: I64) -> I64:
+    """Return the rows of a run that stand in files of these names, given the first row of each file."""
+    at = pc.index_in(files, pa.array(names, pa.string())).fill_null(-1).to_numpy()
+    rows: I64 = first_rows[at] + numbers - 1
+    is_there = (at >= 0) & (numbers >= 1) & (numbers <= np.diff(first_rows)[at]) if names else np.zeros(at.size, bool)
+    if not is_there.all():
+        first = int(np.flatnonzero(~is_there)[0])
+        raise DataError(
+            f"a table of the run names row {numbers[first]} of {files[first]}, which the run has not read",
+            hint="run neardup again on the input files",
+        )
+    return rows
+
+
+def _join_pieces(weights: Sequence[int], boundary: int) -> list[int]:
+    """Join pieces to parts of about JOINED_BYTES; return the ends. One part ends at the boundary."""
+    ends, size = [0], 0
+    for piece, weight in enumerate(weights):
+        if piece > ends[-1] and (size + weight > JOINED_BYTES or piece == boundary):
+            ends.append(piece)
+            size = 0
+        size += weight
+    return [*ends, len(weights)] if weights else ends

@@ -1,0 +1,1 @@
+"""Rows of any source become columns."""

@@ -1,0 +1,245 @@
+"""What the columns of any source must hold: readable texts, ids that tell documents apart, scores to keep by."""
+
+from __future__ import annotations
+
+import hashlib
+import reprlib
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup import schema
+from neardup.config import Config
+from neardup.errors import ConfigError, DataError
+from neardup.io.values import keep_order
+from neardup.io.values.scores import sortable_column
+from neardup.kernels.keys import group_key
+
+# What Arrow raises for Python values that it cannot put in one column.
+CONVERSION_ERRORS: Final = (pa.ArrowException, TypeError, ValueError, OverflowError)
+# Arrow can neither take nor sort the rows of a view; the plain type holds the same values.
+_PLAIN_TYPES: Final = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+_NULL: Final = "text is null"
+_LIST_TESTS: Final = tuple(
+    getattr(pa.types, f"is_{name}")
+    for name in ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
+)
+
+
+def choose(names: list[str], asked: str | None, setting: str, usual: tuple[str, ...]) -> str | None:
+    """Return the column that was asked for, or the first of the usual ones that is there."""
+    if asked is not None and asked not in names:
+        raise ConfigError(
+            f"`{setting}` names {asked!r}, which is no column of the source",
+            hint=f"the columns are {', '.join(names) or 'none'}",
+        )
+    chosen = asked if asked is not None else next((name for name in usual if name in names), None)
+    if chosen is not None and names.count(chosen) > 1:
+        raise DataError(f"the source has {names.count(chosen)} columns named {chosen!r}", hint="rename all but one")
+    return chosen
+
+
+def plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """Return a column whose rows can be taken."""
+    kind = column.type
+    if kind in _PLAIN_TYPES:
+        return column.cast(_PLAIN_TYPES[kind])
+    if pa.types.is_dictionary(kind) and kind.value_type in _PLAIN_TYPES:
+        values = _PLAIN_TYPES[kind.value_type]
+        chunks = [pa.DictionaryArray.from_arrays(part.indices, part.dictionary.cast(values)) for part in column.chunks]
+        return pa.chunked_array(chunks, pa.dictionary(kind.index_type, values))
+    try:
+        column.slice(0, 0).take(pa.array([], pa.int64()))
+    except pa.ArrowNotImplementedError as error:
+        raise DataError(f"column {name!r} has rows that Arrow cannot take: {kind}", hint="cast or drop it") from error
+    return column
+
+
+def is_valid(column: pa.Array) -> npt.NDArray[np.bool_]:
+    """Say which rows are not null."""
+    valid: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
+    return valid
+
+
+def storage(column: pa.Array) -> pa.Array:
+    """Return the values of an extension type or of runs."""
+    while isinstance(column.type, pa.BaseExtensionType):
+        column = column.storage
+    return pc.run_end_decode(column) if pa.types.is_run_end_encoded(column.type) else column
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Whether values of this type are lists of values."""
+    return any(is_kind(kind) for is_kind in _LIST_TESTS)
+
+
+def usable_texts(values: pa.ChunkedArray | list[Any], column: str | None) -> tuple[pa.ChunkedArray, dict[int, str]]:
+    """Return the texts, null where unusable, and the reason for each of those rows."""
+    if isinstance(values, list):
+        return _usable_values(values)
+    if values.null_count == len(values):  # a column of nothing may have any type: pandas makes it a float one
+        values = pa.chunked_array([pa.nulls(len(values), pa.large_string())])
+    values = plain(values, column or "text")
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise DataError(
+            f"{f'column {column!r}' if column else '`source`'} must hold text, got {kind}",
+            hint="choose another with text_column=" if column else "cast it to a string type first",
+        )
+    try:
+        texts = values.cast(pa.large_string()) if values.type != pa.large_string() else values
+        texts.validate()
+    except pa.ArrowException as error:
+        raise DataError(f"the text column is a broken Arrow array: {error}") from error
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return _usable_values(_decode(texts))
+    nulls = np.flatnonzero(np.concatenate([_nulls(chunk) for chunk in texts.chunks] or [np.empty(0, np.bool_)]))
+    return texts, dict.fromkeys(nulls.tolist(), _NULL)
+
+
+def _nulls(chunk: pa.Array) -> npt.NDArray[np.bool_]:
+    if not chunk.null_count:
+        return np.zeros(len(chunk), np.bool_)
+    nulls: npt.NDArray[np.bool_] = chunk.is_null().to_numpy(zero_copy_only=False)
+    return nulls
+
+
+def _decode(texts: pa.ChunkedArray) -> list[Any]:
+    """The rows of a column that is not all valid UTF-8; a row that is not stays bytes."""
+    decoded: list[Any] = []
+    as_bytes = texts.cast(pa.large_binary())
+    try:
+        as_bytes.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise DataError(f"the text column is a broken Arrow array: {error}") from error
+    for value in as_bytes.to_pylist():
+        try:
+            decoded.append(None if value is None else value.decode())
+        except UnicodeDecodeError as error:
+            decoded.append(error)
+    return decoded
+
+
+def _usable_values(values: list[Any]) -> tuple[pa.ChunkedArray, dict[int, str]]:
+    if all(issubclass(kind, str) for kind in set(map(type, values))):
+        try:
+            return pa.chunked_array([pa.array(values, pa.large_string())]), {}
+        except UnicodeEncodeError:
+            pass  # a lone surrogate somewhere: found and named below
+    reasons = {row: reason for row, value in enumerate(values) if (reason := reason_against(value))}
+    texts = [None if row in reasons else value for row, value in enumerate(values)]
+    return pa.chunked_array([pa.array(texts, pa.large_string())]), reasons
+
+
+def reason_against(value: Any) -> str | None:
+    """Say why a value is no text; None for a text."""
+    if value is None:
+        return _NULL
+    if isinstance(value, UnicodeDecodeError):
+        return f"text is not valid UTF-8: {value.reason} at byte {value.start}"
+    if not isinstance(value, str):
+        return f"text is {type(value).__name__}, not str: {reprlib.repr(value)}"
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        return f"text is not valid Unicode: lone surrogate at character {error.start}"
+    return None
+
+
+def unique_ids(ids: Any, num_rows: int) -> pa.Array:
+    """Return ids as int64 or string; duplicate, null and mixed ids raise."""
+    named = _id_array(ids)
+    if len(named) != num_rows:
+        raise DataError(
+            f"`ids` must be as many as the documents, got {len(named)} ids for {num_rows} documents",
+            hint="give one id per document, in the same order",
+        )
+    kind = named.type.value_type if pa.types.is_dictionary(named.type) else named.type
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
+    if not (is_text or pa.types.is_integer(kind)) and len(named):
+        raise DataError(
+            f"ids must be all strings or all whole numbers, got {reprlib.repr(named[0].as_py())} ({kind})",
+            hint="convert them with str()",
+        )
+    if named.null_count:
+        row = int(np.flatnonzero(_nulls(named))[0])
+        raise DataError(f"the id of row {row} is null", hint="give every document an id, or none")
+    counts = pc.value_counts(named)
+    if len(counts) != len(named):
+        twice = counts.filter(pc.greater(counts.field("counts"), 1))[0].as_py()
+        raise DataError(
+            f"ids must be unique, but {twice['values']!r} occurs {twice['counts']} times",
+            hint="leave ids out to name documents by position, or name another column with id_column=",
+        )
+    try:
+        named.validate(full=True)
+        return named.cast(pa.string() if is_text else pa.int64())
+    except pa.ArrowInvalid as error:
+        raise DataError(
+            f"ids must be valid UTF-8, or fit in 64 bits with a sign: {error}", hint="convert them with str()"
+        ) from error
+
+
+def _id_array(ids: Any) -> pa.Array:
+    if isinstance(ids, pa.ChunkedArray):
+        return schema.one_array(ids)
+    if isinstance(ids, (str, bytes, set, frozenset, Mapping)) or not isinstance(ids, (Iterable, pa.Array)):
+        raise DataError(
+            f"`ids` must be a list of ids in the order of the documents, got {type(ids).__name__}",
+            hint="id_column= takes the name of a column",
+        )
+    ids = ids if isinstance(ids, pa.Array) or hasattr(ids, "dtype") else list(ids)
+    try:
+        return pa.array(ids)
+    except CONVERSION_ERRORS as error:
+        raise DataError(
+            f"ids must be all strings or all whole numbers, {_odd_id(list(ids)) or f'got {error}'}",
+            hint="convert them with str()",
+        ) from error
+
+
+def _odd_id(ids: list[Any]) -> str | None:
+    """Name the first id that no Arrow array holds, alone or beside the first one."""
+    for row, value in enumerate(ids):
+        try:
+            pa.array([ids[0], value])
+        except CONVERSION_ERRORS:
+            beside = f", and {reprlib.repr(ids[0])} in row 0" if row else ""
+            return f"got {reprlib.repr(value)} in row {row}{beside}"
+    return None
+
+
+def hash_groups(values: pa.Array | pa.ChunkedArray, seed: int) -> npt.NDArray[np.int64]:
+    """Return a hash of every value, equal for equal values; a null is a value of its own, and no hash is 0.
+
+    seed: keys the hash, so that nobody can name two groups of one hash; a prediction needs none.
+    """
+    values = schema.one_array(values) if isinstance(values, pa.ChunkedArray) else values
+    encoded = values.cast(pa.string()).dictionary_encode(null_encoding="encode")
+    key = group_key(seed)
+    hashes = np.array([_hash_value(value, key) for value in encoded.dictionary.to_pylist()], np.int64)
+    taken: npt.NDArray[np.int64] = hashes[encoded.indices.to_numpy()]
+    return taken
+
+
+def _hash_value(value: str | None, key: bytes) -> int:
+    named = b"" if value is None else b"=" + value.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(named, digest_size=8, key=key).digest(), "little", signed=True) or 1
+
+
+def keep_priority(original: pa.Table, texts: pa.ChunkedArray, config: Config) -> pa.Array:
+    """Return the keep priority of every row of a table."""
+    rows: npt.NDArray[np.int64] = np.arange(original.num_rows)
+    column = choose(original.column_names, config.keep_column, "keep", ())
+    if column is None:
+        return pa.array(keep_order.priorities(config.keep, rows, texts))
+    scores = schema.one_array(original.column(column).unify_dictionaries())
+    table = pa.Table.from_batches([keep_order.unsorted(sortable_column(scores, column), rows)])
+    ordered = table.sort_by(keep_order.sort_keys(config.keep))
+    return pa.array(keep_order.rank(ordered.to_batches(), rows.size, config.keep))

@@ -1,0 +1,1 @@
+"""What one can ask beside a run."""

@@ -1,0 +1,250 @@
+"""The nearest documents of each, or of queries: read, compare, name. All that is compared is held in memory."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup import schema
+from neardup.config import Config
+from neardup.engines.local.blas import one_blas_thread
+from neardup.engines.local.engine import LocalEngine
+from neardup.errors import ConfigError, DataError
+from neardup.io.outputs import known_ending, write_whole
+from neardup.io.sources import discover as files
+from neardup.io.sources import in_memory as memory
+from neardup.io.sources.corpus import FileDocuments
+from neardup.io.sources.stdin import spool
+from neardup.io.values.contents import content_type
+from neardup.io.workspace import STANDARD_INPUT, Workspace, check_output
+from neardup.measures.base import concatenated
+from neardup.measures.registry import measure_of
+from neardup.report import Progress, Watch
+from neardup.searches.nearest import BYTES_A_SHINGLE, SPAN, Ask, Compared, finder_for
+
+I64 = npt.NDArray[np.int64]
+NUM_NEIGHBOURS: Final = 10
+# What neither changes a list of neighbours nor can be asked of one.
+_NOT_HERE: Final = ("against", "mark", "dry_run", "audit", "pairs", "collapse_empty")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Given:
+    """Documents to compare: what is compared, the row of each, and how rows are named: ids, and file and row."""
+
+    compared: Compared
+    rows: I64
+    config: Config
+    name: Callable[[I64], list[pa.Array]]
+
+
+def neighbours_files(
+    inputs: Sequence[str],
+    out: str | None,
+    k: int,
+    config: Config,
+    progress: Progress | None = None,
+    *,
+    queries: Sequence[str] = (),
+) -> pa.Table:
+    """Return the neighbours of documents in files, or of queries in others, and write them to `out`."""
+    number, watch = check_k(k), Watch(progress)
+    check_settings(config)
+    if out is not None:
+        check_target(out, overwrite=config.overwrite)
+    if "-" in inputs and "-" in queries:
+        raise ConfigError("standard input is one source, got `-` for INPUT and for --queries", hint="store one of them")
+    found = ask(partial(read_files, watch=watch), (inputs, queries or None), number, config, watch)
+    if out is not None:
+        write_neighbours(found, out, overwrite=config.overwrite)
+    return found
+
+
+def ask(
+    read: Callable[[Any, Config, Path, Held], Given],
+    source_and_queries: tuple[Any, Any],
+    k: int,
+    config: Config,
+    watch: Watch,
+) -> pa.Table:
+    """Read a source, and the queries if there are any, by `read`, and return the neighbours."""
+    source, queries = source_and_queries
+    with _temporary_folder() as folder, _temporary_folder() as other:
+        held = Held()
+        docs = read(source, config, Path(folder), held)
+        chosen = Config.of(config, dimension=docs.config.dimension)
+        asked = None if queries is None else read(queries, chosen, Path(other), held)
+        return find_neighbours(docs, asked, k, watch)
+
+
+def check_k(k: Any) -> int:
+    """Return the number of neighbours, or raise."""
+    if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
+        raise ConfigError(f"`k` must be a whole number from 1, got {k!r}", hint="10 neighbours are usual")
+    return int(k)
+
+
+def check_settings(config: Config) -> None:
+    """Raise at settings that neighbours do not have."""
+    for name in _NOT_HERE:
+        if getattr(config, name):
+            hint = "pass the new documents as queries=" if name == "against" else f"leave `{name}` out"
+            raise ConfigError(f"`{name}` says nothing about neighbours", hint=hint)
+    if config.engine != "local":
+        raise ConfigError(f"`engine` {config.engine!r} finds no neighbours yet", hint="use engine='local'")
+
+
+def find_neighbours(docs: Given, queries: Given | None, k: int, watch: Watch) -> pa.Table:
+    """Return the k nearest documents of each query, or of each document, with similarity and rank."""
+    least = docs.config.threshold if docs.config.is_threshold_given else 0.0
+    asking = docs if queries is None else queries
+    columns = schema.neighbours(*([column.type for column in side.name(side.rows[:0])] for side in (asking, docs)))
+    num_queries, num_docs = asking.rows.size, docs.rows.size - (queries is None)
+    if not num_queries or num_docs < 1:
+        return columns.empty_table()
+    # Whoever enters must exceed this; a similarity of 0 never counts.
+    above = math.nextafter(least, 0.0) if least > 0 else 0.0
+    ask = Ask(k=min(k, num_docs), above=above, is_containment=docs.config.measure == "containment")
+    with watch.stage("index"):
+        finder = finder_for(docs.compared, None if queries is None else queries.compared, ask)
+    with watch.stage("compare", num_queries) as advance:
+
+        def answer(start: int) -> tuple[I64, I64, npt.NDArray[np.float64], I64]:
+            stop = min(start + SPAN, num_queries)
+            values, places = finder.find(start, stop)
+            at, ranks = np.nonzero(places >= 0)
+            advance(stop - start)
+            return start + at, places[at, ranks], values[at, ranks], ranks + 1
+
+        starts = range(0, num_queries, SPAN)
+        with one_blas_thread() if len(starts) > 1 else contextlib.nullcontext():
+            parts = LocalEngine(docs.config.threads).side_by_side(answer, starts)
+    at, places, values, ranks = (np.concatenate(part) for part in zip(*parts, strict=True))
+    own, other = asking.name(asking.rows[at]), docs.name(docs.rows[places])
+    return pa.table([own[0], other[0], values, ranks, *own[1:], *other[1:]], schema=columns)
+
+
+def read_held(source: Any, ids: Sequence[Any] | None, config: Config, watch: Watch) -> Given:
+    """Take documents in memory to compare."""
+    with watch.stage("read"):
+        read = memory.read(source, config, ids=ids)
+        config = memory.with_dimension(read, config)
+    if read.rejected.num_rows:
+        _warn_of_rejected(read.rejected.num_rows, read.rejected.column("reason")[0].as_py(), watch)
+    documents, engine = memory.HeldDocuments(read.documents, read.original.num_rows), LocalEngine(config.threads)
+    with watch.stage("shingle", documents.total, documents.unit) as advance:
+        batches = list(documents.read(0, lambda _: None))
+
+        def compare(at: int) -> Compared:
+            advance(batches[at].num_rows)
+            return _compared(batches[at], config)
+
+        parts = engine.side_by_side(compare, range(len(batches)))
+    rows = read.documents.column("row").to_numpy()
+    return Given(
+        compared=_joined(parts, config), rows=rows, config=config, name=lambda rows: [read.ids.take(pa.array(rows))]
+    )
+
+
+class Held:
+    """Counts what is held of files, and raises where the index of it would not fit in the room that the first have."""
+
+    def __init__(self) -> None:
+        self._room, self._needed = 0, 0
+
+    def add(self, compared: Compared, engine: LocalEngine) -> Compared:
+        """Count a batch of documents; threads may count at the same time, which is exact enough."""
+        self._room = self._room or engine.room()
+        held = sum(part.nbytes for part in compared.items if isinstance(part, np.ndarray))
+        self._needed += held * BYTES_A_SHINGLE // 8 if hasattr(compared.items, "ends") else 3 * held
+        if self._needed > self._room:
+            raise DataError(
+                f"neighbours are found in memory, and these documents need more than the {self._room / 1e9:.1f} GB "
+                "that may be taken",
+                hint="pass a larger --memory, fewer documents, or list pairs above a threshold with `neardup pairs`",
+            )
+        return compared
+
+
+def read_files(paths: Sequence[str], config: Config, folder: Path, held: Held, watch: Watch) -> Given:
+    """Take the documents of files to compare; `folder` holds what is noted of them."""
+    with watch.stage("read"):
+        paths, _ = spool(paths, folder / STANDARD_INPUT, config)
+        found = files.find_files(paths, config)
+        config = files.with_dimension(found, config)
+        documents = FileDocuments(found, 0, config, Workspace(folder))
+    engine = LocalEngine(config.threads, Workspace(folder), config.memory)
+    with watch.stage("shingle", documents.total, documents.unit) as advance:
+
+        def compare(part: int) -> list[tuple[I64, Compared]]:
+            return [
+                (batch.column("row").to_numpy(), held.add(_compared(batch, config), engine))
+                for batch in documents.read(part, advance)
+            ]
+
+        parts = engine.side_by_side(compare, range(documents.num_parts), in_order=documents.stops_at_first)
+        documents.settle(engine.sort)
+    if num_rejected := documents.count("rejected"):
+        first = next(iter(_rows(documents.rejected())))
+        _warn_of_rejected(num_rejected, f"{first['file']}:{first['row']}: {first['reason']}", watch)
+    rows = [rows + documents.first_rows[part] for part, batches in enumerate(parts) for rows, _ in batches]
+    return Given(
+        compared=_joined([compared for batches in parts for _, compared in batches], config),
+        rows=np.concatenate([np.empty(0, np.int64), *rows]),
+        config=config,
+        name=lambda rows: _names(documents, rows),
+    )
+
+
+def write_neighbours(table: pa.Table, out: str, *, overwrite: bool) -> None:
+    """Write a table whole or not at all."""
+    write_whole(table, Path(out), {"rows": table.num_rows}, overwrite=overwrite)
+
+
+def check_target(out: str, *, overwrite: bool) -> None:
+    """Raise before the work begins where its answer could not be written."""
+    known_ending(out)
+    check_output(Path(out), overwrite=overwrite)
+    if not Path(out).absolute().parent.is_dir():
+        raise DataError(f"there is no folder {Path(out).parent} to write to", hint="make it, or choose another -o")
+
+
+def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
+    """Return a folder for what is noted of files, gone when it is left."""
+    return tempfile.TemporaryDirectory(prefix="neardup-")
+
+
+def _compared(batch: pa.RecordBatch, config: Config) -> Compared:
+    return Compared(measure_of(config).items(batch.column("text"), config), batch.column("group").to_numpy())
+
+
+def _joined(parts: Sequence[Compared], config: Config) -> Compared:
+    if not parts:
+        return Compared(measure_of(config).items(pa.array([], content_type(config)), config), np.empty(0, np.int64))
+    groups = np.concatenate([part.groups for part in parts])
+    return Compared(concatenated([part.items for part in parts]), groups)
+
+
+def _names(documents: FileDocuments, rows: I64) -> list[pa.Array]:
+    distinct, inverse = np.unique(rows, return_inverse=True)
+    located, numbers = documents.locate(rows)
+    return [documents.ids_of(distinct).take(pa.array(inverse)), located, pa.array(numbers)]
+
+
+def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+    for batch in batches:
+        yield from batch.to_pylist()
+
+
+def _warn_of_rejected(num_rejected: int, first: str, watch: Watch) -> None:
+    watch.warn(f"{num_rejected:,} row{'s'[: num_rejected != 1]} cannot be used and take no part, the first: {first}")

@@ -1,0 +1,1 @@
+"""A run, once: source, pipeline, results, report; and what differs between memory, files and Spark."""

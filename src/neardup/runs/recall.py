@@ -1,0 +1,325 @@
+"""The recall of a run, measured: all true partners of sampled documents, and which of them the run found.
+
+Two passes over the documents: one draws the sample, one compares every document with it, exactly.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup import schema
+from neardup.config import Config
+from neardup.engines.base import Advance, Documents
+from neardup.engines.local.engine import LocalEngine
+from neardup.errors import ConfigError, DataError
+from neardup.io.sources.corpus import FileDocuments
+from neardup.report import Audit, Watch
+from neardup.searches.audit_sample import CHANCE_UNITS, DRAW_RANGE, Sample, draw, draw_keys
+from neardup.theory.plan import Plan
+
+I64 = npt.NDArray[np.int64]
+SAMPLE: Final = 1000
+# Reported pairs that are verified again at most; `Audit.verified` says how many were.
+MAX_CLAIMS: Final = 1 << 20
+RESAMPLES: Final = 2000
+# So many standard deviations more documents are drawn than wanted.
+_SPARE: Final = 5
+_RESAMPLED_AT_ONCE: Final = 1 << 22
+_QUANTILES: Final = (0.025, 0.975)
+# Nothing in g pairs, each with this chance or more, happens less than once in 20 times from 3 / g on.
+_RULE_OF_THREE: Final = 3.0
+# So many pairs are loaded; of more, only the removals are verified again, and what the run finds is computed.
+MAX_LOADED: Final = 10_000_000
+_REMOVED: Final = ("file", "row", "kept_file", "kept_row")
+_PAIRS: Final = ("file_a", "row_a", "file_b", "row_b")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Audited:
+    """A run as an audit sees it.
+
+    removed, listed: iterate over the removals and the pairs that the run reported, as schema.ROW_PAIRS; asked when the
+    documents have been numbered; listed: None where the run lists no pairs, and what it finds is computed;
+    name: puts the names of documents to row_a and row_b of pairs; num_documents: about how many there are to draw from.
+    """
+
+    documents: Documents
+    plan: Plan
+    config: Config
+    num_documents: int
+    removed: Callable[[], Iterable[pa.Table]]
+    listed: Callable[[], Iterable[pa.Table]] | None
+    name: Callable[[pa.Table], pa.Table]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Keyed:
+    """Documents with what they are drawn by; those ahead are read, because that numbers them, and not drawn."""
+
+    documents: Documents
+    seed: int
+
+    @property
+    def num_parts(self) -> int:
+        return self.documents.num_parts
+
+    @property
+    def stops_at_first(self) -> bool:
+        return self.documents.stops_at_first
+
+    def read(self, part: int, advance: Advance) -> Iterator[pa.RecordBatch]:
+        own = part - self.documents.num_ahead_parts
+        for batch in self.documents.read(part, advance):
+            if own >= 0:
+                # Until all parts are numbered a row is the part's own; that is what it is drawn by.
+                first = self.documents.first_rows[part] if self.documents.first_rows.size else 0
+                rows = batch.column("row").to_numpy() - first
+                columns = [np.full(rows.size, part), rows, draw_keys(own, rows, self.seed)]
+                columns += [batch.column("group"), batch.column("text")]
+                yield pa.record_batch(list(map(pa.array, columns[:3])) + columns[3:], schema=schema.SAMPLED)
+
+
+def check_sample(sample: Any) -> int:
+    """Return the number of documents to sample, or raise."""
+    if not isinstance(sample, int) or isinstance(sample, bool) or sample < 1:
+        raise ConfigError(f"`sample` must be a whole number from 1, got {sample!r}", hint="1000 documents are usual")
+    return sample
+
+
+def measure(run: Audited, engine: LocalEngine, watch: Watch, size: int = SAMPLE) -> Audit:
+    """Draw documents, find all their true partners, and say which of them the run found."""
+    if run.config.measure != "jaccard":
+        raise ConfigError(
+            f"an audit takes runs with measure jaccard, got {run.config.measure}",
+            hint="compare a sample with neardup.compare, or plan for a higher recall",
+        )
+    if run.config.pairs and run.listed is None:
+        watch.warn("too many pairs were listed to be looked up: which pairs the run found is computed from its plan")
+    began = watch.seconds
+    documents, drawn = run.documents, _draw(run, engine, watch, size)
+    with watch.stage("audit", documents.total, documents.unit) as advance:
+        sample = _prepare(drawn, run)
+        found = list(_of_sample(run.listed(), sample, run.config.threshold)) if run.listed else []
+        claimed = _claims([*_of_sample(run.removed(), sample, run.config.threshold), *found], sample)
+        sample.claimed = np.sort(claimed[0])
+        sample.listed = _listed(found, sample) if run.listed else None
+        told = engine.scan_documents(documents, sample.partners, schema.PARTNERS, advance)
+    _check_claims(claimed, told, sample, run)
+    missed = _missed(told, sample, run)
+    return Audit(
+        **_recall(sample, run.config.seed),
+        promised=run.plan.recall_at_threshold,
+        missed=missed,
+        precision=1.0 if claimed[0].size else None,
+        verified=claimed[0].size,
+        sample=sample.rows.size,
+        threshold=run.config.threshold,
+        seconds=watch.seconds - began,
+    )
+
+
+def _draw(run: Audited, engine: LocalEngine, watch: Watch, size: int) -> pa.Table:
+    """Draw the documents with the smallest hashes, of those with shingles; again with more where too many are empty."""
+    documents = run.documents
+    keyed: Any = _Keyed(documents, run.config.seed)
+    share = (size + _SPARE * size**0.5 + _SPARE) / max(run.num_documents, 1)
+    while True:
+        below = int(min(share, 1.0) * DRAW_RANGE)
+        with watch.stage("draw", documents.total, documents.unit) as advance:
+            step = partial(draw, below=below, config=run.config)
+            drawn = engine.scan_documents(keyed, step, schema.SAMPLED, advance)
+            if not documents.first_rows.size:
+                documents.settle(engine.sort)
+        if drawn.num_rows >= size or share >= 1:
+            by = [("draw", "ascending"), ("part", "ascending"), ("row", "ascending")]
+            return drawn.take(pc.sort_indices(drawn.drop_columns(["text"]), sort_keys=by)[:size])
+        share *= 2 * size / (drawn.num_rows + 1)
+
+
+def _prepare(drawn: pa.Table, run: Audited) -> Sample:
+    rows = drawn.column("row").to_numpy() + run.documents.first_rows[drawn.column("part").to_numpy()]
+    order = pa.array(np.argsort(rows))
+    texts, groups = (schema.one_array(drawn.column(name)).take(order) for name in ("text", "group"))
+    return Sample(np.sort(rows), texts, groups.to_numpy(), run.plan, run.config)
+
+
+Claims = tuple[I64, npt.NDArray[np.float64], I64]
+
+
+def _of_sample(reported: Iterable[pa.Table], sample: Sample, threshold: float) -> Iterator[pa.Table]:
+    """The reported pairs of sampled documents."""
+    for pairs in reported:
+        ends = [_is_drawn(pairs.column(name).to_numpy(), sample) for name in ("row_a", "row_b")]
+        # With cluster="components" a chain may end below the threshold: no pair is claimed there.
+        yield pairs.filter(pa.array((ends[0] | ends[1]) & (pairs.column("similarity").to_numpy() >= threshold)))
+
+
+def _is_drawn(rows: I64, sample: Sample) -> npt.NDArray[np.bool_]:
+    is_drawn: npt.NDArray[np.bool_] = np.isin(rows, sample.rows)
+    return is_drawn
+
+
+def _claims(reported: Iterable[pa.Table], sample: Sample) -> Claims:
+    """What the run says of sampled documents: pair, similarity, and row of the sampled one."""
+    found: list[Claims] = []
+    room = MAX_CLAIMS
+    for table in reported:
+        pairs = table.slice(0, room)
+        room -= pairs.num_rows
+        rows = np.stack([pairs.column(name).to_numpy() for name in ("row_a", "row_b")])
+        own = np.where(_is_drawn(rows[0], sample), rows[0], rows[1])
+        numbers = sample.numbers[np.searchsorted(sample.rows, own)]
+        claims = sample.claims(numbers, rows.sum(axis=0) - own)
+        found.append((claims, pairs.column("similarity").to_numpy(), own))
+    claims, values, own = (np.concatenate(columns) for columns in zip(*found, strict=True)) if found else _NO_CLAIMS
+    return claims, values, own
+
+
+def _listed(found: Iterable[pa.Table], sample: Sample) -> tuple[I64, I64]:
+    """The listed pairs of sampled documents, once for each that is sampled: pair, ascending, and its place."""
+    own, other = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for pairs in found:
+        ends = [pairs.column(name).to_numpy() for name in ("row_a", "row_b")]
+        for one, two in (ends, ends[::-1]):
+            is_drawn = _is_drawn(one, sample)
+            own.append(np.searchsorted(sample.rows, one[is_drawn]))
+            other.append(two[is_drawn])
+    rows, docs = np.divmod(np.unique(np.concatenate(other) * sample.rows.size + np.concatenate(own)), sample.rows.size)
+    claims = sample.claims(sample.numbers[docs], rows)
+    order = np.argsort(claims, kind="stable")
+    return claims[order], docs[order]
+
+
+_NO_CLAIMS: Final = (np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64))
+
+
+def _check_claims(claimed: Claims, told: pa.Table, sample: Sample, run: Audited) -> None:
+    """Raise where the run reported what is not true."""
+    pairs, values, own = claimed
+    told_pairs = sample.claims(told.column("number").to_numpy(), told.column("row").to_numpy())
+    order = np.argsort(told_pairs)
+    at = np.minimum(np.searchsorted(told_pairs[order], pairs), max(order.size - 1, 0))
+    is_true = np.zeros(pairs.size, np.bool_)
+    if order.size:
+        is_true = (told_pairs[order][at] == pairs) & (told.column("similarity").to_numpy()[order][at] == values)
+    if is_true.all():
+        return
+    wrong = np.flatnonzero(~is_true)
+    first, other = own[wrong[0]], sample.row_of_claim(pairs[wrong[0]])
+    named = _name(run, np.array([min(first, other)]), np.array([max(first, other)]), values[wrong[:1]], sample)
+    pair = named.to_pylist()[0]
+    raise DataError(
+        f"{wrong.size:,} of {pairs.size:,} reported pairs are not as similar as reported: "
+        f"{pair['doc_a']} and {pair['doc_b']} were reported as {pair['similarity']:.6f}",
+        hint="the output was altered since the run, or this is a fault of neardup: run it again, and report it",
+    )
+
+
+def _missed(told: pa.Table, sample: Sample, run: Audited) -> pa.Table:
+    """Name every missed pair once, in input order."""
+    missed = told.filter(pc.invert(told.column("is_found")))
+    order = np.argsort(sample.numbers, kind="stable")
+    starts = np.searchsorted(sample.numbers[order], np.arange(sample.num_sets + 1))
+    numbers = missed.column("number").to_numpy()
+    counts = np.diff(starts)[numbers]
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    docs = order[np.repeat(starts[numbers], counts) + within]
+    own, other = sample.rows[docs], np.repeat(missed.column("row").to_numpy(), counts)
+    values = np.repeat(missed.column("similarity").to_numpy(), counts)
+    # Of documents with equal sets the run may have listed the pair of one and not that of another.
+    is_missed = (own != other) & ~sample.is_listed(docs, other)
+    ends = np.stack([np.minimum(own, other), np.maximum(own, other)], axis=1)[is_missed]
+    values = values[is_missed]
+    # A pair of two sampled documents was met from both sides.
+    ends, firsts = np.unique(ends, axis=0, return_index=True)
+    return _name(run, ends[:, 0], ends[:, 1], values[firsts], sample)
+
+
+def _name(run: Audited, row_a: I64, row_b: I64, values: npt.NDArray[np.float64], sample: Sample) -> pa.Table:
+    named = run.name(pa.table([row_a, row_b, values], schema=schema.ROW_PAIRS))
+    columns = schema.missed(named.schema)
+    return named.add_column(3, columns.field(3), pa.array(sample.chances(values))).cast(columns)
+
+
+def _recall(sample: Sample, seed: int) -> dict[str, Any]:
+    """Return recall, interval and prediction; every sampled document has met itself, which is taken off."""
+    tally, numbers = sample.tally, sample.numbers
+    weights, found, pairs, drawn = (
+        (count[numbers] - 1) for count in (tally.weights, tally.found, tally.pairs, tally.drawn)
+    )
+    if sample.listed is not None:  # no document is listed with itself
+        found = tally.listed
+    num_pairs = int(pairs.sum() - drawn.sum() // 2)
+    total = int(weights.sum())
+    if not total:
+        return {"recall": None, "low": None, "high": None, "predicted": None, "pairs": 0}
+    recall = int(found.sum()) / total
+    chances = (tally.chances[numbers] - CHANCE_UNITS).sum() / CHANCE_UNITS
+    low, high = _interval(weights, found, num_pairs, seed)
+    return {"recall": recall, "low": low, "high": high, "predicted": float(chances / total), "pairs": num_pairs}
+
+
+def _interval(weights: I64, found: I64, num_pairs: int, seed: int) -> tuple[float, float]:
+    """A 95 % interval by bootstrap over documents; where all or none were found, by the rule of three."""
+    if found.sum() == weights.sum():
+        return max(0.0, 1 - _RULE_OF_THREE / num_pairs), 1.0
+    if not found.any():
+        return 0.0, min(1.0, _RULE_OF_THREE / num_pairs)
+    has_pairs = weights > 0
+    weights, found = weights[has_pairs], found[has_pairs]
+    rng = np.random.default_rng(seed)
+    recalls = []
+    at_once = max(1, _RESAMPLED_AT_ONCE // weights.size)
+    for begin in range(0, RESAMPLES, at_once):
+        # How often each document is drawn again is Poisson; those without pairs would change nothing.
+        times = rng.poisson(1.0, (min(at_once, RESAMPLES - begin), weights.size))
+        totals = times @ weights
+        recalls.append((times @ found)[totals > 0] / totals[totals > 0])
+    low, high = np.quantile(np.concatenate(recalls), _QUANTILES).tolist()
+    return low, high
+
+
+def audited_files(
+    documents: FileDocuments,
+    plan: Plan,
+    config: Config,
+    load: Callable[[str], pa.Table | None],
+    num_documents: int,
+    num_pairs: int | None,
+) -> Audited:
+    """Let an audit see a run on files; `load` returns what it reported by name, `num_pairs` is how many pairs."""
+
+    def name(pairs: pa.Table) -> pa.Table:
+        batch = schema.one_batch(pairs.to_batches(), pairs.schema)
+        columns = schema.with_shares(schema.PAIRS_FROM_FILES, pairs.schema)
+        return pa.Table.from_batches(documents.name_pairs(batch, 2 * batch.num_rows), schema=columns)
+
+    return Audited(
+        documents=documents,
+        plan=plan,
+        config=config,
+        num_documents=num_documents,
+        removed=partial(_reported, documents, load, "removed", _REMOVED),
+        listed=None
+        if num_pairs is None or num_pairs > MAX_LOADED
+        else partial(_reported, documents, load, "pairs", _PAIRS),
+        name=name,
+    )
+
+
+def _reported(
+    documents: FileDocuments, load: Callable[[str], pa.Table | None], name: str, places: tuple[str, ...]
+) -> Iterator[pa.Table]:
+    table = load(name)
+    if table is not None and table.num_rows:
+        columns = [schema.one_array(table.column(column)) for column in places]
+        rows = [documents.rows_of(file, row.to_numpy()) for file, row in (columns[:2], columns[2:])]
+        yield pa.table([*rows, table.column("similarity")], schema=schema.ROW_PAIRS)

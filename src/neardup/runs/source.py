@@ -1,0 +1,90 @@
+"""What a call of the library was given: documents in memory, items, or paths; and where its answer goes."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import reprlib
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from neardup.config import Config
+from neardup.errors import ConfigError, DataError
+from neardup.io.sources.discover import is_input
+from neardup.report import Progress, Report
+
+
+def items_or_source(source: Any, items: Any, config: Config) -> tuple[Any, Config]:
+    """Take sets of items in memory as a source whose one column is theirs."""
+    if (source is None) == (items is None):
+        raise DataError(
+            f"pass either a source or items, got {'neither' if items is None else 'both'}",
+            hint="neardup.deduplicate(texts), or neardup.deduplicate(items=baskets)",
+        )
+    if items is not None:
+        return items, Config.of(config, items_column=config.items_column or "items")
+    if config.measure == "weighted" and config.items_column is None:
+        raise ConfigError("the measure 'weighted' compares items", hint="pass items=, or name their items_column")
+    return source, config
+
+
+def paths_of(source: Any) -> list[str] | None:
+    """Return the paths that a source names, None for documents in memory: a list of str is a list of texts."""
+    if isinstance(source, (str, os.PathLike)):
+        path = os.fspath(source)
+        if isinstance(source, str) and not is_input(path):
+            raise DataError(
+                f"no such file, folder or glob: {reprlib.repr(path)}",
+                hint="a single text goes in a list: [text]; neardup.compare(a, b) compares two texts",
+            )
+        return [path]
+    if isinstance(source, (list, tuple)) and source and all(isinstance(path, os.PathLike) for path in source):
+        return [os.fspath(path) for path in source]
+    return None
+
+
+def from_files(
+    run: Callable[..., Report],
+    paths: list[str],
+    ids: Sequence[Any] | None,
+    out: str | os.PathLike[str] | None,
+    config: Config,
+    progress: Progress | None,
+) -> Report:
+    """Run on files; without `out` the report holds what would be written there."""
+    if ids is not None:
+        raise ConfigError("`ids` must be left out for files", hint="id_column= names the column with the ids")
+    if out is not None:
+        return run(paths, os.fspath(out), config, progress)
+    loader = _Loader()
+    report = run(paths, str(loader.folder / "out.parquet"), config, progress)
+    loader.load = report.load
+    return dataclasses.replace(report, out=None, files=(), load=loader)
+
+
+class _Loader:
+    """Loads the tables of a run from a temporary folder, which lives as long as the report does."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="neardup-"))
+        self.load: Callable[[str], pa.Table | None] = lambda _: None
+        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+
+    def __call__(self, name: str) -> pa.Table | None:
+        return self.load(name)
+
+
+def check_in_memory(config: Config, out: object) -> None:
+    """Settings that only files have."""
+    files_only = ("against", "mark", "dry_run", "lines", "delimiter")
+    named = ["out"] * (out is not None) + [name for name in files_only if getattr(config, name)]
+    if named:
+        raise ConfigError(
+            f"`{named[0]}` needs files as the source", hint="pass a path, a glob, or a list of pathlib.Path"
+        )

@@ -1,0 +1,255 @@
+"""What every run from files begins and ends with: the files, the workspace, the checks, where the output appears."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from neardup.config import RANDOM_SEED, Config, DrawnSeed
+from neardup.engines.local.limits import Memory
+from neardup.errors import ConfigError, DataError, NearDupError
+from neardup.io import finished
+from neardup.io.formats.base import InputFile
+from neardup.io.outputs import known_ending
+from neardup.io.sources.discover import find_files, with_dimension
+from neardup.io.sources.sample import sample_files
+from neardup.io.sources.stdin import spool
+from neardup.io.streams import head_of
+from neardup.io.work_folder import folder_of, list_files, remove_folder, reserve
+from neardup.io.workspace import (
+    REPORT,
+    STANDARD_INPUT,
+    Workspace,
+    begun_with,
+    check_output,
+    is_published,
+    listed_files,
+    open_workspace,
+    publish_files,
+    retract,
+)
+from neardup.measures.jaccard import collect_texts
+from neardup.measures.registry import measure_of
+from neardup.report import Watch, say_bytes
+from neardup.theory.plan import Plan, plan_for
+from neardup.version import VERSION
+
+# Bytes a document takes in the work folder beside its band keys: row, priority, sizes, digest, id.
+_NOTE_BYTES: Final = 88
+# Bytes a shingle takes there in the exact join: itself, and half as often a posting of 32 bytes, at worst.
+_SHINGLE_BYTES: Final = 24
+_SAMPLED_FILES: Final = 4
+_DONE: Final = "finished parts stay in {folder}; run the same command again to go on"
+
+
+def local_path(out: str) -> Path:
+    """Return where the output goes."""
+    if "://" in out:
+        raise ConfigError(f"the output must be on a local disk, got {out}", hint="write it here and copy it")
+    return Path(out)
+
+
+def output_folder(out: str) -> Path:
+    """Return the folder that a run writes."""
+    target = local_path(out)
+    if target.exists() and not target.is_dir():
+        raise DataError(f"the output {out} is a file, not a folder", hint="choose another -o")
+    return target
+
+
+def output_file(out: str) -> Path:
+    """Return the file that a run writes."""
+    target = local_path(out)
+    if target.is_dir():
+        raise DataError(f"the output {out} is a folder, not a file", hint="name a file: -o pairs.parquet")
+    known_ending(target)
+    return target
+
+
+def files_of_pairs(target: Path) -> tuple[str, ...]:
+    """Return the names of the files that a run of pairs writes."""
+    return target.name, *(path.name for path in _beside(target))
+
+
+def _beside(target: Path) -> tuple[Path, Path]:
+    rejected, report = (target.with_name(f"{target.name}.{name}") for name in ("rejected.jsonl", REPORT))
+    return rejected, report
+
+
+def publish_pairs(workspace: Workspace, pairs: Path, rejected: Path, target: Path) -> None:
+    """Let the files of a run of pairs appear, and end the workspace."""
+    drafts = rejected, workspace.folder / "out" / REPORT, pairs
+    publish_files(workspace, list(zip(drafts, (*_beside(target), target), strict=True)))
+
+
+def _check_beside(target: Path, *, overwrite: bool) -> None:
+    """Raise where a file that nobody named stands where a run of pairs writes beside its own."""
+    beside = _beside(target)
+    retract(target, beside)
+    listed = listed_files(beside[-1]) or set()
+    for path in beside:
+        check_output(path, overwrite=overwrite)
+        if path.exists() and path.name not in listed:
+            raise DataError(
+                f"{path} is in the way, and no report says that neardup wrote it, so it is not overwritten",
+                hint="choose another -o, or delete it yourself",
+            )
+
+
+class Published(Exception):  # noqa: N818 - not an error
+    """An earlier start of the same run has written the output already."""
+
+
+class Opened(NamedTuple):
+    """What a run from files begins with: files kept ahead, those of the input, and where the work is done.
+
+    spooled: the file that standard input was stored in; config: the settings, with what the files add to them.
+    """
+
+    ahead: list[InputFile]
+    own: list[InputFile]
+    workspace: Workspace
+    spooled: str | None
+    config: Config
+    plan: Plan
+
+
+@contextlib.contextmanager
+def opened(command: str, inputs: Sequence[str], out: Path, config: Config, watch: Watch) -> Iterator[Opened]:
+    """Find the files of a run and open its workspace; what stops a run says how to go on."""
+    check_plan(config)
+    with _explained(out), reserve(out) as folder:
+        with watch.stage("read"):
+            paths, spooled = spool(inputs, folder / STANDARD_INPUT, config)
+            _check_no_runs(paths)
+            own = find_files(paths, config)
+            config = _with_begun_seed(with_dimension(own, config), folder)
+            plan = plan_for(config)
+            ahead = _find_ahead(own, config)
+            _check_apart(out, [*ahead, *own])
+            ahead, own = (
+                [dataclasses.replace(file, head=head_of(file.path)) for file in files] for files in (ahead, own)
+            )
+            manifest = _manifest(command, [*ahead, *own], config)
+        if is_published(out, manifest):
+            remove_folder(folder)
+            raise Published
+        if not plan.keeps_recall:
+            watch.warn(plan.judgement())
+        is_fresh = spooled is not None
+        if command == "pairs":
+            _check_beside(out, overwrite=config.overwrite)
+        workspace = open_workspace(folder, out, manifest, overwrite=config.overwrite, is_fresh=is_fresh)
+        _check_disk(own, plan, config, folder)
+        yield Opened(ahead, own, workspace, spooled, config, plan)
+
+
+def check_plan(config: Config) -> None:
+    """Fail before anything is read where settings cannot be kept; a number of bits has to wait for the first vector."""
+    if config.measure != "hamming" or config.distance is None:
+        plan_for(config)
+
+
+@contextlib.contextmanager
+def _explained(out: Path) -> Iterator[None]:
+    """Turn a full disk and the like into errors that say how to go on."""
+    go_on = _DONE.format(folder=folder_of(out))
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        if folder_of(out).exists():
+            error.add_note(go_on)
+        raise
+    except OSError as error:
+        if error.errno == errno.ENOSPC or "No space left" in str(error):
+            raise _full(out) from error
+        raise
+    except MemoryError as error:
+        raise NearDupError("memory ran out", hint=f"pass a smaller --memory; {go_on}") from error
+    except Exception as error:
+        if type(error).__module__.startswith(("duckdb", "_duckdb")):
+            if "max_temp_directory_size" in str(error) or "No space left" in str(error):
+                raise _full(out) from error
+            raise NearDupError(f"sorting on disk failed: {error}", hint=go_on) from error
+        raise
+
+
+def _full(out: Path) -> DataError:
+    return DataError(f"the disk of {out} is full", hint=f"make room; {_DONE.format(folder=folder_of(out))}")
+
+
+def _check_no_runs(paths: Sequence[str]) -> None:
+    for path in paths:
+        if finished.is_run(Path(path)):
+            raise DataError(f"the input {path} is the output of a run", hint=f"its kept rows are in {path}/kept")
+
+
+def _find_ahead(own: Sequence[InputFile], config: Config) -> list[InputFile]:
+    """Find the files of --against, with names that no file of the input has."""
+    paths = finished.kept_of_runs(config.against)
+    ahead, taken = find_files(paths, config) if paths else [], {file.name for file in own}
+    if not taken.isdisjoint(file.name for file in ahead):
+        ahead = [dataclasses.replace(file, name=f"against/{file.name}") for file in ahead]
+    return ahead
+
+
+def _with_begun_seed(config: Config, folder: Path) -> Config:
+    """Take the seed that an earlier start of the run has drawn, if this one draws one too."""
+    begun: Any = begun_with(folder).get("drawn_seed") if isinstance(config.seed, DrawnSeed) else None
+    return config if begun is None else Config.of(config, seed=DrawnSeed(begun))
+
+
+def _manifest(command: str, files: Sequence[InputFile], config: Config) -> dict[str, Any]:
+    manifest: dict[str, Any] = {
+        "version": VERSION,
+        "command": command,
+        "settings": config.result_settings(),
+        "inputs": [file.as_found() for file in files],
+        "signature_format": measure_of(config).signature_format(config),
+    }
+    if isinstance(config.seed, DrawnSeed):
+        manifest["settings"]["seed"] = RANDOM_SEED
+        manifest["drawn_seed"] = int(config.seed)
+    return manifest
+
+
+def _check_apart(out: Path, files: Sequence[InputFile]) -> None:
+    whole = os.path.realpath(out)
+    for file in files:
+        if "://" not in file.path and f"{os.path.realpath(file.path)}/".startswith(f"{whole.rstrip('/')}/"):
+            raise ConfigError(f"the output {out} holds the input {file.path}", hint="choose another -o")
+
+
+def _check_disk(files: Sequence[InputFile], plan: Plan, config: Config, folder: Path) -> None:
+    needed = needed_disk(files, plan, config)
+    free = shutil.disk_usage(folder).free
+    done = sum(entry.stat(follow_symlinks=False).st_size for entry in list_files(folder))
+    if needed - done > free:
+        raise DataError(
+            f"this run needs about {say_bytes(needed - done)} more on the disk of {folder.parent}, which has "
+            f"{say_bytes(free)} left",
+            hint="make room, choose another -o, or pass --dry-run to write no kept rows",
+        )
+
+
+def needed_disk(files: Sequence[InputFile], plan: Plan, config: Config) -> int:
+    """Return about what the work folder and the output take at most, judged by the first documents of some files."""
+    sample = sample_files(files, config, num_files=_SAMPLED_FILES, most_bytes=1)
+    num_shingles = 0
+    if plan.is_exact:
+        num_shingles = sum(collect_texts(found.texts, config).sets.shingles.size for found in sample.records)
+    kept = 0 if config.dry_run else sum(file.size for file in files)
+    return kept + most_disk(sample.documents, sample.text_bytes, round(num_shingles * sample.scale), plan, config)
+
+
+def most_disk(documents: int, text_bytes: int, num_shingles: int, plan: Plan, config: Config) -> int:
+    """Return what the work folder takes at most; `num_shingles` counts those that are stored."""
+    work = documents * (8 * plan.bands + _NOTE_BYTES) + num_shingles * _SHINGLE_BYTES
+    # At worst every document has a partner, and what does not fit in a third of memory is set aside.
+    return work + (text_bytes if text_bytes > Memory(config.memory).limit // 3 else 0)

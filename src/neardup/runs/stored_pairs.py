@@ -1,0 +1,213 @@
+"""What a finished run on files answers without a new run: its stored pairs at a higher threshold."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from neardup import schema
+from neardup.config import Config
+from neardup.errors import ConfigError, NotStoredError
+from neardup.io import finished
+from neardup.io.outputs import TableWriter, write_whole
+from neardup.io.sources.corpus import FileDocuments
+from neardup.io.sources.parts import rows_in
+from neardup.io.workspace import REPORT, digest
+from neardup.pipeline import Outcome
+from neardup.report import Report
+from neardup.stages.select import close_pairs, lead_pairs
+
+I64 = npt.NDArray[np.int64]
+
+
+def list_stored(run: Path, target: Path, config: Config) -> Report:
+    """Write the stored pairs of a finished run: all of them, or those of at least the threshold that was given."""
+    stored = finished.load_table(run, "pairs")
+    if stored is None:
+        raise NotStoredError(
+            f"the run {run} did not store its pairs: removed documents were not compared with each other",
+            hint="run neardup dedup with --pairs, or neardup pairs on the input files",
+        )
+    before = finished.restore(run)
+    if not config.is_threshold_given:
+        config = Config.of(config, threshold=before.config.threshold)
+    if config.threshold < before.config.threshold:
+        raise ConfigError(
+            f"`threshold` must be at least {before.config.threshold:g}, the threshold of {run}, "
+            f"got {config.threshold:g}",
+            hint="run neardup pairs on the input files",
+        )
+    found = stored.filter(pc.greater_equal(stored.column("similarity"), config.threshold))
+    settings = {"threshold": config.threshold, "run": digest(run / REPORT)}
+    write_whole(found, target, settings, overwrite=config.overwrite)
+    return dataclasses.replace(
+        before,
+        config=config,
+        plan=dataclasses.replace(before.plan, threshold=config.threshold),
+        num_pairs=found.num_rows,
+        load=functools.partial(finished.load_pairs, target),
+        out=str(target),
+        files=(target.name,),
+    )
+
+
+def write_order(path: Path, pairs: Path, documents: FileDocuments, outcome: Outcome) -> None:
+    """Write where the documents in pairs stand, in the input and in keep order, so that they can be selected again."""
+    rows: I64 = np.empty(0, np.int64)
+    for batch in pq.ParquetFile(pairs).iter_batches(columns=["file_a", "row_a", "file_b", "row_b"]):
+        ends = [
+            documents.rows_of(batch.column(f"file_{side}"), batch.column(f"row_{side}").to_numpy()) for side in "ab"
+        ]
+        rows = np.union1d(rows, np.concatenate(ends))
+    positions, place = np.full(rows.size, -1), 0
+    for batch in documents.own_names():
+        own = batch.column("row").to_numpy()
+        begin, end = np.searchsorted(rows, [own[0], own[-1] + 1]) if own.size else (0, 0)
+        positions[begin:end] = np.searchsorted(own, rows[begin:end]) + place
+        place += own.size
+    if outcome.find_priorities is None:
+        raise TypeError("the outcome of a run on files tells priorities")
+    with TableWriter(path, schema.KEEP_ORDER) as writer:
+        writer.write(pa.table([rows, positions, outcome.find_priorities(rows)], schema=schema.KEEP_ORDER))
+
+
+def select_stored(report: Report, threshold: float) -> Report:
+    """Select again among the stored pairs of a run on files, as a run at this threshold would over what it finds."""
+    stored = report.pairs
+    numbered = _number(stored, report)
+    named = _names(stored, numbered)
+    rows = named.column("row").to_numpy()
+    order = report.load("order")
+    priority = _priorities(rows, order, report)
+    chosen = pc.greater_equal(stored.column("similarity"), threshold)
+    selection = _select(rows, priority, numbered, numbered.filter(chosen), report)
+    at, kept_at = (np.searchsorted(rows, selection.column(name).to_numpy()) for name in ("row", "kept_row"))
+    tables = {"pairs": stored.filter(chosen), "removed": _removed(named, at, kept_at, selection)}
+    clusters = report.load("clusters")
+    if clusters is not None and order is not None:
+        tables["clusters"] = _clusters(clusters, named, order.column("position").to_numpy(), at, kept_at)
+    plan = dataclasses.replace(report.plan, threshold=threshold)
+    shape = {"bands": plan.bands or None, "rows": plan.rows or None}  # the exact method has none
+    config = Config.of(report.config, threshold=threshold, audit=False, **shape)
+    return dataclasses.replace(
+        report,
+        config=config,
+        plan=plan,
+        num_kept=report.num_kept + report.num_removed - selection.num_rows,
+        num_removed=selection.num_rows,
+        num_pairs=tables["pairs"].num_rows,
+        warnings=() if plan.keeps_recall else (plan.judgement(),),
+        load=functools.partial(_load, report, tables, threshold),
+        # Asked again, it selects among the pairs of the run, which hold those of every higher threshold.
+        select_again=functools.partial(_select_again, report),
+        largest=None,
+        audit=None,
+        out=None,
+        files=(),
+    )
+
+
+def _select_again(run: Report, report: Report, threshold: float) -> Report:
+    del report
+    return select_stored(run, threshold)
+
+
+def _number(pairs: pa.Table, report: Report) -> pa.Table:
+    """The pairs by the rows of the run, as schema.ROW_PAIRS."""
+    names = [entry["file"] for entry in report.inputs]
+    first_rows = np.cumsum([0, *(entry["rows"] for entry in report.inputs)], dtype=np.int64)
+    rows = [
+        rows_in(
+            schema.one_array(pairs.column(f"file_{side}")), pairs.column(f"row_{side}").to_numpy(), names, first_rows
+        )
+        for side in "ab"
+    ]
+    return pa.table([*rows, pairs.column("similarity")], schema=schema.ROW_PAIRS)
+
+
+def _names(pairs: pa.Table, numbered: pa.Table) -> pa.Table:
+    """Row, doc_id, file and number there of every document in a pair, ascending by row."""
+    rows = np.concatenate([numbered.column(f"row_{side}").to_numpy() for side in "ab"])
+    rows, firsts = np.unique(rows, return_index=True)
+    columns = [
+        pa.chunked_array([*pairs.column(f"{name}_a").chunks, *pairs.column(f"{name}_b").chunks], kind).take(
+            pa.array(firsts)
+        )
+        for name, kind in (("doc", pa.string()), ("file", pa.string()), ("row", pa.int64()))
+    ]
+    return pa.table([rows, *columns], names=["row", "doc_id", "file", "number"])
+
+
+def _num_ahead(report: Report) -> int:
+    return sum(entry["rows"] for entry in report.inputs if entry["ahead"])
+
+
+def _priorities(rows: I64, order: pa.Table | None, report: Report) -> I64:
+    """The keep order of documents in pairs, the smallest first."""
+    if order is not None:
+        priority: I64 = order.column("priority").to_numpy()
+        return priority
+    if report.config.keep not in ("first", "last"):
+        raise NotStoredError(
+            f"a run of pairs does not store in which order keep={report.config.keep!r} takes documents",
+            hint="call neardup.deduplicate with pairs=True",
+        )
+    return np.where(rows < _num_ahead(report), schema.AHEAD, rows if report.config.keep == "first" else -rows)
+
+
+def _select(rows: I64, priority: I64, stored: pa.Table, pairs: pa.Table, report: Report) -> pa.Table:
+    """Who is removed for whom, as schema.SELECTION."""
+    if report.config.cluster == "leader":
+        chosen = lead_pairs(rows, priority, pairs)
+    else:
+        kept_rows = close_pairs(rows, priority, pairs)
+        chosen = pa.table([rows, kept_rows, _similarities(rows, kept_rows, stored)], schema=schema.SELECTION)
+    is_removed = pc.not_equal(chosen.column("row"), chosen.column("kept_row"))
+    return chosen.filter(pc.and_(is_removed, pc.greater_equal(chosen.column("row"), _num_ahead(report))))
+
+
+def _similarities(rows: I64, kept_rows: I64, stored: pa.Table) -> npt.NDArray[np.float64]:
+    """How similar each document is to the kept one of its chain, where the two are a stored pair."""
+    width = int(rows.max(initial=0)) + 1
+    keys = stored.column("row_a").to_numpy() * width + stored.column("row_b").to_numpy()
+    order = np.argsort(keys)
+    wanted = np.minimum(rows, kept_rows) * width + np.maximum(rows, kept_rows)
+    at = np.minimum(np.searchsorted(keys[order], wanted), max(keys.size - 1, 0))
+    values = np.where(keys[order][at] == wanted, stored.column("similarity").to_numpy()[order][at], np.nan)
+    values[rows == kept_rows] = 1.0
+    if num_unknown := int(np.isnan(values).sum()):
+        raise NotStoredError(
+            f"{num_unknown:,} documents hang on the kept one of their chain by others, and how similar the two are was "
+            "not stored",
+            hint="run again with the higher threshold, or with cluster='leader'",
+        )
+    return values
+
+
+def _removed(named: pa.Table, at: I64, kept_at: I64, selection: pa.Table) -> pa.Table:
+    own, kept = named.take(pa.array(at)), named.take(pa.array(kept_at))
+    columns = [own.column("doc_id"), kept.column("doc_id"), selection.column("similarity")]
+    columns += [table.column(name) for table in (own, kept) for name in ("file", "number")]
+    return pa.table(columns, schema=schema.REMOVED_FROM_FILES)
+
+
+def _clusters(clusters: pa.Table, named: pa.Table, positions: I64, at: I64, kept_at: I64) -> pa.Table:
+    """Every document with its cluster; the documents are in input order, so are `at` and their positions."""
+    ids = schema.one_array(clusters.column("doc_id"))
+    is_removed = np.zeros(len(ids), np.bool_)
+    is_removed[positions[at]] = True
+    kept_ids = schema.one_array(named.column("doc_id").take(pa.array(kept_at)))
+    return pa.table([ids, pc.replace_with_mask(ids, pa.array(is_removed), kept_ids)], schema=clusters.schema)
+
+
+def _load(report: Report, tables: dict[str, pa.Table], threshold: float, name: str) -> pa.Table | None:
+    if name == "kept":
+        raise NotStoredError("what was selected again is not written", hint=f"run again with threshold={threshold:g}")
+    return report.load(name) if name == "rejected" else tables.get(name)

@@ -1,0 +1,1 @@
+"""Exact searches by posting lists."""

@@ -1,0 +1,287 @@
+"""Beside the stages: a sample of documents is drawn, and every document compared with it, exactly.
+
+`draw` and `Sample.partners` are steps over batches of documents; batches and threads do not change what comes of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup import schema
+from neardup.config import Config
+from neardup.kernels import audit as kernel
+from neardup.kernels.verify import Sets
+from neardup.measures import jaccard
+from neardup.measures.base import I64, U64
+from neardup.theory.plan import FILTER_LOSS, Plan
+
+F64 = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+# Of one shingle in so many a sample set looks for one more, and a partner must share one more: few others do.
+_SHARE: Final = 8
+# A shingle of more sample sets than this is looked for last.
+_FREQUENT: Final = 4
+# Top bits of the coarse filter, which stays in the first cache; bits of the fine one and places of the index a shingle.
+_COARSE: Final = 16
+_FINE_BITS: Final = 16
+_INDEX_PLACES: Final = 4
+_FIRST_ROOM: Final = 1 << 12
+# The S-curve between so many points is a line, less than 1e-5 off.
+_CURVE_STEPS: Final = 1 << 12
+# Chances are added up as whole numbers of this size, because the order of batches must not matter.
+CHANCE_UNITS: Final = 1 << 30
+# What documents are drawn by lies below this.
+DRAW_RANGE: Final = 1 << 63
+_DRAW_MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
+_MIX_MULTIPLIER: Final = np.uint64(0xBF58476D1CE4E5B9)
+
+
+def draw_keys(part: int, rows: I64, seed: int) -> I64:
+    """Return the hash by which each row of a part is drawn; not negative."""
+    with np.errstate(over="ignore"):
+        keys = rows.astype(np.uint64) + (np.uint64(part) << np.uint64(32)) + np.uint64(seed) * _MIX_MULTIPLIER
+        for shift in (30, 27, 31):
+            keys = (keys ^ (keys >> np.uint64(shift))) * _DRAW_MULTIPLIER
+        return ((keys ^ (keys >> np.uint64(32))) >> np.uint64(1)).view(np.int64)
+
+
+def draw(batch: pa.RecordBatch, below: int, config: Config) -> pa.RecordBatch:
+    """Return the documents of a batch, as schema.SAMPLED, that are drawn by less than `below` and have shingles."""
+    batch = batch.filter(pa.array(batch.column("draw").to_numpy() < below))
+    is_empty = np.diff(jaccard.text_sets(batch.column("text"), config).ends) == 0
+    return batch.filter(pa.array(~is_empty))
+
+
+class _Index(NamedTuple):
+    """What `find_candidates` of the kernel takes as `index`."""
+
+    coarse: U64
+    coarse_shift: np.uint64
+    fine: U64
+    fine_shift: np.uint64
+    spreads: U64
+    lists: I64
+    starts: I64
+    shift: np.uint64
+    list_ends: I64
+    members: I64
+
+
+class Tally:
+    """What every set of the sample adds up to; safe to use from many threads.
+
+    weights: its pairs, those with a document ahead twice, because such a pair can be drawn by one side only;
+    found: those of them that the run finds; chances: the sum of the chance to be found, in CHANCE_UNITS;
+    pairs: the pairs, each once; drawn: those whose other document is in the sample too; listed: for every document of
+    the sample, the weights of its pairs that the run has listed.
+    """
+
+    def __init__(self, num_sets: int, num_docs: int) -> None:
+        self.weights, self.found, self.chances, self.pairs, self.drawn = np.zeros((5, num_sets), np.int64)
+        self.listed = np.zeros(num_docs, np.int64)
+        self._lock = threading.Lock()
+
+    def add(self, numbers: I64, is_ahead: Bools, is_found: Bools, chances: F64, is_drawn: Bools) -> None:
+        """Add pairs of the sets with these numbers."""
+        weights = np.where(is_ahead, 2, 1)
+        units = np.rint(chances * CHANCE_UNITS).astype(np.int64)
+        with self._lock:
+            np.add.at(self.weights, numbers, weights)
+            np.add.at(self.found, numbers, weights * is_found)
+            np.add.at(self.chances, numbers, weights * units)
+            np.add.at(self.pairs, numbers, 1)
+            np.add.at(self.drawn, numbers, is_drawn.astype(np.int64))
+
+    def add_listed(self, docs: I64, is_ahead: Bools) -> None:
+        """Add listed pairs of the documents of the sample with these places."""
+        with self._lock:
+            np.add.at(self.listed, docs, np.where(is_ahead, 2, 1))
+
+
+class Sample:
+    """Drawn documents, those with equal sets as one, ready to be compared with; `tally` is what comes of it.
+
+    rows: of the documents, ascending; numbers: the set of each; claimed: pairs, as `claims` writes them, ascending,
+    whose similarity is wanted even if they were found; listed: every pair that the run has listed of a document of the
+    sample, as `claims` writes it, ascending, and the place of the document; None where the run lists no pairs, so that
+    what it finds is computed.
+    """
+
+    def __init__(self, rows: I64, texts: pa.Array, groups: I64, plan: Plan, config: Config) -> None:
+        self.rows, self._plan, self._config = rows, plan, config
+        digests = jaccard.sketch_texts(texts, plan.bands, plan.rows, config, groups).digests
+        _, firsts, numbers = np.unique(digests, axis=0, return_index=True, return_inverse=True)
+        self.numbers: I64 = numbers.reshape(-1)
+        self._groups = groups[firsts]
+        self._sets = jaccard.text_sets(texts.take(pa.array(firsts)), config)
+        self._signatures = jaccard.set_signatures(self._sets, config)
+        self._keys = jaccard.signature_keys(self._signatures, plan.bands, plan.rows)
+        sizes = np.diff(self._sets.ends)
+        self._least = np.empty(sizes.size, np.int64)
+        kernel.least_sizes(sizes, config.threshold, self._least)
+        self._needed = np.minimum(sizes // _SHARE + 1, self._least)
+        self._index = _build_index(self._sets, sizes - self._least + self._needed)
+        self._curve = _curve(plan)
+        self.claimed: I64 = np.empty(0, np.int64)
+        self.listed: tuple[I64, I64] | None = None
+        self.num_sets = firsts.size
+        self.tally = Tally(self.num_sets, rows.size)
+
+    def claims(self, numbers: I64, rows: I64) -> I64:
+        """Write pairs of a set and a row as one number each."""
+        return rows * self.num_sets + numbers
+
+    def row_of_claim(self, claim: np.int64) -> int:
+        """Return the row of a pair that `claims` wrote."""
+        return int(claim // self.num_sets)
+
+    def chances(self, similarities: F64) -> F64:
+        """Return the chance that a pair of each similarity is found."""
+        return np.interp(similarities, np.linspace(0, 1, self._curve.size), self._curve)
+
+    def partners(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Tally the pairs of the sample with a batch of documents; return those missed or claimed, as PARTNERS."""
+        groups = batch.column("group").to_numpy()
+        seen = tuple(np.full(size, -1) for size in (self._index.list_ends.size, self.num_sets, self.num_sets))
+        places, picked, pairs, num_docs = [], [], [], 0
+        for start, shingles, ends in jaccard.shingle_runs(batch.column("text"), self._config):
+            candidates = self._candidates(shingles, ends, groups[start : start + ends.size - 1], start, seen)
+            docs, inverse = np.unique(candidates[:, 0], return_inverse=True)
+            places.append(docs + start)
+            picked.append(_pick(shingles, ends, docs))
+            pairs.append(np.stack([inverse + num_docs, candidates[:, 1]], axis=1))
+            num_docs += docs.size
+        if not num_docs:
+            return schema.one_batch([], schema.PARTNERS)
+        at, numbers, values, is_found = self._verify(*_end_to_end(picked), np.concatenate(pairs))
+        found = batch.select(["row", "priority"]).take(pa.array(np.concatenate(places)[at]))
+        return self._tell(found, numbers, values, is_found)
+
+    def _candidates(self, shingles: U64, ends: I64, groups: I64, start: int, seen: tuple[I64, ...]) -> I64:
+        """Documents, by place, and numbers of sets that share a rare shingle."""
+        index, room = tuple(self._index), _FIRST_ROOM
+        sets = self._least, self._needed, self._groups
+        while True:
+            found = np.empty((room, 2), np.int64)
+            count = kernel.find_candidates(shingles, ends, groups, index, *sets, start, seen, found)
+            if count <= room:
+                return found[:count]
+            room = count
+            for last in seen:
+                last.fill(-1)
+
+    def _verify(self, shingles: U64, ends: I64, pairs: I64) -> tuple[I64, I64, F64, Bools]:
+        """Return the true ones of pairs: document, set, similarity, and whether the run finds them."""
+        sets, values = jaccard.raw_sets(shingles, ends), np.empty(pairs.shape[0])
+        kernel.partner_similarities(*sets, *self._sets, pairs, self._config.threshold, values)
+        pairs, values = pairs[values > 0], values[values > 0]
+        return pairs[:, 0], pairs[:, 1], values, self._find(sets, pairs)
+
+    def _find(self, sets: Sets, pairs: I64) -> Bools:
+        is_found = np.ones(pairs.shape[0], np.bool_)
+        if self._plan.method != "exact" and is_found.size:
+            docs, places = np.unique(pairs[:, 0], return_inverse=True)
+            signatures = jaccard.set_signatures(Sets(*_pick(*sets, docs)), self._config)
+            keys = jaccard.signature_keys(signatures, self._plan.bands, self._plan.rows)
+            by_place = np.stack([places, pairs[:, 1]], axis=1)
+            least = self._plan.min_agreement
+            kernel.mark_found(signatures, keys, self._signatures, self._keys, by_place, least, is_found)
+        return is_found
+
+    def _tell(self, documents: pa.RecordBatch, numbers: I64, values: F64, is_found: Bools) -> pa.RecordBatch:
+        """Tally pairs, and pick those to be listed."""
+        rows, is_ahead = documents.column("row").to_numpy(), documents.column("priority").to_numpy() == schema.AHEAD
+        if self.listed is not None:
+            is_found = self._find_listed(rows, numbers, is_ahead)
+        self.tally.add(numbers, is_ahead, is_found, self.chances(values), _is_among(rows, self.rows))
+        is_told = ~is_found | _is_among(self.claims(numbers, rows), self.claimed)
+        columns = [rows, numbers, values, is_found]
+        return pa.record_batch([pa.array(column[is_told]) for column in columns], schema=schema.PARTNERS)
+
+    def is_listed(self, docs: I64, rows: I64) -> Bools:
+        """Say which pairs of a document of the sample, by place, and a row the run has listed."""
+        if self.listed is None:
+            return np.zeros(docs.size, np.bool_)
+        listed, listed_docs = self.listed
+        num_docs = self.rows.size
+        return _is_among(rows * num_docs + docs, np.sort(listed // self.num_sets * num_docs + listed_docs))
+
+    def _find_listed(self, rows: I64, numbers: I64, is_ahead: Bools) -> Bools:
+        """Tally the pairs that the run has listed, and say which are listed for all documents of the set."""
+        if self.listed is None:
+            raise TypeError("the run lists no pairs")
+        claims, docs = self.listed
+        pairs = self.claims(numbers, rows)
+        starts, ends = (np.searchsorted(claims, pairs, side=side) for side in ("left", "right"))
+        counts = ends - starts
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        self.tally.add_listed(docs[np.repeat(starts, counts) + within], np.repeat(is_ahead, counts))
+        at = np.minimum(np.searchsorted(self.rows, rows), self.rows.size - 1)
+        is_itself = (self.rows[at] == rows) & (self.numbers[at] == numbers)
+        is_listed: Bools = counts == np.bincount(self.numbers, minlength=self.num_sets)[numbers] - is_itself
+        return is_listed
+
+
+def _is_among(values: I64, ascending: I64) -> Bools:
+    """Which values are among others; these are many, and in order."""
+    if not ascending.size:
+        return np.zeros(values.size, np.bool_)
+    found: Bools = ascending[np.minimum(np.searchsorted(ascending, values), ascending.size - 1)] == values
+    return found
+
+
+def _curve(plan: Plan) -> F64:
+    """The chance to be found at evenly spaced similarities: the S-curve less what the filter may drop."""
+    if plan.method == "exact":
+        return np.ones(2)
+    chances = np.array([plan.chance(step / _CURVE_STEPS) for step in range(_CURVE_STEPS + 1)])
+    chances[:-1] -= FILTER_LOSS if plan.min_agreement else 0.0
+    kept: F64 = np.maximum(chances, 0.0)
+    return kept
+
+
+def _pick(shingles: U64, ends: I64, docs: I64) -> tuple[U64, I64]:
+    """Copy the shingles of some documents."""
+    sizes = ends[docs + 1] - ends[docs]
+    picked_ends = np.r_[0, np.cumsum(sizes)]
+    places = np.arange(picked_ends[-1]) + np.repeat(ends[docs] - picked_ends[:-1], sizes)
+    return shingles[places], picked_ends
+
+
+def _end_to_end(picked: list[tuple[U64, I64]]) -> tuple[U64, I64]:
+    """Join the shingles of documents from several runs."""
+    sizes = np.concatenate([np.diff(ends) for _, ends in picked])
+    return np.concatenate([shingles for shingles, _ in picked]), np.r_[0, np.cumsum(sizes)]
+
+
+def _build_index(sets: Sets, prefixes: I64) -> _Index:
+    """Index as many shingles of each set as `prefixes` says: those that are not frequent, then the smallest hashes."""
+    _, inverse, counts = np.unique(sets.shingles, return_inverse=True, return_counts=True)
+    sizes = np.diff(sets.ends)
+    owners = np.repeat(np.arange(sizes.size), sizes)
+    frequency = np.where(counts > _FREQUENT, counts, 0)[inverse]
+    # Stable, because the shingles of a set are in order already.
+    order = np.argsort(owners * (frequency.max(initial=0) + 1) + frequency, kind="stable")
+    order = order[np.arange(order.size) - np.repeat(sets.ends[:-1], sizes) < np.repeat(prefixes, sizes)]
+    order = order[np.argsort(sets.shingles[order], kind="stable")]
+    keys, starts = np.unique(sets.shingles[order], return_index=True)
+    fine, places = (int(max(keys.size * factor, 64) - 1).bit_length() for factor in (_FINE_BITS, _INDEX_PLACES))
+    index = _Index(
+        coarse=np.zeros((1 << _COARSE) // 64, np.uint64),
+        coarse_shift=np.uint64(64 - _COARSE),
+        fine=np.zeros((1 << fine) // 64, np.uint64),
+        fine_shift=np.uint64(64 - fine),
+        spreads=np.empty(keys.size, np.uint64),
+        lists=np.empty(keys.size, np.int64),
+        starts=np.empty((1 << places) + 1, np.int64),
+        shift=np.uint64(64 - places),
+        list_ends=np.r_[starts, order.size].astype(np.int64),
+        members=owners[order],
+    )
+    kernel.fill_index(keys, *index[:8])
+    return index

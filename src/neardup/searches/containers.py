@@ -1,0 +1,85 @@
+"""Containment: every pair of documents of which one lies in the other, exactly, with both shares."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup import schema
+from neardup.errors import DataError
+from neardup.kernels import containers as kernel
+from neardup.kernels.verify import Sets
+from neardup.searches.nearest import BYTES_A_SHINGLE, Compared, as_bags, index_of, walks_of
+
+I64 = npt.NDArray[np.int64]
+# Pairs there is room for at first; where there are more, the batch is joined again with room for all.
+_ROOM: Final = 1 << 14
+
+
+def gather(batches: Iterable[pa.RecordBatch], room: int) -> tuple[I64, I64, Sets]:
+    """Hold all sets: rows, groups and shingles; raise where their index needs more than `room`, if that is a limit."""
+    rows, groups, shingles, sizes, num_shingles = [], [], [], [], 0
+    for batch in batches:
+        rows.append(batch.column("row").to_numpy())
+        groups.append(batch.column("group").to_numpy())
+        sizes.append(batch.column("num_shingles").to_numpy())
+        shingles.append(batch.column("shingles").flatten().to_numpy().view(np.uint64))
+        num_shingles += shingles[-1].size
+        if room and num_shingles * BYTES_A_SHINGLE > room:
+            raise DataError(
+                f"containment is found in memory, and these documents need more than the {room / 1e9:.1f} GB that may "
+                "be taken",
+                hint="pass a larger --memory, or fewer documents",
+            )
+    if not rows:
+        return np.empty(0, np.int64), np.empty(0, np.int64), Sets(np.empty(0, np.uint64), np.zeros(1, np.int64))
+    ends = np.cumsum(np.r_[0, np.concatenate(sizes)], dtype=np.int64)
+    return np.concatenate(rows), np.concatenate(groups), Sets(np.concatenate(shingles), ends)
+
+
+class Containment:
+    """All documents with shingles, indexed; finds for batches of them who contains them."""
+
+    def __init__(self, rows: I64, groups: I64, sets: Sets, *, num_ahead: int, threshold: float) -> None:
+        self._rows, self._threshold = rows, threshold
+        self._first_own = int(np.searchsorted(rows, num_ahead))
+        bags = as_bags(Compared(sets, groups))
+        index = index_of(bags)
+        lists, _, walk_ends = walks_of(bags, index, is_own=True)
+        self._docs, self._walks, self._lists = (bags.hashes, bags.ends, groups), (lists, walk_ends), index[1:3]
+        self._sizes = np.diff(bags.ends)
+        self._scratches = threading.local()
+        self.compared = 0
+        self._lock = threading.Lock()
+
+    def contain(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Replace documents by the pairs in which they lie in another one, as schema.CONTAINED."""
+        needles = np.searchsorted(self._rows, batch.column("row").to_numpy())
+        found, count, compared = np.empty((_ROOM, 3), np.int64), 0, 0
+        while True:
+            count, compared = kernel.find_containers(
+                self._docs, self._walks, self._lists, needles, self._first_own, self._threshold, self._scratch(), found
+            )
+            if count <= found.shape[0]:
+                break
+            found = np.empty((count, 3), np.int64)
+        with self._lock:
+            self.compared += compared
+        return self._pairs(found[:count])
+
+    def _scratch(self) -> tuple[I64, I64]:
+        if not hasattr(self._scratches, "seen"):
+            self._scratches.seen = np.zeros(self._rows.size, np.int64), np.zeros(1, np.int64)
+        scratch: tuple[I64, I64] = self._scratches.seen
+        return scratch
+
+    def _pairs(self, found: I64) -> pa.RecordBatch:
+        first, second = np.minimum(found[:, 0], found[:, 1]), np.maximum(found[:, 0], found[:, 1])
+        in_second, in_first = found[:, 2] / self._sizes[first], found[:, 2] / self._sizes[second]
+        columns = [self._rows[first], self._rows[second], np.maximum(in_second, in_first), in_second, in_first]
+        return pa.record_batch([pa.array(column) for column in columns], schema=schema.CONTAINED)

@@ -1,0 +1,1 @@
+"""The mathematics: S-curve, families, the choice of a method, the textbook."""

@@ -1,0 +1,197 @@
+"""Locality-sensitive families: how likely a slot agrees at a distance, and what AND, OR and cascades make of it.
+
+A family of hash functions is (d1, d2, p1, p2)-sensitive if two items at a distance up to d1 agree with a chance of at
+least p1, and two items at a distance of at least d2 with a chance of at most p2. `all_of(r)` agrees where r independent
+functions all agree, p^r; `any_of(b)` where one of b does, 1 - (1 - p)^b; bands of rows are `all_of(r).any_of(b)`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from neardup.distances import SCALES
+from neardup.errors import ConfigError
+
+# A bucket of the Euclidean family is this many times as wide as the distance of the threshold: pairs there agree with
+# chance 0.80, pairs three times as far with 0.47.
+WIDTH_RATIO: Final = 4.0
+_HALF_CIRCLE: Final = 180.0
+_BISECTIONS: Final = 60
+
+
+class Sensitivity(NamedTuple):
+    """Items up to `near` apart agree with chance >= `chance_near`, items from `far` on with chance <= `chance_far`."""
+
+    near: float
+    far: float
+    chance_near: float
+    chance_far: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Family:
+    """A family of hash functions, by the chance that two items at a distance agree; it never rises with the distance.
+
+    Attributes:
+        name: what it is, with its amplification.
+        collide: the chance at a distance.
+        largest: the largest distance there is.
+    """
+
+    name: str
+    collide: Callable[[float], float]
+    largest: float
+
+    def chance(self, distance: float) -> float:
+        """Return the chance that two items at this distance agree.
+
+        >>> round(jaccard_family().all_of(4).any_of(4).chance(0.8), 4)
+        0.0064
+        """
+        if not isinstance(distance, numbers.Real) or isinstance(distance, bool) or not 0 <= distance <= self.largest:
+            raise ConfigError(f"`distance` must be a number in [0, {self.largest:g}], got {distance!r}")
+        return self.collide(float(distance))
+
+    def sensitivity(self, near: float, far: float) -> Sensitivity:
+        """Return (d1, d2, p1, p2) of this family.
+
+        >>> tuple(jaccard_family().sensitivity(0.25, 0.75))
+        (0.25, 0.75, 0.75, 0.25)
+        """
+        chances = self.chance(near), self.chance(far)
+        if near > far:
+            raise ConfigError(f"`near` must be at most `far`, got {near!r} > {far!r}", hint="swap the two")
+        return Sensitivity(near, far, *chances)
+
+    def all_of(self, rows: int) -> Family:
+        """Agree where `rows` independent functions all agree: AND, p^r."""
+        _check_count("rows", rows)
+        return Family(
+            name=f"{self.name}, all of {rows}",
+            collide=lambda distance: and_chance(self.collide(distance), rows),
+            largest=self.largest,
+        )
+
+    def any_of(self, bands: int) -> Family:
+        """Agree where at least one of `bands` independent functions agrees: OR, 1 - (1 - p)^b."""
+        _check_count("bands", bands)
+        return Family(
+            name=f"{self.name}, any of {bands}",
+            collide=lambda distance: or_chance(self.collide(distance), bands),
+            largest=self.largest,
+        )
+
+
+def and_chance(chance: float, rows: int) -> float:
+    """Return the chance that all of `rows` independent functions agree.
+
+    >>> and_chance(0.5, 3)
+    0.125
+    """
+    return float(chance**rows)
+
+
+def or_chance(chance: float, bands: int) -> float:
+    """Return the chance that one of `bands` independent functions agrees.
+
+    >>> or_chance(0.5, 3)
+    0.875
+    """
+    return -math.expm1(bands * math.log1p(-chance)) if chance < 1 else 1.0
+
+
+def jaccard_family() -> Family:
+    """MinHash and its like, of sets or weighted sets, by Jaccard distance: p = 1 - d."""
+    return Family(name="jaccard", collide=lambda distance: 1 - distance, largest=1.0)
+
+
+def hamming_family(dimension: int) -> Family:
+    """Bit sampling on `dimension` bits, by the number of bits that differ: p = 1 - d/m."""
+    _check_count("dimension", dimension)
+    return Family(name="hamming", collide=lambda distance: 1 - distance / dimension, largest=float(dimension))
+
+
+def angle_family() -> Family:
+    """Random hyperplanes by the angle in degrees, as books have it: p = 1 - angle/180.
+
+    >>> tuple(angle_family().sensitivity(60, 120))
+    (60, 120, 0.6666666666666667, 0.33333333333333337)
+    """
+    return Family(name="angle", collide=lambda degrees: 1 - degrees / _HALF_CIRCLE, largest=_HALF_CIRCLE)
+
+
+def cosine_family() -> Family:
+    """Random hyperplanes by cosine distance, 1 - cosine: p = 1 - angle/pi."""
+    return Family(name="cosine", collide=lambda distance: _angle_chance(1 - distance), largest=2.0)
+
+
+def euclidean_family(width: float) -> Family:
+    """Projections on random lines cut into buckets of `width`, by Euclidean distance.
+
+    >>> round(euclidean_family(4.0).chance(1.0), 4)
+    0.8005
+    """
+    if not isinstance(width, numbers.Real) or not 0 < width < math.inf:
+        raise ConfigError(f"`width` must be a number above 0, got {width!r}")
+    return Family(name="euclidean", collide=lambda distance: _line_chance(distance, width), largest=math.inf)
+
+
+def _angle_chance(cosine: float) -> float:
+    return 1 - math.acos(min(1.0, max(-1.0, cosine))) / math.pi
+
+
+def _line_chance(distance: float, width: float) -> float:
+    """The chance that a 2-stable projection puts two points in one bucket (Datar, Immorlica, Indyk, Mirrokni, 2004)."""
+    if distance == 0:
+        return 1.0
+    ratio = width / distance
+    if ratio < 1e-6:  # below it the difference of two nearly equal terms is noise; the limit is linear
+        return ratio / math.sqrt(2 * math.pi)
+    cut = 2 / (math.sqrt(2 * math.pi) * ratio) * -math.expm1(-ratio * ratio / 2)
+    return min(1.0, max(0.0, math.erf(ratio / math.sqrt(2)) - cut))
+
+
+def bucket_width(threshold: float) -> float:
+    """Return the bucket width of the Euclidean family for a threshold; at 1 only equal points count, and any will do.
+
+    >>> bucket_width(0.5)
+    4.0
+    """
+    return WIDTH_RATIO * SCALES["euclidean"].distance(threshold, 0) if threshold < 1 else 1.0
+
+
+def slot_chance(measure: str, similarity: float, width: float = 0.0) -> float:
+    """Return the chance that one slot of two items of this similarity agrees.
+
+    >>> slot_chance("jaccard", 0.8), round(slot_chance("cosine", 0.5), 6)
+    (0.8, 0.666667)
+    """
+    if measure == "cosine":
+        return _angle_chance(similarity)
+    if measure == "euclidean":
+        return _line_chance(SCALES[measure].distance(similarity, 0), width) if similarity > 0 else 0.0
+    return similarity
+
+
+def similarity_at(measure: str, chance: float, width: float = 0.0) -> float:
+    """Return the similarity from which a slot agrees with this chance, 0 where all do.
+
+    >>> round(similarity_at("cosine", 2 / 3), 6)
+    0.5
+    """
+    low, high = 0.0, 1.0
+    if measure not in ("cosine", "euclidean"):
+        return chance
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if slot_chance(measure, middle, width) < chance else (low, middle)
+    return high if high > 1e-15 else 0.0
+
+
+def _check_count(name: str, value: Any) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ConfigError(f"`{name}` must be a whole number from 1, got {value!r}")

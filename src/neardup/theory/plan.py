@@ -1,0 +1,331 @@
+"""The plan: which method, bands and rows keep the promise, and what they promise at every similarity.
+
+P(s) = 1 - (1 - p(s)^r)^b is the chance that two documents of similarity s share one of b bands of r rows, where p(s)
+is the chance that one slot agrees: s itself for Jaccard, 1 - angle/pi for cosine (families.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+from collections.abc import Callable
+from typing import Any, Final
+
+from neardup.checks import NUM_PERM_CHOICES, num_perm_choices
+from neardup.config import Config
+from neardup.distances import SCALES
+from neardup.errors import ConfigError
+from neardup.theory import families
+
+# The share of true pairs at the threshold that the signature filter may drop; counted in the promised recall.
+FILTER_LOSS: Final = 1e-4
+# Where comparing signatures is much cheaper than comparing items.
+FILTERED_MEASURES: Final = ("jaccard", "weighted", "cosine")
+_AREA_STEPS: Final = 2000
+
+
+def s_curve(similarity: float, bands: int, rows: int) -> float:
+    """Return the chance that two documents of this similarity share a bucket.
+
+    >>> round(s_curve(0.8, bands=20, rows=5), 5)
+    0.99964
+    """
+    return families.or_chance(families.and_chance(similarity, rows), bands)
+
+
+def curve_threshold(bands: int, rows: int) -> float:
+    """Return (1/b)^(1/r), about where the S-curve is steepest.
+
+    >>> round(curve_threshold(bands=20, rows=5), 3)
+    0.549
+    """
+    return float((1 / bands) ** (1 / rows))
+
+
+def _integral(function: Callable[[float], float], low: float, high: float) -> float:
+    """Simpson's rule; the curve is smooth, so 2,000 steps leave an error below 1e-9."""
+    step = (high - low) / _AREA_STEPS
+    inner = math.fsum((4 if at % 2 else 2) * function(low + at * step) for at in range(1, _AREA_STEPS))
+    return (function(low) + inner + function(high)) * step / 3
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """Bands, rows and method of a run, and what they promise.
+
+    The exact join finds every pair, by 0 bands of 0 rows. `width` is the bucket width of the Euclidean family,
+    `dimension` that of vectors and `estimate` what a run takes, where they are known; `reason` says why it is this
+    method, where it was left open.
+    """
+
+    threshold: float
+    recall: float
+    num_perm: int
+    bands: int
+    rows: int
+    method: str
+    min_agreement: int
+    measure: str = "jaccard"
+    width: float | None = None
+    dimension: int | None = None
+    estimate: Any = None
+    reason: str | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every pair is found."""
+        return self.method == "exact"
+
+    @property
+    def shape(self) -> str:
+        """The method in a few words."""
+        if self.is_exact:
+            return "exact join"
+        return f"{self.bands} band{'s'[: self.bands != 1]} x {self.rows} row{'s'[: self.rows != 1]}"
+
+    def chance(self, similarity: float) -> float:
+        """Return the chance that two documents of this similarity share a bucket: the pure S-curve.
+
+        In the exact join it is the chance to be found: none below the threshold, 1 from there on.
+        """
+        if not isinstance(similarity, numbers.Real) or not 0 <= similarity <= 1:
+            raise ConfigError(f"`similarity` must be a number in [0, 1], got {similarity!r}")
+        if self.is_exact:
+            return float(similarity >= self.threshold)
+        return s_curve(self.slot_chance(similarity), self.bands, self.rows)
+
+    def slot_chance(self, similarity: float) -> float:
+        """Return the chance that one slot of two documents of this similarity agrees."""
+        return families.slot_chance(self.measure, similarity, self.width or 0.0)
+
+    @property
+    def distance(self) -> float | None:
+        """The threshold as the users of the measure say distance; None for bits as long as nobody says how many."""
+        if self.measure == "hamming" and self.dimension is None:
+            return None
+        # What a double adds to 1 - 0.8 is nothing that anybody has said.
+        return round(SCALES[self.measure].distance(self.threshold, self.dimension or 0), 12)
+
+    @property
+    def recall_at_threshold(self) -> float:
+        """The chance that a pair exactly at the threshold is found: the S-curve less what the filter may drop."""
+        return self.chance(self.threshold) - (FILTER_LOSS if self.min_agreement and self.threshold < 1 else 0.0)
+
+    @property
+    def keeps_recall(self) -> bool:
+        """Whether the promise reaches the recall that was asked for."""
+        return self.recall_at_threshold >= self.recall
+
+    @property
+    def curve_threshold(self) -> float:
+        """Where a slot agrees with chance (1/b)^(1/r), about where the S-curve is steepest; else the threshold."""
+        if self.is_exact:
+            return self.threshold
+        return families.similarity_at(self.measure, curve_threshold(self.bands, self.rows), self.width or 0.0)
+
+    @property
+    def false_positive_area(self) -> float:
+        """Area under the S-curve left of the threshold: buckets shared by documents that are no pair."""
+        return 0.0 if self.is_exact else _integral(self.chance, 0.0, self.threshold)
+
+    @property
+    def false_negative_area(self) -> float:
+        """Area above the S-curve right of the threshold: pairs that share no bucket."""
+        return (
+            0.0
+            if self.is_exact
+            else _integral(lambda similarity: 1 - self.chance(min(1.0, similarity)), self.threshold, 1.0)
+        )
+
+    def judgement(self) -> str:
+        """Say in one line what this choice finds.
+
+        >>> plan_for(Config(bands=9, rows=13)).judgement()
+        '9 bands x 13 rows finds 40 % of pairs at 0.8; asked for 99 %'
+        """
+        if self.is_exact:
+            return f"{self.shape} finds every pair from {self.threshold:g} on"
+        found = f"{self.shape} finds {_percent(self.recall_at_threshold, self.recall)} of pairs"
+        asked = "" if self.keeps_recall else f"; asked for {self.recall * 100:g} %"
+        return f"{found} at {self.threshold:g}{self._in_distance()}{asked}"
+
+    def _in_distance(self) -> str:
+        return "" if self.measure == "jaccard" or self.distance is None else f" (distance {self.distance:g})"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the plan as report.json shows it."""
+        values = dataclasses.asdict(self)
+        for name in ("estimate", "width", "dimension", "reason"):
+            if values[name] is None:
+                del values[name]
+        return values | {
+            "distance": self.distance,
+            "recall_at_threshold": self.recall_at_threshold,
+            "curve_threshold": self.curve_threshold,
+            "false_positive_area": self.false_positive_area,
+            "false_negative_area": self.false_negative_area,
+        }
+
+    def __str__(self) -> str:
+        lines = [self.judgement()]
+        if not self.is_exact:
+            lines.append(f"S-curve threshold (1/b)^(1/r) = {self.curve_threshold:.3f}")
+        lines.append("similarity  chance")
+        lines += [f"{tenth / 20:10.2f}  {self.chance(tenth / 20):.6f}" for tenth in range(4, 21)]
+        return "\n".join(lines)
+
+
+def _percent(ratio: float, below: float) -> str:
+    """Enough digits to tell 99.99 % from 100 %, little from nothing, and what is `below` from it."""
+    if ratio < 0.01:
+        return "less than 1 %"
+    digits = 0 if ratio < 0.9 or ratio == 1 else min(6, 1 - math.floor(math.log10(max(1 - ratio, 1e-8) * 100)))
+    while ratio < below and digits < 6 and round(ratio * 100, digits) >= below * 100:
+        digits += 1
+    return f"{ratio * 100:.{digits}f} %"
+
+
+def is_open(config: Config) -> bool:
+    """Whether the documents decide which method is taken."""
+    return config.method == "auto" and _why_settled(config) is None
+
+
+def _why_settled(config: Config) -> str | None:
+    """Why the settings alone decide on a method."""
+    if config.recall == 1:
+        return "exact join: recall 1 asks for every pair"
+    if config.measure == "containment":
+        return "exact join: no bands find what lies in what"
+    if config.measure != "jaccard":
+        return f"LSH: the exact join compares by jaccard, not by {config.measure}"
+    if config.bands is not None or config.rows is not None:
+        return "LSH: bands or rows are given"
+    return "LSH: at threshold 1 it finds every pair too" if config.threshold == 1 else None
+
+
+def as_exact(plan: Plan) -> Plan:
+    """Return the plan with the exact join instead of bands."""
+    return dataclasses.replace(plan, method="exact", bands=0, rows=0, min_agreement=0)
+
+
+def plan_for(config: Config) -> Plan:
+    """Derive the plan from the settings alone; where the method is open, it is the plan of LSH, which promises less.
+
+    >>> plan = plan_for(Config(threshold=0.8, recall=0.99))
+    >>> plan.bands, plan.rows
+    (16, 6)
+    """
+    is_exact = config.method == "exact" or config.recall == 1 or config.measure == "containment"
+    width = families.bucket_width(config.threshold) if config.measure == "euclidean" else None
+    chance = families.slot_chance(config.measure, _known_threshold(config), width or 0.0)
+    bands, rows = (0, 0) if is_exact else _bands_and_rows(config, chance)
+    is_filtered = config.signature_filter and config.measure in FILTERED_MEASURES and not is_exact
+    return Plan(
+        threshold=config.threshold,
+        recall=config.recall,
+        num_perm=config.num_perm,
+        bands=bands,
+        rows=rows,
+        method="exact" if is_exact else "lsh",
+        min_agreement=least_agreement(config.num_perm, chance) if is_filtered else 0,
+        measure=config.measure,
+        width=width,
+        dimension=config.dimension,
+        reason=_why_settled(config) if config.method == "auto" else None,
+    )
+
+
+def _known_threshold(config: Config) -> float:
+    if config.measure == "hamming" and config.distance is not None and config.dimension is None:
+        raise ConfigError(
+            f"`distance` {config.distance:g} is a number of bits, but nothing says of how many",
+            hint="give `dimension` too, or `threshold`, the share of equal bits",
+        )
+    return config.threshold
+
+
+def _bands_and_rows(config: Config, chance: float) -> tuple[int, int]:
+    """Take the most rows whose bands fit; `chance` is that of one slot at the threshold."""
+    if config.bands is not None and config.rows is not None:
+        return config.bands, config.rows
+    if config.threshold == 1 and config.bands is None and config.rows is None:
+        return 1, config.num_perm
+    target = _target(config)
+    if config.bands is not None:
+        fitting = [
+            rows
+            for rows in range(1, config.num_perm // config.bands + 1)
+            if s_curve(chance, config.bands, rows) >= target
+        ]
+        if fitting:
+            return config.bands, fitting[-1]
+    else:
+        for rows in [config.rows] if config.rows is not None else range(config.num_perm, 0, -1):
+            bands = _bands_for(chance, target, rows)
+            if bands * rows <= config.num_perm:
+                return bands, rows
+    raise _no_plan(config, chance, target)
+
+
+def _target(config: Config) -> float:
+    """The chance to share a bucket that leaves the asked recall after the signature filter took its part."""
+    is_filtered = config.signature_filter and config.measure in FILTERED_MEASURES
+    loss = FILTER_LOSS if is_filtered and config.threshold < 1 else 0.0
+    if config.recall + loss >= 1:
+        raise ConfigError(
+            f"`recall` {config.recall} leaves no room for the signature filter, which may drop {FILTER_LOSS:g}",
+            hint=f"ask for less than {1 - FILTER_LOSS:g}, or pass signature_filter=False",
+        )
+    return config.recall + loss
+
+
+def _bands_for(chance: float, target: float, rows: int) -> int:
+    """The fewest bands of `rows` rows that share a bucket with chance >= target where a slot agrees with `chance`."""
+    if chance == 1:
+        return 1
+    too_many = NUM_PERM_CHOICES[-1] + 1
+    miss = math.log1p(-(chance**rows))
+    bands = max(1, math.ceil(min(math.log1p(-target) / miss, float(too_many)))) if miss else too_many
+    while s_curve(chance, bands, rows) < target and bands <= NUM_PERM_CHOICES[-1]:
+        bands += 1
+    return bands
+
+
+def _no_plan(config: Config, chance: float, target: float) -> ConfigError:
+    asked = f"threshold {config.threshold:g} with recall {config.recall:g}"
+    if config.bands is not None:
+        best = s_curve(chance, config.bands, 1)
+        return ConfigError(
+            f"{config.bands} bands cannot keep {asked}: even with 1 row they find {best:.1%}",
+            hint="leave `bands` out, or give `rows` too to accept what they find",
+        )
+    rows = config.rows or 1
+    needed = _bands_for(chance, target, rows) * rows
+    fitting = [choice for choice in num_perm_choices(config.measure, config.sketch) if choice >= needed]
+    given = f" with {config.rows} rows" if config.rows is not None else ""
+    return ConfigError(
+        f"no bands and rows{given} within num_perm {config.num_perm} keep {asked}",
+        hint=f"use num_perm={fitting[0]}"
+        if fitting
+        else "even num_perm 1024 is too little: raise the threshold or lower the recall",
+    )
+
+
+def least_agreement(num_perm: int, chance: float) -> int:
+    """Return the fewest equal slots that two signatures of a pair at the threshold have, but for FILTER_LOSS of them.
+
+    `chance` is that of one slot there. Smallest c with P(Bin(num_perm, chance) <= c) >= FILTER_LOSS.
+
+    >>> least_agreement(128, 0.8)
+    84
+    """
+    if chance == 1:
+        return num_perm
+    below = 0.0
+    for agreeing in range(num_perm + 1):
+        log_weight = math.lgamma(num_perm + 1) - math.lgamma(agreeing + 1) - math.lgamma(num_perm - agreeing + 1)
+        below += math.exp(log_weight + agreeing * math.log(chance) + (num_perm - agreeing) * math.log1p(-chance))
+        if below >= FILTER_LOSS:
+            return agreeing
+    return num_perm

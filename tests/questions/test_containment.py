@@ -1,0 +1,178 @@
+"""Containment: every pair of which one lies in the other, against brute force over plain sets."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import neardup
+import oracles
+from neardup.errors import ConfigError, DataError, NotStoredError
+from neardup.kernels import containers as kernel
+from neardup.kernels.verify import Sets
+from neardup.searches import containers as stage
+from plain_kernels import plain
+
+BASKETS = st.lists(st.frozensets(st.integers(0, 12), max_size=8), max_size=14)
+THRESHOLDS = st.sampled_from([0.1, 1 / 3, 0.5, 0.6, 2 / 3, 0.75, 0.8, 0.9, 1.0])
+
+
+def brute_force(sets, threshold, first_own=0):
+    """(a, b, larger share, share of a in b, share of b in a) of every pair."""
+    found = []
+    for b in range(len(sets)):
+        for a in range(b):
+            if sets[a] and sets[b] and b >= first_own:
+                shared = len(sets[a] & sets[b])
+                shares = shared / len(sets[a]), shared / len(sets[b])
+                if max(shares) >= threshold:
+                    found.append((a, b, max(shares), *shares))
+    return sorted(found)
+
+
+def find(sets, threshold, **settings):
+    report = neardup.find_pairs(
+        items=[sorted(items) for items in sets], measure="containment", threshold=threshold, **settings
+    )
+    return [tuple(row.values()) for row in report.pairs.to_pylist()]
+
+
+@settings(max_examples=60, deadline=None)
+@given(sets=BASKETS, threshold=THRESHOLDS)
+def test_pairs_are_those_of_brute_force_with_both_shares(sets, threshold):
+    assert find(sets, threshold) == brute_force(sets, threshold)
+
+
+@pytest.mark.parametrize(
+    ("sets", "threshold", "expected"),
+    [
+        ([{1}, {1, 2, 3}], 1.0, [(0, 1, 1.0, 1.0, 1 / 3)]),
+        ([{1, 2, 3}, {1}], 1.0, [(0, 1, 1.0, 1 / 3, 1.0)]),
+        ([{1}, {1}], 1.0, [(0, 1, 1.0, 1.0, 1.0)]),
+        ([{1, 2, 3, 4, 5}, {1, 2, 3, 4, 6, 7}], 0.8, [(0, 1, 0.8, 0.8, 4 / 6)]),  # t * n is a whole number
+        ([{1, 2, 3, 4, 5}, {1, 2, 3, 6, 7, 8}], 0.8, []),
+        ([set(), {1}, set()], 0.1, []),
+    ],
+)
+def test_both_directions_and_small_sizes(sets, threshold, expected):
+    assert find(sets, threshold) == expected
+
+
+def test_texts_agree_with_the_oracle():
+    texts = oracles.random_corpus(11, 80)
+    sets = [oracles.shingles(text, size=2) for text in texts]
+    report = neardup.find_pairs(texts, measure="containment", size=2, threshold=0.6)
+    found = [tuple(row.values()) for row in report.pairs.to_pylist()]
+    assert found == brute_force(sets, 0.6)
+    assert len(found) > 10
+    assert report.num_removed == 0
+    assert report.plan.is_exact
+
+
+def test_threads_do_not_matter():
+    rng = np.random.default_rng(3)
+    sets = [set(rng.zipf(1.3, rng.integers(1, 20)).clip(max=400).tolist()) for _ in range(3000)]
+    assert find(sets, 0.9, threads=1) == find(sets, 0.9, threads=2)
+
+
+def test_more_pairs_than_room_are_all_found(monkeypatch):
+    monkeypatch.setattr(stage, "_ROOM", 4)
+    assert len(find([{1, 2}] * 20, 0.5)) == 190
+
+
+def test_groups_are_apart():
+    table = {"text": ["a b"] * 4, "lang": ["de", "fr", "de", "fr"]}
+    import pyarrow as pa
+
+    report = neardup.find_pairs(pa.table(table), group_column="lang", size=1, measure="containment")
+    assert [(row["doc_a"], row["doc_b"]) for row in report.pairs.to_pylist()] == [(0, 2), (1, 3)]
+
+
+def write(path, texts):
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), "utf-8")
+
+
+def test_files_give_what_memory_gives(tmp_path):
+    texts = oracles.random_corpus(5, 60)
+    write(tmp_path / "pages.jsonl", texts)
+    chosen = {"measure": "containment", "size": 2, "threshold": 0.5}
+    found = neardup.find_pairs(tmp_path / "pages.jsonl", **chosen).pairs
+    assert found.column_names[:3] == ["doc_a", "doc_b", "similarity"]
+    assert found.column_names[-2:] == ["containment_a", "containment_b"]
+    rows = [
+        (row["row_a"] - 1, row["row_b"] - 1, row["similarity"], row["containment_a"], row["containment_b"])
+        for row in found.to_pylist()
+    ]
+    assert rows == [tuple(row.values()) for row in neardup.find_pairs(texts, **chosen).pairs.to_pylist()]
+
+
+def test_old_documents_are_not_compared_with_each_other(tmp_path):
+    texts = oracles.random_corpus(5, 60)
+    write(tmp_path / "old.jsonl", texts[:30])
+    write(tmp_path / "new.jsonl", texts[30:])
+    report = neardup.find_pairs(
+        tmp_path / "new.jsonl", against=tmp_path / "old.jsonl", measure="containment", size=2, threshold=0.5
+    )
+    first = {"old.jsonl": -1, "new.jsonl": 29}
+    rows = [
+        (first[row["file_a"]] + row["row_a"], first[row["file_b"]] + row["row_b"]) for row in report.pairs.to_pylist()
+    ]
+    sets = [oracles.shingles(text, size=2) for text in texts]
+    assert rows == [pair[:2] for pair in brute_force(sets, 0.5, first_own=30)]
+
+
+def test_what_does_not_fit_in_memory_is_an_error_that_says_so(tmp_path, monkeypatch):
+    write(tmp_path / "pages.jsonl", ["a b c d e f g"])
+    monkeypatch.setattr("neardup.engines.local.engine.LocalEngine.room", lambda _: 50)
+    with pytest.raises(DataError, match="containment is found in memory"):
+        neardup.find_pairs(tmp_path / "pages.jsonl", measure="containment")
+
+
+def test_nobody_is_removed_for_containment(tmp_path):
+    write(tmp_path / "pages.jsonl", ["a b c"])
+    for source in (["a b c"], tmp_path / "pages.jsonl"):
+        with pytest.raises(ConfigError, match="does not say which document stays"):
+            neardup.deduplicate(source, measure="containment", pairs=True)
+    with pytest.raises(NotStoredError, match="list of pairs"):
+        neardup.find_pairs(["a b", "a b"], measure="containment").at_threshold(0.9)
+
+
+@pytest.mark.parametrize("wrong", [{"method": "lsh"}, {"bands": 4}, {"rows": 4}, {"collapse_empty": True}])
+def test_settings_that_containment_does_not_have_are_refused(wrong):
+    with pytest.raises(ConfigError, match="containment"):
+        neardup.Config(measure="containment", **wrong)
+
+
+def test_compare_judges_by_the_larger_share():
+    answer = neardup.compare("a b c d e f", "b c d", size=1, measure="containment", threshold=0.9)
+    assert (answer.containment_a, answer.containment_b) == (0.5, 1.0)
+    assert answer.similarity("containment") == 1.0
+    assert answer.similarity("jaccard") == 0.5
+    assert answer.chance == 1.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(sets=BASKETS.filter(len), threshold=THRESHOLDS, first_own=st.integers(0, 4))
+def test_the_compiled_kernel_gives_what_plain_python_gives(sets, threshold, first_own):
+    hashes = np.array([item + 1 for items in sets for item in sorted(items)], np.uint64)
+    ends = np.cumsum([0, *map(len, sets)])
+    rows, groups = np.arange(len(sets)), np.arange(len(sets)) % 2
+    joined = stage.Containment(rows, groups, Sets(hashes, ends), num_ahead=first_own, threshold=threshold)
+    answers = []
+    for module in (kernel, plain(kernel)):
+        found, scratch = np.full((200, 3), -1), (np.zeros(len(sets), np.int64), np.zeros(1, np.int64))
+        counts = module.find_containers(
+            joined._docs, joined._walks, joined._lists, rows, joined._first_own, threshold, scratch, found
+        )
+        answers.append((counts, found.tobytes()))
+    assert answers[0] == answers[1]
+
+
+def test_the_plan_says_that_containment_is_joined_exactly():
+    plan = neardup.plan(measure="containment")
+    assert (plan.method, plan.recall_at_threshold) == ("exact", 1.0)
+    assert plan.reason == "exact join: no bands find what lies in what"

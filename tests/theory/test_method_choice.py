@@ -1,0 +1,92 @@
+"""Which method is taken, and what is said of it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+import neardup
+from neardup.config import Config
+from neardup.theory import method_choice as costs
+from neardup.theory.method_choice import Choice, Contents
+from neardup.theory.plan import as_exact, is_open, plan_for
+
+PLAN = plan_for(Config())
+
+
+def contents(shingles, *, postings=0.0, linked=0.0):
+    of = {"postings": round(postings * shingles), "linked_shingles": round(linked * shingles)}
+    return Contents(documents=shingles // 300, shingles=shingles, **of)
+
+
+def test_few_postings_call_for_the_exact_join():
+    choice = costs.choose(contents(3_100_000, postings=0.02), PLAN, is_held=True)
+    assert choice == Choice(
+        method="exact", reason="exact join: 1.6 times the work of LSH for 3.1 M shingles, finds every pair"
+    )
+
+
+def test_many_postings_call_for_lsh():
+    choice = costs.choose(contents(50_000_000, postings=0.5), PLAN, is_held=True)
+    assert choice.method == "lsh"
+    assert choice.reason == "LSH: the exact join would be 5.2 times the work of LSH for 50.0 M shingles"
+
+
+def test_a_small_run_is_exact_whatever_its_postings():
+    assert costs.choose(contents(60_000, postings=0.5), PLAN, is_held=False).method == "exact"
+    assert costs.choose(contents(0), PLAN, is_held=True).reason.endswith("for 0 shingles, finds every pair")
+
+
+def test_short_sets_that_meet_in_vain_call_for_lsh():
+    baskets = Contents(documents=10**6, shingles=10**7, postings=10**6, linked_shingles=5 * 10**6)
+    assert costs.choose(baskets, PLAN, is_held=True).method == "exact"
+    linked = dataclasses.replace(baskets, linked_documents=10**6)
+    assert costs.choose(linked, PLAN, is_held=True).method == "lsh"
+
+
+def test_too_many_shingles_are_not_looked_at():
+    assert costs.choose(contents(costs.MAX_SHINGLES), PLAN, is_held=True).method == "exact"
+    choice = costs.choose(contents(costs.MAX_SHINGLES + 1), PLAN, is_held=True)
+    assert choice == Choice(method="lsh", reason="LSH: 67.1 M shingles are more than the 67 M of the exact join")
+
+
+def test_sets_that_are_made_twice_cost_more():
+    held, made = (costs.exact_seconds(contents(10**7), is_held=is_held) for is_held in (True, False))
+    assert made > 1.2 * held
+
+
+@pytest.mark.parametrize(
+    ("settings", "method", "reason"),
+    [
+        ({"recall": 1}, "exact", "exact join: recall 1 asks for every pair"),
+        ({"bands": 20}, "lsh", "LSH: bands or rows are given"),
+        ({"rows": 5}, "lsh", "LSH: bands or rows are given"),
+        ({"threshold": 1}, "lsh", "LSH: at threshold 1 it finds every pair too"),
+        ({"measure": "cosine"}, "lsh", "LSH: the exact join compares by jaccard, not by cosine"),
+    ],
+    ids=str,
+)
+def test_settings_may_decide_alone(settings, method, reason):
+    config = Config(**settings)
+    plan = plan_for(config)
+    assert not is_open(config)
+    assert (plan.method, plan.reason) == (method, reason)
+    assert plan.as_dict()["reason"] == reason
+
+
+@pytest.mark.parametrize("method", ["lsh", "exact"])
+def test_a_method_that_is_asked_for_needs_no_reason(method):
+    assert not is_open(Config(method=method))
+    assert "reason" not in plan_for(Config(method=method)).as_dict()
+
+
+def test_as_exact_is_the_plan_of_the_exact_method():
+    assert is_open(Config())
+    assert as_exact(PLAN) == plan_for(Config(method="exact"))
+
+
+def test_a_run_tells_the_reason():
+    report = neardup.deduplicate(["one two three four five six"] * 2)
+    assert report.plan.method == "exact"
+    assert report.plan.reason == "exact join: 1.0 times the work of LSH for 2 shingles, finds every pair"
