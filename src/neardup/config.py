@@ -174,40 +174,45 @@ class Config(_Given):
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if getattr(value, "shape", None) == ():  # a NumPy number is as good as a number
-                object.__setattr__(self, field.name, value.item())
-        for name, choices in CHOICES.items():
-            check_choice(name, getattr(self, name), choices)
-        if self.num_perm is None:
-            object.__setattr__(self, "num_perm", default_num_perm(self.measure))
-        if self.dimension is not None:
-            check_int("dimension", self.dimension, 1, MAX_DIMENSION)
-        if self.distance is not None:
-            object.__setattr__(self, "threshold", _threshold_at(self))
-        check_real("threshold", self.threshold, "in (0, 1]", 0 < as_float(self.threshold) <= 1)
-        check_real("recall", self.recall, "in (0, 1]", 0 < as_float(self.recall) <= 1)
-        check_int("size", self.size, 1, MAX_SIZE)
-        check_num_perm(self.num_perm, self.measure, self.sketch)
-        check_bands(self.bands, self.rows, self.num_perm)
-        object.__setattr__(self, "seed", _drawn(self.seed))
-        check_int("seed", self.seed, 0, MAX_SEED)
-        _check_keep(self.keep)
-        for field in dataclasses.fields(self):
+                self._set(field.name, value.item())
             if isinstance(field.default, bool):
                 check_type(field.name, getattr(self, field.name), bool, "True or False")
-        object.__setattr__(self, "text_column", as_columns(self.text_column))
+        for name, choices in CHOICES.items():
+            check_choice(name, getattr(self, name), choices)
+        self._check_numbers()
+        _check_keep(self.keep)
+        self._set("text_column", as_columns(self.text_column))
         for name in ("id_column", "items_column", "vector_column", "group_column"):
             if getattr(self, name) is not None:
                 check_type(name, getattr(self, name), str, "the name of a column, or None")
         if self.master is not None:
             check_type("master", self.master, str, "the address of a Spark cluster, or None")
-        object.__setattr__(self, "spark_conf", as_spark_conf(self.spark_conf))
-        object.__setattr__(self, "against", as_paths("against", self.against))
-        object.__setattr__(self, "max_document", _max_document_bytes(self.max_document))
-        object.__setattr__(self, "memory", _memory_bytes(self.memory))
+        self._set("spark_conf", as_spark_conf(self.spark_conf))
+        self._set("against", as_paths("against", self.against))
         check_delimiter(self.delimiter)
         _check_together(self)
+
+    def _check_numbers(self) -> None:
+        if self.num_perm is None:
+            self._set("num_perm", default_num_perm(self.measure))
+        if self.dimension is not None:
+            check_int("dimension", self.dimension, 1, MAX_DIMENSION)
+        if self.distance is not None:
+            self._set("threshold", _threshold_at(self))
+        check_real("threshold", self.threshold, "in (0, 1]", 0 < as_float(self.threshold) <= 1)
+        check_real("recall", self.recall, "in (0, 1]", 0 < as_float(self.recall) <= 1)
+        check_int("size", self.size, 1, MAX_SIZE)
+        check_num_perm(self.num_perm, self.measure, self.sketch)
+        check_bands(self.bands, self.rows, self.num_perm)
+        self._set("seed", _drawn(self.seed))
+        check_int("seed", self.seed, 0, MAX_SEED)
+        self._set("max_document", _max_document_bytes(self.max_document))
+        self._set("memory", _memory_bytes(self.memory))
         if self.threads is not None:
             check_int("threads", self.threads, 1, 1024)
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
 
     @classmethod
     def of(cls, base: Config | None = None, /, **settings: Any) -> Self:

@@ -10,39 +10,16 @@ import pytest
 
 import neardup
 import oracles
+from audits import WEAK, found_and_true, measured
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
-from neardup.measures import jaccard
 from neardup.report import StageStarted
 from neardup.runs import recall
 from neardup.runs.recall import _interval
 from neardup.theory.plan import FILTER_LOSS, plan_for
 
-WEAK = {"bands": 3, "rows": 6, "threshold": 0.5, "size": 2, "num_perm": 64, "recall": 0.5}
 TEXTS = oracles.random_corpus(11, 150)
 FERRY = "the ferry to the island leaves every morning at nine from the second pier behind the old customs house"
-
-
-def found_and_true(texts, groups=None, **settings):
-    """{pair: (similarity, whether banding finds it)} from the oracle's sets and the run's own signatures."""
-    config = Config(**settings)
-    plan = plan_for(config)
-    shape = {"unit": config.unit, "size": config.size, "multiset": config.multiset}
-    pairs = oracles.true_pairs([oracles.shingles(text, **shape) for text in texts], config.threshold)
-    pairs = pairs if groups is None else oracles.shares_group(pairs, groups)
-    signatures = jaccard.text_signatures(pa.array(texts, pa.large_string()), config)
-    keys = jaccard.signature_keys(signatures, plan.bands, plan.rows)
-    agreement = (signatures[:, None] == signatures[None]).sum(axis=2)
-    return {
-        (a, b): (value, bool((keys[a] == keys[b]).any() and agreement[a, b] >= plan.min_agreement))
-        for (a, b), value in pairs.items()
-    }
-
-
-def measured(answer):
-    """Everything but the time and the table."""
-    values = dataclasses.asdict(dataclasses.replace(answer, missed=None))
-    return values | {"seconds": 0, "missed": answer.missed.to_pylist()}
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
+from audits import WEAK
 from neardup.errors import ConfigError, NotStoredError
 from runs import corpora
 from runs.corpora import EVERY_PAIR, NEAR, OTHER, PAGE, Truth
-from test_recall import WEAK
 
 DOCUMENTS = corpora.rows(17, 90)
 TEXTS = corpora.texts_of(DOCUMENTS)

@@ -12,11 +12,11 @@ import pytest
 
 import neardup
 import oracles
+from audits import WEAK, found_and_true, measured
 from neardup.errors import DataError
 from neardup.io.finished import restore
 from runs import corpora
 from runs.corpora import NEAR, OTHER, PAGE
-from test_recall import WEAK, found_and_true, measured
 
 DOCUMENTS = corpora.rows(11, 120)
 TEXTS = corpora.texts_of(DOCUMENTS)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import reprlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, ValuesView
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schema
@@ -52,37 +53,27 @@ class Source:
     columns: dict[str, str]
 
 
+class _Taken(NamedTuple):
+    """What a source gives before it is checked; original: None where the source is one column."""
+
+    values: Any
+    ids: Any
+    original: pa.Table | None
+    columns: dict[str, str]
+
+
 def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> Source:
     """Take any in-memory source apart into documents and rejected rows."""
-    columns: dict[str, str] = {}
-    if isinstance(source, Mapping) and not is_from(source, "datasets"):
-        if ids is not None:
-            raise DataError(
-                "`ids` must be left out for a dict: its keys are the ids", hint="pass list(source.values())"
-            )
-        ids, source = list(source), list(source.values())
-    values, original = _one_column(source, is_vector=config.measure in VECTOR_MEASURES), None
-    if values is None:
-        original, values = _as_table(source, config)
-        names = original.column_names
-        taken = _content_names(names, config)
-        columns[_role(config)] = " + ".join(taken)
-        if values is None:
-            values = original.column(taken[0]) if len(taken) == 1 else _joined(original, taken)
-        if ids is not None and config.id_column is not None:
-            raise ConfigError("`ids` and `id_column` both name the documents", hint="leave one of them out")
-        id_column = choose(names, config.id_column, "id_column", ID_COLUMNS) if ids is None else None
-        if id_column is not None:
-            columns["id"], ids = id_column, original.column(id_column)
-    role = _role(config)
-    odd: dict[int, str] = {}
+    taken = _take(source, config, ids)
+    role, values, odd = _role(config), taken.values, dict[int, str]()
     if role != "text" and isinstance(values, list):
         values, odd = rows_as_column(values) if role == "vector" else _item_rows(values, config)
-    texts, reasons = usable_texts(values, columns.get("text")) if role == "text" else _contents(values, config)
+    texts, reasons = usable_texts(values, taken.columns.get("text")) if role == "text" else _contents(values, config)
     reasons |= odd
     if texts.num_chunks > 1 and texts.nbytes < MIN_CHUNK_BYTES * texts.num_chunks:
         texts = pa.chunked_array([schema.one_array(texts)])
-    named = pa.array(np.arange(len(texts))) if ids is None else unique_ids(ids, len(texts))
+    named = pa.array(np.arange(len(texts))) if taken.ids is None else unique_ids(taken.ids, len(texts))
+    original = taken.original
     if original is None:
         _no_columns(config)
         original = pa.table({"doc_id": named, role: texts if role == "text" else values})
@@ -98,7 +89,32 @@ def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> So
         is_usable = np.ones(len(texts), np.bool_)
         is_usable[list(reasons)] = False
         documents = documents.filter(pa.array(is_usable))
-    return Source(documents=documents, rejected=rejected, ids=named, original=original, columns=columns)
+    return Source(documents=documents, rejected=rejected, ids=named, original=original, columns=taken.columns)
+
+
+def _take(source: Any, config: Config, ids: Any) -> _Taken:
+    """Find the contents and the ids of a source, and the columns that they come from."""
+    if isinstance(source, Mapping) and not is_from(source, "datasets"):
+        if ids is not None:
+            raise DataError(
+                "`ids` must be left out for a dict: its keys are the ids", hint="pass list(source.values())"
+            )
+        ids, source = list(source), list(source.values())
+    values = _one_column(source, is_vector=config.measure in VECTOR_MEASURES)
+    if values is not None:
+        return _Taken(values, ids, None, {})
+    original, values = _as_table(source, config)
+    names = original.column_names
+    chosen = _content_names(names, config)
+    columns = {_role(config): " + ".join(chosen)}
+    if values is None:
+        values = original.column(chosen[0]) if len(chosen) == 1 else _joined(original, chosen)
+    if ids is not None and config.id_column is not None:
+        raise ConfigError("`ids` and `id_column` both name the documents", hint="leave one of them out")
+    id_column = choose(names, config.id_column, "id_column", ID_COLUMNS) if ids is None else None
+    if id_column is not None:
+        columns["id"], ids = id_column, original.column(id_column)
+    return _Taken(values, ids, original, columns)
 
 
 def with_dimension(read: Source, config: Config) -> Config:
@@ -222,13 +238,7 @@ def _one_column(source: Any, *, is_vector: bool = False) -> pa.ChunkedArray | li
     if isinstance(source, (pa.Array, pa.ChunkedArray)):
         return _chunks(source)
     if isinstance(source, np.ndarray):
-        if source.ndim == 2 and is_vector:
-            return _chunks(as_column(source))
-        if source.ndim != 1:
-            wanted = "an array of vectors, a row each" if is_vector else "a one-dimensional array of texts"
-            hint = None if is_vector else "measure='cosine', 'euclidean' or 'hamming' compares vectors"
-            raise DataError(f"`source` must be {wanted}, got shape {source.shape}", hint=hint)
-        return source.tolist()
+        return _array_values(source, is_vector=is_vector)
     # Asked of the class: a polars LazyFrame resolves its whole query to name its columns.
     if not hasattr(type(source), "columns"):
         if is_from(source, "pandas") and hasattr(source, "isna"):
@@ -238,6 +248,17 @@ def _one_column(source: Any, *, is_vector: bool = False) -> pa.ChunkedArray | li
     if isinstance(source, (Sequence, ValuesView, Iterator)) and not hasattr(source, "__arrow_c_stream__"):
         return list(source)
     return None
+
+
+def _array_values(source: npt.NDArray[Any], *, is_vector: bool) -> pa.ChunkedArray | list[Any]:
+    if source.ndim == 2 and is_vector:
+        return _chunks(as_column(source))
+    if source.ndim != 1:
+        wanted = "an array of vectors, a row each" if is_vector else "a one-dimensional array of texts"
+        hint = None if is_vector else "measure='cosine', 'euclidean' or 'hamming' compares vectors"
+        raise DataError(f"`source` must be {wanted}, got shape {source.shape}", hint=hint)
+    values: list[Any] = source.tolist()
+    return values
 
 
 def _chunks(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
