@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import harness
 import neardup
-from neardup.kernels.verify import Sets, similarities
+from neardup.kernels.similarity import Sets, similarities
 
 
 def near_copies(count, random):

@@ -38,14 +38,13 @@ def least_sizes(sets, threshold, kernel=audit):
 def candidates(documents, sets, threshold, *, groups=None, set_groups=None, needed=1, kernel=audit, room=200):
     least = least_sizes(sets, threshold)
     needed = np.minimum(needed, least)
-    sizes = np.array([len(members) for members in sets])
-    index = stage._build_index(Sets(*end_to_end(sets)), sizes - least + needed)
+    set_groups = np.array([0] * len(sets) if set_groups is None else set_groups)
+    index = stage._build_index(Sets(*end_to_end(sets)), least, needed, set_groups)
     seen = tuple(np.full(size, -1) for size in (index.list_ends.size, len(sets), len(sets)))
     shingles, ends = end_to_end(documents)
     found = np.empty((room, 2), np.int64)
     groups = np.array([0] * len(documents) if groups is None else groups)
-    set_groups = np.array([0] * len(sets) if set_groups is None else set_groups)
-    count = kernel.find_candidates(shingles, ends, groups, tuple(index), least, needed, set_groups, 5, seen, found)
+    count = kernel.find_candidates(shingles, ends, groups, index, 5, seen, found)
     return count, list(map(tuple, found[:count].tolist()))
 
 
@@ -83,12 +82,11 @@ def test_candidates_are_of_one_group():
 def test_repeated_shingles_count_once():
     members = frozenset(range(1, 21))
     shingles = np.array([20] * 50, np.uint64)
-    least, needed = np.array([1]), np.array([2])
-    index = stage._build_index(Sets(*end_to_end([members])), np.array([20]))
+    zeros = np.zeros(1, np.int64)
+    index = stage._build_index(Sets(*end_to_end([members])), np.array([2]), np.array([2]), zeros)
     seen = tuple(np.full(size, -1) for size in (index.list_ends.size, 1, 1))
-    found, zeros = np.empty((9, 2), np.int64), np.zeros(1, np.int64)
-    args = (shingles, np.array([0, 50]), zeros, tuple(index), least, needed, zeros, 0, seen, found)
-    assert audit.find_candidates(*args) == 0
+    found = np.empty((9, 2), np.int64)
+    assert audit.find_candidates(shingles, np.array([0, 50]), zeros, index, 0, seen, found) == 0
 
 
 def test_candidates_beyond_the_room_are_counted():

@@ -8,6 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from neardup.kernels import bands
+from neardup.kernels.mixing import GOLDEN_MULTIPLIER
 from plain_kernels import plain
 
 PLAIN = plain(bands)
@@ -152,8 +153,8 @@ def test_star_links_are_right_over_many_parts(num_keys):
 
 
 def test_star_links_are_right_where_all_keys_want_one_place():
-    """The place is the top of key * KEY_MULTIPLIER: take the keys that bring it to one number."""
-    inverse = pow(int(bands.KEY_MULTIPLIER), -1, 2**64)
+    """The place is the top of key * GOLDEN_MULTIPLIER: take the keys that bring it to one number."""
+    inverse = pow(int(GOLDEN_MULTIPLIER), -1, 2**64)
     keys = [(2**64 - 1 - number) * inverse % 2**64 for number in range(500)] * 2
     rows = list(range(1000, 0, -1))
     assert star_links(keys, rows) == star_links_by_dict(keys, rows)

@@ -8,7 +8,8 @@ import time
 import numpy as np
 import pytest
 
-from neardup.kernels import bands, lists, prefix, verify
+from neardup.kernels import bands, lists, prefix
+from neardup.kernels import similarity as kernel
 
 TOP = 2**64 - 1
 # The inverse of the multiplier that spreads keys over a table: with it, small numbers all go to one place.
@@ -63,12 +64,12 @@ def test_colliding_keys_are_linked_with_the_smallest_row_of_their_bucket():
 
 def sets_of(*documents):
     ends = np.cumsum([0, *map(len, documents)], dtype=np.int64)
-    return verify.Sets(np.concatenate(documents).astype(np.uint64), ends)
+    return kernel.Sets(np.concatenate(documents).astype(np.uint64), ends)
 
 
 def similarity(documents):
     values, pairs = np.empty(5), (np.array([0, 0, 1, 0, 2]), np.array([1, 2, 0, 0, 1]))
-    verify.similarities(sets_of(*documents), *pairs, values)
+    kernel.similarities(sets_of(*documents), *pairs, values)
     return values.tolist()
 
 

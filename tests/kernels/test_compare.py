@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import oracles
+from neardup.kernels import similarity as kernel
 from neardup.kernels import verify
 from neardup.stages import match
 from plain_kernels import plain, plain_match
 
-PLAIN, PLAIN_MATCH = plain(verify), plain_match()
+PLAIN, PLAIN_MATCH = plain(kernel), plain_match()
 SEEDS = range(12)
 NUM_DOCS, NUM_BANDS = 24, 3
 MODES = {"leaders": verify.LEADERS, "pairs": verify.PAIRS, "closure": verify.CLOSURE}
@@ -24,7 +25,7 @@ def make_weights(rng):
         for _ in range(NUM_DOCS)
     ]
     documents = [dict(sorted(items.items())) for items in documents]
-    items = verify.Weights(
+    items = kernel.Weights(
         np.array([key for document in documents for key in document], np.uint64),
         np.array([weight for document in documents for weight in document.values()]),
         np.cumsum([0, *map(len, documents)], dtype=np.int64),
@@ -43,7 +44,7 @@ def make_bits(rng):
     bits[1::2] = bits[::2]
     bits ^= (rng.random(bits.shape) < 0.1).astype(np.uint8)
     words = np.pad(np.packbits(bits, axis=1), ((0, 0), (0, 7))).view(np.uint64)
-    return verify.Bits(words, 70), lambda a, b: 1 - int((bits[a] != bits[b]).sum()) / 70
+    return kernel.Bits(words, 70), lambda a, b: 1 - int((bits[a] != bits[b]).sum()) / 70
 
 
 def some_vectors(rng):
@@ -55,18 +56,18 @@ def some_vectors(rng):
 def make_vectors(rng):
     values = some_vectors(rng)
     norms = np.empty(NUM_DOCS)
-    verify.norms(values, norms)
+    kernel.norms(values, norms)
 
     def similarity(a, b):
         dot = math.fsum(values[a] * values[b])
         return max(0.0, dot / (math.sqrt(math.fsum(values[a] ** 2)) * math.sqrt(math.fsum(values[b] ** 2))))
 
-    return verify.Vectors(values, norms, 16), similarity
+    return kernel.Vectors(values, norms, 16), similarity
 
 
 def make_points(rng):
     values = some_vectors(rng)
-    return verify.Points(values), lambda a, b: 1 / (1 + math.dist(values[a], values[b]))
+    return kernel.Points(values), lambda a, b: 1 / (1 + math.dist(values[a], values[b]))
 
 
 # How to make items, the similarity by definition, and a threshold that about a third of the pairs reach.
@@ -85,10 +86,10 @@ def test_similarity_is_that_of_the_definition_both_ways(kind, seed):
     items, similarity = KINDS[kind][0](np.random.default_rng(seed))
     left, right = (half.ravel() for half in np.meshgrid(np.arange(NUM_DOCS), np.arange(NUM_DOCS)))
     values, plain_values, back = (np.empty(left.size) for _ in range(3))
-    verify.similarities(items, left, right, values)
+    kernel.similarities(items, left, right, values)
     with np.errstate(over="ignore"):
         PLAIN.similarities(items, left, right, plain_values)
-    verify.similarities(items, right, left, back)
+    kernel.similarities(items, right, left, back)
     assert values.tobytes() == plain_values.tobytes() == back.tobytes()
     expected = [similarity(a, b) for a, b in zip(left.tolist(), right.tolist(), strict=True)]
     assert values == pytest.approx(expected, abs=1e-14)
@@ -118,25 +119,12 @@ def make_case(kind, seed):
 
 def run(module, case, mode):
     items, signatures, keys, threshold, min_agreement, _ = case
-    matches, parents, compared = (np.full(NUM_DOCS, -9, np.int64) for _ in range(3))
-    values = np.full(NUM_DOCS, np.nan)
+    documents = verify.Documents(items, signatures, keys, np.arange(NUM_DOCS))
+    given = match.nothing_given(np.full(NUM_DOCS, verify.COMPARED | verify.ENTERED, np.uint8))
+    rule = verify.Rule(threshold, min_agreement, mode)
     with np.errstate(over="ignore"):
-        found = module.match_components(
-            items,
-            signatures,
-            keys,
-            np.arange(NUM_DOCS),
-            np.array([0, NUM_DOCS]),
-            threshold,
-            min_agreement,
-            mode,
-            matches,
-            values,
-            parents,
-            compared,
-            **dict.fromkeys(("roles", "given_values", "given_rows", "given_parents")),
-        )
-    return found, matches, values, parents, compared
+        outcome, *found = module.match_components(documents, np.array([0, NUM_DOCS]), rule, given)
+    return found, *outcome
 
 
 @EVERY_KIND
@@ -181,6 +169,6 @@ def test_compiled_walk_is_the_plain_one(kind, mode):
 def test_count_of_ones_is_that_of_python():
     words = np.array([0, 1, 2**64 - 1, 2**63, 0x0123456789ABCDEF, 0xAAAAAAAAAAAAAAAA], np.uint64)
     values = np.empty(words.size)
-    bits = verify.Bits(np.r_[words, np.zeros(1, np.uint64)].reshape(-1, 1), 64)
-    verify.similarities(bits, np.arange(words.size), np.full(words.size, words.size), values)
+    bits = kernel.Bits(np.r_[words, np.zeros(1, np.uint64)].reshape(-1, 1), 64)
+    kernel.similarities(bits, np.arange(words.size), np.full(words.size, words.size), values)
     assert values.tolist() == [1 - int(word).bit_count() / 64 for word in words]

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup.kernels import distinct
+from neardup.kernels.hash_sets import MAX_SPARSE
 from plain_kernels import plain
 
 TOP = 2**64 - 1
@@ -94,7 +95,7 @@ ATTACKS = pytest.mark.parametrize("attack", ADVERSARIAL.values(), ids=ADVERSARIA
 
 def mixed_sizes(seed=1):
     """Documents below, at and above MAX_SPARSE, in both orders, with repetitions."""
-    sizes = [0, 1, 100, 9_000, distinct.MAX_SPARSE, 3, distinct.MAX_SPARSE + 1, 0, 40_000, 7, 12_000]
+    sizes = [0, 1, 100, 9_000, MAX_SPARSE, 3, MAX_SPARSE + 1, 0, 40_000, 7, 12_000]
     documents = [random_hashes(seed + number, size) for number, size in enumerate(sizes)]
     return [with_repetitions(document, 1) if document.size else document for document in documents]
 
@@ -146,7 +147,7 @@ def test_adversarial_hashes_are_sorted(attack, size):
 
 def test_dense_table_full_of_hashes_at_the_top_end_is_sorted():
     """Above MAX_SPARSE the table is fuller, and every one of these hashes probes past its end."""
-    document = np.uint64(TOP) - np.arange(distinct.MAX_SPARSE + 500, dtype=np.uint64)
+    document = np.uint64(TOP) - np.arange(MAX_SPARSE + 500, dtype=np.uint64)
     assert sort_sets([document, [5]]) == [document[::-1].tolist(), [5]]
 
 
@@ -155,12 +156,12 @@ def test_sparse_and_dense_tables_in_one_call_are_sorted():
     assert sort_sets(documents) == [np.unique(document).tolist() for document in documents]
 
 
-@pytest.mark.parametrize("most", [distinct.MAX_SPARSE - 1, distinct.MAX_SPARSE, distinct.MAX_SPARSE + 1])
+@pytest.mark.parametrize("most", [MAX_SPARSE - 1, MAX_SPARSE, MAX_SPARSE + 1])
 def test_documents_at_the_top_end_around_the_change_of_tables_are_sorted(most):
     """The table of a document with MAX_SPARSE hashes is larger than that of one with a few more."""
     documents = [
         np.r_[random_hashes(size, size - 50), np.uint64(TOP) - np.arange(50, dtype=np.uint64)]
-        for size in (most, distinct.MAX_SPARSE, most + 1, 60)
+        for size in (most, MAX_SPARSE, most + 1, 60)
     ]
     assert sort_sets(documents) == [np.unique(document).tolist() for document in documents]
 

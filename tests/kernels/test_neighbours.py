@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup.kernels import neighbours as kernel
-from neardup.kernels.verify import Bits, Points, Sets, Vectors, Weights
+from neardup.kernels.similarity import Bits, Points, Sets, Vectors, Weights
 from neardup.searches import nearest as stage
+from neardup.searches.set_index import Compared
 from plain_kernels import plain
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -37,7 +38,7 @@ def drawn_items(kind, rng, num_docs):
 @given(seed=SEEDS, num_docs=st.integers(1, 12), k=st.integers(1, 4))
 def test_compiled_kernels_give_what_plain_python_gives(kind, is_containment, seed, num_docs, k):
     rng = np.random.default_rng(seed)
-    docs = stage.Compared(drawn_items(kind, rng, num_docs), rng.integers(0, 2, num_docs))
+    docs = Compared(drawn_items(kind, rng, num_docs), rng.integers(0, 2, num_docs))
     finder = stage.finder_for(docs, None, stage.Ask(k=k, above=0.0, is_containment=is_containment))
     compiled = finder.find(0, num_docs)
     stage.kernel = plain(kernel)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neardup.kernels import verify
+from neardup.kernels import bounds, similarity, verify
 from neardup.stages import match
 from plain_kernels import plain, plain_match
 
@@ -22,10 +22,9 @@ SMALL = settings(deadline=None, derandomize=True, max_examples=150)
 THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 1 / 3, 0.5, 0.55, 0.6, 2 / 3, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99, 1.0)
 MODES = {"leaders": verify.LEADERS, "pairs": verify.PAIRS, "closure": verify.CLOSURE}
 ALL_MODES = pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
-GIVEN_NAMES = ("roles", "given_values", "given_rows", "given_parents")
 
 
-PLAIN = plain(verify)
+PLAIN, PLAIN_BOUNDS = plain(similarity), plain(bounds)
 PLAIN_MATCH = plain_match()
 # Prefix lists from the first document, and after the first failed comparison.
 EAGER, EARLY = plain_match(-1), plain_match(0)
@@ -40,7 +39,7 @@ def least_overlap_by_trying(size_a, size_b, threshold):
 
 
 def test_sets_of_63_elements_together_need_28_in_common_at_four_fifths():
-    assert verify.least_overlap(31, 32, 0.8) == 28
+    assert bounds.least_overlap(31, 32, 0.8) == 28
     assert math.ceil(0.8 / 1.8 * 63) == 29
 
 
@@ -48,13 +47,13 @@ def test_sets_of_63_elements_together_need_28_in_common_at_four_fifths():
 def test_least_overlap_is_the_least_integer_that_satisfies_the_comparison_in_doubles(threshold):
     totals = range(2, 400)
     expected = [least_overlap_by_trying(total // 2, total - total // 2, threshold) for total in totals]
-    assert [verify.least_overlap(total // 2, total - total // 2, threshold) for total in totals] == expected
+    assert [bounds.least_overlap(total // 2, total - total // 2, threshold) for total in totals] == expected
 
 
 @SMALL
 @given(size_a=st.integers(1, 10**7), size_b=st.integers(1, 10**7), threshold=st.floats(1e-6, 1.0))
 def test_least_overlap_of_large_sets_satisfies_the_comparison_and_one_less_does_not(size_a, size_b, threshold):
-    total, overlap = size_a + size_b, int(verify.least_overlap(size_a, size_b, threshold))
+    total, overlap = size_a + size_b, int(bounds.least_overlap(size_a, size_b, threshold))
     assert overlap / (total - overlap) >= threshold
     assert overlap == 0 or (overlap - 1) / (total - overlap + 1) < threshold
 
@@ -64,20 +63,20 @@ def test_least_overlap_of_large_sets_satisfies_the_comparison_and_one_less_does_
 def test_similarity_itself_as_the_threshold_needs_exactly_its_overlap(size, overlap):
     """As when only a better match than the one at hand counts."""
     overlap = min(size, overlap)
-    assert verify.least_overlap(size, size, overlap / (2 * size - overlap)) == overlap
+    assert bounds.least_overlap(size, size, overlap / (2 * size - overlap)) == overlap
 
 
 @SMALL
 @given(size_a=st.integers(1, 500), size_b=st.integers(1, 500), threshold=st.sampled_from(THRESHOLDS))
 def test_least_overlap_compiled_is_that_of_plain_python(size_a, size_b, threshold):
-    assert verify.least_overlap(size_a, size_b, threshold) == PLAIN.least_overlap(size_a, size_b, threshold)
+    assert bounds.least_overlap(size_a, size_b, threshold) == PLAIN_BOUNDS.least_overlap(size_a, size_b, threshold)
 
 
 @pytest.mark.parametrize("threshold", THRESHOLDS)
 def test_prefix_is_the_shortest_that_every_partner_must_meet(threshold):
     for size in range(1, 400):
         least = next(overlap for overlap in range(1, size + 1) if overlap / size >= threshold)
-        assert PLAIN_MATCH.lists._prefix_size(size, threshold) == size - least + 1
+        assert PLAIN_BOUNDS.prefix_size(size, threshold) == size - least + 1
 
 
 # Similarities
@@ -107,8 +106,8 @@ def test_similarities_are_those_of_sets(sets):
     shingles, ends = arrays_of(sets)
     left, right = np.array(list(itertools.product(range(len(sets)), repeat=2))).T.copy()
     values, plain_values = np.empty(left.size), np.empty(left.size)
-    verify.similarities(verify.Sets(shingles, ends), left, right, values)
-    PLAIN.similarities(verify.Sets(shingles, ends), left, right, plain_values)
+    similarity.similarities(similarity.Sets(shingles, ends), left, right, values)
+    PLAIN.similarities(similarity.Sets(shingles, ends), left, right, plain_values)
     expected = [jaccard(sets[a], sets[b]) for a, b in zip(left, right, strict=True)]
     assert values.tolist() == plain_values.tolist() == expected
 
@@ -116,7 +115,7 @@ def test_similarities_are_those_of_sets(sets):
 def test_similarity_is_the_quotient_rounded_once():
     shingles, ends = arrays_of([frozenset(range(1, 64)), frozenset(range(29, 100))])
     values = np.empty(1)
-    verify.similarities(verify.Sets(shingles, ends), np.array([0]), np.array([1]), values)
+    similarity.similarities(similarity.Sets(shingles, ends), np.array([0]), np.array([1]), values)
     assert values[0] == float(fractions.Fraction(35, 99))
 
 
@@ -173,30 +172,23 @@ def expected_of(case, mode, pairs=None):
 def run(case, mode, module=match):
     """Run the kernel; return what the oracle says, and the comparisons of each document."""
     num_docs = len(case["sets"])
-    matches, parents, compared = (np.full(num_docs, -9, np.int64) for _ in range(3))
-    values = np.full(num_docs, np.nan)
+    given = match.nothing_given(np.full(num_docs, verify.COMPARED | verify.ENTERED, np.uint8))
+    names = {"roles": "roles", "values": "given_values", "rows": "given_rows", "parents": "given_parents"}
+    given = given._replace(**{field: case[name] for field, name in names.items() if name in case})
+    documents = verify.Documents(
+        similarity.Sets(*arrays_of(case["sets"])), case["signatures"], case["keys"], case["rows"]
+    )
+    rule = verify.Rule(case["threshold"], case["min_agreement"], mode)
     with np.errstate(over="ignore"):
-        left, right, similarities = module.match_components(
-            verify.Sets(*arrays_of(case["sets"])),
-            case["signatures"],
-            case["keys"],
-            case["rows"],
-            np.array(case["component_ends"], np.int64),
-            case["threshold"],
-            case["min_agreement"],
-            mode,
-            matches,
-            values,
-            parents,
-            compared,
-            **{name: case.get(name) for name in GIVEN_NAMES},
-        )
+        found = module.match_components(documents, np.array(case["component_ends"], np.int64), rule, given)
+    (matches, values, parents, compared), left, right, similarities = found
     pairs = dict(zip(zip(left.tolist(), right.tolist(), strict=True), similarities.tolist(), strict=True))
     assert len(pairs) == left.size
     assert (np.diff(left) >= 0).all()
     answer = {
         "removed": {
-            doc: (int(matches[doc]), float(values[doc])) for doc in np.flatnonzero(matches != verify.NOBODY).tolist()
+            doc: (int(matches[doc]), float(values[doc]))
+            for doc in np.flatnonzero(matches != similarity.NOBODY).tolist()
         },
         "closure": parents.tolist() if mode != verify.LEADERS else None,
         "pairs": pairs,

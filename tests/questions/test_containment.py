@@ -13,7 +13,7 @@ import neardup
 import oracles
 from neardup.errors import ConfigError, DataError, NotStoredError
 from neardup.kernels import containers as kernel
-from neardup.kernels.verify import Sets
+from neardup.kernels.similarity import Sets
 from neardup.searches import containers as stage
 from plain_kernels import plain
 

@@ -5,27 +5,55 @@ are looked for. These are, of those that are not frequent, the ones with the sma
 document are dismissed by their top bits alone.
 """
 
+from typing import Any, NamedTuple
+
 import numba
 import numpy as np
+import numpy.typing as npt
 
+from neardup.kernels.bands import shares_bucket
+from neardup.kernels.bounds import least_overlap, least_share
+from neardup.kernels.compilation import inner
+from neardup.kernels.hash_sets import largest_set
+from neardup.kernels.mixing import GOLDEN_MULTIPLIER
+from neardup.kernels.similarity import agreement
+from neardup.kernels.sorted_sets import shared_items
+
+Array = npt.NDArray[Any]
 SIX = np.uint64(6)
 IN_WORD = np.uint64(63)
 ONE = np.uint64(1)
-SPREAD = np.uint64(0x9E3779B97F4A7C15)
-# Called by kernels only: without the wrappers for Python it compiles in half the time.
-_inner = numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
-@_inner
-def _least_overlap(size_a, size_b, threshold):
-    """The least intersection with intersection / union >= threshold in doubles."""
-    total = size_a + size_b
-    overlap = np.int64(np.ceil(threshold / (1.0 + threshold) * total))
-    while overlap > 0 and (overlap - 1) / (total - overlap + 1) >= threshold:
-        overlap -= 1
-    while overlap / (total - overlap) < threshold:
-        overlap += 1
-    return overlap
+class Index(NamedTuple):
+    """The indexed shingles of a sample, and what a partner of each of its sets must have.
+
+    coarse, fine        uint64[]                a bit for each value of the top bits, of the shingle and of the shingle
+                                                spread over all numbers: most of those indexed are small
+    coarse_/fine_shift  uint64                  64 less the number of these bits
+    spreads             uint64[num_lists]       the indexed shingles spread, ascending
+    lists               int64 [num_lists]       the list of each
+    starts              int64 [2**bits + 1]     spreads[starts[p]:starts[p + 1]] have the top bits p
+    shift               uint64                  64 - bits
+    list_ends, members  int64 [num_lists + 1], int64[]  list l is the sets members[list_ends[l]:list_ends[l + 1]]
+    least               int64 [num_sets]        how many shingles a partner has at least
+    needed              int64 [num_sets]        how many of its indexed shingles a partner has at least
+    groups              int64 [num_sets]        that a partner is of
+    """
+
+    coarse: Array
+    coarse_shift: np.uint64
+    fine: Array
+    fine_shift: np.uint64
+    spreads: Array
+    lists: Array
+    starts: Array
+    shift: np.uint64
+    list_ends: Array
+    members: Array
+    least: Array
+    needed: Array
+    groups: Array
 
 
 @numba.njit(cache=True, nogil=True)
@@ -37,36 +65,23 @@ def least_sizes(sizes, threshold, least):
     least      int64[num_sets]  written; least / size >= threshold, in doubles
     """
     for at in range(sizes.size):
-        size = np.int64(np.ceil(threshold * sizes[at]))
-        while size > 1 and (size - 1) / sizes[at] >= threshold:
-            size -= 1
-        while size / sizes[at] < threshold:
-            size += 1
-        least[at] = size
+        least[at] = least_share(sizes[at], threshold)
 
 
-@_inner
-def _most(ends):
-    most = 0
-    for doc in range(ends.size - 1):
-        most = max(most, ends[doc + 1] - ends[doc])
-    return most
-
-
-@_inner
+@inner
 def _set_bit(bits, place):
     bits[place >> SIX] |= ONE << (place & IN_WORD)
 
 
-@_inner
+@inner
 def _bit(bits, place):
     return np.int64((bits[place >> SIX] >> (place & IN_WORD)) & ONE)
 
 
-@_inner
+@inner
 def _pass_filters(shingles, start, end, index, passed):
     """Write the shingles that both filters let pass; without a branch, which nobody could predict."""
-    coarse, coarse_shift, fine, fine_shift = index[:4]
+    coarse, coarse_shift, fine, fine_shift = index.coarse, index.coarse_shift, index.fine, index.fine_shift
     to = 0
     for at in range(start, end):
         passed[to] = shingles[at]
@@ -75,42 +90,38 @@ def _pass_filters(shingles, start, end, index, passed):
     for at in range(count):
         shingle = passed[at]
         passed[to] = shingle
-        to += _bit(fine, (shingle * SPREAD) >> fine_shift)
+        to += _bit(fine, (shingle * GOLDEN_MULTIPLIER) >> fine_shift)
     return to
 
 
 @numba.njit(cache=True, nogil=True)
-def fill_index(keys, coarse, coarse_shift, fine, fine_shift, spreads, lists, starts, shift):
+def fill_index(keys, index):
     """Set the bits of every key in two filters, and write the keys in an order that is searched from a start per place.
 
     No place is probed: whatever the keys are, the search for one takes as many steps as their number has bits.
 
-    keys                      uint64[num_keys]     distinct shingles
-    coarse, fine              uint64[]             all zero; written; a bit for each value of the top bits, of the key
-                                                   and of the key spread over all numbers: most keys are small
-    coarse_/fine_shift, shift uint64               64 less the number of top bits that choose a place
-    spreads                   uint64[num_keys]     written; the keys spread, ascending
-    lists                     int64 [num_keys]     written; the number of the key of each
-    starts                    int64 [2**bits + 1]  written; spreads[starts[p]:starts[p + 1]] have the top bits p
+    keys   uint64[num_keys]  distinct shingles
+    index  Index             coarse and fine, all zero, spreads, lists and starts are written
     """
-    all_spreads = keys * SPREAD
+    spreads, lists, starts, shift = index.spreads, index.lists, index.starts, index.shift
+    all_spreads = keys * GOLDEN_MULTIPLIER
     order = np.argsort(all_spreads, kind="mergesort")
     starts[:] = 0
     for at in range(keys.size):
         number = order[at]
         lists[at], spreads[at] = number, all_spreads[number]
-        _set_bit(coarse, keys[number] >> coarse_shift)
-        _set_bit(fine, spreads[at] >> fine_shift)
+        _set_bit(index.coarse, keys[number] >> index.coarse_shift)
+        _set_bit(index.fine, spreads[at] >> index.fine_shift)
         starts[np.int64(spreads[at] >> shift) + 1] += 1
     for place in range(starts.size - 1):
         starts[place + 1] += starts[place]
 
 
-@_inner
-def _find_list(shingle, spreads, lists, starts, shift):
+@inner
+def _find_list(shingle, index):
     """Return the number of the list of a shingle, or -1."""
-    spread = shingle * SPREAD
-    place = np.int64(spread >> shift)
+    spreads, starts, spread = index.spreads, index.starts, shingle * GOLDEN_MULTIPLIER
+    place = np.int64(spread >> index.shift)
     low, high = starts[place], starts[place + 1]
     while low < high:
         middle = (low + high) >> 1
@@ -118,34 +129,31 @@ def _find_list(shingle, spreads, lists, starts, shift):
             low = middle + 1
         else:
             high = middle
-    return lists[low] if low < starts[place + 1] and spreads[low] == spread else np.int64(-1)
+    return index.lists[low] if low < starts[place + 1] and spreads[low] == spread else np.int64(-1)
 
 
 @numba.njit(cache=True, nogil=True)
-def find_candidates(shingles, ends, groups, index, least, needed, set_groups, first_doc, seen, found):
+def find_candidates(shingles, ends, groups, index, first_doc, seen, found):
     """Write which documents share enough indexed shingles with which sets of their group; return how many.
 
-    shingles    uint64[num_shingles]  all documents end to end, with repetitions, in any order
-    ends        int64 [num_docs + 1]  document d owns shingles[ends[d]:ends[d + 1]]
-    groups      int64 [num_docs]
-    index       (coarse, coarse_shift, fine, fine_shift, spreads, lists, starts, shift, list_ends, members): what
-                `fill_index` wrote; the sets that have the shingle of list l are members[list_ends[l]:list_ends[l + 1]]
-    least       int64 [num_sets]      how many shingles a partner has at least
-    needed      int64 [num_sets]      how many of its indexed shingles a partner has at least
-    set_groups  int64 [num_sets]
-    first_doc   int64                 added to documents in `seen`, so that it serves for many calls
-    seen        (int64[num_lists], int64[num_sets], int64[num_sets])  the last document that met each list and each
-                set, and how many shingles it shared with the set; overwritten
-    found       int64 [room, 2]       written: document, set; what is beyond its room is only counted
+    shingles   uint64[num_shingles]  all documents end to end, with repetitions, in any order
+    ends       int64 [num_docs + 1]  document d owns shingles[ends[d]:ends[d + 1]]
+    groups     int64 [num_docs]
+    index      Index                 as `fill_index` leaves it
+    first_doc  int64                 added to documents in `seen`, so that it serves for many calls
+    seen       (int64[num_lists], int64[num_sets], int64[num_sets])  the last document that met each list and each
+               set, and how many shingles it shared with the set; overwritten
+    found      int64 [room, 2]       written: document, set; what is beyond its room is only counted
     """
-    spreads, lists, starts, shift, list_ends, members = index[4:]
+    list_ends, members = index.list_ends, index.members
+    least, needed, set_groups = index.least, index.needed, index.groups
     seen_lists, seen_sets, shared = seen
-    passed = np.empty(_most(ends) + 1, np.uint64)
+    passed = np.empty(largest_set(ends) + 1, np.uint64)
     count = 0
     for doc in range(ends.size - 1):
         stamp, num_shingles = first_doc + doc, ends[doc + 1] - ends[doc]
         for at in range(_pass_filters(shingles, ends[doc], ends[doc + 1], index, passed)):
-            number = _find_list(passed[at], spreads, lists, starts, shift)
+            number = _find_list(passed[at], index)
             if number < 0 or seen_lists[number] == stamp:
                 continue
             seen_lists[number] = stamp
@@ -175,24 +183,11 @@ def partner_similarities(shingles, ends, others, other_ends, pairs, threshold, v
     values      float64[num_pairs]     written
     """
     for at in range(pairs.shape[0]):
-        here, end = ends[pairs[at, 0]], ends[pairs[at, 0] + 1]
-        there, other_end = other_ends[pairs[at, 1]], other_ends[pairs[at, 1] + 1]
-        total = end - here + other_end - there
-        needed = _least_overlap(end - here, other_end - there, threshold)
-        spare, other_spare = end - here - needed, other_end - there - needed
-        overlap = 0
-        while spare >= 0 and other_spare >= 0 and here < end and there < other_end:
-            if shingles[here] == others[there]:
-                overlap += 1
-                here += 1
-                there += 1
-            elif shingles[here] < others[there]:
-                here += 1
-                spare -= 1
-            else:
-                there += 1
-                other_spare -= 1
-        values[at] = overlap / (total - overlap) if overlap >= needed else 0.0
+        doc, other = pairs[at, 0], pairs[at, 1]
+        size_a, size_b = ends[doc + 1] - ends[doc], other_ends[other + 1] - other_ends[other]
+        needed = least_overlap(size_a, size_b, threshold)
+        overlap = shared_items(shingles, ends, doc, others, other_ends, other, needed)
+        values[at] = overlap / (size_a + size_b - overlap) if overlap >= 0 else 0.0
 
 
 @numba.njit(cache=True, nogil=True)
@@ -209,13 +204,7 @@ def mark_found(signatures, keys, set_signatures, set_keys, pairs, min_agreement,
     """
     for at in range(pairs.shape[0]):
         doc, other = pairs[at, 0], pairs[at, 1]
-        shares = False
-        for band in range(keys.shape[1]):
-            if keys[doc, band] == set_keys[other, band]:
-                shares = True
-                break
-        agreement = 0
-        if shares:
-            for slot in range(signatures.shape[1]):
-                agreement += signatures[doc, slot] == set_signatures[other, slot]
-        is_found[at] = shares and agreement >= min_agreement
+        is_found[at] = (
+            shares_bucket(keys[doc], set_keys[other])
+            and agreement(signatures[doc], set_signatures[other]) >= min_agreement
+        )

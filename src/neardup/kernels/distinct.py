@@ -1,70 +1,22 @@
 """Shingle hashes to sets: distinct, sorted, digested, or numbered by repetition.
 
-A hash table whose place is the hash scaled to the table, with linear probing, holds its keys almost in order:
-scanning it and one insertion sort give the sorted set in linear time. Shingle hashes are finalised and never zero, so
-zero marks a free place.
-
-Whoever knows the seed can write a document whose hashes all want one place. So the steps of probing are counted: when
-they are more than a few a shingle, the document is sorted instead, with the same result.
+The table of hash_sets.py holds its keys almost in order: scanning it and one insertion sort give the sorted set in
+linear time. A document whose hashes were made to collide is sorted instead, with the same result.
 """
 
 import numba
 import numpy as np
 
-ZERO = np.uint64(0)
+from neardup.kernels.compilation import inner
+from neardup.kernels.hash_sets import ZERO, capacity_for, fill, home_of, largest_set, max_steps, probe, table_for
+from neardup.kernels.mixing import HALF
+
 ONE = np.uint64(1)
-HALF = np.uint64(32)
-MAX_SPARSE = 1 << 14
 DIGEST_MULTIPLIER = np.uint64(0x9FB21C651E98DF25)
 REPETITION_MULTIPLIER = np.uint64(0xC2B2AE3D27D4EB4F)
-# Steps of probing that a document has: random hashes take 1 a shingle or less. An insertion sort takes no more steps
-# than probing did, because a key can only stand behind a larger one that it was moved past.
-STEPS_BASE, STEPS_PER_SHINGLE = 1 << 10, 8
-# Called by kernels only: without the wrappers for Python it compiles in half the time.
-_inner = numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
-@_inner
-def _capacity(count):
-    """Load of a quarter, where most keys find their place free at once; two thirds where that would leave the cache."""
-    return 4 * count + 8 if count <= MAX_SPARSE else count + (count >> 1) + 8
-
-
-@_inner
-def _most(ends):
-    most = 0
-    for doc in range(ends.size - 1):
-        most = max(most, ends[doc + 1] - ends[doc])
-    return most
-
-
-@_inner
-def _table_for(ends):
-    most = _most(ends)
-    # Keys that probe past the end have room for all of them behind it.
-    return np.zeros(max(_capacity(most), _capacity(min(most, MAX_SPARSE))) + most + 1, np.uint64)
-
-
-@_inner
-def _home(key, capacity):
-    """Return the place that a key wants."""
-    return np.int64(((key >> HALF) * np.uint64(capacity)) >> HALF)
-
-
-@_inner
-def _probe(table, key, place):
-    """Return the place of the key, or the free one where it belongs, from the place that it wants on."""
-    while table[place] != ZERO and table[place] != key:
-        place += 1
-    return place
-
-
-@_inner
-def _steps(count):
-    return STEPS_BASE + STEPS_PER_SHINGLE * count
-
-
-@_inner
+@inner
 def _mark_firsts(values, is_first):
     """Mark the first appearance of every value; by a sort, so whatever the values are."""
     order = np.argsort(values, kind="mergesort")
@@ -72,17 +24,17 @@ def _mark_firsts(values, is_first):
         is_first[order[at]] = at == 0 or values[order[at]] != values[order[at - 1]]
 
 
-@_inner
+@inner
 def _fill_in_order(shingles, start, end, table, capacity, to):
     """Write distinct shingles to shingles[to:] as they appear; return (where they end, where to go on, last place).
 
     Where to go on is before `end` only if probing took too many steps.
     """
-    steps, last, at = _steps(end - start), capacity, start
+    steps, last, at = max_steps(end - start), capacity, start
     while at < end and steps >= 0:
         shingle = shingles[at]
-        home = _home(shingle, capacity)
-        place = _probe(table, shingle, home)
+        home = home_of(shingle, capacity)
+        place = probe(table, shingle, home)
         steps -= place - home
         if table[place] == ZERO:
             table[place] = shingle
@@ -93,7 +45,7 @@ def _fill_in_order(shingles, start, end, table, capacity, to):
     return to, at, last
 
 
-@_inner
+@inner
 def _go_on_by_sorting(shingles, start, to, at, end):
     """Do what `_fill_in_order` left: shingles[start:to] are distinct already, those from `at` on are left."""
     values = np.concatenate((shingles[start:to], shingles[at:end]))
@@ -115,9 +67,9 @@ def digest_sets(shingles, ends, digests, sizes):
     digests   uint64[num_docs, 2]    written; equal sets have equal digests
     sizes     int64 [num_docs]       written; number of distinct shingles
     """
-    table, to = _table_for(ends), 0
+    table, to = table_for(ends), 0
     for doc in range(ends.size - 1):
-        start, capacity = to, _capacity(ends[doc + 1] - ends[doc])
+        start, capacity = to, capacity_for(ends[doc + 1] - ends[doc])
         to, at, last = _fill_in_order(shingles, ends[doc], ends[doc + 1], table, capacity, start)
         table[: last + 1] = ZERO
         if at < ends[doc + 1]:
@@ -132,21 +84,10 @@ def digest_sets(shingles, ends, digests, sizes):
         sizes[doc] = to - start
 
 
-@_inner
-def _sort_by_table(shingles, start, end, table, scanned, distinct, to):
-    """Write the distinct shingles in order; return where they end, or -1 if probing took too many steps."""
-    capacity, steps, at, first = _capacity(end - start), _steps(end - start), start, to
-    last = capacity
-    while at < end and steps >= 0:
-        home = _home(shingles[at], capacity)
-        place = _probe(table, shingles[at], home)
-        table[place] = shingles[at]
-        steps -= place - home
-        last = max(last, place)
-        at += 1
-    if steps < 0:
-        table[: last + 1] = ZERO
-        return np.int64(-1)
+@inner
+def _sort_table(table, last, scanned, distinct, first):
+    """Empty a table up to the last place taken, and write its keys in order; return where they end."""
+    to = first
     for place in range(last + 1):  # no branch on whether the place is free, which nobody could predict
         scanned[to - first] = table[place]
         to += table[place] != ZERO
@@ -160,11 +101,19 @@ def _sort_by_table(shingles, start, end, table, scanned, distinct, to):
     return to
 
 
-@_inner
-def _sort_by_merging(shingles, start, end, distinct, to):
-    """As `_sort_by_table`, in time n log n whatever the shingles are."""
-    order, first = np.argsort(shingles[start:end], kind="mergesort"), to
-    for position in order:
+@inner
+def sort_set(shingles, start, end, table, scanned, distinct, first):
+    """Write the distinct ones of shingles[start:end] to distinct[first:] in ascending order; return where they end.
+
+    table    uint64[]               as `table_for` allocates it; free before and after
+    scanned  uint64[end - start + 1]  overwritten
+    """
+    last, steps = fill(table, shingles, start, end)
+    if steps >= 0:
+        return _sort_table(table, last, scanned, distinct, first)
+    table[: last + 1] = ZERO
+    to = first
+    for position in np.argsort(shingles[start:end], kind="mergesort"):  # n log n whatever the shingles are
         if to == first or distinct[to - 1] != shingles[start + position]:
             distinct[to] = shingles[start + position]
             to += 1
@@ -180,14 +129,11 @@ def sort_sets(shingles, ends, distinct, distinct_ends):
     distinct       uint64[num_shingles]  written from the front
     distinct_ends  int64 [num_docs + 1]  written; document d owns distinct[distinct_ends[d]:distinct_ends[d + 1]]
     """
-    table = _table_for(ends)
-    scanned = np.empty(_most(ends) + 1, np.uint64)
+    table = table_for(ends)
+    scanned = np.empty(largest_set(ends) + 1, np.uint64)
     to = distinct_ends[0] = 0
     for doc in range(ends.size - 1):
-        start, end, first = ends[doc], ends[doc + 1], to
-        to = _sort_by_table(shingles, start, end, table, scanned, distinct, first)
-        if to < 0:
-            to = _sort_by_merging(shingles, start, end, distinct, first)
+        to = sort_set(shingles, ends[doc], ends[doc + 1], table, scanned, distinct, to)
         distinct_ends[doc + 1] = to
 
 
@@ -205,7 +151,7 @@ def gather_sets(shingles, starts, gathered, ends):
         gathered[ends[doc] : ends[doc + 1]] = shingles[starts[doc] : starts[doc] + size]
 
 
-@_inner
+@inner
 def _repetition(shingle, number):
     """Return the shingle that stands for the n-th repetition of another."""
     mixed = shingle * DIGEST_MULTIPLIER + np.uint64(number) * REPETITION_MULTIPLIER
@@ -214,15 +160,15 @@ def _repetition(shingle, number):
     return mixed if mixed != ZERO else ONE
 
 
-@_inner
+@inner
 def _number_by_table(shingles, start, end, table, counts, originals):
     """Rename the repetitions of one document; return how many steps of probing are left, below zero if too many."""
-    capacity, steps, at = _capacity(end - start), _steps(end - start), start
+    capacity, steps, at = capacity_for(end - start), max_steps(end - start), start
     last = capacity
     while at < end and steps >= 0:
         shingle = originals[at - start] = shingles[at]
-        home = _home(shingle, capacity)
-        place = _probe(table, shingle, home)
+        home = home_of(shingle, capacity)
+        place = probe(table, shingle, home)
         table[place] = shingle
         steps -= place - home
         last = max(last, place)
@@ -237,7 +183,7 @@ def _number_by_table(shingles, start, end, table, counts, originals):
     return steps
 
 
-@_inner
+@inner
 def _number_by_sorting(shingles, start, end):
     """As `_number_by_table`, in time n log n whatever the shingles are."""
     values = shingles[start:end].copy()
@@ -255,8 +201,8 @@ def number_repetitions(shingles, ends):
     shingles  uint64[num_shingles]  as for `digest_sets`; overwritten
     ends      int64 [num_docs + 1]
     """
-    table = _table_for(ends)
-    counts, originals = np.zeros(table.size, np.int64), np.empty(_most(ends) + 1, np.uint64)
+    table = table_for(ends)
+    counts, originals = np.zeros(table.size, np.int64), np.empty(largest_set(ends) + 1, np.uint64)
     for doc in range(ends.size - 1):
         if _number_by_table(shingles, ends[doc], ends[doc + 1], table, counts, originals) < 0:
             _number_by_sorting(shingles, ends[doc], ends[doc + 1])

@@ -10,6 +10,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
+from neardup.kernels.compilation import inner
+
 # Returned for lines that are left to a slower way.
 ODD = -1
 QUOTE, BACKSLASH, NEWLINE, SPACE, COLON, SMALL_U = 0x22, 0x5C, 0x0A, 0x20, 0x3A, 0x75
@@ -29,8 +31,6 @@ DEPTHS[np.frombuffer(b"}]", np.uint8)] = -1
 # As many bytes as are looked at in one step: texts have an escape in every 30 bytes or so.
 BLOCK = 32
 _BYTE, _WORD64 = ir.IntType(8), ir.IntType(64)
-# Called by kernels only: without the wrappers for Python it compiles in half the time.
-_inner = numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def copy_block(source, at, target, to):
@@ -71,7 +71,7 @@ def _overload_copy_block(source, at, target, to):
     return lambda source, at, target, to: _copy_block(source, at, target, to)
 
 
-@_inner
+@inner
 def _unit(source, at):
     """The UTF-16 unit of the escape at `at`; ODD if there is none."""
     if at + 6 > source.size or source[at] != BACKSLASH or source[at + 1] != SMALL_U:
@@ -87,7 +87,7 @@ def _unit(source, at):
     return unit
 
 
-@_inner
+@inner
 def _unescape_unit(source, at, target, to):
     """Write as UTF-8 the character of an escape with u, or of a pair; return bytes read, or ODD, and bytes written."""
     point, num_read = _unit(source, at), 6
@@ -110,7 +110,7 @@ def _unescape_unit(source, at, target, to):
     return num_read, width
 
 
-@_inner
+@inner
 def _unescape(source, at, target, to):
     """Write the string that begins at `at`, after its quote; return where its closing quote is, or ODD, and its end."""
     while True:
@@ -139,7 +139,7 @@ def _unescape(source, at, target, to):
             to += num_written
 
 
-@_inner
+@inner
 def _is_name(text, start, end, name):
     if end - start != name.size:
         return False
@@ -149,7 +149,7 @@ def _is_name(text, start, end, name):
     return True
 
 
-@_inner
+@inner
 def _copy(source, start, end, target, to):
     for position in range(end - start):
         target[to + position] = source[start + position]

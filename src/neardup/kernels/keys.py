@@ -12,17 +12,16 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from neardup.kernels import shingle, vectors
+
 U64 = npt.NDArray[np.uint64]
-# As many as the kernels take apart; importing them here would load Numba for the key of a group.
-_SHINGLE_SECRETS: Final = 26
-_DIGEST_SECRETS: Final = 4
 _SECRET_BYTES: Final = 8
 
 
 @functools.lru_cache(maxsize=16)
 def shingle_key(seed: int) -> U64:
     """Return the key of the kernels in shingle.py."""
-    key = _draw(seed, b"shingles", _SHINGLE_SECRETS)
+    key = _draw(seed, b"shingles", shingle.KEY_SIZE)
     # 3 modulo 8: then 2 divides no power of a base less 1 more often than it must.
     key[-2:] = key[-2:] & ~np.uint64(7) | np.uint64(3)
     return _frozen(key)
@@ -31,7 +30,7 @@ def shingle_key(seed: int) -> U64:
 @functools.lru_cache(maxsize=16)
 def digest_key(seed: int) -> U64:
     """Return the key of `digest_words` in vectors.py."""
-    return _frozen(_draw(seed, b"digests", _DIGEST_SECRETS))
+    return _frozen(_draw(seed, b"digests", vectors.KEY_SIZE))
 
 
 def group_key(seed: int) -> bytes:

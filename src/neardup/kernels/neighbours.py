@@ -7,23 +7,22 @@ calls fills them with a value that must be exceeded and with NOBODY.
 import numba
 import numpy as np
 
-NOBODY = -1
+from neardup.kernels.compilation import inner
+from neardup.kernels.similarity import cosine, count_ones, nearness
+from neardup.kernels.sorted_sets import weight_sums
+
 # So many times as many documents as are asked for are compared as soon as they are met; they set the bar for the rest.
 EAGER = 4
-# A cosine above this is 1, as in the verification.
-NEARLY_ONE = 1.0 - 2.0**-48
-# Called by kernels only: without the wrappers for Python it compiles in half the time.
-_inner = numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
-@_inner
+@inner
 def _enters(value, row, values, rows):
     """Whether a document is better than the last of the best."""
     last = values.size - 1
     return value > values[last] or (value == values[last] and row < rows[last])
 
 
-@_inner
+@inner
 def _enter(value, row, values, rows):
     """Put a document in its place among the best, if it has one."""
     if not _enters(value, row, values, rows):
@@ -35,41 +34,15 @@ def _enter(value, row, values, rows):
     values[at], rows[at] = value, row
 
 
-@_inner
-def _shared(queries, docs, query, doc):
-    """Sum of the smaller and sum of the larger weights, added in the order of the hashes."""
-    hashes, weights, ends = queries[0], queries[1], queries[2]
-    others, other_weights, other_ends = docs[0], docs[1], docs[2]
-    here, end, there, other_end = ends[query], ends[query + 1], other_ends[doc], other_ends[doc + 1]
-    smaller, larger = 0.0, 0.0
-    while here < end and there < other_end:
-        if hashes[here] < others[there]:
-            larger += weights[here]
-            here += 1
-        elif others[there] < hashes[here]:
-            larger += other_weights[there]
-            there += 1
-        else:
-            smaller += min(weights[here], other_weights[there])
-            larger += max(weights[here], other_weights[there])
-            here += 1
-            there += 1
-    for at in range(here, end):
-        larger += weights[at]
-    for at in range(there, other_end):
-        larger += other_weights[at]
-    return smaller, larger
-
-
-@_inner
+@inner
 def _set_similarity(queries, docs, query, doc, is_containment):
-    smaller, larger = _shared(queries, docs, query, doc)
+    smaller, larger = weight_sums(queries, query, docs, doc)
     if is_containment:
-        return smaller / min(queries[3][query], docs[3][doc])
+        return smaller / min(queries.totals[query], docs.totals[doc])
     return smaller / larger
 
 
-@_inner
+@inner
 def _most(shared, total, other, is_containment):
     """The largest similarity that a document with so much shared at most can have."""
     shared = min(shared, total, other)
@@ -77,17 +50,16 @@ def _most(shared, total, other, is_containment):
 
 
 @numba.njit(cache=True, nogil=True)
-def nearest_sets(queries, docs, walks, lists, own, span, rule, scratch, best_values, best_rows):
+def nearest_sets(queries, docs, walks, postings, own, span, rule, scratch, best_values, best_rows):
     """Find the best of some queries among weighted sets.
 
     The lists of a query's items are walked, the rarest item first. Who was not met before a list shares no more than
     what remains; where that cannot beat the last of the best, the walk ends. Whom it met by then is looked at again.
 
-    queries      (uint64[], float64[], int64[num_queries + 1], float64[num_queries], int64[num_queries])
-                 items in the order of their hashes, weights, ends, sums of weights, groups
-    docs         as queries
-    walks        (int64[], float64[], int64[num_queries + 1])  lists of every query, the shortest first; weights; ends
-    lists        (int64[num_lists + 1], int64[], float64[])    ends; documents, ascending in each list; weights
+    queries      Bags
+    docs         Bags
+    walks        Walks                          of the queries
+    postings     Postings                       of the documents
     own          int64[num_queries]             the document that a query is itself, or NOBODY
     span         (int64, int64)                 the queries to answer
     rule         (bool, float64)                whether by containment; what a bound is raised by for rounding
@@ -100,20 +72,20 @@ def nearest_sets(queries, docs, walks, lists, own, span, rule, scratch, best_val
     seen, shared, met, num_walks = scratch
     for query in range(span[0], span[1]):
         values, rows = best_values[query - span[0]], best_rows[query - span[0]]
-        total, group, eager, num_met = queries[3][query], queries[4][query], EAGER * values.size, 0
+        total, group, eager, num_met = queries.totals[query], queries.groups[query], EAGER * values.size, 0
         num_walks[0] += 1
         walk, rest = num_walks[0], 0.0
-        for at in range(walks[2][query], walks[2][query + 1]):
-            rest += walks[1][at]
-        for at in range(walks[2][query], walks[2][query + 1]):
+        for at in range(walks.ends[query], walks.ends[query + 1]):
+            rest += walks.weights[at]
+        for at in range(walks.ends[query], walks.ends[query + 1]):
             # A smaller set may be contained whole, so by containment every list is walked.
             bound = np.inf if is_containment else min(1.0, rest / total * slack)
             if bound < values[-1]:
                 break
-            weight, is_over = walks[1][at], False
-            for place in range(lists[0][walks[0][at]], lists[0][walks[0][at] + 1]):
-                doc = lists[1][place]
-                if doc == own[query] or docs[4][doc] != group:
+            weight, is_over = walks.weights[at], False
+            for place in range(postings.ends[walks.lists[at]], postings.ends[walks.lists[at] + 1]):
+                doc = postings.members[place]
+                if doc == own[query] or docs.groups[doc] != group:
                     continue
                 if bound <= values[-1] and doc > rows[-1]:
                     is_over = True
@@ -128,27 +100,18 @@ def nearest_sets(queries, docs, walks, lists, own, span, rule, scratch, best_val
                     else:
                         met[num_met] = doc
                         num_met += 1
-                shared[doc] += min(weight, lists[2][place])
+                shared[doc] += min(weight, postings.weights[place])
             if is_over:
                 break
             rest -= weight
         for at in range(num_met):
             doc = met[at]
-            most = _most(shared[doc] + rest, total, docs[3][doc], is_containment) * slack
+            most = _most(shared[doc] + rest, total, docs.totals[doc], is_containment) * slack
             if _enters(most, doc, values, rows):
                 _enter(_set_similarity(queries, docs, query, doc, is_containment), doc, values, rows)
 
 
-@_inner
-def _count_ones(word):
-    """Add neighbours of 1, 2 and 4 bits, then all bytes at once by a product; LLVM makes one instruction of it."""
-    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
-
-
-@_inner
+@inner
 def _most_differing(value, num_bits):
     """How many bits may differ for a similarity of this, and one for what rounding may hide."""
     return np.int64((1.0 - value) * num_bits) + 1
@@ -176,26 +139,12 @@ def nearest_bits(queries, docs, num_bits, own, groups, span, doc_span, best_valu
         for at in range(queries.shape[1]):
             word, words = queries[query, at], docs[at, doc_span[0] : doc_span[1]]
             for place in range(differing.size):
-                differing[place] += _count_ones(word ^ words[place])
+                differing[place] += count_ones(word ^ words[place])
         for place in range(differing.size):
             doc = doc_span[0] + place
             if differing[place] <= most and doc != own[query] and groups[0][query] == groups[1][doc]:
                 _enter((num_bits - differing[place]) / num_bits, doc, values, rows)
                 most = _most_differing(values[-1], num_bits)
-
-
-@_inner
-def _dot(one, two):
-    """Sum of the products in the order of the verification, so that it gives the same number."""
-    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
-    for at in range(0, one.size - 3, 4):
-        first += one[at] * two[at]
-        second += one[at + 1] * two[at + 1]
-        third += one[at + 2] * two[at + 2]
-        fourth += one[at + 3] * two[at + 3]
-    for at in range(one.size - one.size % 4, one.size):
-        first += one[at] * two[at]
-    return (first + second) + (third + fourth)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -222,26 +171,12 @@ def nearest_vectors(products, queries, docs, own, groups, margin, span, first_do
                 continue
             doc = first_doc + column
             if doc != own[query] and groups[0][query] == groups[1][doc]:
-                value = _dot(queries[0][query], docs[0][doc]) / (queries[1][query] * docs[1][doc])
-                _enter(1.0 if value > NEARLY_ONE else max(0.0, value), doc, values, rows)
+                value = cosine(queries[0][query], docs[0][doc], queries[1][query] * docs[1][doc])
+                _enter(value, doc, values, rows)
                 least = values[-1] - margin
 
 
-@_inner
-def _squared(one, two):
-    """Squared distance in the order of the verification, so that it gives the same number."""
-    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
-    for at in range(0, one.size - 3, 4):
-        first += (one[at] - two[at]) * (one[at] - two[at])
-        second += (one[at + 1] - two[at + 1]) * (one[at + 1] - two[at + 1])
-        third += (one[at + 2] - two[at + 2]) * (one[at + 2] - two[at + 2])
-        fourth += (one[at + 3] - two[at + 3]) * (one[at + 3] - two[at + 3])
-    for at in range(one.size - one.size % 4, one.size):
-        first += (one[at] - two[at]) * (one[at] - two[at])
-    return (first + second) + (third + fourth)
-
-
-@_inner
+@inner
 def _farthest(value):
     """The squared distance from which a similarity is below this one, raised by what rounding may hide."""
     if value <= 0.0:
@@ -269,6 +204,5 @@ def nearest_points(products, queries, docs, own, groups, margin, span, first_doc
             if length**2 + other**2 - 2.0 * products[row, column] - rounding > farthest:
                 continue
             if doc != own[query] and groups[0][query] == groups[1][doc]:
-                distance = np.sqrt(_squared(queries[0][query], docs[0][doc]))
-                _enter(1.0 / (1.0 + distance), doc, values, rows)
+                _enter(nearness(queries[0][query], docs[0][doc]), doc, values, rows)
                 farthest = _farthest(values[-1])

@@ -7,6 +7,11 @@ sets share; here the rarest come first. The place of the first shared one, and t
 import numba
 import numpy as np
 
+from neardup.kernels.bounds import is_in_reach, prefix_size
+from neardup.kernels.compilation import inner
+from neardup.kernels.hash_sets import largest_set
+from neardup.kernels.union_find import find_root, join
+
 MOST = 255
 COUNT_SHIFT = np.uint64(56)
 HASH_SHIFT = np.uint64(8)
@@ -15,19 +20,16 @@ HASH_SHIFT = np.uint64(8)
 WINDOW = 64
 # Runs of so many numbers are sorted by insertion before they are merged.
 RUN = 16
-# Called by kernels only: without the wrappers for Python it compiles in half the time.
-_inner = numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
-@_inner
-def _prefix_size(size, threshold):
-    """How many of its rarest shingles a set must show so that every partner shares one."""
-    overlap = np.int64(np.ceil(threshold * size))
-    while overlap > 1 and (overlap - 1) / size >= threshold:
-        overlap -= 1
-    while overlap / size < threshold:
-        overlap += 1
-    return size - overlap + 1
+@inner
+def shift_for(counts):
+    """Return what a shingle is shifted by to give its place among 2**bits counts."""
+    shift, places = np.uint64(64), counts.size
+    while places > 1:
+        places >>= 1
+        shift -= np.uint64(1)
+    return shift
 
 
 @numba.njit(cache=True, nogil=True)
@@ -37,17 +39,13 @@ def count_shingles(shingles, counts):
     shingles  uint64[num_shingles]
     counts    uint8 [2**bits]       added to
     """
-    shift = np.uint64(64)
-    places = counts.size
-    while places > 1:
-        places >>= 1
-        shift -= np.uint64(1)
+    shift = shift_for(counts)
     for shingle in shingles:
         place = np.int64(shingle >> shift)
         counts[place] += np.uint8(counts[place] < MOST)
 
 
-@_inner
+@inner
 def _sort(values, spare):
     """Sort by merging: Numba's own sort, a quicksort, takes n * n steps for some orders, and documents may be hostile.
 
@@ -96,32 +94,25 @@ def take_prefixes(shingles, ends, counts, threshold, docs, keys, places):
     keys       uint64[num_shingles]   written; the first 56 bits of the shingle
     places     int64 [num_shingles]   written; its place in the order by count, then by key
     """
-    shift = np.uint64(64)
-    num_places = counts.size
-    while num_places > 1:
-        num_places >>= 1
-        shift -= np.uint64(1)
-    most = 0
-    for doc in range(ends.size - 1):
-        most = max(most, ends[doc + 1] - ends[doc])
+    shift, most = shift_for(counts), largest_set(ends)
     own_counts = np.empty(most, np.uint8)
     ranked, spare = np.empty(most, np.uint64), np.empty(most, np.uint64)
     frequencies = np.zeros(MOST + 1, np.int64)
     to = 0
     for doc in range(ends.size - 1):
         start, size = ends[doc], ends[doc + 1] - ends[doc]
-        prefix_size, num_own = _prefix_size(size, threshold), 0
+        shown, num_own = prefix_size(size, threshold), 0
         for at in range(size):
             own_counts[at] = counts[np.int64(shingles[start + at] >> shift)]
             num_own += own_counts[at] < 2
-            if num_own >= prefix_size:  # most documents end here, long before their last shingle
+            if num_own >= shown:  # most documents end here, long before their last shingle
                 break
-        if num_own >= prefix_size:
+        if num_own >= shown:
             continue
         for at in range(size):
             frequencies[own_counts[at]] += 1
         last, passed = 0, np.int64(0)
-        while passed < prefix_size:
+        while passed < shown:
             passed += frequencies[last]
             last += 1
         for at in range(size):
@@ -132,35 +123,13 @@ def take_prefixes(shingles, ends, counts, threshold, docs, keys, places):
                 ranked[taken] = (np.uint64(own_counts[at]) << COUNT_SHIFT) | (shingles[start + at] >> HASH_SHIFT)
                 taken += 1
         _sort(ranked[:taken], spare[:taken])
-        for at in range(prefix_size - num_own):
+        for at in range(shown - num_own):
             docs[to], keys[to], places[to] = doc, ranked[at] << HASH_SHIFT, num_own + at
             to += 1
     return to
 
 
-@_inner
-def _find_root(parents, node):
-    """Return the root of a node, halving the path on the way."""
-    while parents[node] != node:
-        parents[node] = parents[parents[node]]
-        node = parents[node]
-    return node
-
-
-@_inner
-def _join(parents, one, other):
-    one, other = _find_root(parents, one), _find_root(parents, other)
-    parents[max(one, other)] = min(one, other)
-
-
-@_inner
-def _is_in_reach(size, place, other_size, other_place, threshold):
-    """Whether two sets whose first shared shingle stands at these places may still be similar."""
-    most = min(size - place, other_size - other_place)
-    return most / (size + other_size - most) >= threshold
-
-
-@_inner
+@inner
 def _sort_entries(entries, sizes, rows):
     """Put entries in order of size, then of row."""
     if entries.size > WINDOW:
@@ -178,7 +147,7 @@ def _sort_entries(entries, sizes, rows):
         entries[at] = entry
 
 
-@_inner
+@inner
 def _join_list(entries, docs, sizes, places, threshold, smaller, parents):
     """Join the documents of one list that may be similar, each with those before it in order of size."""
     num_smaller, first = 0, 0
@@ -189,14 +158,14 @@ def _join_list(entries, docs, sizes, places, threshold, smaller, parents):
         window = max(first, num_smaller - WINDOW)
         for at in range(window, num_smaller):
             other = smaller[at]
-            if _is_in_reach(size, place, sizes[other], places[other], threshold):
-                _join(parents, docs[entry], docs[other])
+            if is_in_reach(size, place, sizes[other], places[other], threshold):
+                join(parents, docs[entry], docs[other])
         # Of all sizes that fit, the smallest is in reach if any is. Whoever is in reach beyond the window is so for the
         # last one there too: it is no larger than this one, and may itself be the smaller of a pair.
-        if first < window and _is_in_reach(size, place, sizes[smaller[first]], np.int64(0), threshold):
-            _join(parents, docs[entry], docs[smaller[window - 1]])
+        if first < window and is_in_reach(size, place, sizes[smaller[first]], np.int64(0), threshold):
+            join(parents, docs[entry], docs[smaller[window - 1]])
         # With a larger partner, what remains of this one must reach as far as with one of its own size.
-        if _is_in_reach(size, place, size, place, threshold):
+        if is_in_reach(size, place, size, place, threshold):
             smaller[num_smaller] = entry
             num_smaller += 1
 
@@ -232,4 +201,4 @@ def join_lists(lists, docs, rows, sizes, places, threshold, parents):
             _sort_entries(own, sizes, rows)
             _join_list(own, docs, sizes, places, threshold, smaller, parents)
     for doc in range(parents.size):
-        parents[doc] = _find_root(parents, doc)
+        parents[doc] = find_root(parents, doc)

@@ -3,7 +3,7 @@
 import numba
 import numpy as np
 
-NOBODY = -1
+from neardup.kernels.similarity import NOBODY
 
 
 @numba.njit(cache=True, nogil=True)

@@ -17,6 +17,9 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
+from neardup.kernels.compilation import inner
+from neardup.kernels.mixing import fold_multiply
+
 FOLD_MASK = np.uint32(0x1FFFFF)
 KIND_MASK = np.uint32(3 << 21)
 WORD = np.uint32(1 << 21)
@@ -45,9 +48,7 @@ ONE = np.uint64(1)
 FIRST_BYTES = np.array([(1 << (8 * count)) - 1 for count in range(9)], dtype=np.uint64)
 # As many bytes as a word of the bitmap has bits.
 _BLOCK = 64
-_BYTE, _WORD64, _DOUBLE = ir.IntType(8), ir.IntType(64), ir.IntType(128)
-# Called by kernels only: without the wrappers for Python it compiles in half the time.
-_inner = numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+_BYTE, _WORD64 = ir.IntType(8), ir.IntType(64)
 
 
 def _pointer(context, builder, array_type, array, index, target):
@@ -111,27 +112,6 @@ def _overload_trailing_zeros(value):
     return lambda value: _trailing_zeros(value)
 
 
-def fold_multiply(left, right):
-    """Return the low half of the 128-bit product xor its high half."""
-    product = int(left) * int(right)
-    return np.uint64((product ^ (product >> 64)) & 0xFFFF_FFFF_FFFF_FFFF)
-
-
-@intrinsic
-def _fold_multiply(typing_context, left, right):
-    def codegen(context, builder, signature, args):
-        product = builder.mul(builder.zext(args[0], _DOUBLE), builder.zext(args[1], _DOUBLE))
-        high = builder.trunc(builder.lshr(product, ir.Constant(_DOUBLE, 64)), _WORD64)
-        return builder.xor(builder.trunc(product, _WORD64), high)
-
-    return types.uint64(types.uint64, types.uint64), codegen
-
-
-@overload(fold_multiply)
-def _overload_fold_multiply(left, right):
-    return lambda left, right: _fold_multiply(left, right)
-
-
 def fold_ascii_block(source, at, target, to):
     """Write 64 bytes in lower case; return two bitmaps: bytes inside words, bytes above ASCII."""
     words, above = 0, 0
@@ -174,7 +154,7 @@ def _overload_fold_ascii_block(source, at, target, to):
     return lambda source, at, target, to: _fold_ascii_block(source, at, target, to)
 
 
-@_inner
+@inner
 def _three_bytes(loaded):
     """The code point in the first three of eight bytes, if they are one of three bytes."""
     return np.int64(
@@ -184,7 +164,7 @@ def _three_bytes(loaded):
     )
 
 
-@_inner
+@inner
 def _decode(source, at, end):
     """Return (code point, bytes read); a byte that starts no valid sequence before `end` is U+FFFD, read alone."""
     first = np.int64(source[at])
@@ -204,7 +184,7 @@ def _decode(source, at, end):
     return point, width
 
 
-@_inner
+@inner
 def _encode(point, target, to):
     """Write a code point as UTF-8; return how many bytes it took."""
     if point < 0x80:
@@ -218,7 +198,7 @@ def _encode(point, target, to):
     return width
 
 
-@_inner
+@inner
 def _put_bits(mask, to, bits, count):
     """Append `count` bits at bit `to`; bits of mask[to >> 6] from `to` on are zero, later entries are not yet set."""
     shift = np.uint64(to & 63)
@@ -227,7 +207,7 @@ def _put_bits(mask, to, bits, count):
         mask[(to >> 6) + 1] = (bits >> ONE) >> (np.uint64(63) - shift)
 
 
-@_inner
+@inner
 def _breaks_nfc(entry, starter, combining, last_combining):
     """Whether the text up to this character may not be in normal form C; exact but for rare false alarms."""
     if entry & NFC_NO:
@@ -237,7 +217,7 @@ def _breaks_nfc(entry, starter, combining, last_combining):
     return bool(entry & NFC_MAYBE) and bool(starter & COMPOSES)
 
 
-@_inner
+@inner
 def _fold_document(source, start, end, table, edge, folded, mask):
     """Write the folded text and its word bitmap; return (bytes written, whether the text is in normal form C)."""
     index, entries, combining_index, combining_classes = table
@@ -299,7 +279,7 @@ def _fold_document(source, start, end, table, edge, folded, mask):
     return to, is_normal
 
 
-@_inner
+@inner
 def _is_number(folded, start, end, table):
     index, entries, _, _ = table
     at = start
@@ -312,7 +292,7 @@ def _is_number(folded, start, end, table):
     return True
 
 
-@_inner
+@inner
 def _secrets(key):
     """Take the secrets behind those of the lengths apart, so that they stay in registers."""
     at = SHORT + 1
@@ -323,7 +303,7 @@ def _secrets(key):
     )
 
 
-@_inner
+@inner
 def _hash_long(folded, start, width, masks):
     """Hash more than SHORT bytes: 16 at a time, the last 16 of them maybe once more."""
     _, length_mask, length_factor, first_mask, second_mask = masks
@@ -336,7 +316,7 @@ def _hash_long(folded, start, width, masks):
     return fold_multiply(word ^ load64(folded, last) ^ first_mask, load64(folded, last + 8) ^ second_mask)
 
 
-@_inner
+@inner
 def _hash_short(folded, start, width, key, masks):
     """Hash up to SHORT bytes by two masked loads: no branch on the width, which chooses the secret."""
     head = load64(folded, start) & FIRST_BYTES[min(width, 8)]
@@ -344,19 +324,19 @@ def _hash_short(folded, start, width, key, masks):
     return fold_multiply(head ^ key[width], tail ^ masks[0])
 
 
-@_inner
+@inner
 def _swap_halves(value):
     return (value >> np.uint64(32)) | (value << np.uint64(32))
 
 
-@_inner
+@inner
 def _finalise(rolling, swapped, masks):
     """Fold both polynomials into one hash; never zero, which marks free places in hash tables."""
     mixed = fold_multiply(rolling ^ masks[0], swapped ^ masks[1])
     return mixed if mixed != ZERO else ONE
 
 
-@_inner
+@inner
 def _power(base, exponent):
     power = ONE
     for _ in range(exponent):
@@ -364,7 +344,7 @@ def _power(base, exponent):
     return power
 
 
-@_inner
+@inner
 def _shingle_words(folded, length, mask, table, size, key, fold_numbers, ring, shingles, to):
     """Follow the bitmap from word to word; return where the shingles of this document end."""
     num_blocks = (length + 63) >> 6

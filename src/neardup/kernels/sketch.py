@@ -12,11 +12,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
+from neardup.kernels.compilation import inner
+
 NO_SHINGLES = np.uint32(0xFFFF_FFFF)
 # Set in slots filled by the fallback, so that they lose against every value of the first round.
 FALLBACK = np.uint32(0x8000_0000)
-# Called by kernels only: without the wrappers for Python it compiles in half the time.
-_inner = numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def _vector_kernel(lanes):
@@ -66,7 +66,7 @@ WIDE, NARROW = 32, 8
 min_lines_wide, min_lines_narrow = _vector_kernel(WIDE), _vector_kernel(NARROW)
 
 
-@_inner
+@inner
 def _min_all_lines(multipliers, addends, count, shingles, start, end, smallest):
     """`count` slots, in whole vectors: the arrays have room up to the next multiple of NARROW."""
     at = 0

@@ -2,17 +2,23 @@
 
 import numba
 
-# Called by kernels only: without the wrappers for Python it compiles in half the time.
-_inner = numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+from neardup.kernels.compilation import inner
 
 
-@_inner
-def _find_root(parents, node):
+@inner
+def find_root(parents, node):
     """Return the root of a node, halving the path on the way."""
     while parents[node] != node:
         parents[node] = parents[parents[node]]
         node = parents[node]
     return node
+
+
+@inner
+def join(parents, one, other):
+    """Make one component of those of two nodes; its root is the smaller of both."""
+    one, other = find_root(parents, one), find_root(parents, other)
+    parents[max(one, other)] = min(one, other)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -23,10 +29,6 @@ def union_links(left, right, parents):
     parents      int64[num_nodes]  parents[node] == node on entry, or the result of earlier links
     """
     for at in range(left.size):
-        one, other = _find_root(parents, left[at]), _find_root(parents, right[at])
-        if one < other:
-            parents[other] = one
-        else:
-            parents[one] = other
+        join(parents, left[at], right[at])
     for node in range(parents.size):
-        parents[node] = _find_root(parents, node)
+        parents[node] = find_root(parents, node)

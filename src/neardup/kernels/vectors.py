@@ -6,34 +6,11 @@ where a product of matrices by BLAS rounds differently with its shape.
 
 import numba
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic, overload
+
+from neardup.kernels.mixing import fold_multiply
 
 # Secrets of a digest: a mask and a factor for each half.
 KEY_SIZE = 4
-_WORD64, _DOUBLE = ir.IntType(64), ir.IntType(128)
-
-
-def fold_multiply(left, right):
-    """Return the low half of the 128-bit product xor its high half."""
-    product = int(left) * int(right)
-    return np.uint64((product ^ (product >> 64)) & 0xFFFF_FFFF_FFFF_FFFF)
-
-
-@intrinsic
-def _fold_multiply(typing_context, left, right):
-    def codegen(context, builder, signature, args):
-        product = builder.mul(builder.zext(args[0], _DOUBLE), builder.zext(args[1], _DOUBLE))
-        high = builder.trunc(builder.lshr(product, ir.Constant(_DOUBLE, 64)), _WORD64)
-        return builder.xor(builder.trunc(product, _WORD64), high)
-
-    return types.uint64(types.uint64, types.uint64), codegen
-
-
-@overload(fold_multiply)
-def _overload_fold_multiply(left, right):
-    return lambda left, right: _fold_multiply(left, right)
 
 
 @numba.njit(cache=True, nogil=True)

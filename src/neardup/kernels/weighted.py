@@ -8,41 +8,31 @@ grid point, is the slot. Two sets choose the same point with chance sum of minim
 import numba
 import numpy as np
 
-HALF = np.uint64(32)
+from neardup.kernels.compilation import inner
+from neardup.kernels.mixing import GOLDEN_MULTIPLIER, HALF, mix
+
 LOW_HALF = np.uint64(0xFFFFFFFF)
-STEP = np.uint64(0x9E3779B97F4A7C15)
-FIRST_MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9)
-SECOND_MULTIPLIER = np.uint64(0x94D049BB133111EB)
 TO_UNIT = 2.0**-32
 NO_ITEMS = np.uint32(0xFFFFFFFF)
-# Called by kernels only: without the wrappers for Python it compiles in half the time.
-_inner = numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
-@_inner
-def _mix(value):
-    value = (value ^ (value >> np.uint64(30))) * FIRST_MULTIPLIER
-    value = (value ^ (value >> np.uint64(27))) * SECOND_MULTIPLIER
-    return value ^ (value >> np.uint64(31))
-
-
-@_inner
+@inner
 def _unit(bits):
     """A number between 0 and 1, and neither, from 32 bits."""
     return (np.float64(bits) + 0.5) * TO_UNIT
 
 
-@_inner
+@inner
 def _draw(state, ones, spreads, heights, shifts):
     """Write the random numbers that an item has in every slot."""
     for slot in range(ones.size):
-        state += STEP
-        one = _mix(state)
-        two = _mix(one ^ STEP)
+        state += GOLDEN_MULTIPLIER
+        one = mix(state)
+        two = mix(one ^ GOLDEN_MULTIPLIER)
         ones[slot] = one
         spreads[slot] = -np.log(_unit(one >> HALF) * _unit(one & LOW_HALF))
         heights[slot] = np.log(-np.log(_unit(two >> HALF) * _unit(two & LOW_HALF)))
-        shifts[slot] = _unit(_mix(two ^ STEP) >> HALF)
+        shifts[slot] = _unit(mix(two ^ GOLDEN_MULTIPLIER) >> HALF)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -67,5 +57,5 @@ def sample_weighted(hashes, log_weights, owners, ranks, signatures):
             rank = heights[slot] - spreads[slot] * (level - shifts[slot]) - spreads[slot]
             if rank < ranks[doc, slot]:
                 ranks[doc, slot] = rank
-                chosen = _mix(ones[slot] ^ np.uint64(np.int64(level)))
+                chosen = mix(ones[slot] ^ np.uint64(np.int64(level)))
                 signatures[doc, slot] = np.uint32(chosen >> HALF)

@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.kernels import bands, vectors
-from neardup.kernels import verify as kernel
+from neardup.kernels import similarity as kernel
 from neardup.kernels.keys import digest_key
+from neardup.kernels.mixing import FIRST_MULTIPLIER, GOLDEN_MULTIPLIER, SECOND_MULTIPLIER
 from neardup.theory.plan import Plan
 
 U8 = npt.NDArray[np.uint8]
@@ -71,9 +72,9 @@ class Measure(Protocol):
 
 def mix(values: U64) -> U64:
     """Scramble 64 bits, each value to another (the finaliser of SplitMix64)."""
-    values = values + np.uint64(0x9E3779B97F4A7C15)
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    values = values + GOLDEN_MULTIPLIER
+    values = (values ^ (values >> np.uint64(30))) * FIRST_MULTIPLIER
+    values = (values ^ (values >> np.uint64(27))) * SECOND_MULTIPLIER
     return values ^ (values >> np.uint64(31))
 
 

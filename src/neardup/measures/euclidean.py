@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.config import Config
+from neardup.kernels import similarity as kernel
 from neardup.kernels import vectors
-from neardup.kernels import verify as kernel
 from neardup.measures.base import (
     F64,
     I64,

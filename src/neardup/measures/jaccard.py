@@ -14,8 +14,8 @@ from neardup.config import Config
 from neardup.kernels import bands, distinct, shingle
 from neardup.kernels import sketch as sketcher
 from neardup.kernels.keys import shingle_key
+from neardup.kernels.similarity import Sets
 from neardup.kernels.unicode import UNICODE_VERSION, load_table, normalise
-from neardup.kernels.verify import Sets
 from neardup.measures.base import (
     I64,
     U8,

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.config import Config
-from neardup.kernels import verify as kernel
+from neardup.kernels import similarity as kernel
 from neardup.kernels import weighted as sampler
 from neardup.measures.base import (
     I64,

@@ -30,7 +30,8 @@ from neardup.io.workspace import STANDARD_INPUT, Workspace, check_output
 from neardup.measures.base import concatenated
 from neardup.measures.registry import measure_of
 from neardup.report import Progress, Watch
-from neardup.searches.nearest import BYTES_A_SHINGLE, SPAN, Ask, Compared, finder_for
+from neardup.searches.nearest import SPAN, Ask, finder_for
+from neardup.searches.set_index import BYTES_A_SHINGLE, Compared
 
 I64 = npt.NDArray[np.int64]
 NUM_NEIGHBOURS: Final = 10

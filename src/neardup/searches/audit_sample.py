@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,11 @@ import pyarrow as pa
 from neardup import schema
 from neardup.config import Config
 from neardup.kernels import audit as kernel
-from neardup.kernels.verify import Sets
+from neardup.kernels.mixing import FIRST_MULTIPLIER, GOLDEN_MULTIPLIER
+from neardup.kernels.similarity import Sets
 from neardup.measures import jaccard
 from neardup.measures.base import I64, U64
+from neardup.searches.set_index import lists_of, owners_of
 from neardup.theory.plan import FILTER_LOSS, Plan
 
 F64 = npt.NDArray[np.float64]
@@ -37,16 +39,14 @@ _CURVE_STEPS: Final = 1 << 12
 CHANCE_UNITS: Final = 1 << 30
 # What documents are drawn by lies below this.
 DRAW_RANGE: Final = 1 << 63
-_DRAW_MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
-_MIX_MULTIPLIER: Final = np.uint64(0xBF58476D1CE4E5B9)
 
 
 def draw_keys(part: int, rows: I64, seed: int) -> I64:
     """Return the hash by which each row of a part is drawn; not negative."""
     with np.errstate(over="ignore"):
-        keys = rows.astype(np.uint64) + (np.uint64(part) << np.uint64(32)) + np.uint64(seed) * _MIX_MULTIPLIER
+        keys = rows.astype(np.uint64) + (np.uint64(part) << np.uint64(32)) + np.uint64(seed) * FIRST_MULTIPLIER
         for shift in (30, 27, 31):
-            keys = (keys ^ (keys >> np.uint64(shift))) * _DRAW_MULTIPLIER
+            keys = (keys ^ (keys >> np.uint64(shift))) * GOLDEN_MULTIPLIER
         return ((keys ^ (keys >> np.uint64(32))) >> np.uint64(1)).view(np.int64)
 
 
@@ -55,21 +55,6 @@ def draw(batch: pa.RecordBatch, below: int, config: Config) -> pa.RecordBatch:
     batch = batch.filter(pa.array(batch.column("draw").to_numpy() < below))
     is_empty = np.diff(jaccard.text_sets(batch.column("text"), config).ends) == 0
     return batch.filter(pa.array(~is_empty))
-
-
-class _Index(NamedTuple):
-    """What `find_candidates` of the kernel takes as `index`."""
-
-    coarse: U64
-    coarse_shift: np.uint64
-    fine: U64
-    fine_shift: np.uint64
-    spreads: U64
-    lists: I64
-    starts: I64
-    shift: np.uint64
-    list_ends: I64
-    members: I64
 
 
 class Tally:
@@ -117,15 +102,14 @@ class Sample:
         digests = jaccard.sketch_texts(texts, plan.bands, plan.rows, config, groups).digests
         _, firsts, numbers = np.unique(digests, axis=0, return_index=True, return_inverse=True)
         self.numbers: I64 = numbers.reshape(-1)
-        self._groups = groups[firsts]
         self._sets = jaccard.text_sets(texts.take(pa.array(firsts)), config)
         self._signatures = jaccard.set_signatures(self._sets, config)
         self._keys = jaccard.signature_keys(self._signatures, plan.bands, plan.rows)
         sizes = np.diff(self._sets.ends)
-        self._least = np.empty(sizes.size, np.int64)
-        kernel.least_sizes(sizes, config.threshold, self._least)
-        self._needed = np.minimum(sizes // _SHARE + 1, self._least)
-        self._index = _build_index(self._sets, sizes - self._least + self._needed)
+        least = np.empty(sizes.size, np.int64)
+        kernel.least_sizes(sizes, config.threshold, least)
+        needed = np.minimum(sizes // _SHARE + 1, least)
+        self._index = _build_index(self._sets, least, needed, groups[firsts])
         self._curve = _curve(plan)
         self.claimed: I64 = np.empty(0, np.int64)
         self.listed: tuple[I64, I64] | None = None
@@ -164,11 +148,10 @@ class Sample:
 
     def _candidates(self, shingles: U64, ends: I64, groups: I64, start: int, seen: tuple[I64, ...]) -> I64:
         """Documents, by place, and numbers of sets that share a rare shingle."""
-        index, room = tuple(self._index), _FIRST_ROOM
-        sets = self._least, self._needed, self._groups
+        room = _FIRST_ROOM
         while True:
             found = np.empty((room, 2), np.int64)
-            count = kernel.find_candidates(shingles, ends, groups, index, *sets, start, seen, found)
+            count = kernel.find_candidates(shingles, ends, groups, self._index, start, seen, found)
             if count <= room:
                 return found[:count]
             room = count
@@ -259,29 +242,34 @@ def _end_to_end(picked: list[tuple[U64, I64]]) -> tuple[U64, I64]:
     return np.concatenate([shingles for shingles, _ in picked]), np.r_[0, np.cumsum(sizes)]
 
 
-def _build_index(sets: Sets, prefixes: I64) -> _Index:
-    """Index as many shingles of each set as `prefixes` says: those that are not frequent, then the smallest hashes."""
+def _build_index(sets: Sets, least: I64, needed: I64, groups: I64) -> kernel.Index:
+    """Index as many shingles of each set as show a partner: those that are not frequent, then the smallest hashes.
+
+    A partner has at least `least` shingles, and `needed` of those indexed.
+    """
     _, inverse, counts = np.unique(sets.shingles, return_inverse=True, return_counts=True)
     sizes = np.diff(sets.ends)
-    owners = np.repeat(np.arange(sizes.size), sizes)
+    owners, prefixes = owners_of(sets.ends), sizes - least + needed
     frequency = np.where(counts > _FREQUENT, counts, 0)[inverse]
     # Stable, because the shingles of a set are in order already.
     order = np.argsort(owners * (frequency.max(initial=0) + 1) + frequency, kind="stable")
     order = order[np.arange(order.size) - np.repeat(sets.ends[:-1], sizes) < np.repeat(prefixes, sizes)]
-    order = order[np.argsort(sets.shingles[order], kind="stable")]
-    keys, starts = np.unique(sets.shingles[order], return_index=True)
-    fine, places = (int(max(keys.size * factor, 64) - 1).bit_length() for factor in (_FINE_BITS, _INDEX_PLACES))
-    index = _Index(
+    keys, list_ends, places = lists_of(sets.shingles[order])
+    fine_bits, bits = (int(max(keys.size * factor, 64) - 1).bit_length() for factor in (_FINE_BITS, _INDEX_PLACES))
+    index = kernel.Index(
         coarse=np.zeros((1 << _COARSE) // 64, np.uint64),
         coarse_shift=np.uint64(64 - _COARSE),
-        fine=np.zeros((1 << fine) // 64, np.uint64),
-        fine_shift=np.uint64(64 - fine),
+        fine=np.zeros((1 << fine_bits) // 64, np.uint64),
+        fine_shift=np.uint64(64 - fine_bits),
         spreads=np.empty(keys.size, np.uint64),
         lists=np.empty(keys.size, np.int64),
-        starts=np.empty((1 << places) + 1, np.int64),
-        shift=np.uint64(64 - places),
-        list_ends=np.r_[starts, order.size].astype(np.int64),
-        members=owners[order],
+        starts=np.empty((1 << bits) + 1, np.int64),
+        shift=np.uint64(64 - bits),
+        list_ends=list_ends,
+        members=owners[order][places],
+        least=least,
+        needed=needed,
+        groups=groups,
     )
-    kernel.fill_index(keys, *index[:8])
+    kernel.fill_index(keys, index)
     return index

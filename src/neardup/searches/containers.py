@@ -7,16 +7,14 @@ from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schema
 from neardup.errors import DataError
 from neardup.kernels import containers as kernel
-from neardup.kernels.verify import Sets
-from neardup.searches.nearest import BYTES_A_SHINGLE, Compared, as_bags, index_of, walks_of
+from neardup.kernels.similarity import Sets
+from neardup.searches.set_index import BYTES_A_SHINGLE, I64, Compared, as_bags, postings_of, walks_of
 
-I64 = npt.NDArray[np.int64]
 # Pairs there is room for at first; where there are more, the batch is joined again with room for all.
 _ROOM: Final = 1 << 14
 
@@ -48,11 +46,15 @@ class Containment:
     def __init__(self, rows: I64, groups: I64, sets: Sets, *, num_ahead: int, threshold: float) -> None:
         self._rows, self._threshold = rows, threshold
         self._first_own = int(np.searchsorted(rows, num_ahead))
-        bags = as_bags(Compared(sets, groups))
-        index = index_of(bags)
-        lists, _, walk_ends = walks_of(bags, index, is_own=True)
-        self._docs, self._walks, self._lists = (bags.hashes, bags.ends, groups), (lists, walk_ends), index[1:3]
-        self._sizes = np.diff(bags.ends)
+        docs = as_bags(Compared(sets, groups))
+        postings = postings_of(docs)
+        walks = walks_of(docs, postings, is_own=True)
+        # What the kernel does not read is not held.
+        unread = np.empty(0)
+        self._docs = docs._replace(weights=unread, totals=unread)
+        self._postings = postings._replace(keys=np.empty(0, np.uint64), weights=unread)
+        self._walks = walks._replace(weights=unread)
+        self._sizes = np.diff(docs.ends)
         self._scratches = threading.local()
         self.compared = 0
         self._lock = threading.Lock()
@@ -63,7 +65,14 @@ class Containment:
         found, count, compared = np.empty((_ROOM, 3), np.int64), 0, 0
         while True:
             count, compared = kernel.find_containers(
-                self._docs, self._walks, self._lists, needles, self._first_own, self._threshold, self._scratch(), found
+                self._docs,
+                self._walks,
+                self._postings,
+                needles,
+                self._first_own,
+                self._threshold,
+                self._scratch(),
+                found,
             )
             if count <= found.shape[0]:
                 break

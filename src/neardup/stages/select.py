@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from neardup import schema
 from neardup.config import Config
 from neardup.kernels import select as kernel
+from neardup.kernels import similarity
 from neardup.kernels import union_find as components_kernel
-from neardup.kernels import verify as verify_kernel
 from neardup.measures.base import are_empty
 from neardup.measures.registry import measure_of
 
@@ -110,7 +110,7 @@ def _similarities(documents: pa.Table, left: I64, right: I64, config: Config) ->
     items = measure_of(config).items(schema.one_array(documents.column("text").take(pa.array(needed))), config)
     left, right = ends[: left.size], ends[left.size :]
     values = np.empty(left.size, np.float64)
-    verify_kernel.similarities(items, left, right, values)
+    similarity.similarities(items, left, right, values)
     is_empty = are_empty(items)
     values[is_empty[left] & is_empty[right]] = 1.0
     return values
@@ -125,7 +125,7 @@ def lead_pairs(rows: I64, priority: I64, pairs: pa.Table) -> pa.Table:
     similarities = np.tile(pairs.column("similarity").to_numpy(), 2)[order]
     matches, values = np.empty(rows.size, np.int64), np.empty(rows.size, np.float64)
     kernel.lead(np.argsort(priority, kind="stable"), starts, partners[order], similarities, matches, values)
-    kept_rows = np.where(matches == kernel.NOBODY, rows, rows[matches])
+    kept_rows = np.where(matches == similarity.NOBODY, rows, rows[matches])
     return pa.table([rows, kept_rows, values], schema=schema.SELECTION)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -11,38 +9,17 @@ import pyarrow as pa
 from neardup import schema
 from neardup.config import Config
 from neardup.kernels import verify as kernel
+from neardup.kernels.similarity import NOBODY, similarities
 from neardup.measures import jaccard
-from neardup.measures.base import U64, Signatures, band_keys
+from neardup.measures.base import Signatures, band_keys
 from neardup.measures.registry import measure_of
-from neardup.stages.match import match_components
+from neardup.stages.match import Found, match_components, nothing_given
 from neardup.theory.plan import Plan
 
 Bools = npt.NDArray[np.bool_]
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
-
-
-class Documents(NamedTuple):
-    """The documents of a batch as they are compared."""
-
-    rows: I64
-    is_ahead: Bools
-    items: kernel.Items
-    signatures: Signatures
-    keys: U64
-
-
-class Found(NamedTuple):
-    """What a comparison says, as `match_components` of the kernel writes it; documents by their place."""
-
-    matches: I64
-    values: F64
-    parents: I64
-    compared: I64
-    left: I64
-    right: I64
-    similarities: F64
 
 
 def verify(batch: pa.RecordBatch, plan: Plan, config: Config) -> pa.RecordBatch:
@@ -56,22 +33,23 @@ def verify(batch: pa.RecordBatch, plan: Plan, config: Config) -> pa.RecordBatch:
     components = batch.column("component").to_numpy()
     starts = np.flatnonzero(np.r_[True, components[1:] != components[:-1]]) if places.size else np.empty(0, np.int64)
     component_ends = np.r_[starts, places.size].astype(np.int64)
-    found = compare(documents, component_ends, plan, config, roles_within(documents.is_ahead))
-    matches, values = found.matches, found.values
+    is_ahead = are_ahead(batch)
+    found = compare(documents, component_ends, plan, config, nothing_given(roles_within(is_ahead)))
+    matches, values, parents, compared = found.outcome
     if config.cluster == "components":
-        matches = np.where((found.parents == places) | documents.is_ahead, kernel.NOBODY, found.parents)
-        kernel.similarities(documents.items, places, found.parents, values)
+        matches = np.where((parents == places) | is_ahead, NOBODY, parents)
+        similarities(documents.items, places, parents, values)
     return verified(
         documents.rows,
         documents.rows[matches],
         values,
-        matches == kernel.NOBODY,
-        found.compared,
+        matches == NOBODY,
+        compared,
         (found.left, documents.rows[found.right], found.similarities),
     )
 
 
-def prepare(batch: pa.RecordBatch, plan: Plan, config: Config) -> Documents:
+def prepare(batch: pa.RecordBatch, plan: Plan, config: Config) -> kernel.Documents:
     """Compute what the documents of a batch are compared by."""
     measure = measure_of(config)
     items = measure.items(batch.column("text"), config)
@@ -82,13 +60,14 @@ def prepare(batch: pa.RecordBatch, plan: Plan, config: Config) -> Documents:
     else:
         signatures, slots = measure.sign(items, plan, config)
         keys = band_keys(slots, plan, groups)
-    return Documents(
-        rows=batch.column("row").to_numpy(),
-        is_ahead=batch.column("priority").to_numpy() == schema.AHEAD,
-        items=items,
-        signatures=signatures,
-        keys=keys,
-    )
+    rows = batch.column("row").to_numpy().copy()  # Numba compiles a kernel again for an array that cannot be written
+    return kernel.Documents(items, signatures, keys, rows)
+
+
+def are_ahead(batch: pa.RecordBatch) -> Bools:
+    """Say which documents of a batch are ahead of all others."""
+    is_ahead: Bools = batch.column("priority").to_numpy() == schema.AHEAD
+    return is_ahead
 
 
 def roles_within(is_ahead: Bools) -> U8:
@@ -96,35 +75,10 @@ def roles_within(is_ahead: Bools) -> U8:
     return np.where(is_ahead, kernel.ENTERED, kernel.COMPARED | kernel.ENTERED).astype(np.uint8)
 
 
-def compare(
-    documents: Documents,
-    component_ends: I64,
-    plan: Plan,
-    config: Config,
-    roles: U8,
-    **given: I64 | F64,
-) -> Found:
-    """Compare the documents of whole components; `given` is what `match_components` of the kernel may be given."""
-    num_docs = documents.rows.size
-    matches, parents, compared = (np.empty(num_docs, np.int64) for _ in range(3))
-    values = np.empty(num_docs, np.float64)
-    left, right, similarities = match_components(
-        documents.items,
-        documents.signatures,
-        documents.keys,
-        documents.rows,
-        component_ends,
-        config.threshold,
-        plan.min_agreement,
-        _mode(config),
-        matches,
-        values,
-        parents,
-        compared,
-        roles=roles,
-        **given,
-    )
-    return Found(matches, values, parents, compared, left, right, similarities)
+def compare(documents: kernel.Documents, component_ends: I64, plan: Plan, config: Config, given: kernel.Given) -> Found:
+    """Compare the documents of whole components."""
+    rule = kernel.Rule(float(config.threshold), int(plan.min_agreement), _mode(config))
+    return match_components(documents, component_ends, rule, given)
 
 
 def verified(

@@ -16,10 +16,12 @@ import pyarrow as pa
 
 from neardup import schema
 from neardup.config import Config
-from neardup.kernels import verify as kernel
+from neardup.kernels.similarity import similarities
+from neardup.kernels.verify import COMPARED, ENTERED, Documents, Given
 from neardup.measures.base import joined
 from neardup.measures.registry import measure_of
-from neardup.stages.verify import F64, I64, U8, Bools, Documents, Found, compare, prepare, roles_within, verified
+from neardup.stages.match import Found
+from neardup.stages.verify import F64, I64, U8, Bools, are_ahead, compare, prepare, roles_within, verified
 from neardup.theory.plan import Plan
 
 
@@ -61,12 +63,12 @@ class _Outcome:
     def learn(self, found: Found, rows: I64) -> None:
         """Take over the last documents of a comparison, which are those of the block."""
         before = rows.size - self.rows.size
-        matches, values = found.matches[before:], found.values[before:]
+        matches, values = found.outcome.matches[before:], found.outcome.values[before:]
         is_better = matches >= 0
         self.is_kept[is_better] = False
         self.kept_rows[is_better] = rows[matches[is_better]]
         self.values[is_better] = values[is_better]
-        self.compared += found.compared[before:]
+        self.compared += found.outcome.compared[before:]
         if found.left.size:
             self.pairs.append((found.left - before, rows[found.right], found.similarities))
 
@@ -103,7 +105,7 @@ def _unknown(block: pa.RecordBatch, outcomes: list[_Outcome]) -> _Outcome:
     return _Outcome(
         start=outcomes[-1].part.stop if outcomes else 0,
         rows=block.column("row").to_numpy().copy(),
-        is_ahead=block.column("priority").to_numpy() == schema.AHEAD,
+        is_ahead=are_ahead(block),
         is_kept=np.ones(block.num_rows, np.bool_),
         kept_rows=np.zeros(block.num_rows, np.int64),
         values=np.zeros(block.num_rows),
@@ -122,9 +124,12 @@ def _meet_stored(documents: Documents, outcome: _Outcome, blocks: Blocks, plan: 
             np.array([0, both.rows.size]),
             plan,
             config,
-            _roles_between(before, outcome.is_ahead),
-            given_values=np.concatenate([np.zeros(before), outcome.values]),
-            given_rows=np.concatenate([np.zeros(before, np.int64), outcome.kept_rows]),
+            Given(
+                roles=_roles_between(before, outcome.is_ahead),
+                values=np.concatenate([np.zeros(before), outcome.values]),
+                rows=np.concatenate([np.zeros(before, np.int64), outcome.kept_rows]),
+                parents=np.arange(both.rows.size),
+            ),
         )
         outcome.learn(found, both.rows)
 
@@ -147,13 +152,15 @@ def _meet_earlier(
             np.array([0, both.rows.size]),
             plan,
             config,
-            _roles_between(earlier.rows.size, outcome.is_ahead),
-            given_values=np.concatenate([earlier.values, outcome.values]),
-            given_rows=np.concatenate([earlier.kept_rows, outcome.kept_rows]),
-            given_parents=_firsts(roots),
+            Given(
+                roles=_roles_between(earlier.rows.size, outcome.is_ahead),
+                values=np.concatenate([earlier.values, outcome.values]),
+                rows=np.concatenate([earlier.kept_rows, outcome.kept_rows]),
+                parents=_firsts(roots),
+            ),
         )
         outcome.learn(found, both.rows)
-        _join_roots(parents, roots, found.parents)
+        _join_roots(parents, roots, found.outcome.parents)
 
 
 def _meet_itself(documents: Documents, outcome: _Outcome, parents: I64, plan: Plan, config: Config) -> None:
@@ -164,29 +171,28 @@ def _meet_itself(documents: Documents, outcome: _Outcome, parents: I64, plan: Pl
         np.array([0, outcome.rows.size]),
         plan,
         config,
-        roles_within(outcome.is_ahead),
-        given_values=outcome.values.copy(),
-        given_rows=outcome.kept_rows.copy(),
-        given_parents=_firsts(roots),
+        Given(
+            roles=roles_within(outcome.is_ahead),
+            values=outcome.values.copy(),
+            rows=outcome.kept_rows.copy(),
+            parents=_firsts(roots),
+        ),
     )
     outcome.learn(found, outcome.rows)
-    _join_roots(parents, roots, found.parents)
+    _join_roots(parents, roots, found.outcome.parents)
 
 
 def _roles_between(num_earlier: int, is_ahead: Bools) -> U8:
     """Say that the documents of a block meet the earlier ones alone."""
-    return np.concatenate(
-        [np.full(num_earlier, kernel.ENTERED, np.uint8), np.where(is_ahead, 0, kernel.COMPARED).astype(np.uint8)]
-    )
+    return np.concatenate([np.full(num_earlier, ENTERED, np.uint8), np.where(is_ahead, 0, COMPARED).astype(np.uint8)])
 
 
 def _joined(first: Documents, second: Documents) -> Documents:
     return Documents(
-        rows=np.concatenate([first.rows, second.rows]),
-        is_ahead=np.concatenate([first.is_ahead, second.is_ahead]),
         items=joined(first.items, second.items),
         signatures=np.concatenate([first.signatures, second.signatures]),
         keys=np.concatenate([first.keys, second.keys]),
+        rows=np.concatenate([first.rows, second.rows]),
     )
 
 
@@ -247,7 +253,7 @@ def _compare_with_firsts(
         places = order[np.searchsorted(rows, outcome.kept_rows[matched], sorter=order)]
         values = np.empty(matched.size)
         both = joined(measure.items(batch.column("text"), config), items)
-        kernel.similarities(both, rows.size + matched, places, values)
+        similarities(both, rows.size + matched, places, values)
         outcome.values[matched] = values
 
 

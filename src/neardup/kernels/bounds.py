@@ -1,0 +1,42 @@
+"""What two sets must share to be similar, in the doubles that similarities are computed in."""
+
+import numba
+import numpy as np
+
+from neardup.kernels.compilation import inner
+
+
+@numba.njit(cache=True, nogil=True)
+def least_overlap(size_a, size_b, threshold):
+    """Return the least intersection with intersection / union >= threshold."""
+    total = size_a + size_b
+    overlap = np.int64(np.ceil(threshold / (1.0 + threshold) * total))
+    while overlap > 0 and (overlap - 1) / (total - overlap + 1) >= threshold:
+        overlap -= 1
+    while overlap / (total - overlap) < threshold:
+        overlap += 1
+    return overlap
+
+
+@inner
+def least_share(size, threshold):
+    """Return the least count, from 1 on, with count / size >= threshold."""
+    count = np.int64(np.ceil(threshold * size))
+    while count > 1 and (count - 1) / size >= threshold:
+        count -= 1
+    while count / size < threshold:
+        count += 1
+    return count
+
+
+@inner
+def prefix_size(size, threshold):
+    """Return how many shingles a set must show, in an order that all sets share, so that every partner shares one."""
+    return size - least_share(size, threshold) + 1
+
+
+@inner
+def is_in_reach(size, place, other_size, other_place, threshold):
+    """Whether two sets may be similar whose first shared shingle stands at these places of their orders."""
+    most = min(size - place, other_size - other_place)
+    return most / (size + other_size - most) >= threshold

@@ -1,0 +1,123 @@
+"""Hash tables of 64-bit hashes, open to whatever hashes there are.
+
+A table of one set: the place of a hash is the hash scaled to the table, with linear probing, so the table holds its
+keys almost in order. Shingle hashes are finalised and never zero, so zero marks a free place.
+
+A table of many keys: owners of places, where a key is mixed before it is placed.
+
+Whoever knows the constants, or the seed, can make hashes that all want one place. So the steps of probing are counted:
+when they are more than a few a key, callers sort instead, with the same result.
+"""
+
+import numpy as np
+
+from neardup.kernels.compilation import inner
+from neardup.kernels.mixing import GOLDEN_MULTIPLIER, HALF
+
+ZERO = np.uint64(0)
+MAX_SPARSE = 1 << 14
+# Random hashes take 1 step a key or less. An insertion sort of a table takes no more steps than probing did, because a
+# key can only stand behind a larger one that it was moved past.
+STEPS_BASE, STEPS_PER_KEY = 1 << 10, 8
+# The owner of a place that is free.
+FREE = -1
+
+
+@inner
+def max_steps(count):
+    """Return how many steps of probing so many keys may take together."""
+    return np.int64(STEPS_BASE + STEPS_PER_KEY * count)
+
+
+@inner
+def capacity_for(count):
+    """Load of a quarter, where most keys find their place free at once; two thirds where that would leave the cache."""
+    return 4 * count + 8 if count <= MAX_SPARSE else count + (count >> 1) + 8
+
+
+@inner
+def largest_set(ends):
+    """Return the size of the largest of sets that stand end to end."""
+    largest = np.int64(0)
+    for doc in range(ends.size - 1):
+        largest = max(largest, ends[doc + 1] - ends[doc])
+    return largest
+
+
+@inner
+def table_for(ends):
+    """Allocate a table for any of the sets; keys that probe past the capacity have room behind it."""
+    largest = largest_set(ends)
+    return np.zeros(max(capacity_for(largest), capacity_for(min(largest, MAX_SPARSE))) + largest + 1, np.uint64)
+
+
+@inner
+def home_of(key, capacity):
+    """Return the place that a key wants."""
+    return np.int64(((key >> HALF) * np.uint64(capacity)) >> HALF)
+
+
+@inner
+def probe(table, key, place):
+    """Return the place of the key, or the free one where it belongs, from the place that it wants on."""
+    while table[place] != ZERO and table[place] != key:
+        place += 1
+    return place
+
+
+@inner
+def fill(table, keys, start, stop):
+    """Put keys[start:stop] into an empty table; return (last place taken, steps left), the latter < 0 if too many."""
+    capacity, steps = capacity_for(stop - start), max_steps(stop - start)
+    last, at = np.int64(0), start
+    while at < stop and steps >= 0:
+        home = home_of(keys[at], capacity)
+        place = probe(table, keys[at], home)
+        table[place] = keys[at]
+        steps -= place - home
+        last = max(last, place)
+        at += 1
+    return last, steps
+
+
+@inner
+def bits_for(count):
+    """Return the bits that number the places of a table of so many keys, half of it free at least."""
+    bits = 1
+    while (1 << bits) < 2 * count:
+        bits += 1
+    return bits
+
+
+@inner
+def find_firsts(keys, shift, above, owners, firsts):
+    """Write to firsts[at] the first place of a key equal to keys[at]; return False if probing took too many steps.
+
+    keys    uint64[num_keys]
+    shift   uint64            64 - bits
+    above   uint64            so many top bits, once mixed, are the same in all keys
+    owners  int64 [2**bits]   overwritten
+    firsts  int64 [num_keys]  written
+    """
+    owners[:] = FREE
+    last, steps, at = owners.size - 1, max_steps(keys.size), 0
+    while at < keys.size and steps >= 0:
+        home = np.int64(((keys[at] * GOLDEN_MULTIPLIER) << above) >> shift)
+        place = home
+        while owners[place] >= 0 and keys[owners[place]] != keys[at]:
+            place = (place + 1) & last
+        steps -= (place - home) & last
+        if owners[place] < 0:
+            owners[place] = at
+        firsts[at] = owners[place]
+        at += 1
+    return steps >= 0
+
+
+@inner
+def find_firsts_by_sorting(keys, firsts):
+    """As `find_firsts`, in time n log n whatever the keys are."""
+    order = np.argsort(keys, kind="mergesort")
+    for at in range(order.size):
+        is_new = at == 0 or keys[order[at]] != keys[order[at - 1]]
+        firsts[order[at]] = order[at] if is_new else firsts[order[at - 1]]

@@ -1,0 +1,392 @@
+"""Exact similarities of documents, by the type of their items.
+
+What documents are, sets or vectors, is the type of `items`: the compiler chooses how two of them are compared, so there
+is one walk for all measures, and no function is handed in, which would keep kernels out of Numba's cache.
+
+Two sets are compared by a hash table of the first and a look at it for every shingle of the second, so sets need no
+order. Where the hashes of a set, or of one that is looked for in it, were made to collide, the set is sorted instead of
+put into a table, and looked for by bisection.
+"""
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from numba.extending import overload
+
+from neardup.kernels.bounds import least_overlap
+from neardup.kernels.compilation import inner
+from neardup.kernels.hash_sets import ZERO, capacity_for, fill, home_of, max_steps, probe, table_for
+from neardup.kernels.sorted_sets import weight_sums
+
+Array = npt.NDArray[Any]
+
+
+class Sets(NamedTuple):
+    """Distinct shingles of many documents end to end; document d owns shingles[ends[d]:ends[d + 1]].
+
+    shingles  uint64[num_shingles]
+    ends      int64 [num_docs + 1]
+    """
+
+    shingles: Array
+    ends: Array
+
+
+class Weights(NamedTuple):
+    """Items of many documents end to end, in the order of their hashes, each with its weight.
+
+    hashes   uint64 [num_items]
+    weights  float64[num_items]     above 0
+    ends     int64  [num_docs + 1]
+    """
+
+    hashes: Array
+    weights: Array
+    ends: Array
+
+
+class Bits(NamedTuple):
+    """Bit vectors of one length, with zeros behind the last bit.
+
+    words     uint64[num_docs, num_words]
+    num_bits  int64
+    """
+
+    words: Array
+    num_bits: int
+
+
+class Vectors(NamedTuple):
+    """Vectors to be compared by their angle; 64 slots of a signature are one word.
+
+    values     float64[num_docs, dimension]
+    norms      float64[num_docs]             above 0
+    num_slots  int64
+    """
+
+    values: Array
+    norms: Array
+    num_slots: int
+
+
+class Points(NamedTuple):
+    """Vectors to be compared by their distance.
+
+    values  float64[num_docs, dimension]
+    """
+
+    values: Array
+
+
+Items = Sets | Weights | Bits | Vectors | Points
+# In the place of a document: none.
+NOBODY = -1
+# A cosine above this is 1: sums of products of parallel vectors may be off by so much.
+NEARLY_ONE = 1.0 - 2.0**-48
+# How the set in the scratch table is held.
+AS_TABLE, IN_ORDER = 0, 1
+
+
+@inner
+def _overlap(table, capacity, shingles, start, stop, needed):
+    """Count the shingles of a set that are in the table; return (count, steps of probing left).
+
+    The count is -1 as soon as it cannot reach `needed`; it is of no use where the steps are below zero.
+    """
+    spare, steps = stop - start - needed, max_steps(stop - start)
+    for at in range(start, stop):
+        home = home_of(shingles[at], capacity)
+        place = probe(table, shingles[at], home)
+        steps -= place - home
+        spare -= table[place] == ZERO
+        if (spare | steps) < 0:
+            return np.int64(-1), steps
+    return needed + spare, steps
+
+
+@inner
+def _order(table, shingles, start, stop):
+    """Write a set in ascending order to the front of the scratch table."""
+    order = np.argsort(shingles[start:stop], kind="mergesort")
+    for at in range(order.size):
+        table[at] = shingles[start + order[at]]
+
+
+@inner
+def _ordered_overlap(ordered, size, shingles, start, stop, needed):
+    """As `_overlap`, by bisection of a set in ascending order."""
+    spare = stop - start - needed
+    for at in range(start, stop):
+        place = np.searchsorted(ordered[:size], shingles[at])
+        spare -= place == size or ordered[place] != shingles[at]
+        if spare < 0:
+            return np.int64(-1)
+    return needed + spare
+
+
+@inner
+def _load(scratch, shingles, start, stop, doc):
+    """Hold a set in the scratch table, which another one may be in."""
+    table, state = scratch
+    table[: state[1] + 1] = ZERO
+    last, steps = fill(table, shingles, start, stop)
+    state[0], state[1], state[2] = doc, last, AS_TABLE
+    if steps < 0:
+        _order_held(scratch, shingles, start, stop)
+
+
+@inner
+def _order_held(scratch, shingles, start, stop):
+    """Hold the set of the scratch table in order from now on."""
+    table, state = scratch
+    _order(table, shingles, start, stop)
+    state[1], state[2] = max(state[1], stop - start), IN_ORDER
+
+
+@inner
+def _jaccard(sets, scratch, doc, other, least):
+    """Shared shingles by all shingles, 0 for two empty sets; `doc` is loaded into the table for that."""
+    shingles, ends = sets
+    table, state = scratch
+    size_a, size_b = ends[doc + 1] - ends[doc], ends[other + 1] - ends[other]
+    if size_a + size_b == 0:
+        return 0.0
+    needed = least_overlap(size_a, size_b, least)
+    if state[0] != doc:
+        _load(scratch, shingles, ends[doc], ends[doc + 1], doc)
+    overlap = np.int64(-1)
+    if state[2] == AS_TABLE:
+        overlap, steps = _overlap(table, capacity_for(size_a), shingles, ends[other], ends[other + 1], needed)
+        if steps < 0:
+            _order_held(scratch, shingles, ends[doc], ends[doc + 1])
+    if state[2] == IN_ORDER:
+        overlap = _ordered_overlap(table, size_a, shingles, ends[other], ends[other + 1], needed)
+    return overlap / (size_a + size_b - overlap) if overlap >= 0 else -1.0
+
+
+@inner
+def _weighted_jaccard(sets, scratch, doc, other, least):
+    """Sum of the smaller weights by sum of the larger ones."""
+    smaller, larger = weight_sums(sets, doc, sets, other)
+    return smaller / larger if larger > 0.0 else 0.0
+
+
+@inner
+def count_ones(word):
+    """Return how many bits are 1."""
+    # Neighbours of 1, 2 and 4 bits are added, then all bytes at once by a product; LLVM makes one instruction of it.
+    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@inner
+def _differing(words, other_words):
+    differing = 0
+    for at in range(words.size):
+        differing += count_ones(words[at] ^ other_words[at])
+    return differing
+
+
+@inner
+def _equal_bits(bits, scratch, doc, other, least):
+    return (bits.num_bits - _differing(bits.words[doc], bits.words[other])) / bits.num_bits
+
+
+@inner
+def _dot(one, two):
+    """Sum of the products; four sums side by side, always the same ones, are faster and no less exact."""
+    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
+    for at in range(0, one.size - 3, 4):
+        first += one[at] * two[at]
+        second += one[at + 1] * two[at + 1]
+        third += one[at + 2] * two[at + 2]
+        fourth += one[at + 3] * two[at + 3]
+    for at in range(one.size - one.size % 4, one.size):
+        first += one[at] * two[at]
+    return (first + second) + (third + fourth)
+
+
+@inner
+def _squared_distance(one, two):
+    """Sum of the squared differences, added as in `_dot`."""
+    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
+    for at in range(0, one.size - 3, 4):
+        first += (one[at] - two[at]) * (one[at] - two[at])
+        second += (one[at + 1] - two[at + 1]) * (one[at + 1] - two[at + 1])
+        third += (one[at + 2] - two[at + 2]) * (one[at + 2] - two[at + 2])
+        fourth += (one[at + 3] - two[at + 3]) * (one[at + 3] - two[at + 3])
+    for at in range(one.size - one.size % 4, one.size):
+        first += (one[at] - two[at]) * (one[at] - two[at])
+    return (first + second) + (third + fourth)
+
+
+@inner
+def cosine(one, two, lengths):
+    """The cosine of the angle, from 0 to 1: what points away is not similar at all, and what rounding hides is 1.
+
+    one, two  float64[dimension]
+    lengths   float64             the product of both
+    """
+    value = _dot(one, two) / lengths
+    return 1.0 if value > NEARLY_ONE else max(0.0, value)
+
+
+@inner
+def nearness(one, two):
+    """1 by 1 plus the distance of two vectors."""
+    return 1.0 / (1.0 + np.sqrt(_squared_distance(one, two)))
+
+
+@inner
+def _vector_cosine(vectors, scratch, doc, other, least):
+    return cosine(vectors.values[doc], vectors.values[other], vectors.norms[doc] * vectors.norms[other])
+
+
+@inner
+def _point_nearness(points, scratch, doc, other, least):
+    return nearness(points.values[doc], points.values[other])
+
+
+@inner
+def agreement(slots, other_slots):
+    """Return how many slots of two signatures are equal."""
+    equal = 0
+    for slot in range(slots.size):
+        equal += slots[slot] == other_slots[slot]
+    return equal
+
+
+@inner
+def _sets_pass(sets, signatures, doc, other, threshold, min_agreement):
+    size_a, size_b = _set_size(sets, doc), _set_size(sets, other)
+    if min(size_a, size_b) / max(size_a, size_b) < threshold:
+        return False
+    return agreement(signatures[doc], signatures[other]) >= min_agreement
+
+
+@inner
+def _weights_pass(sets, signatures, doc, other, threshold, min_agreement):
+    return agreement(signatures[doc], signatures[other]) >= min_agreement
+
+
+@inner
+def _vectors_pass(vectors, signatures, doc, other, threshold, min_agreement):
+    return vectors.num_slots - _differing(signatures[doc], signatures[other]) >= min_agreement
+
+
+@inner
+def _all_pass(items, signatures, doc, other, threshold, min_agreement):
+    return True
+
+
+@inner
+def _set_size(sets, doc):
+    return sets.ends[doc + 1] - sets.ends[doc]
+
+
+@inner
+def _no_size(items, doc):
+    return np.int64(0)
+
+
+@inner
+def _set_scratch(sets):
+    return table_for(sets.ends), np.array([NOBODY, NOBODY, AS_TABLE])
+
+
+@inner
+def _no_scratch(items):
+    return np.empty(0, np.uint64), np.empty(0, np.int64)
+
+
+# What is done with items of each type.
+_SIMILARITIES = {
+    Sets: _jaccard,
+    Weights: _weighted_jaccard,
+    Bits: _equal_bits,
+    Vectors: _vector_cosine,
+    Points: _point_nearness,
+}
+_FILTERS = {
+    Sets: _sets_pass,
+    Weights: _weights_pass,
+    Bits: _all_pass,
+    Vectors: _vectors_pass,
+    Points: _all_pass,
+}
+_SIZES = dict.fromkeys(_SIMILARITIES, _no_size) | {Sets: _set_size}
+_SCRATCHES = dict.fromkeys(_SIMILARITIES, _no_scratch) | {Sets: _set_scratch}
+
+
+def similarity_of(items, scratch, doc, other, least):
+    """Return the exact similarity of two documents, or -1 where it is known to be below `least`."""
+    return _SIMILARITIES[type(items)](items, scratch, doc, other, least)
+
+
+@overload(similarity_of)
+def _similarity_of_type(items, scratch, doc, other, least):
+    similarity = _SIMILARITIES[items.instance_class]
+    return lambda items, scratch, doc, other, least: similarity(items, scratch, doc, other, least)
+
+
+def passes(items, signatures, doc, other, threshold, min_agreement):
+    """Whether sizes and signatures leave it open that two documents are a pair."""
+    return _FILTERS[type(items)](items, signatures, doc, other, threshold, min_agreement)
+
+
+@overload(passes)
+def _passes_of_type(items, signatures, doc, other, threshold, min_agreement):
+    chosen = _FILTERS[items.instance_class]
+    return lambda items, signatures, doc, other, threshold, min_agreement: chosen(
+        items, signatures, doc, other, threshold, min_agreement
+    )
+
+
+def size_of(items, doc):
+    """Return the size of a set; vectors have none, and what asks for it is not done with them."""
+    return _SIZES[type(items)](items, doc)
+
+
+@overload(size_of)
+def _size_of_type(items, doc):
+    size = _SIZES[items.instance_class]
+    return lambda items, doc: size(items, doc)
+
+
+def scratch_for(items):
+    """Allocate what comparing needs beside the items."""
+    return _SCRATCHES[type(items)](items)
+
+
+@overload(scratch_for)
+def _scratch_of_type(items):
+    scratch = _SCRATCHES[items.instance_class]
+    return lambda items: scratch(items)
+
+
+@numba.njit(cache=True, nogil=True)
+def norms(values, lengths):
+    """Write the length of every vector.
+
+    values   float64[num_docs, dimension]
+    lengths  float64[num_docs]             written
+    """
+    for doc in range(values.shape[0]):
+        lengths[doc] = np.sqrt(_dot(values[doc], values[doc]))
+
+
+@numba.njit(cache=True, nogil=True)
+def similarities(items, left, right, values):
+    """Write the exact similarity of pairs of documents.
+
+    items        Items
+    left, right  int64 [num_pairs]     documents
+    values       float64[num_pairs]    written; 0 where both sets are empty
+    """
+    scratch = scratch_for(items)
+    for at in range(left.size):
+        values[at] = similarity_of(items, scratch, left[at], right[at], 0.0)

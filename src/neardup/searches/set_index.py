@@ -1,0 +1,71 @@
+"""The index of sets that exact searches walk: who has an item, and which lists a query walks, the shortest first."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.kernels.postings import Bags, Postings, Walks
+from neardup.kernels.similarity import Items, Sets, Weights
+
+F64 = npt.NDArray[np.float64]
+I64 = npt.NDArray[np.int64]
+U64 = npt.NDArray[np.uint64]
+# Bytes that an item of a set takes in the index and on the way there, at most.
+BYTES_A_SHINGLE: Final = 112
+
+
+class Compared(NamedTuple):
+    """Documents to compare: their items, and the group of each."""
+
+    items: Items
+    groups: I64
+
+
+def owners_of(ends: I64) -> I64:
+    """Return the document of every item."""
+    return np.repeat(np.arange(ends.size - 1), np.diff(ends))
+
+
+def as_bags(docs: Compared) -> Bags:
+    """Return sets of any kind with weights; an item without one counts 1."""
+    items = docs.items
+    if isinstance(items, Weights):
+        hashes, weights, ends = items
+    else:
+        assert isinstance(items, Sets)  # noqa: S101 - other items have no index
+        ends = items.ends
+        hashes = items.shingles[np.lexsort((items.shingles, owners_of(ends)))]
+        weights = np.ones(hashes.size)
+    totals = np.add.reduceat(np.r_[weights, 0.0], ends[:-1]) * (np.diff(ends) > 0)
+    return Bags(hashes, weights, ends, totals, docs.groups)
+
+
+def lists_of(hashes: U64) -> tuple[U64, I64, I64]:
+    """Return the distinct hashes, ascending, where the list of each ends, and the places of all that are in the lists.
+
+    Places are ascending in each list.
+    """
+    order = np.argsort(hashes, kind="stable")
+    keys, starts = np.unique(hashes[order], return_index=True)
+    return keys, np.r_[starts, order.size].astype(np.int64), order
+
+
+def postings_of(bags: Bags) -> Postings:
+    """List the documents of every item."""
+    keys, ends, order = lists_of(bags.hashes)
+    return Postings(keys, ends, owners_of(bags.ends)[order], bags.weights[order])
+
+
+def walks_of(queries: Bags, postings: Postings, *, is_own: bool) -> Walks:
+    """Return the lists that every query walks, the shortest first, ties by hash; a list of itself alone is left out."""
+    keys = postings.keys
+    at = np.minimum(np.searchsorted(keys, queries.hashes), max(keys.size - 1, 0))
+    lengths = np.diff(postings.ends)[at] if keys.size else np.zeros(at.size, np.int64)
+    is_listed = (keys[at] == queries.hashes) & (lengths > is_own) if keys.size else lengths > 0
+    owners, lists, lengths = owners_of(queries.ends)[is_listed], at[is_listed], lengths[is_listed]
+    order = np.lexsort((lists, lengths, owners))
+    ends = np.searchsorted(owners, np.arange(queries.ends.size)).astype(np.int64)
+    return Walks(lists[order], queries.weights[is_listed][order], ends)
