@@ -8,7 +8,6 @@ docs.parquet of --corpora, else text of this machine.
 
 import argparse
 import dataclasses
-import functools
 import tempfile
 import time
 from pathlib import Path
@@ -54,8 +53,9 @@ def reading_pass(path):
         workspace = Workspace(Path(folder))
         engine = LocalEngine(None, workspace)
         documents = FileDocuments(find_files([str(path)], CONFIG), 0, CONFIG, workspace, engine.room() // 4)
-        step = functools.partial(sketch, plan=plan, config=CONFIG)
-        engine.map_documents(documents, step, schema.sketches(plan.bands), lambda _: None)
+        engine.map_documents(
+            documents, lambda batch, _: sketch(batch, plan, CONFIG), schema.sketches(plan.bands), lambda _: None
+        )
 
 
 def audit_without_room(report):

@@ -9,9 +9,9 @@ shingles that they share, reach `verify`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,15 +19,14 @@ import pyarrow as pa
 
 from neardup import schema
 from neardup.config import Config
-from neardup.engines.base import Advance, BatchStep, Engine, Rows, Source, Table, View
+from neardup.engines.base import Advance, BatchStep, ComponentSteps, Engine, Hold, Rows, Source, Table, View
 from neardup.measures.registry import holds_items
 from neardup.report import Watch
-from neardup.searches.containers import Containment, gather
 from neardup.stages.choose import SAMPLED_OF, measure
 from neardup.stages.collapse import collapse, separate
 from neardup.stages.link import link, link_prefixes
 from neardup.stages.prefix import collect, count, num_places, prefix
-from neardup.stages.select import count_copies, count_pairs, list_pairs, select
+from neardup.stages.select import count_pairs, list_pairs, select
 from neardup.stages.sketch import sketch
 from neardup.stages.verify import verify
 from neardup.stages.verify_blocks import verify_blocks
@@ -49,8 +48,8 @@ _POSTINGS_VIEW: Final = View(
 class Outcome:
     """What the stages say, by row, in tables of the engine: who is removed for whom, and every found pair, if asked.
 
-    plan: that of the method that was taken; find_priorities: tells the keep priority of rows, ascending, where they
-    are at hand.
+    plan: that of the method that was taken; selects: whether the stages choose who stays; pair_columns: the schema of
+    row_pairs; find_priorities: tells the keep priority of rows, ascending, where they are at hand.
     """
 
     plan: Plan
@@ -59,133 +58,104 @@ class Outcome:
     row_pairs: Table | None
     exact_duplicates: int
     pairs_verified: int
+    selects: bool = True
+    pair_columns: pa.Schema = schema.ROW_PAIRS
     find_priorities: Callable[[npt.NDArray[np.int64]], pa.ChunkedArray] | None = None
+
+
+class _Sketched(NamedTuple):
+    """What every stage after the first one works with."""
+
+    sketches: Table
+    documents: Source
+    plan: Plan
+    config: Config
+    engine: Engine
 
 
 def run(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Watch) -> Outcome:
     """Find the near-duplicates among `documents` and select which stay."""
     with watch.stage("sketch", documents.total, documents.unit) as advance:
-        sketches = _sketch(documents, plan, config, engine, advance)
-    if config.measure == "containment":
-        return _contain(sketches, documents, plan, engine, watch)
+        sketches = sketch_documents(documents, plan, config, engine, advance)
+    state = _Sketched(sketches, documents, plan, config, engine)
     with watch.stage("collapse"):
-        copies = _collapse(sketches, documents, config, engine)
-        if config.pairs:
-            num_copies = engine.count_classes(copies, None, partial(count_copies, num_ahead=documents.num_ahead))
-            _warn_of_many(num_copies, watch)
-        classes = _separate(copies, sketches, documents, config, engine)
-    make_where = partial(_representatives, sketches, classes, documents, engine)
+        copies = _collapse(state)
+        num_copies = _count(copies, None, state) if config.pairs else 0
+        warn_of_many(num_copies, watch)
+        classes = _separate(copies, state)
     if is_open(config):
         with watch.stage("choose"):
-            plan = decide(_measure(sketches, make_where(), plan, engine), plan, is_held=holds_items(config))
-    with watch.stage("link", plan.bands or 1, "bands" if plan.bands else "passes") as advance:
-        components = engine.once(
-            "components", lambda: _connect(sketches, make_where(), documents, plan, config, engine, advance)
-        )
-    with watch.stage("verify", engine.count_rows(components)) as advance:
-        columns = schema.HELD_MEMBERS if engine.holds_all else schema.MEMBERS
-        found = engine.lookup(components, "row", sketches, _looked_up(columns))
-        verified = engine.map_components(
-            documents,
-            engine.map_tables([found], partial(_members, columns=columns, plan=plan), columns),
-            partial(verify, plan=plan, config=config),
-            partial(verify_blocks, plan=plan, config=config),
-            schema.VERIFIED,
-            advance,
-        )
+            contents = _measure(_representatives(classes, state), state)
+            state = state._replace(plan=decide(contents, plan, is_held=holds_items(config)))
+    bands = state.plan.bands
+    with watch.stage("link", bands or 1, "bands" if bands else "passes") as advance:
+        components = engine.once("components", lambda: _connect(_representatives(classes, state), state, advance))
+    with watch.stage("verify", engine.total(components)) as advance:
+        verified = _verify(components, state, advance)
     with watch.stage("select"):
-        selection = engine.once(
-            "selection", lambda: _select(classes, verified, documents.num_ahead, engine), schema.SELECTION
-        )
-        row_pairs = None
-        if config.pairs:
-            if num_copies < MANY_PAIRS:  # else it was said before the work began
-                count_all = partial(count_pairs, num_ahead=documents.num_ahead)
-                _warn_of_many(engine.count_classes(classes, verified, count_all), watch)
-            row_pairs = _list(classes, verified, documents.num_ahead, engine)
+        selection = engine.once("selection", lambda: _select(classes, verified, state), schema.SELECTION)
+        if config.pairs and num_copies < MANY_PAIRS:  # else it was said before the work began
+            warn_of_many(_count(classes, verified, state), watch)
+        row_pairs = _list(classes, verified, state) if config.pairs else None
     return Outcome(
-        plan=plan,
+        plan=state.plan,
         selection=selection,
         row_pairs=row_pairs,
-        exact_duplicates=engine.count_rows(copies, documents.num_ahead),
-        pairs_verified=engine.add_up(verified, "compared"),
-        find_priorities=lambda rows: engine.lookup(pa.table({"row": rows}), "row", sketches, ["priority"]).column(
-            "priority"
-        ),
+        exact_duplicates=engine.total(copies, first_row=documents.num_ahead),
+        pairs_verified=engine.total(verified, "compared"),
+        find_priorities=partial(_find_priorities, state),
     )
 
 
-def _sketch(documents: Source, plan: Plan, config: Config, engine: Engine, advance: Advance) -> Table:
-    hold, is_sampled = engine.hold if holds_items(config) else None, is_open(config)
-    step = partial(sketch, plan=plan, config=config, hold=hold, is_sampled=is_sampled)
+def sketch_documents(documents: Source, plan: Plan, config: Config, engine: Engine, advance: Advance) -> Table:
+    """Read all documents once: sizes, digests, and band keys or sets, as schema.sketches."""
+    is_held, is_sampled = holds_items(config), is_open(config)
+
+    def step(batch: pa.RecordBatch, hold: Hold | None) -> pa.RecordBatch:
+        return sketch(batch, plan, config, hold if is_held else None, is_sampled=is_sampled)
+
     return engine.map_documents(documents, step, schema.sketches(plan.bands, is_sampled=is_sampled), advance)
 
 
-def _contain(sketches: Table, documents: Source, plan: Plan, engine: Engine, watch: Watch) -> Outcome:
-    """Find the pairs of which one document lies in the other; nobody is removed for it. On one machine only."""
-    made: list[Containment] = []
-
-    def make_step() -> BatchStep:
-        sets = gather(sketches.batches(["row", "num_shingles", "group", "shingles"]), engine.room())
-        made.append(Containment(*sets, num_ahead=documents.num_ahead, threshold=plan.threshold))
-        return made[0].contain
-
-    with watch.stage("contain"):
-        where = engine.rows_with(sketches, "num_shingles", documents.num_rows)
-        found = engine.map_table("contained", sketches, ["row"], where, make_step, schema.CONTAINED)
-        num_pairs = sum(batch.num_rows for batch in found.batches(["row_a"]))
-        _warn_of_many(num_pairs, watch)
-        by = [("row_a", "ascending"), ("row_b", "ascending")]
-        row_pairs = engine.sort(found.batches(schema.CONTAINED.names), schema.CONTAINED, by)
-    return Outcome(
-        plan=plan,
-        selection=schema.SELECTION.empty_table(),
-        row_pairs=row_pairs,
-        exact_duplicates=0,
-        pairs_verified=made[0].compared if made else num_pairs,
-    )
+def measure_contents(documents: Source, plan: Plan, config: Config, engine: Engine) -> Contents:
+    """Return what the choice of an open method depends on."""
+    sketches = sketch_documents(documents, plan, config, engine, lambda _: None)
+    state = _Sketched(sketches, documents, plan, config, engine)
+    return _measure(_representatives(_separate(_collapse(state), state), state), state)
 
 
-def _collapse(sketches: Table, documents: Source, config: Config, engine: Engine) -> Table:
+def _collapse(state: _Sketched) -> Table:
     """The copies, by row. Documents without shingles stand for themselves, unless they are asked to be one class."""
+    sketches, documents, _, config, engine = state
 
     def make() -> Table:
-        where = engine.rows_with(sketches, None if config.collapse_empty else "num_shingles", documents.num_rows)
-        copies = engine.map_groups(sketches, [_CLASS_VIEW], collapse, where, lambda _: None)
-        return engine.sort(copies, schema.CLASSES, [("row", "ascending")])
+        where = engine.choose_rows(sketches, None if config.collapse_empty else "num_shingles", documents.num_rows)
+        return engine.map_groups(sketches, [_CLASS_VIEW], collapse, where, lambda _: None)
 
     return engine.once("classes", make, schema.CLASSES)
 
 
-def _separate(copies: Table, sketches: Table, documents: Source, config: Config, engine: Engine) -> Table:
+def _separate(copies: Table, state: _Sketched) -> Table:
     """The copies whose representative is compared in their place with all that they are to be compared with."""
+    sketches, documents, _, config, engine = state
     if documents.num_ahead <= 0 or not (config.pairs or config.cluster == "components"):
         return copies  # who copies a document ahead is removed for it, whatever else it is similar to
 
     def make() -> Table:
         sized = engine.lookup(copies, "representative", sketches, ["num_shingles"])
-        step = partial(separate, num_ahead=documents.num_ahead)
-        return engine.sort(
-            engine.map_classes(sized, None, step, schema.CLASSES), schema.CLASSES, [("row", "ascending")]
-        )
+        return engine.map_classes(sized, None, partial(separate, num_ahead=documents.num_ahead), schema.CLASSES)
 
     return engine.once("classes_apart", make, schema.CLASSES)
 
 
-def _representatives(sketches: Table, classes: Table, documents: Source, engine: Engine) -> Rows:
+def _representatives(classes: Table, state: _Sketched) -> Rows:
     """The documents that go on: copies are left to their representative."""
-    return engine.without(engine.rows_with(sketches, "num_shingles", documents.num_rows), classes)
+    return state.engine.choose_rows(state.sketches, "num_shingles", state.documents.num_rows, without=classes)
 
 
-def measure_contents(documents: Source, plan: Plan, config: Config, engine: Engine) -> Contents:
-    """Return what the choice of an open method depends on."""
-    sketches = _sketch(documents, plan, config, engine, lambda _: None)
-    classes = _separate(_collapse(sketches, documents, config, engine), sketches, documents, config, engine)
-    return _measure(sketches, _representatives(sketches, classes, documents, engine), plan, engine)
-
-
-def _measure(sketches: Table, where: Rows, plan: Plan, engine: Engine) -> Contents:
-    shingles = engine.add_up(sketches, "num_shingles", where)
+def _measure(where: Rows, state: _Sketched) -> Contents:
+    sketches, _, plan, _, engine = state
+    shingles = engine.total(sketches, "num_shingles", where)
     if shingles > MAX_SHINGLES:
         return Contents(documents=0, shingles=shingles)
 
@@ -196,85 +166,80 @@ def _measure(sketches: Table, where: Rows, plan: Plan, engine: Engine) -> Conten
     columns = ["row", "num_shingles", "shingles"]
     table = engine.map_table("contents", sketches, columns, where, make_step, schema.CONTENTS)
     names = [field.name for field in schema.CONTENTS if field.name != "row"]
-    return Contents(shingles=shingles, **{name: engine.add_up(table, name) for name in names})
+    return Contents(shingles=shingles, **{name: engine.total(table, name) for name in names})
 
 
-def _connect(
-    sketches: Table,
-    where: Rows,
-    documents: Source,
-    plan: Plan,
-    config: Config,
-    engine: Engine,
-    advance: Advance,
-) -> Table:
+def _connect(where: Rows, state: _Sketched, advance: Advance) -> Table:
     """The components of documents that share buckets, or may be similar by the rarest shingles that they share."""
+    sketches, documents, plan, _, engine = state
     if plan.is_exact:
-        sets = sketches
-        if is_open(config):  # then the first pass has left band keys, and no sets
-            step = partial(collect, config=config)
-            sets = engine.map_read("sets", documents, sketches, where, step, schema.SETS)
-        links = _link_prefixes(sketches, sets, where, documents.num_rows, plan, engine, advance)
+        step = partial(link_prefixes, threshold=plan.threshold)
+        links = engine.map_groups(_prefixes(where, state), [_POSTINGS_VIEW], step, None, advance)
     else:
-        links = _link(sketches, where, plan, engine, advance)
+        bands = [View(("row", key), (key,), ("row",)) for key in map(schema.key_column, range(plan.bands))]
+        links = engine.map_groups(sketches, bands, link, where, advance)
     return engine.connected_components(links, documents.num_rows)
 
 
-def _link_prefixes(
-    sketches: Table, sets: Table, where: Rows, num_rows: int, plan: Plan, engine: Engine, advance: Advance
-) -> Table:
-    step = partial(link_prefixes, threshold=plan.threshold)
-    postings = _prefixes(sketches, sets, where, num_rows, plan, engine)
-    return engine.map_groups(postings, [_POSTINGS_VIEW], step, None, advance)
-
-
-def _link(sketches: Table, where: Rows, plan: Plan, engine: Engine, advance: Advance) -> Table:
-    bands = [View(("row", key), (key,), ("row",)) for key in map(schema.key_column, range(plan.bands))]
-    return engine.map_groups(sketches, bands, link, where, advance)
-
-
-def _prefixes(sketches: Table, sets: Table, where: Rows, num_rows: int, plan: Plan, engine: Engine) -> Table:
+def _prefixes(where: Rows, state: _Sketched) -> Table:
     """The rarest shingles of every document that may have a partner."""
-    # Sets that were made for it are those of the wanted rows alone.
-    every = where if sets is sketches else engine.rows_with(sets, None, num_rows)
+    sketches, documents, plan, config, engine = state
+    sets, every = sketches, where
+    if is_open(config):  # then the first pass has left band keys, and no sets
+        step = partial(collect, config=config)
+        sets = engine.map_read("sets", documents, sketches, where, step, schema.SETS)
+        every = engine.choose_rows(sets, None, documents.num_rows)
 
     def make_step() -> BatchStep:
-        num_shingles = engine.add_up(sketches, "num_shingles", where)
+        num_shingles = engine.total(sketches, "num_shingles", where)
         counts = engine.count(sets, ["row", "shingles"], every, count, num_places(num_shingles))
         return partial(prefix, counts=counts, threshold=plan.threshold)
 
     return engine.map_table("postings", sets, ["row", "shingles"], every, make_step, schema.POSTINGS)
 
 
-def _looked_up(columns: pa.Schema) -> list[str]:
-    """The columns of members that come from their sketches."""
-    own = ("row", "component", "verify_bytes", "num_shingles")
-    return ["num_shingles", *(name for name in columns.names if name not in own)]
+def _verify(components: Table, state: _Sketched, advance: Advance) -> Table:
+    """What is true of the documents of components."""
+    sketches, documents, plan, config, engine = state
+
+    def cost(text_bytes: npt.NDArray[np.int64], num_shingles: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        # Text twice, its shingles while they are sorted, signature and keys, and the lists of buckets, or of prefixes.
+        shingle_bytes = 24 + 40 * plan.is_exact
+        return 2 * text_bytes + shingle_bytes * num_shingles + 4 * plan.num_perm + 56 * plan.bands + 128
+
+    steps = ComponentSteps(
+        partial(verify, plan=plan, config=config), partial(verify_blocks, plan=plan, config=config), cost
+    )
+    return engine.map_components(documents, components, sketches, steps, schema.VERIFIED, advance)
 
 
-def _members(found: pa.RecordBatch, columns: pa.Schema, plan: Plan) -> pa.RecordBatch:
-    """The members of components with what it takes to read and verify each."""
-    text_bytes, num_shingles = (found.column(name).to_numpy() for name in ("text_bytes", "num_shingles"))
-    # Text twice, its shingles while they are sorted, signature and keys, and the lists of buckets, or of prefixes.
-    verify_bytes = 2 * text_bytes + 24 * num_shingles + 4 * plan.num_perm + 56 * plan.bands + 128
-    if plan.is_exact:
-        verify_bytes += 40 * num_shingles
-    found = found.append_column("verify_bytes", pa.array(verify_bytes))
-    return found.select(columns.names).cast(columns)
+def _select(classes: Table, verified: Table, state: _Sketched) -> Table:
+    copies = state.engine.lookup(classes, "representative", verified, ["kept_row", "similarity"])
+    step = partial(select, num_ahead=state.documents.num_ahead)
+    return state.engine.map_tables([verified, copies], step, schema.SELECTION)
 
 
-def _select(classes: Table, verified: Table, num_ahead: int, engine: Engine) -> Table:
-    copies = engine.lookup(classes, "representative", verified, ["kept_row", "similarity"])
-    selected = engine.map_tables([verified, copies], partial(select, num_ahead=num_ahead), schema.SELECTION)
-    return engine.sort(selected, schema.SELECTION, [("row", "ascending")])
+def _list(classes: Table, verified: Table, state: _Sketched) -> Table:
+    step = partial(list_pairs, num_ahead=state.documents.num_ahead)
+    return state.engine.map_classes(classes, verified, step, schema.ROW_PAIRS)
 
 
-def _list(classes: Table, verified: Table, num_ahead: int, engine: Engine) -> Table:
-    listed = engine.map_classes(classes, verified, partial(list_pairs, num_ahead=num_ahead), schema.ROW_PAIRS)
-    return engine.sort(listed, schema.ROW_PAIRS, [("row_a", "ascending"), ("row_b", "ascending")])
+def _count(classes: Table, verified: Table | None, state: _Sketched) -> int:
+    """How many pairs `_list` would list; without verified documents, those of exact copies."""
+    num_ahead = state.documents.num_ahead
+
+    def step(copies: pa.Table, documents: pa.Table | None) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch([[count_pairs(copies, documents, num_ahead=num_ahead)]], schema=schema.COUNTS)
+
+    return state.engine.total(state.engine.map_classes(classes, verified, step, schema.COUNTS), "count")
 
 
-def _warn_of_many(num_pairs: int, watch: Watch) -> None:
+def _find_priorities(state: _Sketched, rows: npt.NDArray[np.int64]) -> pa.ChunkedArray:
+    return state.engine.lookup(pa.table({"row": rows}), "row", state.sketches, ["priority"]).column("priority")
+
+
+def warn_of_many(num_pairs: int, watch: Watch) -> None:
+    """Say how much room many pairs take before they are listed."""
     if num_pairs >= MANY_PAIRS:
         watch.warn(
             f"at least {num_pairs:,} pairs to list, about {num_pairs * BYTES_A_PAIR / 1e9:.1f} GB; "

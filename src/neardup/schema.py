@@ -1,7 +1,7 @@
 """The Arrow schema of every table that crosses a stage boundary or leaves the library.
 
 Hashes travel as int64 with the same bits and are viewed as uint64 in kernels. `row` numbers the documents of a run;
-DOCUMENTS, sketches, CLASSES and SELECTION are sorted by it.
+DOCUMENTS, sketches, CLASSES, SELECTION and ROW_PAIRS are sorted by it where tables of the engine have an order.
 """
 
 from __future__ import annotations
@@ -33,10 +33,6 @@ POSTINGS = pa.schema([_ROW, ("num_shingles", pa.int64()), ("place", pa.int64()),
 # smallest: the smallest row of a bucket that `row` is in; in the exact join a row that it may be similar to.
 LINKS = pa.schema([_ROW, ("smallest", pa.int64())])
 COMPONENTS = pa.schema([_ROW, ("component", pa.int64())])
-# verify_bytes: about how much memory it takes to verify the document.
-MEMBERS = pa.schema([*COMPONENTS, ("priority", pa.int64()), ("text_bytes", pa.int64()), ("verify_bytes", pa.int64())])
-# Where sets are held, also what stands for the text of a member.
-HELD_MEMBERS = pa.schema([*MEMBERS, ("group", pa.int64()), ("num_shingles", pa.int64()), ("held_at", pa.int64())])
 # One row a document: the kept document it matches (null if it is kept itself), and, where pairs are listed, its
 # partners among the documents before it in keep order.
 VERIFIED = pa.schema(
@@ -49,12 +45,16 @@ VERIFIED = pa.schema(
         ("partner_similarities", pa.large_list(pa.float64())),
     ]
 )
+# Numbers that add up to one.
+COUNTS = pa.schema([("count", pa.int64())])
 # One row a removed document.
 SELECTION = pa.schema([_ROW, ("kept_row", pa.int64()), _SIMILARITY])
 ROW_PAIRS = pa.schema([("row_a", pa.int64()), ("row_b", pa.int64()), _SIMILARITY])
 # Pairs by containment: the larger of the two shares, and that of each document in the other.
 _SHARES = [pa.field(f"containment_{side}", pa.float64(), nullable=False) for side in "ab"]
 CONTAINED = pa.schema([*ROW_PAIRS, *_SHARES])
+# One row a batch of documents: how many pairs were compared for it, and those of them that contain each other.
+CONTAINERS = pa.schema([("compared", pa.int64()), ("pairs", pa.large_list(pa.struct(list(CONTAINED))))])
 # What it takes to select again: a document that stands in a pair, its place among all documents (-1 for one ahead),
 # and its keep order.
 KEEP_ORDER = pa.schema([_ROW, ("position", pa.int64()), ("priority", pa.int64())])
@@ -111,9 +111,9 @@ def pairs(id_type: pa.DataType) -> pa.Schema:
     return pa.schema([("doc_a", id_type), ("doc_b", id_type), _SIMILARITY])
 
 
-def row_pairs(measure: str) -> pa.Schema:
-    """Return the schema of pairs of rows by this measure."""
-    return CONTAINED if measure == "containment" else ROW_PAIRS
+def row_order(columns: pa.Schema) -> list[tuple[str, str]]:
+    """Return how a table with these columns is sorted, where an engine keeps tables in order: by its rows."""
+    return [(name, "ascending") for name in columns.names if name in ("row", "row_a", "row_b")]
 
 
 def with_shares(named: pa.Schema, row_pairs: pa.Schema) -> pa.Schema:

@@ -13,15 +13,20 @@ import pytest
 
 from neardup import schema
 from neardup.config import Config
+from neardup.engines.base import ComponentSteps
 from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory
 from neardup.engines.local.shelves import map_shelved, plan_shelves
+from neardup.engines.local.tables import HeldTable
 from neardup.io.sources.in_memory import HeldDocuments
 from neardup.io.spill import Shelves
 from neardup.io.workspace import Workspace
 from neardup.stages.verify import verify
 from neardup.stages.verify_blocks import verify_blocks
 from neardup.theory.plan import plan_for
+
+COLUMNS = ("row", "component", "priority", "text_bytes", "verify_bytes")
+MEMBERS = pa.schema([(name, pa.int64()) for name in COLUMNS])
 
 
 def ignore(steps):
@@ -37,7 +42,7 @@ def random_members(seed, num_rows=120, num_components=20):
     text_bytes = [rng.choice([0, 1, 10, 100]) for _ in rows]
     cost = [2 * size + rng.choice([10, 50]) for size in text_bytes]
     priority = [rng.choice([schema.AHEAD, 0, 1, 5, -(2**40)]) for _ in rows]
-    return pa.table([rows, labels, priority, text_bytes, cost], schema=schema.MEMBERS)
+    return pa.table([rows, labels, priority, text_bytes, cost], schema=MEMBERS)
 
 
 def of_component(members, shelves):
@@ -164,9 +169,23 @@ def random_documents(seed, num_documents=90):
     documents = pa.table([rows, texts, priority, [0] * num_documents], schema=schema.DOCUMENTS)
     smallest = {page: min(row for row, other in zip(rows, pages, strict=True) if other == page) for page in pages}
     text_bytes = [len(text) for text in texts]
-    cost = [2 * size + 200 for size in text_bytes]
+    cost = [verify_bytes(size, 0) for size in text_bytes]
     members = [rows, [smallest[page] for page in pages], priority, text_bytes, cost]
-    return documents, pa.table(members, schema=schema.MEMBERS)
+    return documents, pa.table(members, schema=MEMBERS)
+
+
+def verify_bytes(text_bytes, num_shingles):
+    del num_shingles
+    return 2 * text_bytes + 200
+
+
+def map_components(engine, parts, members, mode):
+    """Let an engine find what it needs of the members in a table of sketches."""
+    sketches = members.select(["row", "priority", "text_bytes"])
+    sketches = sketches.append_column("num_shingles", pa.array([0] * members.num_rows, pa.int64()))
+    table = HeldTable(sketches.to_batches(), sketches.schema)
+    steps = ComponentSteps(*steps_of(mode), verify_bytes)
+    return engine.map_components(parts, members.select(["row", "component"]), table, steps, schema.VERIFIED, ignore)
 
 
 MODES = {
@@ -248,10 +267,9 @@ def test_only_parts_with_members_are_read_again(tmp_path, limit):
 
 def test_no_members_give_no_answers(tmp_path):
     documents, members = random_documents(5)
-    step, block_step = steps_of("leaders")
     for engine in (work_engine(tmp_path), LocalEngine(2)):
         parts = PartDocuments(documents, 3)
-        found = engine.map_components(parts, members.slice(0, 0), step, block_step, schema.VERIFIED, ignore)
+        found = map_components(engine, parts, members.slice(0, 0), "leaders")
         assert (found.schema, found.num_rows) == (schema.VERIFIED, 0)
         assert not parts.num_read
 
@@ -260,13 +278,9 @@ def test_no_members_give_no_answers(tmp_path):
 def test_an_engine_within_its_memory_gives_what_one_without_limit_gives(tmp_path, monkeypatch, room):
     monkeypatch.setattr(Memory, "room", lambda _: room)
     documents, members = random_documents(6)
-    step, block_step = steps_of("pairs")
     engines = LocalEngine(2), work_engine(tmp_path)
-    free, bounded = (
-        engine.map_components(PartDocuments(documents, 3), members, step, block_step, schema.VERIFIED, ignore)
-        for engine in engines
-    )
-    assert answers(bounded) == answers(free) == whole_answers(documents, members, step)
+    free, bounded = (map_components(engine, PartDocuments(documents, 3), members, "pairs") for engine in engines)
+    assert answers(bounded) == answers(free) == whole_answers(documents, members, steps_of("pairs")[0])
 
 
 def test_a_second_start_verifies_only_what_is_missing(tmp_path):

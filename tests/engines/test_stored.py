@@ -24,6 +24,7 @@ from neardup.io.sources.in_memory import HeldDocuments
 from neardup.io.workspace import Workspace
 from neardup.stages.collapse import collapse
 from neardup.stages.link import link
+from neardup.stages.prefix import collect
 from neardup.stages.sketch import sketch
 from neardup.theory.plan import plan_for
 
@@ -188,8 +189,8 @@ def test_stages_give_the_same_whether_their_groups_are_cut_or_not(tmp_path, monk
     free, bounded = LocalEngine(2), stored_engine(tmp_path)
     results = []
     for engine in (free, bounded):
-        step = partial(sketch, plan=plan, config=config)
-        table = engine.map_documents(HeldDocuments(documents, 150), step, schema.sketches(8), ignore)
+        source = HeldDocuments(documents, 150)
+        table = engine.map_documents(source, lambda batch, _: sketch(batch, plan, config), schema.sketches(8), ignore)
         where = np.ones(150, bool)
         by_class = View(
             ("row", "priority", "digest_low", "digest_high"), ("digest_low", "digest_high"), ("priority", "row")
@@ -283,7 +284,7 @@ def test_stored_sketches_are_those_held_and_made_once(tmp_path):
     config = Config(size=1)
     plan, begun = plan_for(config), []
 
-    def step(batch):
+    def step(batch, _):
         begun.append(batch.num_rows)
         return sketch(batch, plan, config)
 
@@ -301,6 +302,61 @@ def test_stored_sketches_are_those_held_and_made_once(tmp_path):
         assert pa.Table.from_batches(list(table.batches(columns.names))).equals(expected)
         [batch] = table.batches(["num_shingles", "row"])
         assert batch.to_pydict() == {"num_shingles": [2, 1, 3], "row": [0, 2, 5]}
+
+
+def test_a_step_is_handed_what_holds_sets_for_it():
+    documents = pa.table([[0, 1], ["a b", "c"], [0, 1], [0, 0]], schema=schema.DOCUMENTS)
+    config = Config(size=1)
+    plan, read = plan_for(config), []
+
+    def step(batch, hold):
+        return sketch(batch, plan, config, hold)
+
+    class Counted(HeldDocuments):
+        def read(self, part, advance):
+            read.append(part)
+            return super().read(part, advance)
+
+    engine, source = LocalEngine(1), Counted(documents, 2)
+    table = engine.map_documents(source, step, schema.sketches(plan.bands), ignore)
+    where = engine.choose_rows(table, None, 2)
+    sets = engine.map_read("sets", source, table, where, partial(collect, config=config), schema.SETS)
+    [batch] = sets.batches(["row", "shingles"])
+    found = [np.sort(np.array(own, np.int64).view(np.uint64)) for own in batch.column("shingles").to_pylist()]
+    assert [own.tolist() for own in found] == [neardup.shingles(text, size=1).tolist() for text in ("a b", "c")]
+    assert read == [0]
+
+
+def test_rows_are_chosen_by_a_column_but_for_those_of_a_table():
+    columns = pa.schema([("row", pa.int64()), ("size", pa.int64())])
+    held = pa.table([[0, 1, 3, 4], [2, 0, 1, 5]], schema=columns)
+    table, engine = HeldTable(held.to_batches(max_chunksize=3), columns), LocalEngine(1)
+    assert engine.choose_rows(table, None, 6).tolist() == [True, True, False, True, True, False]
+    assert engine.choose_rows(table, "size", 6).tolist() == [True, False, False, True, True, False]
+    copies = pa.table({"row": [3, 1]})
+    assert engine.choose_rows(table, "size", 6, without=copies).tolist() == [True, False, False, False, True, False]
+
+
+def test_totals_are_of_all_rows_of_chosen_ones_or_from_a_row_on():
+    columns = pa.schema([("row", pa.int64()), ("size", pa.int64())])
+    held = pa.table([[0, 1, 3, 4], [2, 0, 1, None]], schema=columns)
+    engine, where = LocalEngine(1), np.array([True, False, False, True, True])
+    for table in (held, HeldTable(held.to_batches(max_chunksize=3), columns)):
+        assert engine.total(table) == 4
+        assert engine.total(table, "size") == 3
+        assert engine.total(table, where=where) == 3
+        assert engine.total(table, first_row=1) == 3
+        assert engine.total(table, "size", where, first_row=1) == 1
+    assert engine.total(held.slice(0, 0), "size") == 0
+
+
+def test_what_is_made_once_and_what_is_made_of_classes_is_in_the_order_of_rows(tmp_path):
+    pairs = pa.table([[2, 0, 0], [3, 5, 1], [0.5, 0.6, 0.7]], schema=schema.ROW_PAIRS)
+    copies = pa.table([[5, 2, 3], [0, 1, 0]], schema=schema.CLASSES)
+    for engine in (LocalEngine(1), stored_engine(tmp_path)):
+        listed = engine.map_classes(copies, None, lambda *_: iter(pairs.to_batches()), schema.ROW_PAIRS)
+        assert pa.Table.from_batches(listed).column("similarity").to_pylist() == [0.7, 0.6, 0.5]
+        assert engine.once("classes", lambda: copies, schema.CLASSES).column("row").to_pylist() == [2, 3, 5]
 
 
 def test_the_first_error_stops_the_others():

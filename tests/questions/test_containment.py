@@ -132,6 +132,31 @@ def test_what_does_not_fit_in_memory_is_an_error_that_says_so(tmp_path, monkeypa
         neardup.find_pairs(tmp_path / "pages.jsonl", measure="containment")
 
 
+def test_a_run_that_was_stopped_reports_what_one_without_a_stop_reports(tmp_path, monkeypatch):
+    write(tmp_path / "pages.jsonl", oracles.random_corpus(5, 60))
+    chosen = {"measure": "containment", "size": 2, "threshold": 0.9}
+    whole = neardup.find_pairs(tmp_path / "pages.jsonl", out=tmp_path / "whole.parquet", **chosen)
+    assert whole.pairs_verified > whole.num_pairs > 0
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("neardup.io.sources.corpus.FileDocuments.name_pairs", stop)
+        with pytest.raises(KeyboardInterrupt):
+            neardup.find_pairs(tmp_path / "pages.jsonl", out=tmp_path / "out.parquet", **chosen)
+    assert (tmp_path / ".out.parquet.neardup" / "containers.arrow").exists()
+    with monkeypatch.context() as patched:
+        patched.setattr(stage.Containment, "contain", stop)  # the finished table is taken
+        neardup.find_pairs(tmp_path / "pages.jsonl", out=tmp_path / "out.parquet", **chosen)
+    reports = [json.loads((tmp_path / f"{name}.parquet.report.json").read_text()) for name in ("whole", "out")]
+    for report in reports:
+        for name in ("seconds", "stages", "peak_memory_bytes", "files"):
+            del report[name]
+    assert reports[0] == reports[1]
+    assert (tmp_path / "whole.parquet").read_bytes() == (tmp_path / "out.parquet").read_bytes()
+
+
 def test_nobody_is_removed_for_containment(tmp_path):
     write(tmp_path / "pages.jsonl", ["a b c"])
     for source in (["a b c"], tmp_path / "pages.jsonl"):

@@ -11,7 +11,11 @@ import pyarrow as pa
 
 from neardup.io.spill import SortKey
 
+I64 = npt.NDArray[np.int64]
 BatchStep = Callable[[pa.RecordBatch], pa.RecordBatch]
+# Copies what a step wants to have held in memory until it is verified, and returns where it starts.
+Hold = Callable[[npt.NDArray[np.uint64]], int]
+DocumentStep = Callable[[pa.RecordBatch, Hold | None], pa.RecordBatch]
 Bools = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.uint8]
 CountStep = Callable[[pa.RecordBatch, Counts], None]
@@ -69,7 +73,7 @@ class Documents(Source, Protocol):
         """Turn the part's own rows and priorities into those of the whole run."""
 
     @property
-    def first_rows(self) -> npt.NDArray[np.int64]:
+    def first_rows(self) -> I64:
         """The first row of every part, and the end of the last one."""
 
     @property
@@ -105,35 +109,53 @@ class Blocks(Protocol):
 BlockStep = Callable[[Blocks], pa.Table]
 # Copies and verified documents in, as pa.Table; None for verified documents where there are none yet.
 ClassStep = Callable[[pa.Table, pa.Table | None], Iterator[pa.RecordBatch]]
-ClassCount = Callable[[pa.Table, pa.Table | None], int]
+
+
+class ComponentSteps(NamedTuple):
+    """How the documents of components are verified.
+
+    whole: takes whole components with the columns component, row, text (or the set that was held), priority and group;
+    blocks: takes a component too large to hold; cost: bytes of memory that verifying documents takes, from their bytes
+    of text and numbers of shingles.
+    """
+
+    whole: BatchStep
+    blocks: BlockStep
+    cost: Callable[[I64, I64], I64]
 
 
 class Engine(Protocol):
-    """Where stages run. Every engine gives equal tables."""
+    """Where stages run: on the threads of one process, or on a cluster. Every engine gives equal rows.
 
-    @property
-    def hold(self) -> Callable[[npt.NDArray[np.uint64]], int] | None:
-        """Copies what a step wants to have held to memory, and returns where it starts; None holds nothing."""
+    A stage is a function from Arrow batch to Arrow batch, and knows no engine; an engine decides where batches are,
+    which of them are worked on at once, and what goes to disk, and knows no stage. `pipeline.run` ties the two:
 
-    @property
-    def holds_all(self) -> bool:
-        """Whether everything that steps wanted to have held still is."""
+        map_documents                  read every document, once, and sketch it
+        choose_rows                    name the rows that a later step is for
+        map_groups, map_classes        work on rows that belong together: of one bucket, one class, one component
+        connected_components           the groups that links make
+        map_components                 read the documents of components again, and verify them
+        map_read                       read chosen documents again
+        map_table, map_tables, lookup  work on the rows of tables, and put columns of one beside another
+        count, total                   numbers about a table
+        once                           make a table that is used more than once
 
-    def map_documents(self, documents: Any, step: BatchStep, schema: pa.Schema, advance: Advance) -> Table:
-        """Apply a step to every document, a batch at a time; `documents` is the `Source` of this engine."""
+    A `Table` belongs to the engine that made it: hand it back, and look inside only in code for that engine. Every
+    table has a column `row`, or two. What `once` and `map_classes` return is in the order of `schema.row_order`, if
+    tables of this engine have an order at all. What has a name is finished once for all: a run that was killed finds it
+    when it starts again.
+    """
 
-    def rows_with(self, table: Table, column: str | None, num_rows: int) -> Rows:
-        """Choose the rows of a table that are above zero in a column; all of them for None."""
+    def map_documents(self, documents: Any, step: DocumentStep, schema: pa.Schema, advance: Advance) -> Table:
+        """Apply a step to every document, a batch at a time; `documents` is the `Source` of this engine.
 
-    def without(self, rows: Rows, table: Table) -> Rows:
-        """Choose the rows that are not in the column `row` of a table; what was given is used up."""
+        The step is handed what it may have sets held by, or None: then what stands for a text is lost with the batch.
+        """
 
-    def map_read(
-        self, name: str, documents: Any, table: Table, where: Rows, step: BatchStep, schema: pa.Schema
-    ) -> Table:
-        """Apply a step to documents that `map_documents` made `table` of, of the rows in `where`.
+    def choose_rows(self, table: Table, column: str | None, num_rows: int, without: Table | None = None) -> Rows:
+        """Choose the rows of a table that are above zero in a column, or all, but for those of the table `without`.
 
-        What is held stands for the text; where not all is held, the documents are read once more.
+        `num_rows`: rows are below it.
         """
 
     def map_groups(
@@ -141,7 +163,40 @@ class Engine(Protocol):
     ) -> Table:
         """Apply a step to the groups of every view, many at a time, of the rows in `where`, or of all.
 
-        A group cut in two shows its first row at the head of both. A step takes a batch without rows too.
+        A group cut in two shows its first row at the head of both. A step takes a batch without rows too. The result
+        is good for one use.
+        """
+
+    def map_classes(self, classes: Table, verified: Table | None, step: ClassStep, schema: pa.Schema) -> Table:
+        """Apply a step to copies and verified documents, those of a component together.
+
+        Without verified documents the copies of a class are together, with all columns that they have. The result is
+        good for one use.
+        """
+
+    def connected_components(self, links: Table, num_rows: int) -> Table:
+        """Name for every linked row the smallest row it is connected with, ascending by row."""
+
+    def map_components(
+        self,
+        documents: Any,
+        components: Table,
+        sketches: Table,
+        steps: ComponentSteps,
+        schema: pa.Schema,
+        advance: Advance,
+    ) -> Table:
+        """Verify the documents of whole components, best priority first in each.
+
+        What is held since `map_documents` made `sketches` stands for the text; else the documents are read once more.
+        """
+
+    def map_read(
+        self, name: str, documents: Any, sketches: Table, where: Rows, step: BatchStep, schema: pa.Schema
+    ) -> Table:
+        """Apply a step to the documents of the rows in `where`, out of those `map_documents` made `sketches` of.
+
+        What is held stands for the text; where not all is held, the documents are read once more.
         """
 
     def map_table(
@@ -155,8 +210,14 @@ class Engine(Protocol):
     ) -> Table:
         """Apply a step to some columns of a table, a batch at a time, of the rows in `where`.
 
-        The result has a name, under which an earlier start of the same run may have left it; then no step is made.
+        No step is made where an earlier start of the run has finished the table.
         """
+
+    def map_tables(self, tables: Sequence[Table], step: BatchStep, schema: pa.Schema) -> Table:
+        """Apply a step to the rows of some tables, and return all in one table."""
+
+    def lookup(self, table: Table, key: str, other: Table, columns: Sequence[str]) -> Table:
+        """Add to every row the columns of the one row of `other` whose `row` is its `key`; null where there is none."""
 
     def count(self, table: Table, columns: Sequence[str], where: Rows, step: CountStep, num_places: int) -> Counts:
         """Let a step add batches to counts; the counts of several workers add up, and end at 255.
@@ -164,49 +225,14 @@ class Engine(Protocol):
         `num_places` is at most 2**27.
         """
 
-    def connected_components(self, links: Table, num_rows: int) -> Table:
-        """Name for every linked row the smallest row it is connected with, ascending by row."""
+    def total(self, table: Table, column: str | None = None, where: Rows | None = None, first_row: int = 0) -> int:
+        """Return the sum of a column, or the number of rows, over the rows in `where`, or over all.
 
-    def lookup(self, table: Table, key: str, other: Table, columns: Sequence[str]) -> Table:
-        """Add to every row the columns of the one row of `other` whose `row` is its `key`; null where there is none."""
-
-    def map_tables(self, tables: Sequence[Table], step: BatchStep, schema: pa.Schema) -> Table:
-        """Apply a step to the rows of some tables, and return all in one table."""
-
-    def map_components(
-        self,
-        documents: Any,
-        members: Table,
-        step: BatchStep,
-        block_step: BlockStep,
-        schema: pa.Schema,
-        advance: Advance,
-    ) -> Table:
-        """Apply a step to the documents of whole components, best priority first in each.
-
-        A component too large to hold goes to `block_step`, block by block.
+        Only rows from `first_row` on count.
         """
-
-    def map_classes(self, classes: Table, verified: Table | None, step: ClassStep, schema: pa.Schema) -> Table:
-        """Apply a step to copies and verified documents, those of a component together.
-
-        Without verified documents the copies of a class are together, with all columns that they have.
-        """
-
-    def count_classes(self, classes: Table, verified: Table | None, count: ClassCount) -> int:
-        """Add up what `count` says of copies and verified documents, brought together as by `map_classes`."""
-
-    def count_rows(self, table: Table, first_row: int = 0) -> int:
-        """Return how many rows of a table have a `row` from `first_row` on."""
-
-    def add_up(self, table: Table, column: str, where: Rows | None = None) -> int:
-        """Return the sum of a column over the rows in `where`, or over all."""
-
-    def sort(self, table: Table, schema: pa.Schema, by: Sequence[SortKey]) -> Table:
-        """Put rows in order, where tables of this engine have one; the result may be good for one use only."""
-
-    def room(self) -> int:
-        """Return the bytes of memory that a step may still take here; 0 for no limit."""
 
     def once(self, name: str, make: Callable[[], Table], schema: pa.Schema | None = None) -> Table:
-        """Make a table that can be used many times, or take it from an earlier start; `schema` of what is made anew."""
+        """Make a table that can be used many times, or take it from an earlier start.
+
+        With a schema it is put in order; without, `make` returns a table that is.
+        """

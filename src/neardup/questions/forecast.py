@@ -22,6 +22,7 @@ from neardup.io.sources.in_memory import HeldDocuments
 from neardup.io.sources.parts import documents_of
 from neardup.measures.registry import holds_items
 from neardup.report import Watch
+from neardup.runs.containment import answer
 from neardup.runs.start import most_disk
 from neardup.theory.method_choice import Contents, decide
 from neardup.theory.plan import Plan, is_open, plan_for
@@ -190,9 +191,9 @@ def _held(documents: pa.Table) -> HeldDocuments:
 def _forecast(sample: Sample, contents: Contents, plan: Plan, asked: Config, config: Config) -> Forecast:
     """Run a method on the sample; pairs are taken to stand near each other, so that they grow as documents do."""
     engine = LocalEngine(config.threads)
-    pipeline.run(_held(sample.documents.slice(0, _FIRST_DOCS)), plan, asked, engine, Watch())
+    answer(_held(sample.documents.slice(0, _FIRST_DOCS)), plan, asked, engine, Watch())
     began = time.perf_counter()
-    outcome = pipeline.run(_held(sample.documents), plan, asked, LocalEngine(config.threads), Watch())
+    outcome = answer(_held(sample.documents), plan, asked, LocalEngine(config.threads), Watch())
     pairs = sum(batch.num_rows for batch in outcome.row_pairs or ()) or outcome.selection.num_rows
     run_seconds = (time.perf_counter() - began) * sample.scale
     read_seconds = sample.read_seconds / (config.threads or available_cores())

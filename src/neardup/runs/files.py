@@ -18,7 +18,7 @@ from neardup import pipeline, schema
 from neardup.config import MIN_MEMORY, Config
 from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory, return_freed
-from neardup.errors import ConfigError, DataError
+from neardup.errors import DataError
 from neardup.io import finished
 from neardup.io.outputs import TableWriter, write_rejected
 from neardup.io.sources.corpus import FileDocuments
@@ -32,6 +32,7 @@ from neardup.io.workspace import (
 )
 from neardup.measures.registry import holds_items, measure_of
 from neardup.report import Audit, Progress, Report, Watch, count_below, peak_memory_bytes, summarise_clusters
+from neardup.runs import containment
 from neardup.runs.recall import audited_files, measure
 from neardup.runs.start import Published, files_of_pairs, opened, output_file, output_folder, publish_pairs
 from neardup.runs.stored_pairs import list_stored, select_stored, write_order
@@ -56,19 +57,10 @@ class _Job:
     spooled: str | None
 
 
-def check_selects(config: Config) -> None:
-    """Raise where nothing says which document of a pair stays."""
-    if config.measure == "containment":
-        raise ConfigError(
-            "the measure 'containment' lists pairs, it does not say which document stays",
-            hint="use neardup.find_pairs, or `neardup pairs`, and choose from containment_a and containment_b",
-        )
-
-
 def deduplicate_files(inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None) -> Report:
     """Write the kept rows of files, and what was removed for which of them, to the folder `out`."""
     target = output_folder(out)
-    check_selects(config)
+    containment.check_selects(config)
     try:
         return _deduplicate(inputs, target, config, progress)
     except Published:
@@ -127,7 +119,7 @@ def _run(command: str, inputs: Sequence[str], out: Path, config: Config, progres
         limited = Config.of(config, memory=max(MIN_MEMORY, Memory(config.memory).limit))
         return_freed(limited.memory or MIN_MEMORY)
         documents = FileDocuments([*ahead, *own], len(ahead), limited, workspace, room_for_texts)
-        outcome = pipeline.run(documents, plan, config, engine, watch)
+        outcome = containment.answer(documents, plan, config, engine, watch)
         if not config.audit:  # which reads the documents again
             documents.release()
         yield _Job(
@@ -189,7 +181,7 @@ def _write_clusters(job: _Job, kept_ids: KeptIds, path: Path) -> None:
 
 def _write_pairs(job: _Job, path: Path) -> dict[str, int]:
     num_pairs, at_once = 0, _ids_at_once(job)
-    columns = schema.with_shares(schema.PAIRS_FROM_FILES, schema.row_pairs(job.config.measure))
+    columns = schema.with_shares(schema.PAIRS_FROM_FILES, job.outcome.pair_columns)
     with TableWriter(path, columns) as writer:
         for batch in job.outcome.row_pairs or ():
             for named in job.documents.name_pairs(batch, at_once):
@@ -272,7 +264,7 @@ def _report(
             for entry in documents.summary()
         ),
         largest=_largest(job),
-        select_again=None if job.config.measure == "containment" else select_stored,
+        select_again=select_stored if job.outcome.selects else None,
         audit=audit,
     )
 

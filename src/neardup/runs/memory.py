@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from neardup.engines.local.engine import LocalEngine
 from neardup.io.sources import in_memory as memory
 from neardup.measures.registry import measure_of
 from neardup.report import Audit, Progress, Report, Watch, count_below, peak_memory_bytes
+from neardup.runs import containment
 from neardup.runs.recall import SAMPLE, Audited, measure
 from neardup.stages.select import select_again
 from neardup.theory.plan import Plan, plan_for
@@ -35,7 +36,7 @@ def deduplicate_held(source: Any, ids: Sequence[Any] | None, config: Config, pro
         reason = read.rejected.column("reason")[0].as_py()
         watch.warn(f"all {read.rejected.num_rows:,} rows were rejected, the first because {reason}")
     documents = memory.HeldDocuments(read.documents, read.original.num_rows)
-    outcome = pipeline.run(documents, plan, config, LocalEngine(config.threads), watch)
+    outcome = containment.answer(documents, plan, config, LocalEngine(config.threads), watch)
     report = _report(read, outcome, outcome.plan, config, watch)
     if not config.audit:
         return report
@@ -76,7 +77,9 @@ def _judge(plan: Plan, watch: Watch) -> None:
 
 def _report(read: memory.Source, outcome: pipeline.Outcome, plan: Plan, config: Config, watch: Watch) -> Report:
     with watch.stage("report"):
-        row_pairs = None if outcome.row_pairs is None else _as_table(outcome.row_pairs, config)
+        row_pairs = (
+            None if outcome.row_pairs is None else pa.Table.from_batches(outcome.row_pairs, outcome.pair_columns)
+        )
         tables = _tables(read, outcome.selection) | {"rejected": read.rejected}
         if row_pairs is not None:
             tables["pairs"] = _named_pairs(read, row_pairs)
@@ -102,9 +105,7 @@ def _report(read: memory.Source, outcome: pipeline.Outcome, plan: Plan, config: 
         columns=read.columns,
         load=functools.partial(_load, read.original, kept_rows, tables),
         signature_format=measure_of(config).signature_format(config),
-        select_again=None
-        if config.measure == "containment"
-        else functools.partial(_select_again, read, bare, row_pairs, plan, config),
+        select_again=functools.partial(_select_again, read, bare, row_pairs, plan, config) if outcome.selects else None,
         audited=functools.partial(_audited, read),
     )
 
@@ -159,10 +160,6 @@ def _named_pairs(read: memory.Source, row_pairs: pa.Table) -> pa.Table:
         [_ids(read, row_pairs, "row_a"), _ids(read, row_pairs, "row_b"), *row_pairs.columns[2:]],
         schema=schema.with_shares(schema.pairs(read.ids.type), row_pairs.schema),
     )
-
-
-def _as_table(row_pairs: Iterable[pa.RecordBatch], config: Config) -> pa.Table:
-    return pa.Table.from_batches(row_pairs, schema.row_pairs(config.measure))
 
 
 def _ids(read: memory.Source, table: pa.Table, column: str) -> pa.Array:

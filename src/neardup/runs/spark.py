@@ -86,7 +86,7 @@ def deduplicate_frame(frame: Any, config: Config, engine: SparkEngine, progress:
     return _report(
         job,
         load=tables.get,
-        num_pairs=None if row_pairs is None else run.count_rows(row_pairs),
+        num_pairs=None if row_pairs is None else run.total(row_pairs),
         largest=_largest(top),
         columns=source.columns.taken(),
     )

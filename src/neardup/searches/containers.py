@@ -56,11 +56,9 @@ class Containment:
         self._walks = walks._replace(weights=unread)
         self._sizes = np.diff(docs.ends)
         self._scratches = threading.local()
-        self.compared = 0
-        self._lock = threading.Lock()
 
     def contain(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Replace documents by the pairs in which they lie in another one, as schema.CONTAINED."""
+        """Replace documents by the pairs in which they lie in another one, as schema.CONTAINERS."""
         needles = np.searchsorted(self._rows, batch.column("row").to_numpy())
         found, count, compared = np.empty((_ROOM, 3), np.int64), 0, 0
         while True:
@@ -77,9 +75,8 @@ class Containment:
             if count <= found.shape[0]:
                 break
             found = np.empty((count, 3), np.int64)
-        with self._lock:
-            self.compared += compared
-        return self._pairs(found[:count])
+        pairs = pa.LargeListArray.from_arrays([0, count], self._pairs(found[:count]).to_struct_array())
+        return pa.record_batch([pa.array([compared]), pairs], schema=schema.CONTAINERS)
 
     def _scratch(self) -> tuple[I64, I64]:
         if not hasattr(self._scratches, "seen"):

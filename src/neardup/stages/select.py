@@ -38,23 +38,25 @@ def select(found: pa.RecordBatch, num_ahead: int) -> pa.RecordBatch:
     return pa.record_batch([column.filter(is_removed) for column in columns], schema=schema.SELECTION)
 
 
-def count_copies(classes: pa.Table, verified: pa.Table | None, *, num_ahead: int) -> int:
-    """Return how many pairs of exact copies there are, but for those of two documents ahead."""
-    del verified
+def count_pairs(classes: pa.Table, verified: pa.Table | None, *, num_ahead: int) -> int:
+    """Return how many pairs `list_pairs` would list, without listing them; of exact copies alone without `verified`."""
+    num_copies = _count_copies(classes, num_ahead)
+    if verified is None:
+        return num_copies
+    left, right, _ = _verified_pairs(verified)
+    rows, representatives = _listed(classes, left, right)
+    sizes = np.bincount(np.searchsorted(rows, representatives), minlength=rows.size)
+    num_near = (sizes[np.searchsorted(rows, left)] * sizes[np.searchsorted(rows, right)]).sum()
+    return num_copies + int(num_near)
+
+
+def _count_copies(classes: pa.Table, num_ahead: int) -> int:
+    """How many pairs of exact copies there are, but for those of two documents ahead."""
     copies, representatives = (classes.column(name).to_numpy() for name in ("row", "representative"))
     firsts, class_of = np.unique(representatives, return_inverse=True)
     sizes = np.bincount(class_of, minlength=firsts.size) + 1
     num_own = np.bincount(class_of[copies >= num_ahead], minlength=firsts.size) + (firsts >= num_ahead)
     return int((num_own * (num_own - 1) // 2 + num_own * (sizes - num_own)).sum())
-
-
-def count_pairs(classes: pa.Table, verified: pa.Table, *, num_ahead: int) -> int:
-    """Return how many pairs `list_pairs` would list, without listing them."""
-    left, right, _ = _verified_pairs(verified)
-    rows, representatives = _listed(classes, left, right)
-    sizes = np.bincount(np.searchsorted(rows, representatives), minlength=rows.size)
-    num_near = (sizes[np.searchsorted(rows, left)] * sizes[np.searchsorted(rows, right)]).sum()
-    return count_copies(classes, None, num_ahead=num_ahead) + int(num_near)
 
 
 def list_pairs(classes: pa.Table, verified: pa.Table, *, num_ahead: int) -> Iterator[pa.RecordBatch]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,19 +20,19 @@ from neardup import schema as schemas
 from neardup.engines.base import (
     Advance,
     BatchStep,
-    BlockStep,
     Bools,
-    ClassCount,
     ClassStep,
+    ComponentSteps,
     Counts,
     CountStep,
     Documents,
+    DocumentStep,
     Table,
     View,
 )
 from neardup.engines.local.groups import headed_groups, in_range, whole_groups
 from neardup.engines.local.kept_sets import Arena, HeldSets
-from neardup.engines.local.limits import Memory, available_cores
+from neardup.engines.local.limits import Memory
 from neardup.engines.local.shelves import SHELF_BYTES, cut_held, map_shelved, plan_shelves, unheard
 from neardup.engines.local.tables import (
     HeldTable,
@@ -44,95 +44,102 @@ from neardup.engines.local.tables import (
     num_rows_of,
     sub_schema,
 )
+from neardup.engines.local.threads import Threads
 from neardup.io.spill import Shelves, SortKey, sort_on_disk
 from neardup.io.workspace import Workspace, write_batches
 from neardup.kernels import union_find as components
 
 I64 = npt.NDArray[np.int64]
-T = TypeVar("T")
 # A sort or a hash table in memory takes about this many times its columns.
 _GROUPING_COST: Final = 6
 # Reading a column of 10 million rows takes 0.1 s, sorting it on disk 4 s: so many ranges are read before it is sorted.
 _MAX_RANGES: Final = 32
-# The table that verifying all that is held gives.
+# The tables of the first reading, and of verifying all that is held.
+_SKETCHES: Final = "sketch"
 _VERIFIED_HELD: Final = "verified/held"
 
 
-class LocalEngine:
+def _part_name(name: str, part: int) -> str:
+    return f"{name}/{part:06}.arrow"
+
+
+class LocalEngine(Threads):
     """Runs stages on the threads of this process."""
 
     def __init__(
         self, threads: int | None = None, workspace: Workspace | None = None, memory: int | None = None
     ) -> None:
-        self.threads = threads or available_cores()
+        super().__init__(threads)
         self._workspace = workspace
         self._memory = Memory(memory) if workspace is not None else None
         self._arena = Arena(None if self._memory is None else self._memory.room)
-        self._stopped = threading.Event()
 
-    @property
-    def hold(self) -> Callable[[npt.NDArray[np.uint64]], int]:
-        """Hold values in memory while there is room for all."""
-        return self._arena.put
-
-    @property
-    def holds_all(self) -> bool:
-        """Whether something is held, and nothing is missing."""
-        return self._arena.is_whole and not self._arena.is_empty
-
-    def map_documents(self, documents: Documents, step: BatchStep, schema: pa.Schema, advance: Advance) -> Table:
+    def map_documents(self, documents: Documents, step: DocumentStep, schema: pa.Schema, advance: Advance) -> Table:
         """Apply a step to every document, then settle the order of rows and what is kept first."""
-        table = self._map_parts(documents, step, schema, advance)
+        self._skip_parts(documents, advance)
+        read, put = partial(documents.read, advance=advance), self._arena.put
+        table = self._map_parts(_SKETCHES, documents, read, lambda batch: step(batch, put), schema)
         documents.settle(self.sort)
         return table
 
-    def _map_parts(self, documents: Documents, step: BatchStep, schema: pa.Schema, advance: Advance) -> Table:
-        """Read parts side by side, and work on their batches side by side."""
-        slots, workspace = threading.Semaphore(2 * self.threads + 1), self._workspace
-        with ThreadPoolExecutor(self.threads) as workers:
+    def _skip_parts(self, documents: Documents, advance: Advance) -> None:
+        """Leave out the parts that an earlier start has read; their sets are not held any more."""
+        workspace = self._workspace
+        if workspace is None:
+            return
 
-            def results(part: int) -> Iterator[pa.RecordBatch]:
-                batches = documents.read(part, advance)
-                return (result for _, result in self._in_order(batches, step, workers, slots))
+        def skip(part: int) -> None:
+            name = _part_name(_SKETCHES, part)
+            if workspace.has(name) and documents.has_read(part):
+                documents.skip(part, advance)
+                self._arena.give_up()
+            else:
+                workspace.forget(name)
 
-            if workspace is None:
-                return HeldTable([batch for part in range(documents.num_parts) for batch in results(part)], schema)
-
-            def store(part: int) -> Path:
-                name = f"sketch/{part:06}.arrow"
-                if workspace.has(name) and documents.has_read(part):
-                    documents.skip(part, advance)
-                    self._arena.give_up()
-                else:
-                    workspace.forget(name)
-                return workspace.once(name, lambda path: write_batches(path, results(part), schema))
-
-            paths = self.side_by_side(store, range(documents.num_parts), in_order=documents.stops_at_first)
-            return StoredTable(paths, schema, self.room() // 16, documents)
+        self.side_by_side(skip, range(documents.num_parts))
 
     def map_read(
-        self, name: str, documents: Documents, table: Table, where: Bools, step: BatchStep, schema: pa.Schema
+        self, name: str, documents: Documents, sketches: Table, where: Bools, step: BatchStep, schema: pa.Schema
     ) -> Table:
         """Map what is held whenever it is asked for; else read all parts again, and store what comes of them."""
-        if self.holds_all:
+        if self._holds_all:
             columns = ["row", "group", "num_shingles", "held_at"]
-            return HeldSets(partial(filtered, table, columns, where), self._arena, step, schema)
+            return HeldSets(partial(filtered, sketches, columns, where), self._arena, step, schema)
+
+        def read(part: int) -> Iterator[pa.RecordBatch]:
+            return chosen(documents.read(part, unheard), where)
+
+        return self._map_parts(name, documents, read, step, schema)
+
+    @property
+    def _holds_all(self) -> bool:
+        """Whether something is held, and nothing is missing."""
+        return self._arena.is_whole and not self._arena.is_empty
+
+    def _map_parts(
+        self,
+        name: str,
+        documents: Documents,
+        read: Callable[[int], Iterator[pa.RecordBatch]],
+        step: BatchStep,
+        schema: pa.Schema,
+    ) -> Table:
+        """Read parts side by side, and work on their batches side by side; a part is a file of the workspace."""
         slots, workspace = threading.Semaphore(2 * self.threads + 1), self._workspace
         with ThreadPoolExecutor(self.threads) as workers:
 
             def results(part: int) -> Iterator[pa.RecordBatch]:
-                batches = chosen(documents.read(part, unheard), where)
-                return (result for _, result in self._in_order(batches, step, workers, slots))
+                return (result for _, result in self.in_order(read(part), step, workers, slots))
 
             if workspace is None:
                 return HeldTable([batch for part in range(documents.num_parts) for batch in results(part)], schema)
 
             def store(part: int) -> Path:
-                return workspace.once(
-                    f"{name}/{part:06}.arrow", lambda path: write_batches(path, results(part), schema)
-                )
+                return workspace.once(_part_name(name, part), lambda path: write_batches(path, results(part), schema))
 
-            return StoredTable(self.side_by_side(store, range(documents.num_parts)), schema, self.room() // 16)
+            paths = self.side_by_side(store, range(documents.num_parts), in_order=documents.stops_at_first)
+        # In the first reading rows and priorities are still those of the part.
+        return StoredTable(paths, schema, self.room() // 16, documents if name == _SKETCHES else None)
 
     def scan_documents(self, documents: Documents, step: BatchStep, schema: pa.Schema, advance: Advance) -> pa.Table:
         """Apply a step to every document and hold what comes of it, in the order of parts and batches."""
@@ -140,87 +147,25 @@ class LocalEngine:
         with ThreadPoolExecutor(self.threads) as workers:
 
             def results(part: int) -> list[pa.RecordBatch]:
-                found = self._in_order(documents.read(part, advance), step, workers, slots)
+                found = self.in_order(documents.read(part, advance), step, workers, slots)
                 return [result for _, result in found if result.num_rows]
 
             parts = self.side_by_side(results, range(documents.num_parts), in_order=documents.stops_at_first)
         return pa.Table.from_batches(chain.from_iterable(parts), schema=schema)
 
-    def side_by_side(self, step: Callable[[int], T], numbers: Iterable[int], *, in_order: bool = False) -> list[T]:
-        """Call a step for every number on all threads; the first error, in time or in order, stops the others."""
-        with ThreadPoolExecutor(self.threads) as pool:
-            futures = [pool.submit(step, number) for number in numbers]
-            try:
-                done = set() if in_order else wait(futures, return_when=FIRST_EXCEPTION).done
-                for future in futures:
-                    if future in done:
-                        future.result()
-                return [future.result() for future in futures]
-            except BaseException:
-                self._stopped.set()
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-
     def room(self) -> int:
         """Return the bytes of memory that may still be taken; 0 for an engine without a limit."""
         return 0 if self._memory is None else self._memory.room()
 
-    def check_going(self) -> None:
-        """Raise where another thread has failed, or the run was interrupted."""
-        if self._stopped.is_set():
-            raise InterruptedError("another thread has failed")
-
-    def _in_order(
-        self, batches: Iterable[pa.RecordBatch], step: BatchStep, pool: ThreadPoolExecutor, slots: threading.Semaphore
-    ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-        """Work on the batches of one reader in a pool shared with others; `slots` bounds what is in flight."""
-        waiting: deque[tuple[pa.RecordBatch, Future[pa.RecordBatch]]] = deque()
-
-        def oldest() -> tuple[pa.RecordBatch, pa.RecordBatch]:
-            batch, future = waiting.popleft()
-            try:
-                return batch, future.result()
-            finally:
-                slots.release()
-
-        try:
-            for batch in batches:
-                self.check_going()
-                while not slots.acquire(blocking=not waiting):
-                    yield oldest()
-                waiting.append((batch, pool.submit(step, batch)))
-                while waiting and waiting[0][1].done():
-                    yield oldest()
-            while waiting:
-                yield oldest()
-        finally:
-            for _, future in waiting:
-                future.cancel()
-                slots.release()
-
-    def map_batches(
-        self, batches: Iterable[pa.RecordBatch], step: BatchStep, schema: pa.Schema, advance: Advance
-    ) -> pa.Table:
-        """Apply a step to every batch; results stay in the order of the batches."""
-        results = []
-        with ThreadPoolExecutor(self.threads) as pool:
-            for batch, result in self._in_order(batches, step, pool, threading.Semaphore(2 * self.threads + 1)):
-                results.append(result)
-                advance(batch.num_rows)
-        return pa.Table.from_batches(results, schema=schema)
-
-    def rows_with(self, table: Table, column: str | None, num_rows: int) -> Bools:
+    def choose_rows(self, table: Table, column: str | None, num_rows: int, without: pa.Table | None = None) -> Bools:
         """A byte for each row."""
         chosen = np.zeros(num_rows, np.bool_)
         for batch in table.batches(["row"] if column is None else ["row", column]):
             is_wanted = True if column is None else batch.column(column).to_numpy() > 0
             chosen[batch.column("row").to_numpy()] = is_wanted
+        if without is not None:
+            chosen[without.column("row").to_numpy()] = False
         return chosen
-
-    def without(self, rows: Bools, table: Table) -> Bools:
-        """Take the rows of a table out, in place."""
-        rows[table.column("row").to_numpy()] = False
-        return rows
 
     def map_table(
         self,
@@ -237,7 +182,7 @@ class LocalEngine:
             slots = threading.Semaphore(2 * self.threads + 1)
             step = make_step()
             with ThreadPoolExecutor(self.threads) as pool:
-                for _, result in self._in_order(filtered(table, columns, where), step, pool, slots):
+                for _, result in self.in_order(filtered(table, columns, where), step, pool, slots):
                     yield result
 
         if self._workspace is None:
@@ -352,14 +297,15 @@ class LocalEngine:
     def map_components(
         self,
         documents: Documents,
-        members: pa.Table,
-        step: BatchStep,
-        block_step: BlockStep,
+        components: pa.Table,
+        sketches: Table,
+        steps: ComponentSteps,
         schema: pa.Schema,
         advance: Advance,
     ) -> pa.Table:
         """Map what is held; else read the members again, hold them or set them aside on disk, a shelf at a time."""
-        mapped = partial(self.map_batches, step=step, schema=schema, advance=advance)
+        members = self._members(components, sketches, steps)
+        mapped = partial(self.map_batches, step=steps.whole, schema=schema, advance=advance)
         shelf_bytes, store = SHELF_BYTES * self.threads, Shelves()
         limit = None
         if self._workspace is not None and self._memory is not None:
@@ -368,33 +314,39 @@ class LocalEngine:
             shelf_bytes = min(shelf_bytes, limit)
             store = Shelves(self._workspace.folder / "texts", room // 3)
         shelves = self.once("shelves", lambda: plan_shelves(members, shelf_bytes, limit))
-        is_held = self.holds_all and not pc.any(shelves.column("is_large")).as_py()
+        is_held = self._holds_all and not pc.any(shelves.column("is_large")).as_py()
         if is_held or self.has(_VERIFIED_HELD):
             result = self.once(_VERIFIED_HELD, lambda: mapped(cut_held(members, self._arena)))
             self._arena.give_up()
             return result
         self._arena.give_up()
-        return map_shelved(documents, shelves, mapped, block_step, self, store)
+        return map_shelved(documents, shelves, mapped, steps.blocks, self, store)
+
+    def _members(self, components: pa.Table, sketches: Table, steps: ComponentSteps) -> pa.Table:
+        """The rows of components with what it takes to read, or find in the arena, and verify each."""
+        columns = ["priority", "text_bytes", "num_shingles", *(["group", "held_at"] if self._holds_all else [])]
+        members = self.lookup(components, "row", sketches, columns)
+        sizes = (members.column(name).to_numpy() for name in ("text_bytes", "num_shingles"))
+        return members.append_column("verify_bytes", pa.array(steps.cost(*sizes)))
 
     def map_classes(
         self, classes: pa.Table, verified: pa.Table | None, step: ClassStep, schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
         """All components are here together."""
-        del schema
-        return step(classes, verified)
+        return self._in_row_order(step(classes, verified), schema)
 
-    def count_classes(self, classes: pa.Table, verified: pa.Table | None, count: ClassCount) -> int:
-        """All components are here together."""
-        return count(classes, verified)
+    def _in_row_order(self, table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        by = schemas.row_order(schema)
+        return self.sort(table, schema, by) if by else iter(table)
 
-    def count_rows(self, table: pa.Table, first_row: int = 0) -> int:
-        """Return how many rows of a table have a `row` from `first_row` on."""
-        return int(np.count_nonzero(table.column("row").to_numpy() >= first_row))
-
-    def add_up(self, table: Table, column: str, where: Bools | None = None) -> int:
-        """Return the sum of a column."""
-        chosen = ["row", column]
-        batches = batches_of(table, chosen) if where is None else filtered(table, chosen, where)
+    def total(self, table: Table, column: str | None = None, where: Bools | None = None, first_row: int = 0) -> int:
+        """Add up batch by batch."""
+        columns = ["row"] if column is None else ["row", column]
+        batches = chosen(table if isinstance(table, Iterator) else batches_of(table, columns), where)
+        if first_row:
+            batches = (batch.filter(pc.greater_equal(batch.column("row"), first_row)) for batch in batches)
+        if column is None:
+            return sum(batch.num_rows for batch in batches)
         return sum(pc.sum(batch.column(column)).as_py() or 0 for batch in batches)
 
     def has(self, name: str) -> bool:
@@ -405,11 +357,16 @@ class LocalEngine:
         self, name: str, make: Callable[[], pa.Table | Iterable[pa.RecordBatch]], schema: pa.Schema | None = None
     ) -> pa.Table:
         """Keep a table on disk where there is a workspace."""
+
+        def make_held() -> pa.Table:
+            table = make()
+            return held_table(table if schema is None else self._in_row_order(table, schema), schema)
+
         if self._workspace is None:
-            return held_table(make(), schema)
+            return make_held()
 
         def write(path: Path) -> None:
-            table = held_table(make(), schema)
+            table = make_held()
             write_batches(path, iter(table.to_batches()), table.schema)
 
         path = self._workspace.once(f"{name}.arrow", write)

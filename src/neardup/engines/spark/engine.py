@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from neardup import schema as schemas
-from neardup.engines.base import Advance, BatchStep, BlockStep, ClassCount, ClassStep, Counts, CountStep, View
+from neardup.engines.base import Advance, BatchStep, ClassStep, ComponentSteps, Counts, CountStep, DocumentStep, View
 from neardup.engines.local.groups import headed_groups, split_groups, whole_groups
 from neardup.engines.spark.arrow_steps import Batches, arrow_schema, large, map_frame, plain
 from neardup.engines.spark.counts import add_counts
@@ -19,20 +19,18 @@ from neardup.engines.spark.documents import SparkSource
 from neardup.engines.spark.stars import FEW_LINKS, connect
 from neardup.engines.spark.storage import Storage
 from neardup.engines.spark.whole_components import map_whole
-from neardup.io.spill import SortKey
 
 # Bytes of text of a component that one task holds; verifying takes up to eight times that.
 COMPONENT_BYTES: Final = 64 << 20
 # Rows of copies and verified documents whose pairs one step lists.
 _LISTED_ROWS: Final = 200_000
-_COUNT: Final = pa.schema([("count", pa.int64())])
 
 
 class Chosen(NamedTuple):
-    """A choice of rows: those above zero in a column, and not in any of some tables."""
+    """A choice of rows: those above zero in a column, and not in a table."""
 
     column: str | None
-    without: tuple[DataFrame, ...] = ()
+    without: DataFrame | None
 
 
 class SparkEngine:
@@ -60,16 +58,6 @@ class SparkEngine:
         self._tables: dict[str, DataFrame] = {}
         self.facts: dict[str, Any] = {}
 
-    @property
-    def hold(self) -> None:
-        """Nothing is held between the passes: what a worker holds is lost with it."""
-        return
-
-    @property
-    def holds_all(self) -> bool:
-        """Nothing is held."""
-        return False
-
     def begin(self, folder: str | None = None) -> SparkEngine:
         """Return an engine for one run, with tables of its own, in a folder that is as good as the usual one."""
         return SparkEngine(
@@ -83,21 +71,21 @@ class SparkEngine:
             self._storage = Storage(self.spark, self._folder)
         return self._storage
 
-    def map_documents(self, documents: SparkSource, step: BatchStep, schema: pa.Schema, advance: Advance) -> DataFrame:
-        """Read the documents on all workers; the text stays there."""
+    def map_documents(
+        self, documents: SparkSource, step: DocumentStep, schema: pa.Schema, advance: Advance
+    ) -> DataFrame:
+        """Read the documents on all workers; the text stays there, and what a worker held would be lost with it."""
         self.storage.listen(advance, documents.total)
-        notes = self.once("notes", lambda: documents.read(step, schema))
+        notes = self.once("notes", lambda: documents.read(lambda batch: step(batch, None), schema))
         documents.settle(notes, self.storage)
         return documents.sketches(schema)
 
-    def rows_with(self, table: DataFrame, column: str | None, num_rows: int) -> Chosen:
+    def choose_rows(
+        self, table: DataFrame, column: str | None, num_rows: int, without: DataFrame | None = None
+    ) -> Chosen:
         """Nothing is computed before the rows are used."""
         del table, num_rows
-        return Chosen(column)
-
-    def without(self, rows: Chosen, table: DataFrame) -> Chosen:
-        """Nothing is computed before the rows are used."""
-        return Chosen(rows.column, (*rows.without, table))
+        return Chosen(column, without)
 
     def map_groups(
         self, table: DataFrame, views: Sequence[View], step: BatchStep, where: Chosen | None, advance: Advance
@@ -130,10 +118,10 @@ class SparkEngine:
         return self.once(name, lambda: mapped)
 
     def map_read(
-        self, name: str, documents: SparkSource, table: DataFrame, where: Chosen, step: BatchStep, schema: pa.Schema
+        self, name: str, documents: SparkSource, sketches: DataFrame, where: Chosen, step: BatchStep, schema: pa.Schema
     ) -> DataFrame:
         """Read the documents again on all workers, and store what comes of them."""
-        rows = _chosen(table, where).select("row", F.lit(0).cast("bigint").alias("component"), "priority")
+        rows = _chosen(sketches, where).select("row", F.lit(0).cast("bigint").alias("component"), "priority")
         return self.once(name, lambda: map_frame(documents.texts(rows), schema, partial(map, step)))
 
     def count(
@@ -163,19 +151,19 @@ class SparkEngine:
     def map_components(
         self,
         documents: SparkSource,
-        members: DataFrame,
-        step: BatchStep,
-        block_step: BlockStep,
+        components: DataFrame,
+        sketches: DataFrame,
+        steps: ComponentSteps,
         schema: pa.Schema,
         advance: Advance,
     ) -> DataFrame:
         """Read the members again, bring components together, and stream them through the step."""
-        members = self.once("members", lambda: members)
+        members = self.once("members", lambda: self.lookup(components, "row", sketches, ["priority", "text_bytes"]))
         self._tell_skew(members)
         self.storage.listen(advance, self.facts["linked_documents"])
         texts = documents.texts(members).repartition("component")
         ordered = texts.sortWithinPartitions("component", "priority", "row")
-        whole = partial(map_whole, step=step, block_step=block_step, limit=self._component_bytes)
+        whole = partial(map_whole, step=steps.whole, block_step=steps.blocks, limit=self._component_bytes)
         return self.once("verified", lambda: map_frame(ordered, schema, whole))
 
     def _tell_skew(self, members: DataFrame) -> None:
@@ -202,17 +190,9 @@ class SparkEngine:
 
         return map_frame(self._together(classes, verified), schema, run)
 
-    def count_classes(self, classes: DataFrame, verified: DataFrame | None, count: ClassCount) -> int:
-        """Add up over buckets."""
-
-        def counted(copies: pa.Table, documents: pa.Table | None) -> Iterator[pa.RecordBatch]:
-            yield pa.record_batch([pa.array([count(copies, documents)], pa.int64())], schema=_COUNT)
-
-        return self.add_up(self.map_classes(classes, verified, counted, _COUNT), "count")
-
     def _together(self, classes: DataFrame, verified: DataFrame | None) -> DataFrame:
         """Copies and verified documents in one table, those of a component, or of a class, in the same bucket."""
-        num_rows = self.count_rows(classes) + (0 if verified is None else self.count_rows(verified))
+        num_rows = self.total(classes) + (0 if verified is None else self.total(verified))
         num_buckets = num_rows // _LISTED_ROWS + 1
 
         def bucket(by: Column) -> Column:
@@ -235,30 +215,24 @@ class SparkEngine:
             )
         return rows.repartition("bucket").sortWithinPartitions("bucket")
 
-    def count_rows(self, table: DataFrame, first_row: int = 0) -> int:
-        """Count on all workers."""
-        return self.storage.run((table.where(F.col("row") >= first_row) if first_row else table).count)
+    def total(
+        self, table: DataFrame, column: str | None = None, where: Chosen | None = None, first_row: int = 0
+    ) -> int:
+        """Count, or add up, on all workers."""
+        rows = _chosen(table, where)
+        if first_row:
+            rows = rows.where(F.col("row") >= first_row)
+        if column is None:
+            return self.storage.run(rows.count)
+        row = self.storage.run(rows.agg(F.sum(column)).first)
+        return int(row[0] or 0) if row else 0
 
     def compute(self, table: DataFrame, what: str) -> None:
         """Compute a table for what that does."""
         self.storage.run(table.count, what)
 
-    def add_up(self, table: DataFrame, column: str, where: Chosen | None = None) -> int:
-        """Add up on all workers."""
-        row = self.storage.run(_chosen(table, where).agg(F.sum(column)).first)
-        return int(row[0] or 0) if row else 0
-
-    def sort(self, table: DataFrame, schema: pa.Schema, by: Sequence[SortKey]) -> DataFrame:
-        """Leave rows where they are: nothing here relies on an order."""
-        del schema, by
-        return table
-
-    def room(self) -> int:
-        """Know no limit: the executors have their own."""
-        return 0
-
     def once(self, name: str, make: Callable[[], DataFrame], schema: pa.Schema | None = None) -> DataFrame:
-        """Store a table; it is computed here and now."""
+        """Store a table; it is computed here and now, and has no order."""
         del schema
         self._tables[name] = self.storage.store(name, make())
         return self._tables[name]
@@ -290,9 +264,7 @@ def _chosen(table: DataFrame, where: Chosen | None) -> DataFrame:
     if where is None:
         return table
     rows = table if where.column is None else table.where(F.col(where.column) > 0)
-    for other in where.without:
-        rows = rows.join(other.select("row"), "row", "left_anti")
-    return rows
+    return rows if where.without is None else rows.join(where.without.select("row"), "row", "left_anti")
 
 
 def _union(frames: Iterable[DataFrame]) -> DataFrame:

@@ -1,0 +1,83 @@
+"""The threads of one process: many steps at once, results in order, and the first error stops all."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from typing import TypeVar
+
+import pyarrow as pa
+
+from neardup.engines.base import Advance, BatchStep
+from neardup.engines.local.limits import available_cores
+
+T = TypeVar("T")
+
+
+class Threads:
+    """So many threads, or one a core."""
+
+    def __init__(self, threads: int | None) -> None:
+        self.threads = threads or available_cores()
+        self._stopped = threading.Event()
+
+    def side_by_side(self, step: Callable[[int], T], numbers: Iterable[int], *, in_order: bool = False) -> list[T]:
+        """Call a step for every number on all threads; the first error, in time or in order, stops the others."""
+        with ThreadPoolExecutor(self.threads) as pool:
+            futures = [pool.submit(step, number) for number in numbers]
+            try:
+                done = set() if in_order else wait(futures, return_when=FIRST_EXCEPTION).done
+                for future in futures:
+                    if future in done:
+                        future.result()
+                return [future.result() for future in futures]
+            except BaseException:
+                self._stopped.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def check_going(self) -> None:
+        """Raise where another thread has failed, or the run was interrupted."""
+        if self._stopped.is_set():
+            raise InterruptedError("another thread has failed")
+
+    def in_order(
+        self, batches: Iterable[pa.RecordBatch], step: BatchStep, pool: ThreadPoolExecutor, slots: threading.Semaphore
+    ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """Work on the batches of one reader in a pool shared with others; `slots` bounds what is in flight."""
+        waiting: deque[tuple[pa.RecordBatch, Future[pa.RecordBatch]]] = deque()
+
+        def oldest() -> tuple[pa.RecordBatch, pa.RecordBatch]:
+            batch, future = waiting.popleft()
+            try:
+                return batch, future.result()
+            finally:
+                slots.release()
+
+        try:
+            for batch in batches:
+                self.check_going()
+                while not slots.acquire(blocking=not waiting):
+                    yield oldest()
+                waiting.append((batch, pool.submit(step, batch)))
+                while waiting and waiting[0][1].done():
+                    yield oldest()
+            while waiting:
+                yield oldest()
+        finally:
+            for _, future in waiting:
+                future.cancel()
+                slots.release()
+
+    def map_batches(
+        self, batches: Iterable[pa.RecordBatch], step: BatchStep, schema: pa.Schema, advance: Advance
+    ) -> pa.Table:
+        """Apply a step to every batch; results stay in the order of the batches."""
+        results = []
+        with ThreadPoolExecutor(self.threads) as pool:
+            for batch, result in self.in_order(batches, step, pool, threading.Semaphore(2 * self.threads + 1)):
+                results.append(result)
+                advance(batch.num_rows)
+        return pa.Table.from_batches(results, schema=schema)
