@@ -528,7 +528,9 @@ def test_largest_clusters_of_a_wrong_number_is_an_error():
 
 def test_run_in_which_every_row_is_rejected_warns_with_the_first_reason():
     report = neardup.deduplicate([b"abc def", b"abc def"])
-    assert report.warnings == ("all 2 rows were rejected, the first because text is bytes, not str: b'abc def'",)
+    assert report.warnings == (
+        "all 2 rows were rejected, the first, row 0, because text is bytes, not str: b'abc def'",
+    )
 
 
 def test_progress_that_cannot_be_called_is_an_error():

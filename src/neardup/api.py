@@ -16,11 +16,12 @@ import pyarrow as pa
 
 from neardup import schema
 from neardup.config import Config
+from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError, DataError
 from neardup.io import finished
-from neardup.io.sources import in_memory as held_sources
+from neardup.io.sources import in_memory
 from neardup.io.sources.discover import find_files, with_dimension
-from neardup.measures import jaccard as measure
+from neardup.measures.jaccard import set_signatures, text_sets, text_signatures
 from neardup.questions import neighbours as nearest
 from neardup.questions.audit import audit_finished
 from neardup.questions.compare import Comparison, Explanation
@@ -28,12 +29,16 @@ from neardup.questions.explain import find_verdict, read_document
 from neardup.questions.forecast import predict, sample_files, sample_held
 from neardup.questions.neighbours import NUM_NEIGHBOURS
 from neardup.report import Audit, Progress, Report, Watch
-from neardup.runs import files as jobs
-from neardup.runs import spark as spark_jobs
 from neardup.runs.containment import check_selects
-from neardup.runs.memory import audit_held, deduplicate_held
-from neardup.runs.recall import SAMPLE, check_sample
+from neardup.runs.files import LocalFiles
+from neardup.runs.memory import read_memory
+from neardup.runs.output import DedupFolder, PairsFile
+from neardup.runs.recall import SAMPLE, check_sample, measure
+from neardup.runs.run import Adapter, run
 from neardup.runs.source import check_in_memory, from_files, items_or_source, paths_of
+from neardup.runs.spark import SparkFiles, engine_for, read_frame
+from neardup.runs.start import Begun, begin, check_engine
+from neardup.runs.stored_pairs import list_stored
 from neardup.theory.plan import Plan, plan_for
 
 
@@ -87,31 +92,44 @@ def _deduplicate(
     if progress is not None and not callable(progress):
         raise ConfigError(f"`progress` must be a function that takes an event, got {progress!r}")
     if (paths := paths_of(source)) is not None:
-        run = partial(_dedup_files, engine=cluster)
-        return from_files(run, paths, ids, out, chosen, progress)
+        return from_files(partial(deduplicate_files, engine=cluster), paths, ids, out, chosen, progress)
     check_in_memory(chosen, out)
-    if held_sources.is_from(source, "pyspark"):
+    watch = Watch(progress)
+    if in_memory.is_from(source, "pyspark"):
         _check_frame(ids)
-        return spark_jobs.deduplicate_frame(source, chosen, spark_jobs.engine_for(chosen, cluster, source), progress)
+        return run(read_frame(source, chosen, engine_for(chosen, cluster, source), watch), watch)
     if chosen.engine == "spark":
         raise ConfigError(
             f"`engine` 'spark' needs files or a Spark DataFrame as the source, got {type(source).__name__}",
             hint="spark.createDataFrame(...) makes a frame; documents in memory are soon done by engine='local'",
         )
-    return deduplicate_held(source, ids, chosen, progress)
+    return run(read_memory(source, ids, chosen, watch), watch)
 
 
-def deduplicate_files(inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None) -> Report:
+def deduplicate_files(
+    inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None, *, engine: Any = None
+) -> Report:
     """Remove near-duplicates from files: what `neardup dedup` runs; "-" is standard input."""
-    return _dedup_files(inputs, out, config, progress)
+    output, watch = DedupFolder(out), Watch(progress)
+    check_selects(config)
+    cluster = _cluster_for(config, engine)
+    with begin(output, inputs, config, watch) as begun:
+        return finished.restore(output.target) if begun is None else run(_files_adapter(begun, cluster), watch)
 
 
-def find_pairs_files(inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None) -> Report:
+def find_pairs_files(
+    inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None, *, engine: Any = None
+) -> Report:
     """Find every pair of similar documents in files, or list those that a finished run has stored.
 
     Without a threshold given, the list of a finished run is that of its own threshold.
     """
-    return _pair_files(inputs, out, config, progress)
+    output, watch, config = PairsFile(out), Watch(progress), Config.of(config, pairs=True)
+    if len(inputs) == 1 and finished.is_run(Path(inputs[0])):
+        return list_stored(Path(inputs[0]), output.target, config)
+    cluster = _cluster_for(config, engine)
+    with begin(output, inputs, config, watch) as begun:
+        return finished.restore(output.target) if begun is None else run(_files_adapter(begun, cluster), watch)
 
 
 def plan_files(inputs: Sequence[str], config: Config, progress: Progress | None = None) -> Plan:
@@ -146,7 +164,7 @@ def find_pairs(
     settings |= {"pairs": True}
     if items is None and (paths := paths_of(source)) is not None:
         chosen, cluster = _choose_engine(source, engine, config, settings)
-        return from_files(partial(_pair_files, engine=cluster), paths, ids, out, chosen, progress)
+        return from_files(partial(find_pairs_files, engine=cluster), paths, ids, out, chosen, progress)
     return _deduplicate(source, items, out, ids, *_choose_engine(source, engine, config, settings), progress)
 
 
@@ -157,9 +175,9 @@ def compare(a: str, b: str, *, config: Config | None = None, **settings: Any) ->
     0.8
     """
     chosen = _for_texts(Config.of(config, **settings))
-    sets = measure.text_sets(_texts([a, b], chosen), chosen)
+    sets = text_sets(_texts([a, b], chosen), chosen)
     first, second = sets.shingles[: sets.ends[1]], sets.shingles[sets.ends[1] :]
-    signatures = measure.set_signatures(sets, chosen)
+    signatures = set_signatures(sets, chosen)
     shared = np.intersect1d(first, second, assume_unique=True).size
     union = first.size + second.size - shared
     similarity = shared / union if union else 0.0
@@ -243,8 +261,8 @@ def plan(source: Any = None, *, items: Any = None, config: Config | None = None,
     source, chosen = items_or_source(source, items, chosen)
     if (paths := paths_of(source)) is not None:
         return plan_files(paths, chosen)
-    read = held_sources.read(source, chosen)
-    return predict(sample_held(read.documents), held_sources.with_dimension(read, chosen))
+    read = in_memory.read(source, chosen)
+    return predict(sample_held(read.documents), in_memory.with_dimension(read, chosen))
 
 
 def audit(
@@ -268,7 +286,7 @@ def audit(
     check_sample(sample)
     report = run if isinstance(run, Report) else finished.restore(Path(run))
     if report.audited is not None:
-        return audit_held(report, sample, chosen, watch)
+        return measure(report.audited(), LocalEngine(chosen.threads), watch, sample)
     return audit_finished(report, sample, chosen, watch)
 
 
@@ -295,7 +313,7 @@ def shingles(text: str, *, config: Config | None = None, **settings: Any) -> npt
     3
     """
     chosen = _for_texts(Config.of(config, **settings))
-    return measure.text_sets(_texts([text], chosen), chosen).shingles
+    return text_sets(_texts([text], chosen), chosen).shingles
 
 
 def signatures(texts: Any, *, config: Config | None = None, **settings: Any) -> npt.NDArray[np.uint32]:
@@ -307,10 +325,10 @@ def signatures(texts: Any, *, config: Config | None = None, **settings: Any) -> 
     (2, 128)
     """
     chosen = _for_texts(Config.of(config, **settings))
-    documents = _all_usable(held_sources.read(texts, Config.of(chosen, strict=False, keep="first")))
+    documents = _all_usable(in_memory.read(texts, Config.of(chosen, strict=False, keep="first")))
     signed, done = np.empty((documents.num_rows, chosen.num_perm), np.uint32), 0
     for chunk in documents.column("text").chunks:
-        measure.text_signatures(chunk, chosen, signed[done : done + len(chunk)])
+        text_signatures(chunk, chosen, signed[done : done + len(chunk)])
         done += len(chunk)
     return signed
 
@@ -338,10 +356,10 @@ def jaccard(a: Collection[Any] | npt.NDArray[Any], b: Collection[Any] | npt.NDAr
 def _choose_engine(source: Any, engine: Any, config: Config | None, settings: dict[str, Any]) -> tuple[Config, Any]:
     """Return the settings with the name of the engine, and the engine itself where it was given."""
     if engine is None:
-        named = {"engine": "spark"} if held_sources.is_from(source, "pyspark") else {}
+        named = {"engine": "spark"} if in_memory.is_from(source, "pyspark") else {}
     else:
         named = {"engine": engine if isinstance(engine, str) else "spark"}
-    if engine is not None and not isinstance(engine, str) and not held_sources.is_from(engine, "neardup"):
+    if engine is not None and not isinstance(engine, str) and not in_memory.is_from(engine, "neardup"):
         raise ConfigError(f"`engine` must be 'local', 'spark' or a neardup.SparkEngine, got {engine!r}")
     return Config.of(config, **settings, **named), None if isinstance(engine, str) else engine
 
@@ -351,28 +369,14 @@ def _check_frame(ids: Any) -> None:
         raise ConfigError("`ids` must be left out for a Spark DataFrame", hint="id_column= names the column with ids")
 
 
-def _check_local(config: Config) -> None:
-    for name in ("master", "spark_conf"):
-        if getattr(config, name):
-            raise ConfigError(f"`{name}` is for Spark, but `engine` is {config.engine!r}", hint="use --engine spark")
+def _cluster_for(config: Config, engine: Any) -> Any:
+    """Return the Spark engine for a run on files, None for the local engine."""
+    check_engine(config)
+    return engine_for(config, engine) if config.engine == "spark" else None
 
 
-def _dedup_files(
-    inputs: Sequence[str], out: str, config: Config, progress: Progress | None, engine: Any = None
-) -> Report:
-    if config.engine == "spark":
-        return spark_jobs.deduplicate_files(inputs, out, config, spark_jobs.engine_for(config, engine), progress)
-    _check_local(config)
-    return jobs.deduplicate_files(inputs, out, config, progress)
-
-
-def _pair_files(
-    inputs: Sequence[str], out: str, config: Config, progress: Progress | None, engine: Any = None
-) -> Report:
-    if config.engine == "spark" and not (len(inputs) == 1 and finished.is_run(Path(inputs[0]))):
-        return spark_jobs.find_pairs_files(inputs, out, config, spark_jobs.engine_for(config, engine), progress)
-    _check_local(config)
-    return jobs.find_pairs_files(inputs, out, config, progress)
+def _files_adapter(begun: Begun, cluster: Any) -> Adapter:
+    return LocalFiles(begun) if cluster is None else SparkFiles(begun, cluster)
 
 
 def _for_texts(config: Config) -> Config:
@@ -387,10 +391,10 @@ def _for_texts(config: Config) -> Config:
 def _texts(values: list[Any], config: Config) -> pa.Array:
     """Single texts as the one chunk of a string array; what the settings say of columns does not concern them."""
     alone = Config.of(config, strict=False, text_column=None, id_column=None, group_column=None, keep="first")
-    return schema.one_array(_all_usable(held_sources.read(values, alone)).column("text"))
+    return schema.one_array(_all_usable(in_memory.read(values, alone)).column("text"))
 
 
-def _all_usable(read: held_sources.Source) -> pa.Table:
+def _all_usable(read: in_memory.Source) -> pa.Table:
     for rejected in read.rejected.slice(0, 1).to_pylist():
         raise DataError(f"text number {rejected['row']} cannot be used: {rejected['reason']}", hint="pass texts only")
     return read.documents

@@ -263,7 +263,7 @@ class Report:
     largest: tuple[dict[str, Any], ...] | None = None
     engine: dict[str, Any] = dataclasses.field(default_factory=dict)
     audit: Audit | None = None
-    audited: Callable[[Report], Any] | None = dataclasses.field(default=None, compare=False)
+    audited: Callable[[], Any] | None = dataclasses.field(default=None, compare=False)
 
     @functools.cached_property
     def kept(self) -> pa.Table:

@@ -9,6 +9,7 @@ near-duplicates finds the pair. One machine holds an index of all sets, in memor
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 
@@ -23,7 +24,7 @@ from neardup.searches.containers import Containment, gather
 from neardup.theory.plan import Plan
 
 
-def answer(documents: Documents, plan: Plan, config: Config, engine: LocalEngine, watch: Watch) -> Outcome:
+def answer(documents: Any, plan: Plan, config: Config, engine: Any, watch: Watch) -> Outcome:
     """Answer what the settings ask: which documents lie in which, or which are near-duplicates."""
     ask = find_containing if config.measure == "containment" else pipeline.run
     return ask(documents, plan, config, engine, watch)

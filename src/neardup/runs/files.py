@@ -1,12 +1,11 @@
-"""A run from files to files: read, run the stages on disk, write the output whole or not at all."""
+"""A run from files to files: what every engine shares, and the local engine."""
 
 from __future__ import annotations
 
-import contextlib
+import abc
 import dataclasses
-import functools
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,287 +17,221 @@ from neardup import pipeline, schema
 from neardup.config import MIN_MEMORY, Config
 from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory, return_freed
-from neardup.errors import DataError
-from neardup.io import finished
 from neardup.io.outputs import TableWriter, write_rejected
 from neardup.io.sources.corpus import FileDocuments
 from neardup.io.sources.kept_ids import KeptIds
+from neardup.io.sources.parts import FileParts
 from neardup.io.sources.stdin import GIVEN_AS
-from neardup.io.workspace import (
-    REPORT,
-    Workspace,
-    publish_folder,
-    written_files,
-)
-from neardup.measures.registry import holds_items, measure_of
-from neardup.report import Audit, Progress, Report, Watch, count_below, peak_memory_bytes, summarise_clusters
-from neardup.runs import containment
+from neardup.measures.registry import holds_items
+from neardup.report import Audit, Report, Watch, count_below, summarise_clusters
+from neardup.runs.output import write_report
 from neardup.runs.recall import audited_files, measure
-from neardup.runs.start import Published, files_of_pairs, opened, output_file, output_folder, publish_pairs
-from neardup.runs.stored_pairs import list_stored, select_stored, write_order
+from neardup.runs.run import Counts, Results, RowCounts
+from neardup.runs.start import Begun
+from neardup.runs.stored_pairs import select_stored, write_order
 from neardup.theory.plan import Plan
 
 NUM_LARGEST: Final = 10
-PAIRS: Final = "out/pairs.parquet"
+CLUSTER_COLUMNS: Final = ("cluster_id", "documents", "weakest_id", "similarity")
 _LEAST_ID_BYTES: Final = 8 << 20
 
+Advance = Callable[[int], None]
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class _Job:
-    """What the steps of one run share; spooled: the file that standard input was stored in."""
 
-    documents: FileDocuments
-    outcome: pipeline.Outcome
-    plan: Plan
-    config: Config
-    workspace: Workspace
+class FileRun(abc.ABC):
+    """A run on files, up to how an engine makes the tables; `source` reads the files of `parts`."""
+
+    def __init__(self, begun: Begun, source: Any, parts: FileParts, engine: Any) -> None:
+        self.output, self.workspace, self._spooled = begun.output, begun.workspace, begun.spooled
+        self.config, self.plan = begun.config, begun.plan
+        self.source, self.parts, self.engine = source, parts, engine
+
+    @abc.abstractmethod
+    def write(self, outcome: pipeline.Outcome, advance: Advance) -> None:
+        """Write every table once, and the kept rows; `advance` counts files of the input."""
+
+    @abc.abstractmethod
+    def count(self, outcome: pipeline.Outcome) -> Counts:
+        """Count what was read and removed."""
+
+    @abc.abstractmethod
+    def largest(self, outcome: pipeline.Outcome) -> tuple[dict[str, Any], ...]:
+        """Return the largest clusters, with CLUSTER_COLUMNS."""
+
+    @property
+    def writes_kept(self) -> bool:
+        """Whether kept rows are written."""
+        return self.output.has_kept and not self.config.dry_run
+
+    def write_once(self, table: str, write: Callable[[Path], dict[str, int] | None]) -> None:
+        """Write a table, if it is of the output and no earlier start has written it."""
+        if table in self.output.drafts:
+            self.workspace.once(self.output.drafts[table], write)
+
+    def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
+        """Write the tables, and what the report tells of files."""
+        num_files = len(self.parts.own_files()) if self.output.has_kept else None
+        with watch.stage("write", num_files, "files") as advance:
+            self.write(outcome, advance)
+        pairs = self.workspace.facts(self.output.drafts["pairs"]) if self.config.pairs else {"num_pairs": None}
+        return Results(
+            counts=self.count(outcome),
+            num_pairs=pairs["num_pairs"],
+            columns=self.parts.columns_taken(),
+            load=self.output.load,
+            out=str(self.output.target),
+            inputs=tuple(
+                entry | {"path": GIVEN_AS, "modified": ""} if entry["path"] == self._spooled else entry
+                for entry in self.source.summary()
+            ),
+            files=self.output.files(self.workspace),
+            largest=self.largest(outcome),
+        )
+
+    def publish(self, report: Report) -> None:
+        """Write report.json, and let the output appear."""
+        write_report(self.workspace, report)
+        self.output.publish(self.workspace)
+
+
+class LocalFiles(FileRun):
+    """Files on one machine."""
+
+    source: FileDocuments
     engine: LocalEngine
-    watch: Watch
-    spooled: str | None
 
-
-def deduplicate_files(inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None) -> Report:
-    """Write the kept rows of files, and what was removed for which of them, to the folder `out`."""
-    target = output_folder(out)
-    containment.check_selects(config)
-    try:
-        return _deduplicate(inputs, target, config, progress)
-    except Published:
-        return finished.restore(target)
-
-
-def _deduplicate(inputs: Sequence[str], target: Path, config: Config, progress: Progress | None) -> Report:
-    with _run("dedup", inputs, target, config, progress) as job:
-        kept_ids = _kept_ids(job)
-        with job.watch.stage("write", len(job.documents.own_files()), "files") as advance:
-            _write_tables(job, kept_ids)
-            if not config.dry_run:
-                _write_kept(job, kept_ids, advance)
-        audit = _audit(job, functools.partial(finished.load_table, job.workspace.folder / "out"), pairs=PAIRS)
-        load = functools.partial(finished.load_table, target)
-        report = _report(job, str(target), load, PAIRS if config.pairs else None, audit)
-        report = dataclasses.replace(report, files=written_files(job.workspace.folder / "out"))
-        write_report(job.workspace.folder / "out" / REPORT, report)
-        publish_folder(job.workspace, target)
-    return report
-
-
-def find_pairs_files(inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None) -> Report:
-    """Write every pair of similar documents of files to the file `out`."""
-    target, config = output_file(out), Config.of(config, pairs=True)
-    if len(inputs) == 1 and finished.is_run(Path(inputs[0])):
-        return list_stored(Path(inputs[0]), target, config)
-    try:
-        return _find_pairs(inputs, target, config, progress)
-    except Published:
-        return finished.restore(target)
-
-
-def _find_pairs(inputs: Sequence[str], target: Path, config: Config, progress: Progress | None) -> Report:
-    with _run("pairs", inputs, target, config, progress) as job:
-        with job.watch.stage("write"):
-            name = f"out/pairs{target.suffix}"
-            pairs = job.workspace.once(name, lambda path: _write_pairs(job, path))
-            rejected = job.workspace.once("out/rejected.jsonl", lambda path: _write_rejected(job, path))
-        audit = _audit(job, functools.partial(finished.load_pairs, pairs), pairs=name)
-        report = _report(job, str(target), functools.partial(finished.load_pairs, target), name, audit)
-        report = dataclasses.replace(report, files=files_of_pairs(target))
-        write_report(job.workspace.folder / "out" / REPORT, report)
-        publish_pairs(job.workspace, pairs, rejected, target)
-    return report
-
-
-@contextlib.contextmanager
-def _run(command: str, inputs: Sequence[str], out: Path, config: Config, progress: Progress | None) -> Iterator[_Job]:
-    """Run the stages."""
-    watch = Watch(progress)
-    with opened(command, inputs, out, config, watch) as (ahead, own, workspace, spooled, config, plan):
-        engine = LocalEngine(config.threads, workspace, config.memory)
+    def __init__(self, begun: Begun) -> None:
+        config = begun.config
+        engine = LocalEngine(config.threads, begun.workspace, config.memory)
         room_for_texts = 0 if holds_items(config) else engine.room() // 4
         # Readers must know the limit of memory where none was asked for too.
         limited = Config.of(config, memory=max(MIN_MEMORY, Memory(config.memory).limit))
         return_freed(limited.memory or MIN_MEMORY)
-        documents = FileDocuments([*ahead, *own], len(ahead), limited, workspace, room_for_texts)
-        outcome = containment.answer(documents, plan, config, engine, watch)
-        if not config.audit:  # which reads the documents again
-            documents.release()
-        yield _Job(
-            documents=documents,
-            outcome=outcome,
-            plan=outcome.plan,
-            config=config,
-            workspace=workspace,
-            engine=engine,
-            watch=watch,
-            spooled=spooled,
+        files = [*begun.ahead, *begun.own]
+        documents = FileDocuments(files, len(begun.ahead), limited, begun.workspace, room_for_texts)
+        super().__init__(begun, documents, documents, engine)
+
+    def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
+        """Write the tables; stored pairs can be selected from again, and documents be read again to be audited."""
+        if not self.config.audit:
+            self.source.release()
+        results = super().results(outcome, watch)
+        return dataclasses.replace(
+            results,
+            select_again=select_stored if outcome.selects else None,
+            audit=partial(self._audit, outcome.plan, results),
         )
 
+    def _audit(self, plan: Plan, results: Results, watch: Watch) -> Audit:
+        load, num_documents = partial(self.output.load_draft, self.workspace), results.counts.rows.documents
+        audited = audited_files(self.source, plan, self.config, load, num_documents, results.num_pairs)
+        try:
+            return measure(audited, self.engine, watch)
+        finally:
+            self.source.release()
 
-def _kept_ids(job: _Job) -> KeptIds:
-    """The id of the document that stands for each removed one."""
-    kept_rows = job.outcome.selection.column("kept_row").to_numpy()
-    return KeptIds(kept_rows, job.documents.ids_of, _ids_at_once(job))
+    def write(self, outcome: pipeline.Outcome, advance: Advance) -> None:
+        """Write every table once, and the kept rows."""
+        kept_rows = outcome.selection.column("kept_row").to_numpy()
+        kept_ids = KeptIds(kept_rows, self.source.ids_of, self._ids_at_once())
+        self.write_once("removed", partial(self._write_removed, outcome.selection, kept_ids))
+        self.write_once("clusters", partial(self._write_clusters, outcome.selection, kept_ids))
+        self.write_once("rejected", lambda path: write_rejected(path, self.source.rejected()))
+        if self.config.pairs:
+            self.write_once("pairs", partial(self._write_pairs, outcome))
+            pairs = self.workspace.folder / self.output.drafts["pairs"]
+            self.write_once("order", lambda path: write_order(path, pairs, self.source, outcome))
+        if self.writes_kept:
+            self._write_kept(outcome.selection, kept_ids, advance)
 
+    def count(self, outcome: pipeline.Outcome) -> Counts:
+        """Add up what the parts have noted."""
+        return Counts(
+            rows=self._count_rows(ahead=False),
+            against=self._count_rows(ahead=True),
+            text_bytes=self.source.count("text_bytes"),
+            removed=outcome.selection.num_rows,
+            below=count_below(outcome.selection, self.config.threshold),
+        )
 
-def _ids_at_once(job: _Job) -> int:
-    """How many ids to hold: each passes over all of them on disk, so as many as there is room for."""
-    return job.documents.num_ids_within(max(_LEAST_ID_BYTES, job.engine.room() // 8))
+    def _count_rows(self, *, ahead: bool) -> RowCounts:
+        documents, rejected = (self.source.count(fact, ahead=ahead) for fact in ("documents", "rejected"))
+        return RowCounts(documents, rejected, partial(self._name_first, ahead=ahead))
 
+    def _name_first(self, *, ahead: bool) -> str:
+        batches = self.source.rejected(ahead=ahead)
+        return name_rejected(next(row for batch in batches for row in batch.slice(0, 1).to_pylist()))
 
-def _write_tables(job: _Job, kept_ids: KeptIds) -> None:
-    once = job.workspace.once
-    once("out/removed.parquet", lambda path: _write_removed(job, kept_ids, path))
-    once("out/clusters.parquet", lambda path: _write_clusters(job, kept_ids, path))
-    once("out/rejected.jsonl", lambda path: _write_rejected(job, path))
-    if job.config.pairs:
-        pairs = once(PAIRS, lambda path: _write_pairs(job, path))
-        once("out/order.parquet", lambda path: write_order(path, pairs, job.documents, job.outcome))
+    def largest(self, outcome: pipeline.Outcome) -> tuple[dict[str, Any], ...]:
+        """Name the largest clusters."""
+        selection = outcome.selection
+        rows, kept_rows = (selection.column(name).to_numpy() for name in ("row", "kept_row"))
+        similarity = selection.column("similarity").to_numpy()
+        kept, sizes, weakest = summarise_clusters(kept_rows, similarity, NUM_LARGEST)
+        named, inverse = np.unique(np.r_[kept, rows[weakest]], return_inverse=True)
+        ids = self.source.ids_of(named).take(pa.array(inverse)).to_pylist()
+        members = zip(ids[: kept.size], sizes.tolist(), ids[kept.size :], similarity[weakest].tolist(), strict=True)
+        return tuple(dict(zip(CLUSTER_COLUMNS, member, strict=True)) for member in members)
 
+    def _ids_at_once(self) -> int:
+        """How many ids to hold: each passes over all of them on disk, so as many as there is room for."""
+        return self.source.num_ids_within(max(_LEAST_ID_BYTES, self.engine.room() // 8))
 
-def _write_removed(job: _Job, kept_ids: KeptIds, path: Path) -> None:
-    selection, at_once = job.outcome.selection, _ids_at_once(job)
-    with TableWriter(path, schema.REMOVED_FROM_FILES) as writer:
-        for first in range(0, selection.num_rows, at_once):
-            chosen = selection.slice(first, at_once)
-            rows, kept_rows = (chosen.column(name).to_numpy() for name in ("row", "kept_row"))
-            kept, similarity = kept_ids.slice(first, rows.size), chosen.column("similarity")
-            columns = [job.documents.ids_of(rows), kept, similarity, *job.documents.locate(rows)]
-            columns += job.documents.locate(kept_rows)
-            writer.write(pa.table(columns, schema=schema.REMOVED_FROM_FILES))
+    def _write_removed(self, selection: pa.Table, kept_ids: KeptIds, path: Path) -> None:
+        documents, at_once = self.source, self._ids_at_once()
+        with TableWriter(path, schema.REMOVED_FROM_FILES) as writer:
+            for first in range(0, selection.num_rows, at_once):
+                chosen = selection.slice(first, at_once)
+                rows, kept_rows = (chosen.column(name).to_numpy() for name in ("row", "kept_row"))
+                kept, similarity = kept_ids.slice(first, rows.size), chosen.column("similarity")
+                columns = [documents.ids_of(rows), kept, similarity, *documents.locate(rows)]
+                columns += documents.locate(kept_rows)
+                writer.write(pa.table(columns, schema=schema.REMOVED_FROM_FILES))
 
+    def _write_clusters(self, selection: pa.Table, kept_ids: KeptIds, path: Path) -> None:
+        removed = selection.column("row").to_numpy()
+        columns = schema.clusters(pa.string())
+        with TableWriter(path, columns) as writer:
+            for batch in self.source.own_names():
+                rows, ids = batch.column("row").to_numpy(), batch.column("doc_id")
+                begin, end = np.searchsorted(removed, [rows[0], rows[-1] + 1]).tolist() if rows.size else (0, 0)
+                is_removed = pa.array(np.isin(rows, removed[begin:end], assume_unique=True))
+                kept = pc.replace_with_mask(ids, is_removed, kept_ids.slice(begin, end - begin))
+                writer.write(pa.record_batch([ids, kept], schema=columns))
 
-def _write_clusters(job: _Job, kept_ids: KeptIds, path: Path) -> None:
-    removed = job.outcome.selection.column("row").to_numpy()
-    columns = schema.clusters(pa.string())
-    with TableWriter(path, columns) as writer:
-        for batch in job.documents.own_names():
-            rows, ids = batch.column("row").to_numpy(), batch.column("doc_id")
-            begin, end = np.searchsorted(removed, [rows[0], rows[-1] + 1]).tolist() if rows.size else (0, 0)
-            is_removed = pa.array(np.isin(rows, removed[begin:end], assume_unique=True))
-            kept = pc.replace_with_mask(ids, is_removed, kept_ids.slice(begin, end - begin))
-            writer.write(pa.record_batch([ids, kept], schema=columns))
+    def _write_pairs(self, outcome: pipeline.Outcome, path: Path) -> dict[str, int]:
+        num_pairs, at_once = 0, self._ids_at_once()
+        columns = schema.with_shares(schema.PAIRS_FROM_FILES, outcome.pair_columns)
+        with TableWriter(path, columns) as writer:
+            for batch in outcome.row_pairs or ():
+                for named in self.source.name_pairs(batch, at_once):
+                    writer.write(named)
+                num_pairs += batch.num_rows
+        return {"num_pairs": num_pairs}
 
+    def _write_kept(self, selection: pa.Table, kept_ids: KeptIds, advance: Advance) -> None:
+        documents, workspace = self.source, self.workspace
+        groups = documents.write_groups()
 
-def _write_pairs(job: _Job, path: Path) -> dict[str, int]:
-    num_pairs, at_once = 0, _ids_at_once(job)
-    columns = schema.with_shares(schema.PAIRS_FROM_FILES, job.outcome.pair_columns)
-    with TableWriter(path, columns) as writer:
-        for batch in job.outcome.row_pairs or ():
-            for named in job.documents.name_pairs(batch, at_once):
-                writer.write(named)
-            num_pairs += batch.num_rows
-    return {"num_pairs": num_pairs}
+        def write(number: int) -> None:
+            group = groups[number]
+            if len(group) == 1:
+                name = f"out/kept/{documents.files[group[0]].name}"
+                workspace.once(name, lambda path: documents.write(group[0], str(path), selection, kept_ids))
+            else:
+                # To remember every one of many small files takes longer than to write them.
+                workspace.once(f"written/{number:06}", lambda path: write_all(group, path))
+            advance(len(group))
 
+        def write_all(group: range, path: Path) -> None:
+            for at in group:
+                target = workspace.folder / "out" / "kept" / documents.files[at].name
+                documents.write(at, str(target), selection, kept_ids)
+            path.write_text(f"{len(group)} files\n", "ascii")
 
-def _audit(job: _Job, load: Callable[[str], pa.Table | None], pairs: str) -> Audit | None:
-    """Measure the recall of a run, if it is asked for; `pairs` names the file with its pairs in the workspace."""
-    if not job.config.audit:
-        return None
-    num_pairs = job.workspace.facts(pairs)["num_pairs"] if job.config.pairs else None
-    audited = audited_files(job.documents, job.plan, job.config, load, job.documents.count("documents"), num_pairs)
-    try:
-        return measure(audited, job.engine, job.watch)
-    finally:
-        job.documents.release()
-
-
-def _write_rejected(job: _Job, path: Path) -> None:
-    write_rejected(path, job.documents.rejected())
-
-
-def _write_kept(job: _Job, kept_ids: KeptIds, advance: Callable[[int], None]) -> None:
-    documents, workspace = job.documents, job.workspace
-    groups = documents.write_groups()
-
-    def write(number: int) -> None:
-        group = groups[number]
-        if len(group) == 1:
-            name = f"out/kept/{documents.files[group[0]].name}"
-            workspace.once(name, lambda path: documents.write(group[0], str(path), job.outcome.selection, kept_ids))
-        else:
-            # To remember every one of many small files takes longer than to write them.
-            workspace.once(f"written/{number:06}", lambda path: write_all(group, path))
-        advance(len(group))
-
-    def write_all(group: range, path: Path) -> None:
-        for at in group:
-            target = workspace.folder / "out" / "kept" / documents.files[at].name
-            documents.write(at, str(target), job.outcome.selection, kept_ids)
-        path.write_text(f"{len(group)} files\n", "ascii")
-
-    job.engine.side_by_side(write, range(len(groups)))
-
-
-def _report(
-    job: _Job, out: str, load: Callable[[str], pa.Table | None], pairs: str | None, audit: Audit | None
-) -> Report:
-    """Report on a run; `pairs` names the file with its pairs in the workspace."""
-    _warn_of_ahead(job)
-    documents, selection = job.documents, job.outcome.selection
-    num_documents, num_rejected = documents.count("documents"), documents.count("rejected")
-    if below := count_below(selection, job.config.threshold):
-        job.watch.warn(f"{below:,} removed documents are below the threshold: chains count with cluster='components'")
-    if num_rejected and not num_documents:
-        job.watch.warn(f"all {num_rejected:,} rows were rejected, the first, {_first(documents.rejected())}")
-    return Report(
-        config=job.config,
-        plan=job.plan,
-        documents=num_documents + num_rejected,
-        num_kept=num_documents - selection.num_rows,
-        num_removed=selection.num_rows,
-        num_rejected=num_rejected,
-        exact_duplicates=job.outcome.exact_duplicates,
-        pairs_verified=job.outcome.pairs_verified,
-        num_pairs=job.workspace.facts(pairs)["num_pairs"] if pairs else None,
-        seconds=job.watch.seconds,
-        bytes_read=documents.count("text_bytes"),
-        peak_memory_bytes=peak_memory_bytes(),
-        stages=job.watch.seconds_by_stage,
-        warnings=tuple(job.watch.warnings),
-        columns=documents.columns_taken(),
-        signature_format=measure_of(job.config).signature_format(job.config),
-        load=load,
-        out=out,
-        inputs=tuple(
-            entry | {"path": GIVEN_AS, "modified": ""} if entry["path"] == job.spooled else entry
-            for entry in documents.summary()
-        ),
-        largest=_largest(job),
-        select_again=select_stored if job.outcome.selects else None,
-        audit=audit,
-    )
+        self.engine.side_by_side(write, range(len(groups)))
 
 
-def _largest(job: _Job) -> tuple[dict[str, Any], ...]:
-    selection = job.outcome.selection
-    rows, kept_rows = (selection.column(name).to_numpy() for name in ("row", "kept_row"))
-    similarity = selection.column("similarity").to_numpy()
-    kept, sizes, weakest = summarise_clusters(kept_rows, similarity, NUM_LARGEST)
-    named, inverse = np.unique(np.r_[kept, rows[weakest]], return_inverse=True)
-    ids = job.documents.ids_of(named).take(pa.array(inverse)).to_pylist()
-    members = zip(ids[: kept.size], sizes.tolist(), ids[kept.size :], similarity[weakest].tolist(), strict=True)
-    names = ("cluster_id", "documents", "weakest_id", "similarity")
-    return tuple(dict(zip(names, member, strict=True)) for member in members)
-
-
-def _first(rejected: Iterator[pa.RecordBatch]) -> str:
-    """Name the first rejected row."""
-    first = next(row for batch in rejected for row in batch.slice(0, 1).to_pylist())
-    return f"{first['file']} row {first['row']}, because {first['reason']}"
-
-
-def _warn_of_ahead(job: _Job) -> None:
-    """Rows of OLD are not listed as rejected, since they are not of the input; but nobody shall miss them."""
-    num_usable, num_rejected = (job.documents.count(fact, ahead=True) for fact in ("documents", "rejected"))
-    if not num_rejected:
-        return
-    first = _first(job.documents.rejected(ahead=True))
-    if not num_usable:
-        raise DataError(f"no row of --against can be used, the first, {first}", hint="name its columns as the input's")
-    job.watch.warn(f"{num_rejected:,} rows of --against cannot be used, the first, {first}")
-
-
-def write_report(path: Path, report: Report) -> None:
-    """Write report.json."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(report.as_dict(), ensure_ascii=False, indent=1) + "\n", "utf-8")
+def name_rejected(row: Mapping[str, Any]) -> str:
+    """Say which row was rejected, and why, by a row of schema.REJECTED."""
+    return f"{row['file']} row {row['row']}, because {row['reason']}"

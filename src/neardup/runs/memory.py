@@ -1,10 +1,10 @@
-"""A run on documents in memory, and its report."""
+"""A run on documents in memory."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,152 +15,133 @@ import pyarrow.compute as pc
 from neardup import pipeline, schema
 from neardup.config import Config
 from neardup.engines.local.engine import LocalEngine
-from neardup.io.sources import in_memory as memory
-from neardup.measures.registry import measure_of
-from neardup.report import Audit, Progress, Report, Watch, count_below, peak_memory_bytes
-from neardup.runs import containment
-from neardup.runs.recall import SAMPLE, Audited, measure
+from neardup.io.sources import in_memory
+from neardup.report import Report, Watch, count_below
+from neardup.runs.recall import Audited, measure
+from neardup.runs.run import Counts, Results, RowCounts, report_on, warn_of_recall
 from neardup.stages.select import select_again
 from neardup.theory.plan import Plan, plan_for
 
 
-def deduplicate_held(source: Any, ids: Sequence[Any] | None, config: Config, progress: Progress | None) -> Report:
-    """Find the near-duplicates among documents in memory."""
-    watch = Watch(progress)
+def read_memory(source: Any, ids: Sequence[Any] | None, config: Config, watch: Watch) -> MemoryRun:
+    """Read documents in memory."""
     with watch.stage("read"):
-        read = memory.read(source, config, ids=ids)
-    config = memory.with_dimension(read, config)
-    plan = plan_for(config)
-    _judge(plan, watch)
-    if read.rejected.num_rows and not read.documents.num_rows:
-        reason = read.rejected.column("reason")[0].as_py()
-        watch.warn(f"all {read.rejected.num_rows:,} rows were rejected, the first because {reason}")
-    documents = memory.HeldDocuments(read.documents, read.original.num_rows)
-    outcome = containment.answer(documents, plan, config, LocalEngine(config.threads), watch)
-    report = _report(read, outcome, outcome.plan, config, watch)
-    if not config.audit:
-        return report
-    audit = audit_held(report, SAMPLE, config, watch)
-    return dataclasses.replace(report, audit=audit, seconds=watch.seconds)
+        read = in_memory.read(source, config, ids=ids)
+    config = in_memory.with_dimension(read, config)
+    return MemoryRun(read=read, config=config, plan=plan_for(config))
 
 
-def audit_held(report: Report, sample: int, config: Config, watch: Watch) -> Audit:
-    """Audit a run on documents in memory; threads are those of `config`."""
-    if report.audited is None:
-        raise TypeError("the report of a run on files has no documents in memory")
-    return measure(report.audited(report), LocalEngine(config.threads), watch, sample)
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class MemoryRun:
+    """Documents in memory; the tables of the report are held."""
 
+    read: in_memory.Source
+    config: Config
+    plan: Plan
 
-def _audited(read: memory.Source, report: Report) -> Audited:
-    """Let an audit see a run."""
+    @property
+    def source(self) -> in_memory.HeldDocuments:
+        """The documents as one part."""
+        return in_memory.HeldDocuments(self.read.documents, self.read.original.num_rows)
 
-    def reported(name: str, *columns: str) -> Iterator[pa.Table]:
-        if (table := report.load(name)) is not None:
-            rows = [pc.index_in(table.column(column), read.ids).cast(pa.int64()) for column in columns]
-            yield pa.table([*rows, table.column("similarity")], schema=schema.ROW_PAIRS)
+    @property
+    def engine(self) -> LocalEngine:
+        """An engine without a limit of memory."""
+        return LocalEngine(self.config.threads)
 
-    return Audited(
-        documents=memory.HeldDocuments(read.documents, read.original.num_rows),
-        plan=report.plan,
-        config=report.config,
-        num_documents=read.documents.num_rows,
-        removed=functools.partial(reported, "removed", "doc_id", "kept_id"),
-        listed=None if report.num_pairs is None else functools.partial(reported, "pairs", "doc_a", "doc_b"),
-        name=functools.partial(_named_pairs, read),
-    )
-
-
-def _judge(plan: Plan, watch: Watch) -> None:
-    if not plan.keeps_recall:
-        watch.warn(plan.judgement())
-
-
-def _report(read: memory.Source, outcome: pipeline.Outcome, plan: Plan, config: Config, watch: Watch) -> Report:
-    with watch.stage("report"):
-        row_pairs = (
-            None if outcome.row_pairs is None else pa.Table.from_batches(outcome.row_pairs, outcome.pair_columns)
+    def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
+        """Name the documents in the tables."""
+        read, selection, row_pairs = self.read, outcome.selection, None
+        with watch.stage("report"):
+            tables = self._tables(selection)
+            if outcome.row_pairs is not None:
+                row_pairs = pa.Table.from_batches(outcome.row_pairs, outcome.pair_columns)
+                tables["pairs"] = self._name_pairs(row_pairs)
+        audited = partial(self._audited, outcome.plan, tables)
+        load = partial(_load, read.original, self._kept_rows(selection), tables)
+        bare = dataclasses.replace(outcome, row_pairs=None, find_priorities=None)
+        return Results(
+            counts=Counts(
+                rows=RowCounts(read.documents.num_rows, read.rejected.num_rows, self._first_rejected),
+                text_bytes=pc.sum(pc.binary_length(read.documents.column("text"))).as_py() or 0,
+                removed=selection.num_rows,
+                below=count_below(selection, self.config.threshold),
+            ),
+            num_pairs=None if row_pairs is None else row_pairs.num_rows,
+            columns=read.columns,
+            load=load,
+            select_again=partial(self._select_again, bare, row_pairs) if outcome.selects else None,
+            audit=lambda watch: measure(audited(), self.engine, watch),
+            audited=audited,
         )
-        tables = _tables(read, outcome.selection) | {"rejected": read.rejected}
-        if row_pairs is not None:
-            tables["pairs"] = _named_pairs(read, row_pairs)
-    kept_rows = _kept_rows(read, outcome.selection)
-    bare = dataclasses.replace(outcome, row_pairs=None, find_priorities=None)
-    if below := count_below(outcome.selection, config.threshold):
-        watch.warn(f"{below:,} removed documents are below the threshold: chains count with cluster='components'")
-    return Report(
-        config=config,
-        plan=plan,
-        documents=read.original.num_rows,
-        num_kept=kept_rows.size,
-        num_removed=outcome.selection.num_rows,
-        num_rejected=read.rejected.num_rows,
-        exact_duplicates=outcome.exact_duplicates,
-        pairs_verified=outcome.pairs_verified,
-        num_pairs=None if row_pairs is None else row_pairs.num_rows,
-        seconds=watch.seconds,
-        bytes_read=pc.sum(pc.binary_length(read.documents.column("text"))).as_py() or 0,
-        peak_memory_bytes=peak_memory_bytes(),
-        stages=watch.seconds_by_stage,
-        warnings=tuple(watch.warnings),
-        columns=read.columns,
-        load=functools.partial(_load, read.original, kept_rows, tables),
-        signature_format=measure_of(config).signature_format(config),
-        select_again=functools.partial(_select_again, read, bare, row_pairs, plan, config) if outcome.selects else None,
-        audited=functools.partial(_audited, read),
-    )
 
+    def publish(self, report: Report) -> None:
+        """The report is all there is."""
 
-def _select_again(
-    read: memory.Source,
-    outcome: pipeline.Outcome,
-    stored: pa.Table,
-    plan: Plan,
-    config: Config,
-    report: Report,
-    threshold: float,
-) -> Report:
-    """Report on the stored pairs of at least `threshold`; bands, rows and filter stay those of the run."""
-    del report
-    again = Config.of(config, threshold=threshold, bands=plan.bands or None, rows=plan.rows or None, audit=False)
-    row_pairs = stored.filter(pc.greater_equal(stored.column("similarity"), threshold))
-    selection = select_again(read.documents, row_pairs, again)
-    judged, watch = dataclasses.replace(plan, threshold=threshold), Watch()
-    _judge(judged, watch)
-    chosen = dataclasses.replace(outcome, selection=selection, row_pairs=iter(row_pairs.to_batches()))
-    return _report(read, chosen, judged, again, watch)
+    def _first_rejected(self) -> str:
+        row, reason = (self.read.rejected.column(name)[0].as_py() for name in ("row", "reason"))
+        return f"row {row}, because {reason}"
+
+    def _kept_rows(self, selection: pa.Table) -> npt.NDArray[np.int64]:
+        rows = self.read.documents.column("row").to_numpy()
+        kept: npt.NDArray[np.int64] = rows[~np.isin(rows, selection.column("row").to_numpy(), assume_unique=True)]
+        return kept
+
+    def _tables(self, selection: pa.Table) -> dict[str, pa.Table]:
+        ids, rows = self.read.ids, self.read.documents.column("row").to_numpy()
+        kept_rows = rows.copy()
+        kept_rows[np.searchsorted(rows, selection.column("row").to_numpy())] = selection.column("kept_row").to_numpy()
+        removed = [self._ids(selection, "row"), self._ids(selection, "kept_row"), selection.column("similarity")]
+        clusters = [ids.take(pa.array(rows)), ids.take(pa.array(kept_rows))]
+        return {
+            "removed": pa.table(removed, schema=schema.removed(ids.type)).combine_chunks(),
+            "clusters": pa.table(clusters, schema=schema.clusters(ids.type)),
+            "rejected": self.read.rejected,
+        }
+
+    def _name_pairs(self, row_pairs: pa.Table) -> pa.Table:
+        return pa.table(
+            [self._ids(row_pairs, "row_a"), self._ids(row_pairs, "row_b"), *row_pairs.columns[2:]],
+            schema=schema.with_shares(schema.pairs(self.read.ids.type), row_pairs.schema),
+        )
+
+    def _ids(self, table: pa.Table, column: str) -> pa.Array:
+        return self.read.ids.take(schema.one_array(table.column(column)))
+
+    def _select_again(self, outcome: pipeline.Outcome, stored: pa.Table, report: Report, threshold: float) -> Report:
+        """Report on the stored pairs of at least `threshold`; bands, rows and filter stay those of the run."""
+        plan, watch = dataclasses.replace(outcome.plan, threshold=threshold), Watch()
+        shape = {"bands": plan.bands or None, "rows": plan.rows or None}  # the exact method has none
+        config = Config.of(report.config, threshold=threshold, audit=False, **shape)
+        row_pairs = stored.filter(pc.greater_equal(stored.column("similarity"), threshold))
+        chosen = dataclasses.replace(
+            outcome,
+            plan=plan,
+            selection=select_again(self.read.documents, row_pairs, config),
+            row_pairs=iter(row_pairs.to_batches()),
+        )
+        warn_of_recall(plan, watch)
+        return report_on(chosen, MemoryRun(read=self.read, config=config, plan=plan), watch)
+
+    def _audited(self, plan: Plan, tables: dict[str, pa.Table]) -> Audited:
+        """Let an audit see the run."""
+
+        def reported(name: str, *columns: str) -> Iterator[pa.Table]:
+            rows = [pc.index_in(tables[name].column(column), self.read.ids).cast(pa.int64()) for column in columns]
+            yield pa.table([*rows, tables[name].column("similarity")], schema=schema.ROW_PAIRS)
+
+        return Audited(
+            documents=self.source,
+            plan=plan,
+            config=self.config,
+            num_documents=self.read.documents.num_rows,
+            removed=partial(reported, "removed", "doc_id", "kept_id"),
+            listed=partial(reported, "pairs", "doc_a", "doc_b") if "pairs" in tables else None,
+            name=self._name_pairs,
+        )
 
 
 def _load(
     original: pa.Table, kept_rows: npt.NDArray[np.int64], tables: dict[str, pa.Table], name: str
 ) -> pa.Table | None:
     return original.take(pa.array(kept_rows)) if name == "kept" else tables.get(name)
-
-
-def _kept_rows(read: memory.Source, selection: pa.Table) -> npt.NDArray[np.int64]:
-    rows = read.documents.column("row").to_numpy()
-    kept: npt.NDArray[np.int64] = rows[~np.isin(rows, selection.column("row").to_numpy(), assume_unique=True)]
-    return kept
-
-
-def _tables(read: memory.Source, selection: pa.Table) -> dict[str, pa.Table]:
-    rows = read.documents.column("row").to_numpy()
-    kept_rows = rows.copy()
-    kept_rows[np.searchsorted(rows, selection.column("row").to_numpy())] = selection.column("kept_row").to_numpy()
-    removed = [_ids(read, selection, "row"), _ids(read, selection, "kept_row"), selection.column("similarity")]
-    return {
-        "removed": pa.table(removed, schema=schema.removed(read.ids.type)).combine_chunks(),
-        "clusters": pa.table(
-            [read.ids.take(pa.array(rows)), read.ids.take(pa.array(kept_rows))], schema=schema.clusters(read.ids.type)
-        ),
-    }
-
-
-def _named_pairs(read: memory.Source, row_pairs: pa.Table) -> pa.Table:
-    return pa.table(
-        [_ids(read, row_pairs, "row_a"), _ids(read, row_pairs, "row_b"), *row_pairs.columns[2:]],
-        schema=schema.with_shares(schema.pairs(read.ids.type), row_pairs.schema),
-    )
-
-
-def _ids(read: memory.Source, table: pa.Table, column: str) -> pa.Array:
-    return read.ids.take(schema.one_array(table.column(column)))

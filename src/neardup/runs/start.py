@@ -1,4 +1,4 @@
-"""What every run from files begins and ends with: the files, the workspace, the checks, where the output appears."""
+"""What every run on files begins with: the checks, the files, the lock, and what an earlier start has left."""
 
 from __future__ import annotations
 
@@ -9,34 +9,29 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from neardup.config import RANDOM_SEED, Config, DrawnSeed
 from neardup.engines.local.limits import Memory
 from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.io import finished
 from neardup.io.formats.base import InputFile
-from neardup.io.outputs import known_ending
 from neardup.io.sources.discover import find_files, with_dimension
 from neardup.io.sources.sample import sample_files
 from neardup.io.sources.stdin import spool
 from neardup.io.streams import head_of
 from neardup.io.work_folder import folder_of, list_files, remove_folder, reserve
 from neardup.io.workspace import (
-    REPORT,
     STANDARD_INPUT,
     Workspace,
     begun_with,
-    check_output,
     is_published,
-    listed_files,
     open_workspace,
-    publish_files,
-    retract,
 )
 from neardup.measures.jaccard import collect_texts
 from neardup.measures.registry import measure_of
 from neardup.report import Watch, say_bytes
+from neardup.runs.output import Output
 from neardup.theory.plan import Plan, plan_for
 from neardup.version import VERSION
 
@@ -48,70 +43,14 @@ _SAMPLED_FILES: Final = 4
 _DONE: Final = "finished parts stay in {folder}; run the same command again to go on"
 
 
-def local_path(out: str) -> Path:
-    """Return where the output goes."""
-    if "://" in out:
-        raise ConfigError(f"the output must be on a local disk, got {out}", hint="write it here and copy it")
-    return Path(out)
-
-
-def output_folder(out: str) -> Path:
-    """Return the folder that a run writes."""
-    target = local_path(out)
-    if target.exists() and not target.is_dir():
-        raise DataError(f"the output {out} is a file, not a folder", hint="choose another -o")
-    return target
-
-
-def output_file(out: str) -> Path:
-    """Return the file that a run writes."""
-    target = local_path(out)
-    if target.is_dir():
-        raise DataError(f"the output {out} is a folder, not a file", hint="name a file: -o pairs.parquet")
-    known_ending(target)
-    return target
-
-
-def files_of_pairs(target: Path) -> tuple[str, ...]:
-    """Return the names of the files that a run of pairs writes."""
-    return target.name, *(path.name for path in _beside(target))
-
-
-def _beside(target: Path) -> tuple[Path, Path]:
-    rejected, report = (target.with_name(f"{target.name}.{name}") for name in ("rejected.jsonl", REPORT))
-    return rejected, report
-
-
-def publish_pairs(workspace: Workspace, pairs: Path, rejected: Path, target: Path) -> None:
-    """Let the files of a run of pairs appear, and end the workspace."""
-    drafts = rejected, workspace.folder / "out" / REPORT, pairs
-    publish_files(workspace, list(zip(drafts, (*_beside(target), target), strict=True)))
-
-
-def _check_beside(target: Path, *, overwrite: bool) -> None:
-    """Raise where a file that nobody named stands where a run of pairs writes beside its own."""
-    beside = _beside(target)
-    retract(target, beside)
-    listed = listed_files(beside[-1]) or set()
-    for path in beside:
-        check_output(path, overwrite=overwrite)
-        if path.exists() and path.name not in listed:
-            raise DataError(
-                f"{path} is in the way, and no report says that neardup wrote it, so it is not overwritten",
-                hint="choose another -o, or delete it yourself",
-            )
-
-
-class Published(Exception):  # noqa: N818 - not an error
-    """An earlier start of the same run has written the output already."""
-
-
-class Opened(NamedTuple):
-    """What a run from files begins with: files kept ahead, those of the input, and where the work is done.
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Begun:
+    """What a run on files begins with: files kept ahead, those of the input, and where the work is done.
 
     spooled: the file that standard input was stored in; config: the settings, with what the files add to them.
     """
 
+    output: Output
     ahead: list[InputFile]
     own: list[InputFile]
     workspace: Workspace
@@ -121,9 +60,13 @@ class Opened(NamedTuple):
 
 
 @contextlib.contextmanager
-def opened(command: str, inputs: Sequence[str], out: Path, config: Config, watch: Watch) -> Iterator[Opened]:
-    """Find the files of a run and open its workspace; what stops a run says how to go on."""
+def begin(output: Output, inputs: Sequence[str], config: Config, watch: Watch) -> Iterator[Begun | None]:
+    """Find the files of a run and open its workspace; what stops a run says how to go on.
+
+    None where an earlier start of the same run has published the output already.
+    """
     check_plan(config)
+    out = output.target
     with _explained(out), reserve(out) as folder:
         with watch.stage("read"):
             paths, spooled = spool(inputs, folder / STANDARD_INPUT, config)
@@ -136,18 +79,32 @@ def opened(command: str, inputs: Sequence[str], out: Path, config: Config, watch
             ahead, own = (
                 [dataclasses.replace(file, head=head_of(file.path)) for file in files] for files in (ahead, own)
             )
-            manifest = _manifest(command, [*ahead, *own], config)
+            manifest = _manifest(output.command, [*ahead, *own], config)
         if is_published(out, manifest):
             remove_folder(folder)
-            raise Published
-        if not plan.keeps_recall:
-            watch.warn(plan.judgement())
+            yield None
+            return
+        output.check(overwrite=config.overwrite)
         is_fresh = spooled is not None
-        if command == "pairs":
-            _check_beside(out, overwrite=config.overwrite)
         workspace = open_workspace(folder, out, manifest, overwrite=config.overwrite, is_fresh=is_fresh)
         _check_disk(own, plan, config, folder)
-        yield Opened(ahead, own, workspace, spooled, config, plan)
+        yield Begun(output=output, ahead=ahead, own=own, workspace=workspace, spooled=spooled, config=config, plan=plan)
+
+
+def check_engine(config: Config) -> None:
+    """Raise for settings that the engine does not know."""
+    if config.engine == "spark":
+        if config.measure == "containment":
+            raise ConfigError(
+                "the measure 'containment' does not run on Spark: its index is held in one memory",
+                hint="use engine='local'",
+            )
+        if config.audit:
+            raise ConfigError("`audit` does not run on Spark", hint="call neardup.audit(OUT) when the run has ended")
+        return
+    for name in ("master", "spark_conf"):
+        if getattr(config, name):
+            raise ConfigError(f"`{name}` is for Spark, but `engine` is {config.engine!r}", hint="use --engine spark")
 
 
 def check_plan(config: Config) -> None:

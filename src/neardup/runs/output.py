@@ -1,0 +1,121 @@
+"""What a run on files writes, and where: drafts in its workspace, published whole when the run has ended."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import ClassVar, Final
+
+import pyarrow as pa
+
+from neardup.errors import ConfigError, DataError
+from neardup.io import finished
+from neardup.io.outputs import known_ending
+from neardup.io.workspace import (
+    REPORT,
+    Workspace,
+    check_output,
+    listed_files,
+    publish_files,
+    publish_folder,
+    retract,
+    written_files,
+)
+from neardup.report import Report
+
+_DRAFTS: Final = "out"
+
+
+class DedupFolder:
+    """The folder that `neardup dedup` writes; drafts: the file of each table in the workspace."""
+
+    command: ClassVar = "dedup"
+    has_kept: ClassVar = True
+
+    def __init__(self, out: str) -> None:
+        self.target = _local_path(out)
+        if self.target.exists() and not self.target.is_dir():
+            raise DataError(f"the output {out} is a file, not a folder", hint="choose another -o")
+        self.drafts = {name: f"{_DRAFTS}/{name}.parquet" for name in ("removed", "clusters", "pairs", "order")}
+        self.drafts["rejected"] = f"{_DRAFTS}/rejected.jsonl"
+
+    def check(self, *, overwrite: bool) -> None:
+        """The workspace looks after the folder."""
+
+    def load(self, name: str) -> pa.Table | None:
+        """Return a published table by name, None for one that was not stored."""
+        return finished.load_table(self.target, name)
+
+    def load_draft(self, workspace: Workspace, name: str) -> pa.Table | None:
+        """Return a table that is not published yet."""
+        return finished.load_table(workspace.folder / _DRAFTS, name)
+
+    def files(self, workspace: Workspace) -> tuple[str, ...]:
+        """Return the names of all files below the folder."""
+        return written_files(workspace.folder / _DRAFTS)
+
+    def publish(self, workspace: Workspace) -> None:
+        """Let the folder appear, and end the workspace."""
+        publish_folder(workspace, self.target)
+
+
+class PairsFile:
+    """The file that `neardup pairs` writes, with the rejected rows and the report beside it."""
+
+    command: ClassVar = "pairs"
+    has_kept: ClassVar = False
+
+    def __init__(self, out: str) -> None:
+        self.target = _local_path(out)
+        if self.target.is_dir():
+            raise DataError(f"the output {out} is a folder, not a file", hint="name a file: -o pairs.parquet")
+        known_ending(self.target)
+        self.drafts = {"pairs": f"{_DRAFTS}/pairs{self.target.suffix}", "rejected": f"{_DRAFTS}/rejected.jsonl"}
+        self._beside = [self.target.with_name(f"{self.target.name}.{name}") for name in ("rejected.jsonl", REPORT)]
+
+    def check(self, *, overwrite: bool) -> None:
+        """Raise where a file that nobody named stands where a run writes beside its own."""
+        retract(self.target, self._beside)
+        listed = listed_files(self._beside[-1]) or set()
+        for path in self._beside:
+            check_output(path, overwrite=overwrite)
+            if path.exists() and path.name not in listed:
+                raise DataError(
+                    f"{path} is in the way, and no report says that neardup wrote it, so it is not overwritten",
+                    hint="choose another -o, or delete it yourself",
+                )
+
+    def load(self, name: str) -> pa.Table | None:
+        """Return `pairs` or `rejected`, as published."""
+        return finished.load_pairs(self.target, name)
+
+    def load_draft(self, workspace: Workspace, name: str) -> pa.Table | None:
+        """Return the pairs that are not published yet."""
+        return finished.load_pairs(workspace.folder / self.drafts["pairs"], name)
+
+    def files(self, workspace: Workspace) -> tuple[str, ...]:
+        """Return the names of the three files."""
+        del workspace
+        return self.target.name, *(path.name for path in self._beside)
+
+    def publish(self, workspace: Workspace) -> None:
+        """Let the files appear, the pairs last, and end the workspace."""
+        names = self.drafts["rejected"], f"{_DRAFTS}/{REPORT}", self.drafts["pairs"]
+        drafts = [workspace.folder / name for name in names]
+        publish_files(workspace, list(zip(drafts, [*self._beside, self.target], strict=True)))
+
+
+Output = DedupFolder | PairsFile
+
+
+def write_report(workspace: Workspace, report: Report) -> None:
+    """Write report.json among the drafts."""
+    path = workspace.folder / _DRAFTS / REPORT
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(report.as_dict(), ensure_ascii=False, indent=1) + "\n", "utf-8")
+
+
+def _local_path(out: str) -> Path:
+    if "://" in out:
+        raise ConfigError(f"the output must be on a local disk, got {out}", hint="write it here and copy it")
+    return Path(out)

@@ -1,0 +1,154 @@
+"""One run: source -> pipeline -> results -> report, wherever the documents come from.
+
+An adapter brings the source and the engine and stores the results. All else that a run does stands here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from neardup import pipeline
+from neardup.config import Config
+from neardup.engines.base import Engine, Source
+from neardup.errors import DataError
+from neardup.measures.registry import measure_of
+from neardup.report import Audit, Report, Watch, peak_memory_bytes
+from neardup.runs.containment import answer
+from neardup.theory.plan import Plan
+
+
+class RowCounts(NamedTuple):
+    """How many rows are documents and how many were rejected; `first_rejected` says which one came first, and why."""
+
+    documents: int
+    rejected: int
+    first_rejected: Callable[[], str]
+
+
+class Counts(NamedTuple):
+    """What a run has counted; below: removed documents that are less similar than the threshold."""
+
+    rows: RowCounts
+    text_bytes: int
+    removed: int
+    below: int
+    against: RowCounts | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Results:
+    """What an adapter has counted and stored.
+
+    audit: measures the recall, on engines that can; all below it goes into the report as it is.
+    """
+
+    counts: Counts
+    audit: Callable[[Watch], Audit] | None = None
+    num_pairs: int | None
+    columns: dict[str, str]
+    load: Callable[[str], pa.Table | None]
+    select_again: Callable[[Report, float], Report] | None = None
+    out: str | None = None
+    inputs: tuple[dict[str, Any], ...] = ()
+    files: tuple[str, ...] = ()
+    largest: tuple[dict[str, Any], ...] | None = None
+    engine: dict[str, Any] = dataclasses.field(default_factory=dict)
+    audited: Callable[[], Any] | None = None
+
+
+class Adapter(Protocol):
+    """What differs between documents in memory, files and Spark."""
+
+    @property
+    def source(self) -> Source:
+        """The documents, as the engine reads them."""
+
+    @property
+    def engine(self) -> Engine:
+        """Where the stages run."""
+
+    @property
+    def plan(self) -> Plan:
+        """What the settings lead to, before the documents have been seen."""
+
+    @property
+    def config(self) -> Config:
+        """The settings, with what the source adds to them."""
+
+    def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
+        """Write the tables, or hold them, and count."""
+
+    def publish(self, report: Report) -> None:
+        """Let the output appear."""
+
+
+def run(adapter: Adapter, watch: Watch) -> Report:
+    """Find the near-duplicates, store the results, and report."""
+    warn_of_recall(adapter.plan, watch)
+    outcome = answer(adapter.source, adapter.plan, adapter.config, adapter.engine, watch)
+    return report_on(outcome, adapter, watch)
+
+
+def report_on(outcome: pipeline.Outcome, adapter: Adapter, watch: Watch) -> Report:
+    """Store the results of the stages, and report."""
+    config, results = adapter.config, adapter.results(outcome, watch)
+    counts = results.counts
+    _warn(counts, watch)
+    audit = results.audit(watch) if config.audit and results.audit else None
+    report = Report(
+        config=config,
+        plan=outcome.plan,
+        documents=counts.rows.documents + counts.rows.rejected,
+        num_kept=counts.rows.documents - counts.removed,
+        num_removed=counts.removed,
+        num_rejected=counts.rows.rejected,
+        exact_duplicates=outcome.exact_duplicates,
+        pairs_verified=outcome.pairs_verified,
+        seconds=watch.seconds,
+        bytes_read=counts.text_bytes,
+        peak_memory_bytes=peak_memory_bytes(),
+        stages=watch.seconds_by_stage,
+        warnings=tuple(watch.warnings),
+        signature_format=measure_of(config).signature_format(config),
+        audit=audit,
+        num_pairs=results.num_pairs,
+        columns=results.columns,
+        load=results.load,
+        select_again=results.select_again,
+        out=results.out,
+        inputs=results.inputs,
+        files=results.files,
+        largest=results.largest,
+        engine=results.engine,
+        audited=results.audited,
+    )
+    adapter.publish(report)
+    return report
+
+
+def warn_of_recall(plan: Plan, watch: Watch) -> None:
+    """Warn where the plan does not keep the recall that was asked for."""
+    if not plan.keeps_recall:
+        watch.warn(plan.judgement())
+
+
+def _warn(counts: Counts, watch: Watch) -> None:
+    rows, against = counts.rows, counts.against
+    # Rows of --against are not of the input, so no table lists those that were rejected.
+    if against is not None and against.rejected:
+        first = against.first_rejected()
+        if not against.documents:
+            raise DataError(
+                f"no row of --against can be used, the first, {first}", hint="name its columns as the input's"
+            )
+        watch.warn(f"{against.rejected:,} rows of --against cannot be used, the first, {first}")
+    if counts.below:
+        watch.warn(
+            f"{counts.below:,} removed documents are below the threshold: chains count with cluster='components'"
+        )
+    if rows.rejected and not rows.documents:
+        watch.warn(f"all {rows.rejected:,} rows were rejected, the first, {rows.first_rejected()}")
