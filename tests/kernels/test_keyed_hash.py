@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import neardup
-from neardup.kernels import keys, shingle, unicode, vectors
+from neardup.kernels import keys, shingle, unicode
 
 SEEDS = pytest.mark.parametrize("seed", [0, 1, 2, 12345, 2**63, 2**64 - 1])
 # The constants of the formats fast-1 and minhash-1, which the attacks are made with.
@@ -177,11 +177,6 @@ def test_hashes_of_numbers_fall_evenly():
 
 
 # The secrets
-
-
-def test_there_are_as_many_secrets_as_the_kernels_take():
-    assert keys.shingle_key(1).size == shingle.KEY_SIZE
-    assert keys.digest_key(1).size == vectors.KEY_SIZE
 
 
 def test_secrets_of_all_seeds_and_purposes_differ():

@@ -191,7 +191,7 @@ def test_the_compiled_kernel_gives_what_plain_python_gives(sets, threshold, firs
     for module in (kernel, plain(kernel)):
         found, scratch = np.full((200, 3), -1), (np.zeros(len(sets), np.int64), np.zeros(1, np.int64))
         counts = module.find_containers(
-            joined._docs, joined._walks, joined._lists, rows, joined._first_own, threshold, scratch, found
+            joined._docs, joined._walks, joined._postings, rows, joined._first_own, threshold, scratch, found
         )
         answers.append((counts, found.tobytes()))
     assert answers[0] == answers[1]
