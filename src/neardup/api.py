@@ -30,7 +30,6 @@ from neardup.questions.neighbours import NUM_NEIGHBOURS
 from neardup.report import Audit, Progress, Report, Watch
 from neardup.runs import files as jobs
 from neardup.runs import spark as spark_jobs
-from neardup.runs.containment import check_selects
 from neardup.runs.memory import audit_held, deduplicate_held
 from neardup.runs.recall import SAMPLE, check_sample
 from neardup.runs.source import check_in_memory, from_files, items_or_source, paths_of
@@ -70,7 +69,7 @@ def deduplicate(
     [{'doc_id': 1, 'kept_id': 0, 'similarity': 1.0}]
     """
     chosen, cluster = _choose_engine(source, engine, config, settings)
-    check_selects(chosen)
+    jobs.check_selects(chosen)
     return _deduplicate(source, items, out, ids, chosen, cluster, progress)
 
 

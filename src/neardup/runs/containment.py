@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from neardup import pipeline, schema
 from neardup.config import Config
-from neardup.engines.base import BatchStep, Documents
+from neardup.engines.base import BatchStep, Engine, Source
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError
 from neardup.pipeline import Outcome
@@ -23,23 +23,16 @@ from neardup.searches.containers import Containment, gather
 from neardup.theory.plan import Plan
 
 
-def answer(documents: Documents, plan: Plan, config: Config, engine: LocalEngine, watch: Watch) -> Outcome:
+def answer(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Watch) -> Outcome:
     """Answer what the settings ask: which documents lie in which, or which are near-duplicates."""
     ask = find_containing if config.measure == "containment" else pipeline.run
     return ask(documents, plan, config, engine, watch)
 
 
-def check_selects(config: Config) -> None:
-    """Raise where nothing says which document of a pair stays."""
-    if config.measure == "containment":
-        raise ConfigError(
-            "the measure 'containment' lists pairs, it does not say which document stays",
-            hint="use neardup.find_pairs, or `neardup pairs`, and choose from containment_a and containment_b",
-        )
-
-
-def find_containing(documents: Documents, plan: Plan, config: Config, engine: LocalEngine, watch: Watch) -> Outcome:
+def find_containing(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Watch) -> Outcome:
     """List every pair of documents of which at least a share `plan.threshold` of the one lies in the other."""
+    if not isinstance(engine, LocalEngine):
+        raise ConfigError("containment is found in the memory of one machine", hint="use engine='local'")
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)
 

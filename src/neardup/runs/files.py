@@ -18,7 +18,7 @@ from neardup import pipeline, schema
 from neardup.config import MIN_MEMORY, Config
 from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory, return_freed
-from neardup.errors import DataError
+from neardup.errors import ConfigError, DataError
 from neardup.io import finished
 from neardup.io.outputs import TableWriter, write_rejected
 from neardup.io.sources.corpus import FileDocuments
@@ -57,10 +57,19 @@ class _Job:
     spooled: str | None
 
 
+def check_selects(config: Config) -> None:
+    """Raise where nothing says which document of a pair stays."""
+    if config.measure == "containment":
+        raise ConfigError(
+            "the measure 'containment' lists pairs, it does not say which document stays",
+            hint="use neardup.find_pairs, or `neardup pairs`, and choose from containment_a and containment_b",
+        )
+
+
 def deduplicate_files(inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None) -> Report:
     """Write the kept rows of files, and what was removed for which of them, to the folder `out`."""
     target = output_folder(out)
-    containment.check_selects(config)
+    check_selects(config)
     try:
         return _deduplicate(inputs, target, config, progress)
     except Published:
