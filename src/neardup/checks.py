@@ -13,6 +13,8 @@ from neardup.errors import ConfigError
 
 _UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _MAX_BYTES: Final = 10**18
+# Measures of sets that come out of one sketch: how similar two are, and how much of one lies in the other.
+SET_MEASURES: Final = ("jaccard", "containment")
 NUM_PERM_CHOICES: Final = tuple(2**power for power in range(4, 11))
 
 
@@ -59,7 +61,7 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
 
 def num_perm_choices(measure: str, sketch: str) -> Sequence[int]:
     """Return how many slots a signature may have: only the k permutations of MinHash take any number."""
-    is_minhash = sketch == "minhash" and measure in ("jaccard", "containment")
+    is_minhash = sketch == "minhash" and measure in SET_MEASURES
     return range(1, NUM_PERM_CHOICES[-1] + 1) if is_minhash else NUM_PERM_CHOICES
 
 
@@ -69,7 +71,7 @@ def check_num_perm(num_perm: int, measure: str, sketch: str) -> None:
     if isinstance(choices, range):
         check_int("num_perm", num_perm, choices[0], choices[-1])
     elif not isinstance(num_perm, int) or num_perm not in choices:
-        is_sketched = measure in ("jaccard", "containment")
+        is_sketched = measure in SET_MEASURES
         asked = f"sketch {sketch!r}" if is_sketched else f"measure {measure!r}"
         other = "; sketch='minhash' takes any number from 1 to 1024" if is_sketched else ""
         raise ConfigError(

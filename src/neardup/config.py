@@ -10,6 +10,7 @@ import secrets
 from typing import Any, Final, Literal, Self
 
 from neardup.checks import (
+    SET_MEASURES,
     as_bytes,
     as_columns,
     as_float,
@@ -380,7 +381,7 @@ def _check_method(config: Config) -> None:
             hint="pass method='exact', which finds every pair, or ask for 0.999",
         )
     if config.method == "exact" or config.recall == 1 or is_containment:
-        if config.measure not in ("jaccard", "containment"):
+        if config.measure not in SET_MEASURES:
             raise ConfigError(
                 f"the exact join compares by 'jaccard', got `measure` {config.measure!r}",
                 hint="leave `method` out, and ask for a recall below 1",

@@ -9,13 +9,12 @@ near-duplicates finds the pair. One machine holds an index of all sets, in memor
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pyarrow as pa
 
 from neardup import pipeline, schema
 from neardup.config import Config
-from neardup.engines.base import BatchStep, Documents
+from neardup.engines.base import BatchStep, Engine, Source
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError
 from neardup.pipeline import Outcome
@@ -24,7 +23,7 @@ from neardup.searches.containers import Containment, gather
 from neardup.theory.plan import Plan
 
 
-def answer(documents: Any, plan: Plan, config: Config, engine: Any, watch: Watch) -> Outcome:
+def answer(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Watch) -> Outcome:
     """Answer what the settings ask: which documents lie in which, or which are near-duplicates."""
     ask = find_containing if config.measure == "containment" else pipeline.run
     return ask(documents, plan, config, engine, watch)
@@ -39,8 +38,10 @@ def check_selects(config: Config) -> None:
         )
 
 
-def find_containing(documents: Documents, plan: Plan, config: Config, engine: LocalEngine, watch: Watch) -> Outcome:
+def find_containing(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Watch) -> Outcome:
     """List every pair of documents of which at least a share `plan.threshold` of the one lies in the other."""
+    if not isinstance(engine, LocalEngine):
+        raise ConfigError("containment is found in the memory of one machine", hint="use engine='local'")
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)
 
