@@ -1,4 +1,4 @@
-"""The library: one function a question. This is the one place that wires the parts."""
+"""The library: one function a question. A run on documents is `run` of the adapter that fits the source."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from neardup.runs.output import DedupFolder, PairsFile
 from neardup.runs.recall import SAMPLE, check_sample, measure
 from neardup.runs.run import Adapter, run
 from neardup.runs.source import check_in_memory, from_files, items_or_source, paths_of
-from neardup.runs.spark import SparkFiles, engine_for, read_frame
-from neardup.runs.start import Begun, begin, check_engine
+from neardup.runs.spark import SparkFiles, read_frame
+from neardup.runs.start import Begun, begin
 from neardup.runs.stored_pairs import list_stored
 from neardup.theory.plan import Plan, plan_for
 
@@ -97,7 +97,7 @@ def _deduplicate(
     watch = Watch(progress)
     if in_memory.is_from(source, "pyspark"):
         _check_frame(ids)
-        return run(read_frame(source, chosen, engine_for(chosen, cluster, source), watch), watch)
+        return run(read_frame(source, chosen, cluster, watch), watch)
     if chosen.engine == "spark":
         raise ConfigError(
             f"`engine` 'spark' needs files or a Spark DataFrame as the source, got {type(source).__name__}",
@@ -112,9 +112,8 @@ def deduplicate_files(
     """Remove near-duplicates from files: what `neardup dedup` runs; "-" is standard input."""
     output, watch = DedupFolder(out), Watch(progress)
     check_selects(config)
-    cluster = _cluster_for(config, engine)
     with begin(output, inputs, config, watch) as begun:
-        return finished.restore(output.target) if begun is None else run(_files_adapter(begun, cluster), watch)
+        return finished.restore(output.target) if begun is None else run(_files_adapter(begun, engine), watch)
 
 
 def find_pairs_files(
@@ -127,9 +126,8 @@ def find_pairs_files(
     output, watch, config = PairsFile(out), Watch(progress), Config.of(config, pairs=True)
     if len(inputs) == 1 and finished.is_run(Path(inputs[0])):
         return list_stored(Path(inputs[0]), output.target, config)
-    cluster = _cluster_for(config, engine)
     with begin(output, inputs, config, watch) as begun:
-        return finished.restore(output.target) if begun is None else run(_files_adapter(begun, cluster), watch)
+        return finished.restore(output.target) if begun is None else run(_files_adapter(begun, engine), watch)
 
 
 def plan_files(inputs: Sequence[str], config: Config, progress: Progress | None = None) -> Plan:
@@ -369,14 +367,8 @@ def _check_frame(ids: Any) -> None:
         raise ConfigError("`ids` must be left out for a Spark DataFrame", hint="id_column= names the column with ids")
 
 
-def _cluster_for(config: Config, engine: Any) -> Any:
-    """Return the Spark engine for a run on files, None for the local engine."""
-    check_engine(config)
-    return engine_for(config, engine) if config.engine == "spark" else None
-
-
-def _files_adapter(begun: Begun, cluster: Any) -> Adapter:
-    return LocalFiles(begun) if cluster is None else SparkFiles(begun, cluster)
+def _files_adapter(begun: Begun, engine: Any) -> Adapter:
+    return SparkFiles(begun, engine) if begun.config.engine == "spark" else LocalFiles(begun)
 
 
 def _for_texts(config: Config) -> Config:

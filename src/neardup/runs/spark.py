@@ -18,30 +18,19 @@ from neardup.io.work_folder import remove_tree
 from neardup.report import Report, Watch
 from neardup.runs.files import CLUSTER_COLUMNS, NUM_LARGEST, Advance, FileRun, name_rejected
 from neardup.runs.run import Counts, Results, RowCounts
-from neardup.runs.start import Begun, check_engine, check_plan
+from neardup.runs.start import Begun, check_settings
 from neardup.theory.plan import Plan, plan_for
 
 if TYPE_CHECKING:
     from neardup.engines.spark import FileSource, FrameSource, SparkEngine
 
 
-def engine_for(config: Config, engine: SparkEngine | None, frame: Any = None) -> SparkEngine:
-    """Return the engine that was given, that of the session of a frame, or one of a session that is opened."""
-    check_engine(config)
-    from neardup.engines.spark import SparkEngine
-    from neardup.engines.spark.session import open_engine
+def read_frame(frame: Any, config: Config, engine: SparkEngine | None, watch: Watch) -> SparkFrame:
+    """Choose the columns of a DataFrame and number its rows; without an engine, in the session of the frame."""
+    from neardup.engines.spark import FrameSource, SparkEngine
 
-    if engine is not None:
-        return engine
-    return open_engine(config) if frame is None else SparkEngine(frame.sparkSession)
-
-
-def read_frame(frame: Any, config: Config, engine: SparkEngine, watch: Watch) -> SparkFrame:
-    """Choose the columns of a DataFrame and number its rows."""
-    from neardup.engines.spark import FrameSource
-
-    check_plan(config)
-    own = engine.begin()
+    check_settings(config)
+    own = (engine or SparkEngine(frame.sparkSession)).begin()
     with watch.stage("read"):
         source = FrameSource(frame, config, own.storage)
         return SparkFrame(source=source, engine=own, plan=plan_for(source.config), config=source.config)
@@ -93,10 +82,11 @@ class SparkFiles(FileRun):
     source: FileSource
     engine: SparkEngine
 
-    def __init__(self, begun: Begun, engine: SparkEngine) -> None:
+    def __init__(self, begun: Begun, engine: SparkEngine | None) -> None:
         from neardup.engines.spark import FileSource
+        from neardup.engines.spark.session import open_engine
 
-        own = engine.begin(str((begun.workspace.folder / "spark").resolve()))
+        own = (engine or open_engine(begun.config)).begin(str((begun.workspace.folder / "spark").resolve()))
         # Another machine may number the same file otherwise.
         files = [dataclasses.replace(file, identity="") for file in (*begun.ahead, *begun.own)]
         source = FileSource(own.spark, files, len(begun.ahead), begun.config)

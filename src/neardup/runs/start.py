@@ -65,7 +65,7 @@ def begin(output: Output, inputs: Sequence[str], config: Config, watch: Watch) -
 
     None where an earlier start of the same run has published the output already.
     """
-    check_plan(config)
+    check_settings(config)
     out = output.target
     with _explained(out), reserve(out) as folder:
         with watch.stage("read"):
@@ -91,25 +91,19 @@ def begin(output: Output, inputs: Sequence[str], config: Config, watch: Watch) -
         yield Begun(output=output, ahead=ahead, own=own, workspace=workspace, spooled=spooled, config=config, plan=plan)
 
 
-def check_engine(config: Config) -> None:
-    """Raise for settings that the engine does not know."""
-    if config.engine == "spark":
-        if config.measure == "containment":
-            raise ConfigError(
-                "the measure 'containment' does not run on Spark: its index is held in one memory",
-                hint="use engine='local'",
-            )
-        if config.audit:
-            raise ConfigError("`audit` does not run on Spark", hint="call neardup.audit(OUT) when the run has ended")
-        return
+def check_settings(config: Config) -> None:
+    """Fail before anything is read where settings cannot be kept."""
     for name in ("master", "spark_conf"):
-        if getattr(config, name):
+        if config.engine != "spark" and getattr(config, name):
             raise ConfigError(f"`{name}` is for Spark, but `engine` is {config.engine!r}", hint="use --engine spark")
-
-
-def check_plan(config: Config) -> None:
-    """Fail before anything is read where settings cannot be kept; a number of bits has to wait for the first vector."""
-    if config.measure != "hamming" or config.distance is None:
+    if config.engine == "spark" and config.measure == "containment":
+        raise ConfigError(
+            "the measure 'containment' does not run on Spark: its index is held in one memory",
+            hint="use engine='local'",
+        )
+    if config.engine == "spark" and config.audit:
+        raise ConfigError("`audit` does not run on Spark", hint="call neardup.audit(OUT) when the run has ended")
+    if config.measure != "hamming" or config.distance is None:  # a number of bits has to wait for the first vector
         plan_for(config)
 
 

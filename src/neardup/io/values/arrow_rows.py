@@ -92,7 +92,10 @@ def pieces(batch: pa.RecordBatch, num_bytes: int = BATCH_BYTES) -> Iterator[pa.R
 
 
 def decoded_pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Cut a batch into pieces of about BATCH_BYTES, each with the values of dictionaries in place."""
+    """Cut a batch into pieces of about BATCH_BYTES, each with the values of dictionaries in place.
+
+    Ordered categories stay encoded: their positions are what documents are kept by.
+    """
     encoded = [place for place, kind in enumerate(batch.schema.types) if pa.types.is_dictionary(kind)]
     if not encoded or not batch.num_rows:
         yield from pieces(batch)
@@ -102,7 +105,7 @@ def decoded_pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         sizes += _decoded_bytes(batch.column(place))
     for first, stop in runs(np.cumsum(sizes)):
         piece = batch.slice(first, stop - first)
-        for place in encoded:
+        for place in (place for place in encoded if not batch.schema.types[place].ordered):
             piece = piece.set_column(place, batch.schema.names[place], piece.column(place).dictionary_decode())
         yield piece
 
