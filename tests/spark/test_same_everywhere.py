@@ -58,10 +58,6 @@ def test_memory_a_file_and_both_kinds_of_spark_runs_agree(spark, file):
     assert answer(neardup.deduplicate(spark.createDataFrame(table), engine=engine, **SETTINGS)) == expected
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="arrow_rows.decoded_pieces puts the values of ordered categories in place, so files rank them as text",
-)
 def test_ordered_categories_say_who_stays_on_every_engine(spark, file):
     settings = SETTINGS | {"keep": "max:grade"}
     expected = answer(neardup.deduplicate(documents(), **settings))
