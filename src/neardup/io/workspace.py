@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import mmap
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
@@ -135,11 +136,15 @@ def read_batches(path: Path, columns: list[str] | None = None) -> Iterator[pa.Re
         return
     # Reading a column allocates room for the whole batch, of which the system clears pages; a mapped column does not,
     # and its copy lets go of the file.
-    with pa.memory_map(str(path)) as source:
-        reader = pa.ipc.open_file(source)
-        for number in range(reader.num_record_batches):
-            chosen = reader.get_batch(number).select(columns)
-            yield pa.ipc.read_record_batch(chosen.serialize(), chosen.schema)
+    with path.open("rb") as stream:
+        mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+    reader = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped)))
+    for number in range(reader.num_record_batches):
+        chosen = reader.get_batch(number).select(columns)
+        copied = pa.ipc.read_record_batch(chosen.serialize(), chosen.schema)
+        if hasattr(mapped, "madvise"):  # else what was read of the file counts as memory until its end
+            mapped.madvise(mmap.MADV_DONTNEED)
+        yield copied
 
 
 def open_workspace(folder: Path, out: Path, manifest: dict[str, Any], *, overwrite: bool, is_fresh: bool) -> Workspace:
