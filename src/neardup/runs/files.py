@@ -164,15 +164,20 @@ def _write_tables(job: _Job, kept_ids: KeptIds) -> None:
 
 
 def _write_removed(job: _Job, kept_ids: KeptIds, path: Path) -> None:
-    selection, at_once = job.outcome.selection, _ids_at_once(job)
+    at_once = _ids_at_once(job)
     with TableWriter(path, schema.REMOVED_FROM_FILES) as writer:
-        for first in range(0, selection.num_rows, at_once):
-            chosen = selection.slice(first, at_once)
-            rows, kept_rows = (chosen.column(name).to_numpy() for name in ("row", "kept_row"))
-            kept, similarity = kept_ids.slice(first, rows.size), chosen.column("similarity")
-            columns = [job.documents.ids_of(rows), kept, similarity, *job.documents.locate(rows)]
-            columns += job.documents.locate(kept_rows)
-            writer.write(pa.table(columns, schema=schema.REMOVED_FROM_FILES))
+        for first in range(0, job.outcome.selection.num_rows, at_once):
+            writer.write(_removed(job, kept_ids, first, at_once))
+
+
+def _removed(job: _Job, kept_ids: KeptIds, first: int, length: int) -> pa.Table:
+    """Name some rows of the selection."""
+    chosen = job.outcome.selection.slice(first, length)
+    rows, kept_rows = (chosen.column(name).to_numpy() for name in ("row", "kept_row"))
+    kept, similarity = kept_ids.slice(first, rows.size), chosen.column("similarity")
+    columns = [job.documents.ids_of(rows), kept, similarity, *job.documents.locate(rows)]
+    columns += job.documents.locate(kept_rows)
+    return pa.table(columns, schema=schema.REMOVED_FROM_FILES)
 
 
 def _write_clusters(job: _Job, kept_ids: KeptIds, path: Path) -> None:
