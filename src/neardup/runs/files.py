@@ -234,9 +234,7 @@ def _write_kept(job: _Job, kept_ids: KeptIds, advance: Callable[[int], None]) ->
         advance(len(group))
 
     def write_all(group: range, path: Path) -> None:
-        for at in group:
-            target = workspace.folder / "out" / "kept" / documents.files[at].name
-            documents.write(at, str(target), job.outcome.selection, kept_ids)
+        documents.write_texts(group, workspace.folder / "out" / "kept", job.outcome.selection)
         path.write_text(f"{len(group)} files\n", "ascii")
 
     job.engine.side_by_side(write, range(len(groups)))
