@@ -349,3 +349,22 @@ def test_the_rows_that_are_written_are_those_not_removed(tmp_path, kind):
     documents.write(1, str(tmp_path / f"kept.{kind}"), selection, pa.array(["a", "a", "a"]))
     _, kept = settled(tmp_path / "work", [tmp_path / f"kept.{kind}"])
     assert kept.column("text").to_pylist() == [ROWS[1]["text"], ROWS[2]["text"], ROWS[4]["text"]]
+
+
+def test_strict_names_the_text_file_among_many(tmp_path):
+    for number in range(5):
+        (tmp_path / f"{number}.txt").write_bytes(b"\xff" if number == 3 else b"some words")
+    documents = documents_of(tmp_path, [tmp_path / f"{number}.txt" for number in range(5)], strict=True)
+
+    with pytest.raises(DataError, match=r"3\.txt, row 1 cannot be used: not valid UTF-8"):
+        list(documents.read(0, lambda _: None))
+
+
+def test_small_text_files_are_read_as_one_batch(tmp_path):
+    for number in range(300):
+        (tmp_path / f"{number:03}.txt").write_text(f"text {number}")
+    documents = documents_of(tmp_path, [tmp_path / f"{number:03}.txt" for number in range(300)])
+
+    found = [found for _, rows in documents.read_pieces(0) for _, found in rows]
+
+    assert [records.num_rows for records in found] == [300]

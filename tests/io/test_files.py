@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import fsspec
 import pytest
@@ -108,7 +107,7 @@ def test_a_folder_or_file_without_permission_is_an_error(tree, monkeypatch):
     def refuse(path):
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "iterdir", refuse)
+    monkeypatch.setattr(os, "scandir", refuse)
     with pytest.raises(DataError, match="cannot be listed: Permission denied"):
         names([tree])
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -551,3 +552,18 @@ def test_a_manifest_that_no_run_wrote_starts_anew(tmp_path, manifest):
     (workspace.folder / module.MANIFEST).write_bytes(content)
     with opened(tmp_path / "out") as workspace:
         assert not workspace.has("one")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which pages are those of files")
+def test_pages_of_a_table_that_were_read_are_let_go(tmp_path):
+    batch = pa.record_batch({"number": pa.array(range(1 << 17)), "other": pa.array(range(1 << 17))})
+    write_batches(tmp_path / "table.arrow", iter([batch] * 48), batch.schema)
+
+    def mapped_bytes():
+        lines = Path("/proc/self/status").read_text("ascii").splitlines()
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("RssFile"))
+
+    before = mapped_bytes()
+    peak = max(mapped_bytes() for _ in read_batches(tmp_path / "table.arrow", ["number"]))
+
+    assert peak - before < 8 << 20  # of 48 MB

@@ -36,7 +36,7 @@ GROUP_BYTES: Final = 32 << 20
 
 class _Sink(Protocol):
     def write(self, table: pa.Table) -> None:
-        """Write the next group of rows, or the last."""
+        """Write the next group of rows, or the last; a column is one chunk."""
 
     def close(self) -> None:
         """Write what ends the file."""
@@ -47,8 +47,7 @@ class _Parquet:
         self._writer = pq.ParquetWriter(output, columns, compression="zstd")
 
     def write(self, table: pa.Table) -> None:
-        # The chunks of a column decide where its pages end, so there must be one.
-        self._writer.write_table(table.combine_chunks(), row_group_size=GROUP_ROWS)
+        self._writer.write_table(table, row_group_size=GROUP_ROWS)
 
     def close(self) -> None:
         self._writer.close()
@@ -162,8 +161,13 @@ class TableWriter:
             self._num_bytes += int(ends[stop - 1]) - before
             first, before = stop, int(ends[stop - 1])
             if self._num_waiting >= GROUP_ROWS or self._num_bytes >= GROUP_BYTES:
-                self._sink.write(pa.concat_tables(self._waiting))
-                self._waiting, self._num_waiting, self._num_bytes = [], 0, 0
+                self._sink.write(self._group())
+
+    def _group(self) -> pa.Table:
+        """Take what waits: each column as one chunk, since chunks decide where pages end; what it came in is freed."""
+        group = pa.concat_tables(self._waiting).combine_chunks()
+        self._waiting, self._num_waiting, self._num_bytes = [], 0, 0
+        return group
 
     def close(self) -> None:
         """Write what waits and end the file; a second call does nothing."""
@@ -172,7 +176,7 @@ class TableWriter:
         sink, self._sink = self._sink, None
         with self._open:
             if self._num_waiting:
-                sink.write(pa.concat_tables(self._waiting))
+                sink.write(self._group())
             sink.close()
 
     def __enter__(self) -> Self:

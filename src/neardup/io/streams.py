@@ -93,19 +93,15 @@ def filesystem(address: str) -> tuple[Any, str]:
 def version_of(path: str) -> tuple[int, str]:
     """Return size and modification of a file, which together tell whether it changed."""
     if not is_remote(path):
-        status = Path(path).stat()
-        return status.st_size, str(status.st_mtime_ns)
+        return local_version(os.stat(path))[:2]  # noqa: PTH116
     files, inner = filesystem(path)
     files.invalidate_cache()
     return version_in(files.info(inner), path)
 
 
-def identity_of(path: str) -> str:
-    """Return what differs where a local file was replaced by one of the same size and time, "" for a remote file."""
-    if is_remote(path):
-        return ""
-    status = Path(path).stat()
-    return f"{status.st_ino} {status.st_ctime_ns}"
+def local_version(status: os.stat_result) -> tuple[int, str, str]:
+    """Return size and modification of a local file, and what differs where one of the same two was put in its place."""
+    return status.st_size, str(status.st_mtime_ns), f"{status.st_ino} {status.st_ctime_ns}"
 
 
 def version_in(info: dict[str, Any], path: str) -> tuple[int, str]:
@@ -120,7 +116,7 @@ def head_of(path: str) -> str:
     if is_remote(path):
         return ""
     try:
-        with Path(path).open("rb", buffering=0) as stream:
+        with open(path, "rb", buffering=0) as stream:  # noqa: PTH123
             return hashlib.sha256(stream.read(HEAD_BYTES)).hexdigest()
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
@@ -134,9 +130,8 @@ def _spelled(modified: Any) -> str:
 def check_unchanged(file: InputFile) -> None:
     """Raise if a file is not the one that was found at the start."""
     with _named(file):
-        version = version_of(file.path)
-        is_same = not file.identity or identity_of(file.path) == file.identity
-    if version != (file.size, file.modified) or not is_same:
+        found = (*version_of(file.path), "") if is_remote(file.path) else local_version(os.stat(file.path))  # noqa: PTH116
+    if found != (file.size, file.modified, file.identity or found[2]):
         raise StaleError(
             f"{file.path} changed while it was read", hint="wait until it is complete, then run the command again"
         )
@@ -149,7 +144,7 @@ def open_input(file: InputFile) -> BinaryIO:
             files, inner = filesystem(file.path)
             plain = files.open(inner, "rb")
         else:
-            plain = Path(file.path).open("rb", buffering=0)  # noqa: SIM115
+            plain = open(file.path, "rb", buffering=0)  # noqa: PTH123, SIM115
     if file.compression is None:
         return cast(BinaryIO, io.BufferedReader(_Checked(file, plain, plain), BUFFER_BYTES))
     if file.size == 0:
@@ -185,8 +180,11 @@ def copy_file(file: InputFile, target: str) -> None:
     """Copy a file as it is, compressed or not."""
     with _named(file):
         if not is_remote(file.path) and not is_remote(target):
-            Path(target).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file.path, target)
+            try:
+                shutil.copyfile(file.path, target)
+            except FileNotFoundError:  # the folder, for most files, is there
+                Path(target).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file.path, target)
             return
     with open_input(dataclasses.replace(file, compression=None)) as stream, open_output(target, None) as output:
         shutil.copyfileobj(stream, output)
@@ -198,5 +196,5 @@ def copy_permissions(file: InputFile, target: str) -> None:
         return
     with contextlib.suppress(FileNotFoundError):  # a text that was removed has no file
         with _named(file):
-            mode = Path(file.path).stat().st_mode
-        Path(target).chmod(mode & 0o666 | 0o600)
+            mode = os.stat(file.path).st_mode  # noqa: PTH116
+        os.chmod(target, mode & 0o666 | 0o600)  # noqa: PTH101

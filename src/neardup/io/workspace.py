@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import mmap
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
@@ -135,11 +137,15 @@ def read_batches(path: Path, columns: list[str] | None = None) -> Iterator[pa.Re
         return
     # Reading a column allocates room for the whole batch, of which the system clears pages; a mapped column does not,
     # and its copy lets go of the file.
-    with pa.memory_map(str(path)) as source:
-        reader = pa.ipc.open_file(source)
-        for number in range(reader.num_record_batches):
-            chosen = reader.get_batch(number).select(columns)
-            yield pa.ipc.read_record_batch(chosen.serialize(), chosen.schema)
+    with path.open("rb") as stream:
+        mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+    reader = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped)))
+    for number in range(reader.num_record_batches):
+        chosen = reader.get_batch(number).select(columns)
+        copied = pa.ipc.read_record_batch(chosen.serialize(), chosen.schema)
+        if hasattr(mapped, "madvise"):  # else what was read of the file counts as memory until its end
+            mapped.madvise(mmap.MADV_DONTNEED)
+        yield copied
 
 
 def open_workspace(folder: Path, out: Path, manifest: dict[str, Any], *, overwrite: bool, is_fresh: bool) -> Workspace:
@@ -170,7 +176,7 @@ def _check_manifest(folder: Path, manifest: dict[str, Any], *, overwrite: bool) 
             remove_tree(entry)
     write_marker(folder, published=None)
     draft = path.with_suffix(".draft")
-    draft.write_text(json.dumps(manifest, indent=1), "utf-8")
+    draft.write_text(json.dumps(manifest), "utf-8")
     draft.replace(path)
 
 
@@ -265,7 +271,9 @@ def is_finished(folder: Path) -> bool:
 
 def written_files(folder: Path) -> tuple[str, ...]:
     """Return what the report of a folder lists: all files below it, with the report that is still to be written."""
-    found = {Path(entry.path).relative_to(folder).as_posix() for entry in list_files(folder)} if folder.exists() else ()
+    # Of many files: paths of the standard library take longer than to list them.
+    begin = len(os.path.join(folder, ""))  # noqa: PTH118
+    found = {entry.path[begin:].replace(os.sep, "/") for entry in list_files(folder)} if folder.exists() else ()
     return tuple(sorted({*found, REPORT}))
 
 

@@ -178,15 +178,17 @@ class LocalFiles(FileRun):
         return self.source.num_ids_within(max(_LEAST_ID_BYTES, self.engine.room() // 8))
 
     def _write_removed(self, selection: pa.Table, kept_ids: KeptIds, path: Path) -> None:
-        documents, at_once = self.source, self._ids_at_once()
+        at_once = self._ids_at_once()
         with TableWriter(path, schema.REMOVED_FROM_FILES) as writer:
             for first in range(0, selection.num_rows, at_once):
                 chosen = selection.slice(first, at_once)
-                rows, kept_rows = (chosen.column(name).to_numpy() for name in ("row", "kept_row"))
-                kept, similarity = kept_ids.slice(first, rows.size), chosen.column("similarity")
-                columns = [documents.ids_of(rows), kept, similarity, *documents.locate(rows)]
-                columns += documents.locate(kept_rows)
-                writer.write(pa.table(columns, schema=schema.REMOVED_FROM_FILES))
+                writer.write(self._removed(chosen, kept_ids.slice(first, chosen.num_rows)))
+
+    def _removed(self, chosen: pa.Table, kept_ids: pa.Array) -> pa.Table:
+        """Name some rows of the selection."""
+        rows, kept_rows = (chosen.column(name).to_numpy() for name in ("row", "kept_row"))
+        columns = [self.source.ids_of(rows), kept_ids, chosen.column("similarity"), *self.source.locate(rows)]
+        return pa.table([*columns, *self.source.locate(kept_rows)], schema=schema.REMOVED_FROM_FILES)
 
     def _write_clusters(self, selection: pa.Table, kept_ids: KeptIds, path: Path) -> None:
         removed = selection.column("row").to_numpy()
@@ -224,9 +226,7 @@ class LocalFiles(FileRun):
             advance(len(group))
 
         def write_all(group: range, path: Path) -> None:
-            for at in group:
-                target = workspace.folder / "out" / "kept" / documents.files[at].name
-                documents.write(at, str(target), selection, kept_ids)
+            documents.write_texts(group, workspace.folder / "out" / "kept", selection)
             path.write_text(f"{len(group)} files\n", "ascii")
 
         self.engine.side_by_side(write, range(len(groups)))

@@ -16,10 +16,10 @@ from neardup.engines.local.limits import Memory
 from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.io import finished
 from neardup.io.formats.base import InputFile
-from neardup.io.sources.discover import find_files, with_dimension
+from neardup.io.sources.discover import find_files, real_paths, with_dimension
 from neardup.io.sources.sample import sample_files
 from neardup.io.sources.stdin import spool
-from neardup.io.streams import head_of
+from neardup.io.streams import head_of, is_remote
 from neardup.io.work_folder import folder_of, list_files, remove_folder, reserve
 from neardup.io.workspace import (
     STANDARD_INPUT,
@@ -172,9 +172,10 @@ def _manifest(command: str, files: Sequence[InputFile], config: Config) -> dict[
 
 def _check_apart(out: Path, files: Sequence[InputFile]) -> None:
     whole = os.path.realpath(out)
-    for file in files:
-        if "://" not in file.path and f"{os.path.realpath(file.path)}/".startswith(f"{whole.rstrip('/')}/"):
-            raise ConfigError(f"the output {out} holds the input {file.path}", hint="choose another -o")
+    paths = [file.path for file in files if not is_remote(file.path)]
+    for path, real in zip(paths, real_paths(paths), strict=True):
+        if f"{real}/".startswith(f"{whole.rstrip('/')}/"):
+            raise ConfigError(f"the output {out} holds the input {path}", hint="choose another -o")
 
 
 def _check_disk(files: Sequence[InputFile], plan: Plan, config: Config, folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 # What a stage is given at least, so that a run that starts close to its limit still moves.
 MIN_ROOM: Final = 64 << 20
@@ -26,17 +26,30 @@ class Memory:
 
     def room(self) -> int:
         """Return the bytes that may still be taken."""
+        _trim(self.limit)  # freed memory is room too
         return max(MIN_ROOM, self.limit - resident_bytes())
 
 
 def return_freed(limit: int) -> None:
     """Have the C library give freed memory back to the system where the limit is tight; glibc only."""
+    mallopt = _c_function("mallopt", limit)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _MAPPED_BYTES)
+        mallopt(_M_ARENA_MAX, _NUM_HEAPS)
+
+
+def _trim(limit: int) -> None:
+    """Give back what was freed so far where the limit is tight: a stage would begin on top of it."""
+    malloc_trim = _c_function("malloc_trim", limit)
+    if malloc_trim is not None:
+        malloc_trim(ctypes.c_size_t(0))
+
+
+def _c_function(name: str, limit: int) -> Any:
+    """Return a function of glibc; None elsewhere, and where the limit is not tight."""
     if limit >= _TIGHT or os.name != "posix":
-        return
-    library = ctypes.CDLL(None)
-    if hasattr(library, "mallopt"):
-        library.mallopt(_M_MMAP_THRESHOLD, _MAPPED_BYTES)
-        library.mallopt(_M_ARENA_MAX, _NUM_HEAPS)
+        return None
+    return getattr(ctypes.CDLL(None), name, None)
 
 
 def resident_bytes() -> int:

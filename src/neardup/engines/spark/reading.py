@@ -76,15 +76,15 @@ def read_parts(
 def _read_part(part: int, parts: FileParts, step: BatchStep, notes: pa.Schema) -> Iterator[pa.RecordBatch]:
     piece_rows: list[int] = []
     names: set[str] = set()
-    for _, pieces in parts.read_pieces(part):
+    for pieces, rows in parts.read_pieces(part):
         num_rows = 0
-        for first_row, found in pieces:
+        for first_row, found in rows:
             documents = place(parts.documents_of(found, first_row), part, parts)
             spots = np.setdiff1d(np.arange(found.num_rows), found.rows)
             yield from note(step(documents), found, (part << ROW_BITS) + first_row + spots, notes)
             num_rows += found.num_rows
             names |= found.found
-        piece_rows.append(num_rows)
+        piece_rows += [num_rows // len(pieces)] * len(pieces)
     ends: dict[str, Any] = {"row": [part << ROW_BITS], "piece_rows": [piece_rows], "found": [sorted(names)]}
     yield _padded({name: pa.array(value, notes.field(name).type) for name, value in ends.items()}, 1, notes)
 

@@ -54,7 +54,8 @@ class InputFile:
 
     def as_found(self) -> dict[str, Any]:
         """Return what must be the same for a later start to go on; the identity may change, as with a restored copy."""
-        return {name: value for name, value in dataclasses.asdict(self).items() if name != "identity"}
+        names = (field.name for field in dataclasses.fields(self))
+        return {name: getattr(self, name) for name in names if name != "identity"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

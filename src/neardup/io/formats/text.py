@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
 from neardup.config import Config
-from neardup.io.formats.base import Columns, InputFile, Records, Verdicts
+from neardup.io.formats.base import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts
 from neardup.io.formats.lines import BOM
 from neardup.io.streams import check_unchanged, copy_file, open_input
 from neardup.io.values import gather
-from neardup.io.values.oversize import Oversize, read_document
+from neardup.io.values.oversize import Oversize, read_document, reason_against_size
 
 
 def split(file: InputFile) -> list[tuple[int, int]]:
@@ -25,16 +25,45 @@ def column_names(file: InputFile, config: Config) -> None:
 
 def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:  # noqa: ARG001
     """Read the file as one row."""
+    yield from read_all([file], config)
+
+
+def read_all(files: Sequence[InputFile], config: Config) -> Iterator[Records]:
+    """Read many files, a row each, as one batch of rows while they are small."""
+    rows: list[int] = []
+    texts: list[bytes] = []
+    rejected: list[tuple[int, str]] = []
+    num_rows = size = 0
+    for file in files:
+        content = _content(file, config)
+        if num_rows and (size + len(content) > BATCH_BYTES or num_rows == BATCH_ROWS):
+            yield _records(num_rows, rows, texts, rejected, config)
+            rows, texts, rejected, num_rows, size = [], [], [], 0, 0
+        if isinstance(content, str):
+            rejected.append((num_rows, content))
+        else:
+            rows.append(num_rows)
+            texts.append(content)
+            size += len(content)
+        num_rows += 1
+    yield _records(num_rows, rows, texts, rejected, config)
+
+
+def _content(file: InputFile, config: Config) -> bytes | str:
+    """Return the text of a file as bytes, or the reason against it."""
     with open_input(file) as stream:
         content = read_document(stream, file, config)
     check_unchanged(file)
     if isinstance(content, Oversize):
-        yield gather.oversize_records(content.size, config)
-        return
-    reason = gather.reason_against_bytes(content)
-    texts = [] if reason else [content.removeprefix(BOM)]
-    values = gather.Values(rows=range(len(texts)), texts=pa.array(texts, pa.large_binary()).cast(pa.large_string()))
-    yield gather.records_of(1, values, [(0, reason)] if reason else [], found=frozenset(), config=config)
+        return reason_against_size(content.size, config)
+    return gather.reason_against_bytes(content) or content.removeprefix(BOM)
+
+
+def _records(
+    num_rows: int, rows: list[int], texts: list[bytes], rejected: list[tuple[int, str]], config: Config
+) -> Records:
+    values = gather.Values(rows=rows, texts=pa.array(texts, pa.large_binary()).cast(pa.large_string()))
+    return gather.records_of(num_rows, values, rejected, found=frozenset(), config=config)
 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:  # noqa: ARG001

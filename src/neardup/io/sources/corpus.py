@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,7 +21,7 @@ from neardup.io.formats.base import InputFile, Records, Verdicts
 from neardup.io.sources.kept_ids import KeptIds
 from neardup.io.sources.notes import Notes, joined
 from neardup.io.sources.parts import I64, FileParts
-from neardup.io.streams import check_unchanged, copy_permissions
+from neardup.io.streams import check_unchanged, copy_file, copy_permissions
 from neardup.io.values import keep_order
 from neardup.io.workspace import Workspace, read_batches
 
@@ -90,16 +93,16 @@ class FileDocuments(FileParts):
         self._held.clear()
 
     def _read_pieces(self, part: int, notes: Notes | None) -> Iterator[pa.RecordBatch]:
-        for piece, rows in self.read_pieces(part):
+        for pieces, rows in self.read_pieces(part):
             num_rows = 0
             for first_row, found in rows:
                 if notes is not None:
-                    self._check_strict(piece, num_rows, found)
+                    self._check_strict(pieces, num_rows, found)
                     notes.add(first_row, found)
                 yield self.documents_of(found, first_row)
                 num_rows += found.num_rows
             if notes is not None:
-                notes.end_piece(num_rows)
+                notes.end_pieces(len(pieces), num_rows)
 
     def has_read(self, part: int) -> bool:
         """Whether an earlier start has read a part and its notes are sound."""
@@ -109,10 +112,13 @@ class FileDocuments(FileParts):
         """Count a part that an earlier start has read."""
         advance(self.weights[part])
 
-    def _check_strict(self, piece: int, first_row: int, found: Records) -> None:
+    def _check_strict(self, pieces: range, first_row: int, found: Records) -> None:
         if self.config.strict and found.rejected:
-            at, _ = self.pieces[piece]
             row, reason = min(found.rejected)
+            piece = pieces.start
+            if len(pieces) > 1:  # of a row each
+                piece, first_row, row = pieces[first_row + row], 0, 0
+            at, _ = self.pieces[piece]
             before = 0  # rows of earlier pieces of the file, which may not have been counted yet
             for _, span in self.pieces[self.file_pieces[at] : piece]:
                 before += sum(earlier.num_rows for earlier in self.records(at, span))
@@ -247,24 +253,38 @@ class FileDocuments(FileParts):
         bounds = [*(cuts + own.start).tolist(), own.stop]
         return [range(first, stop) for first, stop in pairwise(bounds)]
 
-    def write(self, at: int, target: str, selection: pa.Table, kept_ids: KeptIds) -> None:
-        """Write the kept rows of a file; `kept_ids` are who stands for each row of the selection."""
-        first, stop = self.file_first_rows[at : at + 2].tolist()
+    def write_texts(self, group: range, folder: Path, selection: pa.Table) -> None:
+        """Write the files of a group, of one text each, to a folder, those whose text is kept."""
+        is_kept, _ = self._is_kept(group, selection)
+        for file, kept in zip(self.files[group.start : group.stop], is_kept.tolist(), strict=True):
+            if kept:
+                target = os.path.join(folder, file.name)  # noqa: PTH118
+                copy_file(file, target)
+                copy_permissions(file, target)
+            check_unchanged(file)
+
+    def _is_kept(self, files: range, selection: pa.Table) -> tuple[npt.NDArray[np.bool_], slice]:
+        """Tell which rows of files that follow each other are kept, and where the selection speaks of them."""
+        first, stop = self.file_first_rows[[files.start, files.stop]].tolist()
         is_kept = np.zeros(stop - first, np.bool_)
-        begin, end = self.file_pieces[at : at + 2]
+        begin, end = self.file_pieces[[files.start, files.stop]]
         first_part = int(np.searchsorted(self.part_pieces, begin, side="right")) - 1
         for part in range(first_part, int(np.searchsorted(self.part_pieces, end))):
             for rows in self._document_rows(part):
                 low, high = np.searchsorted(rows, [first, stop])
                 is_kept[rows[low:high] - first] = True
         begin, end = np.searchsorted(self._rows_removed(selection), [first, stop])
-        removed = selection.slice(begin, end - begin)
-        rows = removed.column("row").to_numpy() - first
-        is_kept[rows] = False
+        is_kept[self._rows_removed(selection)[begin:end] - first] = False
+        return is_kept, slice(int(begin), int(end))
+
+    def write(self, at: int, target: str, selection: pa.Table, kept_ids: KeptIds) -> None:
+        """Write the kept rows of a file; `kept_ids` are who stands for each row of the selection."""
+        is_kept, own = self._is_kept(range(at, at + 1), selection)
+        removed = selection.slice(own.start, own.stop - own.start)
         verdicts = Verdicts(
             is_kept=is_kept,
-            removed=rows,
-            kept_ids=kept_ids.slice(int(begin), int(end - begin)) if self.config.mark else pa.array([], pa.string()),
+            removed=removed.column("row").to_numpy() - self.file_first_rows[at],
+            kept_ids=kept_ids.slice(own.start, removed.num_rows) if self.config.mark else pa.array([], pa.string()),
             similarities=removed.column("similarity").to_numpy(),
         )
         self.formats[at].write(self.files[at], target, verdicts, self.config)

@@ -9,7 +9,7 @@ import glob
 import itertools
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, NoReturn
 
@@ -18,7 +18,7 @@ from neardup.errors import ConfigError, DataError
 from neardup.io.formats import registry as formats
 from neardup.io.formats.base import MARK_COLUMNS, Columns, InputFile
 from neardup.io.sources.in_memory import ID_COLUMNS, TEXT_COLUMNS
-from neardup.io.streams import filesystem, identity_of, is_remote, version_in, version_of
+from neardup.io.streams import filesystem, is_remote, local_version, version_in
 from neardup.io.values.contents import dimension_of
 from neardup.io.values.vector_columns import VECTOR_COLUMNS
 
@@ -110,8 +110,27 @@ def _relative(path: str, base: str) -> str:
     return Path(os.path.relpath(path, base)).as_posix()
 
 
+def _in_folders(paths: Sequence[str], place: Callable[[str], str]) -> Iterator[str]:
+    """Yield where each file is, given where a folder is: asked once a folder, since to tell takes long."""
+    places: dict[str, str] = {}
+    for path in paths:
+        folder, name = os.path.split(path)
+        if folder not in places:
+            places[folder] = place(folder or ".")
+        yield name if places[folder] == "." else f"{places[folder].rstrip('/')}/{name}"
+
+
+def real_paths(paths: Sequence[str]) -> list[str]:
+    """Return local paths without links."""
+    found = list(_in_folders(paths, os.path.realpath))
+    is_plain = (os.path.basename(path) not in ("", ".", "..") and not os.path.islink(path) for path in paths)  # noqa: PTH114, PTH119
+    return [real if plain else os.path.realpath(path) for real, plain, path in zip(found, is_plain, paths, strict=True)]
+
+
 def _folder(folder: str, base: str) -> list[_Found]:
-    found = [_Found(path, _relative(path, base), False) for path in _walk(folder, ())]
+    paths = list(_walk(folder, ()))
+    names = _in_folders(paths, lambda below: _relative(below, base))
+    found = [_Found(path, name, False) for path, name in zip(paths, names, strict=True)]
     return sorted(found, key=lambda file: file.name)
 
 
@@ -121,14 +140,13 @@ def _walk(folder: str, above: tuple[str, ...]) -> Iterator[str]:
     if real in above:
         raise DataError(f"{folder} is a link to a folder that it is in", hint="remove the link")
     try:
-        entries = sorted(path.name for path in Path(folder).iterdir())
+        with os.scandir(folder) as listed:
+            entries = sorted((entry.name, entry.is_dir()) for entry in listed if not entry.name.startswith("."))
     except OSError as error:
         raise DataError(f"the folder {folder} cannot be listed: {error.strerror}") from error
-    for entry in entries:
-        path = os.path.join(folder, entry)  # noqa: PTH118
-        if entry.startswith("."):
-            continue
-        if os.path.isdir(path):  # noqa: PTH112
+    for name, is_folder in entries:
+        path = os.path.join(folder, name)  # noqa: PTH118
+        if is_folder:
             yield from _walk(path, (*above, real))
         else:
             yield path
@@ -198,25 +216,26 @@ def _input_file(found: _Found, config: Config) -> InputFile:
 
 def _local_version(path: str) -> tuple[int, str, str]:
     try:
-        mode = Path(path).stat().st_mode
+        status = os.stat(path)  # noqa: PTH116
     except FileNotFoundError as error:
         what = "is a link to a file that does not exist" if os.path.islink(path) else "does not exist"  # noqa: PTH114
         raise DataError(f"{path} {what}", hint="check the spelling, and the folder you are in") from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
-    if not stat.S_ISREG(mode):
+    if not stat.S_ISREG(status.st_mode):
         raise DataError(f"{path} is not a regular file", hint="write its content to a file first, or use - for stdin")
     if not os.access(path, os.R_OK):
         raise DataError(f"{path} cannot be read: permission denied", hint="ask its owner for the right to read it")
-    return *version_of(path), identity_of(path)
+    return local_version(status)
 
 
 def _check_distinct(files: list[InputFile], asked: set[str]) -> None:
     """Raise for a file that is there twice; hard links count as one where one is `asked` for by its own path."""
     seen: dict[str, str] = {}
     linked: dict[tuple[int, int], str] = {}
+    reals = iter(real_paths([file.path for file in files if not is_remote(file.path)]))
     for file in files:
-        real = file.path if is_remote(file.path) else os.path.realpath(file.path)
+        real = file.path if is_remote(file.path) else next(reals)
         if real in seen:
             raise _twice(file.path, seen[real])
         seen[real] = file.path
@@ -231,7 +250,7 @@ def _key_of_links(path: str) -> tuple[int, int] | None:
     """What hard links to one file share; None for a file with one name."""
     if is_remote(path):
         return None
-    status = Path(path).stat()
+    status = os.stat(path)  # noqa: PTH116
     return (status.st_dev, status.st_ino) if status.st_nlink > 1 else None
 
 
@@ -243,8 +262,9 @@ def _twice(path: str, other: str) -> DataError:
 def _with_distinct_names(files: list[InputFile]) -> list[InputFile]:
     """Keep the names unless two collide or one leads upwards; then name all by their place below what paths share."""
     counts = collections.Counter(file.name for file in files)
-    folders = {str(parent) for name in counts for parent in PurePosixPath(name).parents}
-    leads_up = any(".." in PurePosixPath(name).parts or name.startswith("/") for name in counts)
+    holders = {name.rpartition("/")[0] for name in counts}
+    folders = {str(parent) for holder in holders for parent in PurePosixPath(holder, "name").parents}
+    leads_up = any(".." in name.split("/") or name.startswith("/") for name in counts)
     if len(counts) == len(files) and not folders & counts.keys() and not leads_up:
         return files
     parts = [_parts(file.path) for file in files]

@@ -71,9 +71,9 @@ class Notes:
         self._facts["text_bytes"] += pc.sum(pc.binary_length(found.texts)).as_py() or 0
         self._found |= found.found
 
-    def end_piece(self, num_rows: int) -> None:
-        """Note how many rows a piece has."""
-        self._facts["piece_rows"].append(num_rows)
+    def end_pieces(self, num_pieces: int, num_rows: int) -> None:
+        """Note how many rows a piece has, or several that have equally many."""
+        self._facts["piece_rows"] += [num_rows // num_pieces] * num_pieces
 
     def __exit__(self, kind: Any, *_: object) -> None:
         self._stack.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +15,7 @@ from neardup import schema
 from neardup.config import Config
 from neardup.errors import DataError, StaleError
 from neardup.io.formats import registry as formats
+from neardup.io.formats import text
 from neardup.io.formats.base import PART_BYTES, InputFile, Records
 from neardup.io.sources.discover import choose_columns
 from neardup.io.streams import check_unchanged
@@ -53,20 +54,30 @@ class FileParts:
         """Read a span of a file."""
         return self.formats[at].read(self.files[at], span, self.columns[at], self.config)
 
-    def read_pieces(self, part: int) -> Iterator[tuple[int, Iterator[tuple[int, Records]]]]:
-        """Iterate over the pieces of a part: its number, and (first row in the part, records), to be read in turn."""
+    def read_pieces(self, part: int) -> Iterator[tuple[range, Iterator[tuple[int, Records]]]]:
+        """Iterate over the pieces of a part: numbers, and (first row in the part, records), to be read in turn.
+
+        Pieces come one by one; those of a row each, as text files, come together.
+        """
         row = 0
 
-        def rows(piece: int) -> Iterator[tuple[int, Records]]:
+        def rows(pieces: range) -> Iterator[tuple[int, Records]]:
             nonlocal row
-            at, span = self.pieces[piece]
-            for found in self.records(at, span):
+            at, span = self.pieces[pieces.start]
+            is_many = len(pieces) > 1
+            files = [self.files[self.pieces[piece][0]] for piece in pieces]
+            for found in text.read_all(files, self.config) if is_many else self.records(at, span):
                 yield row, found
                 row += found.num_rows
-            check_unchanged(self.files[at])
+            if not is_many:  # else each was checked when it was read
+                check_unchanged(self.files[at])
 
-        for piece in range(*self.part_pieces[part : part + 2]):
-            yield piece, rows(piece)
+        numbers = range(*self.part_pieces[part : part + 2])
+        for is_text, alike in groupby(numbers, lambda piece: self.files[self.pieces[piece][0]].format == "text"):
+            pieces = list(alike)
+            step = len(pieces) if is_text else 1
+            for first in range(pieces[0], pieces[-1] + 1, step):
+                yield range(first, first + step), rows(range(first, first + step))
 
     def documents_of(self, found: Records, first_row: int) -> pa.RecordBatch:
         """Return records as schema.DOCUMENTS, with the part's own rows and priorities."""
