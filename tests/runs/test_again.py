@@ -9,9 +9,9 @@ import pytest
 
 import neardup
 from neardup.errors import ConfigError, NotStoredError
+from questions.test_recall import WEAK
 from runs import corpora
 from runs.corpora import EVERY_PAIR, NEAR, OTHER, PAGE, Truth
-from test_recall import WEAK
 
 DOCUMENTS = corpora.rows(17, 90)
 TEXTS = corpora.texts_of(DOCUMENTS)

@@ -14,9 +14,9 @@ import neardup
 import oracles
 from neardup.errors import DataError
 from neardup.io.finished import restore
+from questions.test_recall import WEAK, found_and_true, measured
 from runs import corpora
 from runs.corpora import NEAR, OTHER, PAGE
-from test_recall import WEAK, found_and_true, measured
 
 DOCUMENTS = corpora.rows(11, 120)
 TEXTS = corpora.texts_of(DOCUMENTS)
