@@ -98,6 +98,13 @@ class Programs:
             self._server.communicate()
 
 
+def sweep(room: str, begin: int, step: int) -> list[Any]:
+    """Return the cases of a sweep of kills: a few points in `make test`, every `step`-th in `make test-all`."""
+    import pytest
+
+    return [(room, begin, 6 * step), pytest.param(room, begin, step, marks=pytest.mark.long)]
+
+
 def wait_until(is_so: Callable[[], bool], seconds: float = 20.0) -> None:
     """Wait for something that another process does."""
     until = time.monotonic() + seconds

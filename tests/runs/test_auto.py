@@ -9,12 +9,13 @@ import signal
 
 import pytest
 
+from grids import pairwise_grid
 from neardup import api
 from neardup.io import finished
 from neardup.theory import method_choice as costs
 from runs import corpora
 from runs.corpora import Truth
-from runs.programs import contents
+from runs.programs import contents, sweep
 
 DOCUMENTS = corpora.rows(31, 90)
 TEXTS = corpora.texts_of(DOCUMENTS)
@@ -51,9 +52,7 @@ RUNS = (
 )
 
 
-@pytest.mark.parametrize("room", ROOMS)
-@pytest.mark.parametrize("run", RUNS, ids=str)
-@pytest.mark.parametrize("method", PRICES)
+@pytest.mark.parametrize(("run", "method", "room"), pairwise_grid(RUNS, PRICES, ROOMS))
 def test_auto_gives_what_the_method_gives_that_it_takes(method, run, room, inputs, give_room, monkeypatch, tmp_path):
     give_room(room)
     monkeypatch.setattr(costs, "FAIR_PRICE", PRICES[method])
@@ -124,7 +123,8 @@ def whole(programs, corpus, tmp_path_factory):
     return contents(folder / "out")
 
 
-@pytest.mark.parametrize(("room", "begin", "step"), [("pass", 3, 9), ("give_room(60_000)", 1, 37)])
+@pytest.mark.slow("a run and another for every point of its work")
+@pytest.mark.parametrize(("room", "begin", "step"), sweep("pass", 3, 9) + sweep("give_room(60_000)", 1, 37))
 def test_killed_at_any_point_a_run_goes_on_to_the_same_bytes(room, begin, step, programs, corpus, whole, tmp_path):
     for number in range(begin, 1000, step):
         folder = tmp_path / "run"
