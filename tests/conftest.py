@@ -43,9 +43,12 @@ def pytest_runtest_makereport(item, call):
     return report
 
 
-def pytest_collection_modifyitems(items):
-    """Hold the marker `slow` to a reason."""
+def pytest_collection_modifyitems(config, items):
+    """Hold the marker `slow` to a reason; where tests run side by side, keep a file, and all of Spark, together."""
+    items.sort(key=lambda item: "spark" not in item.path.parts)  # first, because it takes longest
     for item in items:
+        if config.pluginmanager.hasplugin("xdist"):
+            item.add_marker(pytest.mark.xdist_group("spark" if "spark" in item.path.parts else str(item.path)))
         marker = item.get_closest_marker("slow")
         if marker is not None and not (marker.args and isinstance(marker.args[0], str)):
             raise pytest.UsageError(f"{item.nodeid}: `slow` needs a reason, as in slow('builds a 300 MB corpus')")
