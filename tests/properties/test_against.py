@@ -134,7 +134,7 @@ def truth_of(rows, **chosen):
 def test_files_agree_in_memory_and_in_blocks(method, how, chosen, files, tmp_path, monkeypatch):
     rows, (old, new) = files
     if how != "held":
-        monkeypatch.setattr("neardup.engines.local.limits.Memory.room", lambda _: 50_000)
+        corpora.shrink(monkeypatch, 50_000)
     if how == "blocks":
         plan_shelves = local.plan_shelves
         monkeypatch.setattr(local, "plan_shelves", lambda members, size, limit: plan_shelves(members, size, 20_000))  # noqa: ARG005

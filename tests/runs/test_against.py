@@ -53,7 +53,7 @@ RUNS = [
 
 @pytest.mark.parametrize(("run", "room"), turning_grid(RUNS, (50_000, 1 << 40)))
 def test_the_oracle_agrees_and_old_stays_untouched(run, room, old, new, tmp_path, monkeypatch):
-    monkeypatch.setattr("neardup.engines.local.limits.Memory.room", lambda _: room)
+    corpora.shrink(monkeypatch, room)
     before = state(old.parent)
     report = corpora.deduplicate([new], tmp_path / "out", against=str(old), pairs=True, **EVERY_PAIR, **run)
     chosen = dict(run)

@@ -30,7 +30,7 @@ COMMAND = ("--threads", "1", "--pairs", "--quiet", "--threshold", "0.7")
 
 @pytest.fixture
 def give_room(monkeypatch):
-    return lambda num_bytes: monkeypatch.setattr("neardup.engines.local.limits.Memory.room", lambda _: num_bytes)
+    return lambda num_bytes: corpora.shrink(monkeypatch, num_bytes)
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_threads_memory_and_batches_give_the_same_bytes(inputs, give_room, monke
     outputs = {}
     for room, threads, batch_bytes in itertools.product(ROOMS, (1, 2), (200, 4 << 20)):
         give_room(room)
-        monkeypatch.setattr("neardup.io.formats.base.BATCH_BYTES", batch_bytes)
+        corpora.cut(monkeypatch, batch_bytes=batch_bytes)
         out = tmp_path / f"{room}-{threads}-{batch_bytes}"
         corpora.deduplicate(inputs, out, threads=threads, **AUTO)
         outputs[room, threads, batch_bytes] = corpora.contents(out)

@@ -29,7 +29,7 @@ COMMAND = ("--method", "exact", "--threads", "1", "--pairs", "--quiet", "--thres
 
 @pytest.fixture
 def give_room(monkeypatch):
-    return lambda num_bytes: monkeypatch.setattr("neardup.engines.local.limits.Memory.room", lambda _: num_bytes)
+    return lambda num_bytes: corpora.shrink(monkeypatch, num_bytes)
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_threads_memory_and_batches_give_the_same_bytes(inputs, give_room, monke
     outputs = {}
     for room, threads, batch_bytes in itertools.product(ROOMS, (1, 2), (200, 4 << 20)):
         give_room(room)
-        monkeypatch.setattr("neardup.io.formats.base.BATCH_BYTES", batch_bytes)
+        corpora.cut(monkeypatch, batch_bytes=batch_bytes)
         out = tmp_path / f"{room}-{threads}-{batch_bytes}"
         corpora.deduplicate(inputs, out, pairs=True, threads=threads, **EXACT)
         outputs[room, threads, batch_bytes] = corpora.contents(out)
