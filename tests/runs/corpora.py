@@ -136,7 +136,7 @@ def cut(monkeypatch, *, batch_bytes=None, part_bytes=None):
     if batch_bytes is not None:
         for module in (base, parquet):
             monkeypatch.setattr(module, "BATCH_BYTES", batch_bytes)
-        monkeypatch.setattr(parquet, "pieces", functools.partial(arrow_rows.pieces, num_bytes=batch_bytes))
+        monkeypatch.setattr(arrow_rows, "pieces", functools.partial(arrow_rows.pieces, num_bytes=batch_bytes))
     if part_bytes is not None:
         for module in (base, parquet, arrow, arrow_rows):
             monkeypatch.setattr(module, "PART_BYTES", part_bytes)
