@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -58,7 +59,11 @@ def _cpu_seconds(pid: int | str) -> float:
     """Return what a process and all below it have taken of processors; of Spark's and forked ones, too."""
     try:
         times = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[11:15]
-        below = [Path(task.path, "children").read_text("ascii").split() for task in os.scandir(f"/proc/{pid}/task")]
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
     except OSError:  # it has ended, or this is no Linux
         return 0.0
-    return sum(map(int, times)) / _TICKS + sum(_cpu_seconds(child) for children in below for child in children)
+    children: list[str] = []
+    for thread in threads:
+        with contextlib.suppress(OSError):  # a thread that has ended
+            children += (thread / "children").read_text("ascii").split()
+    return sum(map(int, times)) / _TICKS + sum(map(_cpu_seconds, children))

@@ -35,7 +35,7 @@ def star():
     ("links", "num_partitions", "few_links"),
     [
         pytest.param(random_links(1), 3, 0, marks=pytest.mark.long, id="random"),
-        pytest.param([*random_links(3), *path(300)], 4, 0, id="random and a path"),
+        pytest.param([*path(16), *((20, row) for row in range(21, 40)), (41, 42)], 4, 0, id="path, star and link"),
         pytest.param(path(NUM_LONG), 4, 0, marks=ONLY_LONG, id="path"),
         pytest.param(star(), 4, 0, marks=ONLY_LONG, id="star"),
         pytest.param(random_links(2), 1, 1 << 22, id="in one task"),
