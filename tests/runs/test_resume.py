@@ -125,7 +125,8 @@ def test_killed_while_it_sorts_on_disk_a_run_goes_on(start, whole, tmp_path):
         _check_killed_at(number, room, start, whole, tmp_path / str(number))
 
 
-@pytest.mark.parametrize("room", ["pass", f"give_room({LITTLE_ROOM})"])
+@pytest.mark.slow("dozens of starts")
+@pytest.mark.parametrize("room", ["pass", pytest.param(f"give_room({LITTLE_ROOM})", marks=pytest.mark.long)])
 def test_killed_again_and_again_a_run_comes_to_its_end(room, start, whole, tmp_path):
     rng, starts = random.Random(3), 0
     while not (tmp_path / "out").exists():
