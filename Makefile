@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 # A folder with docs.parquet and the others; without it the benchmarks take text that every machine has.
 CORPORA ?=
 
+# Two processes side by side: one has all of Spark, and no file is cut in two.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+
 .PHONY: install demo test test-all check bench clean
 
 $(BIN)/neardup: pyproject.toml
@@ -21,16 +24,21 @@ $(VENV)/bench: $(VENV)/dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
 	@touch $@
 
+# Compiled once, before tests run side by side and are timed.
+$(VENV)/warm: $(VENV)/dev $(wildcard src/neardup/kernels/*.py)
+	$(BIN)/python tests/warm.py
+	@touch $@
+
 install: $(BIN)/neardup  ## make .venv with the command .venv/bin/neardup
 
 demo: $(BIN)/neardup  ## find the near-duplicates of a small built-in corpus
 	$(BIN)/neardup demo
 
-test: $(VENV)/dev  ## run every test but the long ones
-	$(BIN)/python -m pytest
+test: $(VENV)/warm  ## run every test but the long ones
+	$(PYTEST)
 
-test-all: $(VENV)/dev  ## run every test, the long ones too: a minute of random cases
-	$(BIN)/python -m pytest -m "long or not long"
+test-all: $(VENV)/warm  ## run every test, the long ones too: kill sweeps, thousands of seeds, large corpora
+	$(PYTEST) -m "long or not long"
 
 check: $(VENV)/dev  ## format, lint, types, import rules
 	$(BIN)/ruff format --check .

@@ -1,5 +1,4 @@
 import json
-import os
 import subprocess
 import sys
 
@@ -10,15 +9,25 @@ WORDS = "the ferry to the island leaves every morning at nine from the second pi
 
 
 @pytest.fixture
-def run(tmp_path):
-    """Run the command line in a fresh process and folder; `before` is Python that runs first."""
+def run(programs, tmp_path):
+    """Run the command line in a fresh folder; `before` is Python that runs first."""
 
     def run_command(*arguments, before="", stdin="", **environment):
+        done = programs.run(*arguments, cwd=tmp_path, before=before, stdin=stdin, **environment)
+        return subprocess.CompletedProcess(arguments, done.code, done.stdout, done.stderr)
+
+    return run_command
+
+
+@pytest.fixture
+def run_afresh(tmp_path):
+    """Run the command line in a process that has loaded nothing yet, to see what starting it takes."""
+
+    def run_command(*arguments, before=""):
         return subprocess.run(
             [sys.executable, "-c", f"{before}\n{START}", *map(str, arguments)],
-            input=stdin,
             cwd=tmp_path,
-            env=os.environ | environment,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             check=False,

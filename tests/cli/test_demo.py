@@ -70,9 +70,9 @@ def test_narrow_terminal_gets_no_bars(run):
     assert "█" not in run("demo", COLUMNS="50").stdout
 
 
-def test_nothing_is_said_on_stderr_where_nothing_is_wrong_and_kernels_are_cached(run):
+def test_nothing_is_said_on_stderr_where_nothing_is_wrong_and_kernels_are_cached(run, run_afresh):
     run("demo")
-    assert run("demo").stderr == ""
+    assert run_afresh("demo").stderr == ""
 
 
 def test_quiet_prints_nothing(run):

@@ -34,19 +34,19 @@ def test_help_lists_every_command_with_what_it_is_for(run):
 
 
 @pytest.mark.parametrize("arguments", [["--help"], *([name, "--help"] for name in COMMANDS)])
-def test_help_loads_nothing_slow(run, arguments):
+def test_help_loads_nothing_slow(run_afresh, arguments):
     check = f"""
 import atexit, sys
 atexit.register(lambda: print(*(name for name in {SLOW_TO_IMPORT} if name in sys.modules), file=sys.stderr, end=""))
 """
-    finished = run(*arguments, before=check)
+    finished = run_afresh(*arguments, before=check)
     assert (finished.returncode, finished.stderr) == (0, "")
 
 
-def test_help_takes_a_fifth_of_a_second_at_most(run):
+def test_help_takes_a_fifth_of_a_second_at_most(run_afresh):
     def seconds():
         before = os.times()
-        run("--help")
+        run_afresh("--help")
         after = os.times()
         return after.children_user + after.children_system - before.children_user - before.children_system
 

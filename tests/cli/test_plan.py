@@ -1,7 +1,5 @@
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 
@@ -51,17 +49,18 @@ def test_json_holds_the_plan_and_its_curve(run):
     assert answer["chances"][18] == [0.9, neardup.plan(threshold=0.9).chance(0.9)]
 
 
-def test_a_plan_without_inputs_loads_neither_arrow_nor_numba(run):
+def test_a_plan_without_inputs_loads_neither_arrow_nor_numba(run_afresh):
     check = (
         "import atexit, sys; atexit.register(lambda: print({'pyarrow', 'numba'} & set(sys.modules), file=sys.stderr))"
     )
-    assert run("plan", before=check).stderr == "set()\n"
+    assert run_afresh("plan", before=check).stderr == "set()\n"
 
 
 @pytest.mark.parametrize("ending", ["svg", "png"])
-def test_equal_plans_give_equal_pictures_and_another_measure_another(run, tmp_path, ending):
+def test_equal_plans_give_equal_pictures_and_another_measure_another(tmp_path, ending):
     for name, measure in (("one", "jaccard"), ("two", "jaccard"), ("three", "cosine")):
-        assert run("plan", "--plot", f"{name}.{ending}", "--measure", measure).returncode == 0
+        asked = ["--plot", str(tmp_path / f"{name}.{ending}"), "--measure", measure]
+        plan_command.main(asked, standalone_mode=False)
     one, two, three = ((tmp_path / f"{name}.{ending}").read_bytes() for name in ("one", "two", "three"))
     assert one == two != three
     assert one.startswith(b"<?xml" if ending == "svg" else b"\x89PNG")
@@ -98,10 +97,11 @@ def test_the_axis_tells_distances_where_distance_is_meant(tmp_path, settings, ex
     assert expected <= set(labels(neardup.plan(**settings), tmp_path / "curve.svg", by_distance=True))
 
 
-def test_options_of_the_picture_reach_it(run, tmp_path):
-    asked = ["--distance", "0.3", "--plot", "both.svg", "--compare-bands", "20", "--compare-rows", "5"]
-    assert run("plan", *asked).returncode == 0
-    found = re.findall("<!-- (.+) -->", (tmp_path / "both.svg").read_text("utf-8"))
+def test_options_of_the_picture_reach_it(tmp_path):
+    path = tmp_path / "both.svg"
+    asked = ["--distance", "0.3", "--plot", str(path), "--compare-bands", "20", "--compare-rows", "5"]
+    plan_command.main(asked, standalone_mode=False)
+    found = re.findall("<!-- (.+) -->", path.read_text("utf-8"))
     assert {"distance, 1 - similarity", "17 bands x 4 rows", "20 bands x 5 rows"} <= set(found)
 
 
@@ -157,9 +157,8 @@ def test_inputs_add_documents_memory_disk_and_time(run, pages):
 
 
 def test_the_picture_module_opens_no_window():
-    check = "from neardup.cli.plot import plot; import neardup, sys; plot(neardup.plan(), '/dev/null/x.svg')"
-    finished = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=False)
-    assert "NotADirectoryError" in finished.stderr
+    with pytest.raises(NotADirectoryError):
+        plot.plot(neardup.plan(), "/dev/null/x.svg")
 
 
 def test_the_exact_method_has_no_curve_to_draw(run, pages):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import neardup
 import oracles
+from grids import pairwise_grid
 from neardup import pipeline, schema
 from neardup.config import Config
 from neardup.engines.local import engine as local
@@ -70,21 +71,25 @@ DOCUMENT = st.tuples(
 )
 
 
+@pytest.mark.slow("hundreds of runs")
 @EVERY_METHOD
-@pytest.mark.parametrize("cluster", ["leader", "components"])
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
-@given(
-    documents=st.lists(DOCUMENT, min_size=1, max_size=14),
-    share=st.floats(0, 1),
-    threshold=st.sampled_from([0.3, 0.5, 0.6, 0.8, 1.0]),
-    collapse_empty=st.booleans(),
-)
-def test_every_pair_with_an_own_document_is_listed(method, cluster, documents, share, threshold, collapse_empty):
-    num_ahead = round(share * len(documents))
-    chosen = {"threshold": threshold, "cluster": cluster, "collapse_empty": collapse_empty}
-    removed, pairs, num_copies = truth(documents, num_ahead, **chosen)
-    assert run(documents, num_ahead, pairs=True, **chosen, **METHODS[method]) == (removed, pairs, num_copies)
-    assert run(documents, num_ahead, **chosen, **METHODS[method]) == (removed, [], num_copies)
+@pytest.mark.parametrize("num_examples", [25, pytest.param(200, marks=pytest.mark.long)])
+def test_every_pair_with_an_own_document_is_listed(method, num_examples):
+    @settings(max_examples=num_examples, deadline=None, derandomize=True, database=None)
+    @given(
+        documents=st.lists(DOCUMENT, min_size=1, max_size=14),
+        share=st.floats(0, 1),
+        threshold=st.sampled_from([0.3, 0.5, 0.6, 0.8, 1.0]),
+        cluster=st.sampled_from(["leader", "components"]),
+        collapse_empty=st.booleans(),
+    )
+    def check(documents, share, **chosen):
+        num_ahead = round(share * len(documents))
+        removed, pairs, num_copies = truth(documents, num_ahead, **chosen)
+        assert run(documents, num_ahead, pairs=True, **chosen, **METHODS[method]) == (removed, pairs, num_copies)
+        assert run(documents, num_ahead, **chosen, **METHODS[method]) == (removed, [], num_copies)
+
+    check()
 
 
 def corpus(seed, num_documents=60):
@@ -118,13 +123,18 @@ def truth_of(rows, **chosen):
     return Truth(corpora.texts_of(rows), num_ahead=NUM_OLD, groups=groups, **chosen)
 
 
-@EVERY_METHOD
-@pytest.mark.parametrize("how", ["held", "shelves", "blocks"])
-@pytest.mark.parametrize("chosen", [{}, {"group_column": "site"}, {"cluster": "components", "keep": "last"}], ids=str)
+@pytest.mark.parametrize(
+    ("chosen", "how", "method"),
+    pairwise_grid(
+        ({}, {"group_column": "site"}, {"cluster": "components", "keep": "last"}),
+        ("held", "shelves", "blocks"),
+        METHODS,
+    ),
+)
 def test_files_agree_in_memory_and_in_blocks(method, how, chosen, files, tmp_path, monkeypatch):
     rows, (old, new) = files
     if how != "held":
-        monkeypatch.setattr("neardup.engines.local.limits.Memory.room", lambda _: 50_000)
+        corpora.shrink(monkeypatch, 50_000)
     if how == "blocks":
         plan_shelves = local.plan_shelves
         monkeypatch.setattr(local, "plan_shelves", lambda members, size, limit: plan_shelves(members, size, 20_000))  # noqa: ARG005

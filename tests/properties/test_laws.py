@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import neardup
 import oracles
+from grids import pairwise_grid
 
 TABLES = ("pairs", "removed", "kept", "clusters", "rejected")
 CLUSTERS = ("leader", "components")
@@ -68,8 +69,7 @@ def test_result_does_not_depend_on_threads(plan):
         assert runs[0] == runs[1] == runs[2]
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("num_bytes", [1, 300, 5000])
+@pytest.mark.parametrize(("num_bytes", "threads"), [(1, 2), (300, 1), (300, 3), (5000, 2)])
 def test_result_does_not_depend_on_how_the_work_is_cut(num_bytes, threads, monkeypatch):
     run_settings = {"threshold": 0.5, "size": 2, "keep": "longest"}
     expected = [tables_of(neardup.find_pairs(corpus(20), cluster=cluster, **run_settings)) for cluster in CLUSTERS]
@@ -202,9 +202,9 @@ def test_pairs_shrink_as_the_threshold_grows(sketch, unit):
     assert found
 
 
-@pytest.mark.parametrize("collapse_empty", [False, True])
-@pytest.mark.parametrize("cluster", CLUSTERS)
-@pytest.mark.parametrize("keep", ["first", "last", "longest"])
+@pytest.mark.parametrize(
+    ("keep", "cluster", "collapse_empty"), pairwise_grid(("first", "last", "longest"), CLUSTERS, (False, True))
+)
 def test_asking_again_at_a_higher_threshold_selects_among_the_stored_pairs(keep, cluster, collapse_empty):
     texts = list(corpus(31).values())
     sets = [oracles.shingles(text, size=2) for text in texts]

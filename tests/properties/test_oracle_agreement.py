@@ -16,12 +16,15 @@ from hypothesis import strategies as st
 
 import neardup
 import oracles
+from grids import pairwise_grid, turning_grid
 
 THRESHOLDS = (0.3, 0.5, 0.7, 0.8, 0.9, 1.0)
 UNITS = (("word", 1), ("word", 2), ("word", 5), ("char", 1), ("char", 3), ("char", 8))
 # One equal slot makes a bucket: a pair at 0.25 is missed with a chance of 0.75**128 < 1e-15.
 EVERY_PAIR = {"num_perm": 128, "bands": 128, "rows": 1, "signature_filter": False}
 EXACT = {"method": "exact"}
+SKETCHES = ("fast", "minhash")
+CLUSTERS = ("leader", "components")
 TEXT_SETTINGS = ("unit", "size", "multiset", "fold_numbers")
 
 
@@ -88,29 +91,26 @@ def assert_run_agrees(texts, **run_settings):
     return found
 
 
-@pytest.mark.parametrize("sketch", ["fast", "minhash"])
-@pytest.mark.parametrize("threshold", THRESHOLDS)
-@pytest.mark.parametrize(("unit", "size"), UNITS)
-def test_default_plan_reports_true_pairs_only(unit, size, threshold, sketch):
+@pytest.mark.parametrize(("unit", "threshold", "sketch"), pairwise_grid(UNITS, THRESHOLDS, SKETCHES))
+def test_default_plan_reports_true_pairs_only(unit, threshold, sketch):
+    unit, size = unit
     assert_run_agrees(corpus(1), unit=unit, size=size, threshold=threshold, sketch=sketch)
 
 
-@pytest.mark.parametrize("sketch", ["fast", "minhash"])
-@pytest.mark.parametrize("threshold", THRESHOLDS)
-@pytest.mark.parametrize(("unit", "size"), UNITS)
-def test_one_equal_slot_finds_every_true_pair(unit, size, threshold, sketch):
+@pytest.mark.parametrize(("unit", "threshold", "sketch"), pairwise_grid(UNITS, THRESHOLDS, SKETCHES))
+def test_one_equal_slot_finds_every_true_pair(unit, threshold, sketch):
+    unit, size = unit
     run_settings = {"unit": unit, "size": size, "threshold": threshold, "sketch": sketch}
     found = assert_run_agrees(corpus(2), **run_settings, **EVERY_PAIR)
     assert found == oracle_pairs(corpus(2), run_settings)
 
 
-@pytest.mark.parametrize("threshold", [*THRESHOLDS, 0.6, 0.75, 0.95])
-@pytest.mark.parametrize(("unit", "size"), UNITS)
-def test_the_exact_join_finds_every_true_pair(unit, size, threshold):
+@pytest.mark.parametrize(("unit", "threshold", "seed"), pairwise_grid(UNITS, (*THRESHOLDS, 0.6, 0.75, 0.95), (2, 3, 4)))
+def test_the_exact_join_finds_every_true_pair(unit, threshold, seed):
+    unit, size = unit
     run_settings = {"unit": unit, "size": size, "threshold": threshold}
-    for seed in (2, 3, 4):
-        found = assert_run_agrees(corpus(seed), **run_settings, **EXACT)
-        assert found == oracle_pairs(corpus(seed), run_settings)
+    found = assert_run_agrees(corpus(seed), **run_settings, **EXACT)
+    assert found == oracle_pairs(corpus(seed), run_settings)
 
 
 @pytest.mark.parametrize("seed", range(10, 14))
@@ -146,8 +146,7 @@ def hot_corpus(num_documents=400):
     return tuple(map(" ".join, documents))
 
 
-@pytest.mark.parametrize("cluster", ["leader", "components"])
-@pytest.mark.parametrize("threshold", [0.3, 0.5, 0.8, 1.0])
+@pytest.mark.parametrize(("threshold", "cluster"), turning_grid((0.3, 0.5, 0.8, 1.0), CLUSTERS))
 def test_hot_buckets_of_dissimilar_documents_lose_nothing(threshold, cluster):
     texts, run_settings = hot_corpus(), {"threshold": threshold, "cluster": cluster, "size": 1}
     for plan in (EVERY_PAIR, EXACT):
@@ -156,12 +155,12 @@ def test_hot_buckets_of_dissimilar_documents_lose_nothing(threshold, cluster):
         assert_run_agrees(texts, keep="longest", bands=bands, rows=1, signature_filter=False, **run_settings)
 
 
-@pytest.mark.parametrize("threshold", [0.3, 0.5, 0.8])
-@pytest.mark.parametrize("cluster", ["leader", "components"])
-@pytest.mark.parametrize("keep", ["first", "last", "longest"])
-def test_keep_policies_agree_in_both_cluster_modes(keep, cluster, threshold):
-    for seed, plan in itertools.product((3, 4), ({}, EVERY_PAIR, EXACT)):
-        assert_run_agrees(corpus(seed), keep=keep, cluster=cluster, threshold=threshold, size=2, **plan)
+@pytest.mark.parametrize(
+    ("keep", "cluster", "threshold", "plan", "seed"),
+    pairwise_grid(("first", "last", "longest"), CLUSTERS, (0.3, 0.5, 0.8), ({}, EVERY_PAIR, EXACT), (3, 4)),
+)
+def test_keep_policies_agree_in_both_cluster_modes(keep, cluster, threshold, plan, seed):
+    assert_run_agrees(corpus(seed), keep=keep, cluster=cluster, threshold=threshold, size=2, **plan)
 
 
 @pytest.mark.parametrize("cluster", ["leader", "components"])
@@ -188,17 +187,17 @@ def test_keep_by_column_agrees_with_ties_nulls_and_nan(keep, cluster, values):
     assert neardup.deduplicate(table, **run_settings).removed.equals(report.removed)
 
 
-@pytest.mark.parametrize("collapse_empty", [False, True])
-@pytest.mark.parametrize("fold_numbers", [False, True])
-@pytest.mark.parametrize("multiset", [False, True])
-@pytest.mark.parametrize(("unit", "size"), [("word", 1), ("word", 2), ("char", 2)])
-def test_other_readings_of_a_text_agree(unit, size, multiset, fold_numbers, collapse_empty):
+@pytest.mark.parametrize(
+    ("unit", "multiset", "fold_numbers", "collapse_empty", "threshold"),
+    pairwise_grid((("word", 1), ("word", 2), ("char", 2)), (False, True), (False, True), (False, True), (0.5, 0.9)),
+)
+def test_other_readings_of_a_text_agree(unit, multiset, fold_numbers, collapse_empty, threshold):
+    unit, size = unit
     reading = {"unit": unit, "size": size, "multiset": multiset, "fold_numbers": fold_numbers}
-    for threshold in (0.5, 0.9):
-        run_settings = {"threshold": threshold, "collapse_empty": collapse_empty, **reading}
-        assert_run_agrees(corpus(6), keep="last", **run_settings)
-        for plan in (EVERY_PAIR, EXACT):
-            assert assert_run_agrees(corpus(6), **run_settings, **plan) == oracle_pairs(corpus(6), run_settings)
+    run_settings = {"threshold": threshold, "collapse_empty": collapse_empty, **reading}
+    assert_run_agrees(corpus(6), keep="last", **run_settings)
+    for plan in (EVERY_PAIR, EXACT):
+        assert assert_run_agrees(corpus(6), **run_settings, **plan) == oracle_pairs(corpus(6), run_settings)
 
 
 @pytest.mark.parametrize("size", [1, 3])
@@ -383,9 +382,14 @@ RUN_SETTINGS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None, derandomize=True, database=None)
-@given(texts=st.lists(TEXT, max_size=12), run_settings=RUN_SETTINGS, plan=st.sampled_from([{}, EVERY_PAIR, EXACT]))
-def test_any_texts_with_any_settings_agree(texts, run_settings, plan):
-    found = assert_run_agrees(texts, **run_settings, **plan)
-    if plan:
-        assert found == oracle_pairs(texts, run_settings)
+@pytest.mark.slow("hundreds of runs")
+@pytest.mark.parametrize("num_examples", [75, pytest.param(1000, marks=pytest.mark.long)])
+def test_any_texts_with_any_settings_agree(num_examples):
+    @settings(max_examples=num_examples, deadline=None, derandomize=True, database=None)
+    @given(texts=st.lists(TEXT, max_size=12), run_settings=RUN_SETTINGS, plan=st.sampled_from([{}, EVERY_PAIR, EXACT]))
+    def check(texts, run_settings, plan):
+        found = assert_run_agrees(texts, **run_settings, **plan)
+        if plan:
+            assert found == oracle_pairs(texts, run_settings)
+
+    check()

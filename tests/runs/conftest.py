@@ -3,16 +3,6 @@ import random
 
 import pytest
 
-from runs.programs import Programs
-
-
-@pytest.fixture(scope="session")
-def programs(tmp_path_factory):
-    """Start runs of the command line, quickly."""
-    started = Programs(tmp_path_factory.mktemp("spoken"))
-    yield started
-    started.close()
-
 
 def _page(rng, page, num_words=60):
     words = [f"{page}-{number}" for number in range(num_words)]

@@ -16,7 +16,10 @@ import pyarrow.parquet as pq
 import oracles
 from neardup import api
 from neardup.config import Config
-from neardup.io.values import arrow_rows as tables
+from neardup.engines.local.limits import Memory
+from neardup.io.formats import arrow, base, parquet
+from neardup.io.sources import parts
+from neardup.io.values import arrow_rows
 
 # One equal slot makes a bucket, so that a run finds what the oracle finds: 2**-20 misses a pair at the threshold.
 EVERY_PAIR = {"bands": 20, "rows": 1, "signature_filter": False, "threshold": 0.5, "size": 2}
@@ -131,19 +134,18 @@ def _by_bands(settings):
 def cut(monkeypatch, *, batch_bytes=None, part_bytes=None):
     """Cut what is read into batches and parts of about so many bytes, in every format."""
     if batch_bytes is not None:
-        for module in ("records", "parquet"):
-            monkeypatch.setattr(f"neardup.io.{module}.BATCH_BYTES", batch_bytes)
-        smaller = functools.partial(tables.pieces, num_bytes=batch_bytes)
-        monkeypatch.setattr("neardup.io.formats.parquet.pieces", smaller)
+        for module in (base, parquet):
+            monkeypatch.setattr(module, "BATCH_BYTES", batch_bytes)
+        monkeypatch.setattr(arrow_rows, "pieces", functools.partial(arrow_rows.pieces, num_bytes=batch_bytes))
     if part_bytes is not None:
-        for module in ("records", "parquet", "arrow", "tables"):
-            monkeypatch.setattr(f"neardup.io.{module}.PART_BYTES", part_bytes)
-        monkeypatch.setattr("neardup.io.sources.parts.JOINED_BYTES", part_bytes)
+        for module in (base, parquet, arrow, arrow_rows):
+            monkeypatch.setattr(module, "PART_BYTES", part_bytes)
+        monkeypatch.setattr(parts, "JOINED_BYTES", part_bytes)
 
 
 def shrink(monkeypatch, room):
     """Let a run think that it has so much memory left."""
-    monkeypatch.setattr("neardup.engines.local.limits.Memory.room", lambda _: room)
+    monkeypatch.setattr(Memory, "room", lambda _: room)
 
 
 # What the oracle says of texts with the settings of EVERY_PAIR.

@@ -78,20 +78,31 @@ class Programs:
             raise RuntimeError("the process that starts runs has ended; its own words are above")
         return int(answer)
 
-    def start(self, *arguments: str | Path, cwd: Path, before: str = "") -> Running:
-        """Start `neardup` with arguments in a folder."""
+    def start(
+        self, *arguments: str | Path, cwd: Path, before: str = "", stdin: str = "", **environment: str
+    ) -> Running:
+        """Start `neardup` with arguments, standard input and variables of the environment in a folder."""
         spoken = self._folder / str(next(self._numbers))
+        spoken.with_suffix(".in").write_text(stdin, "utf-8")
         given = [str(argument) for argument in arguments]
-        return Running(self, self.ask(arguments=given, cwd=str(cwd), before=before, spoken=str(spoken)), spoken)
+        started = self.ask(arguments=given, cwd=str(cwd), before=before, spoken=str(spoken), environment=environment)
+        return Running(self, started, spoken)
 
-    def run(self, *arguments: str | Path, cwd: Path, before: str = "") -> Finished:
+    def run(self, *arguments: str | Path, cwd: Path, before: str = "", stdin: str = "", **environment: str) -> Finished:
         """Run `neardup` to its end."""
-        return self.start(*arguments, cwd=cwd, before=before).wait()
+        return self.start(*arguments, cwd=cwd, before=before, stdin=stdin, **environment).wait()
 
     def close(self) -> None:
         """End the process."""
         with contextlib.suppress(BrokenPipeError):
             self._server.communicate()
+
+
+def sweep(room: str, begin: int, step: int) -> list[Any]:
+    """Return the cases of a sweep of kills: a few points in `make test`, every `step`-th in `make test-all`."""
+    import pytest
+
+    return [(room, begin, 6 * step), pytest.param(room, begin, step, marks=pytest.mark.long)]
 
 
 def wait_until(is_so: Callable[[], bool], seconds: float = 20.0) -> None:
@@ -388,13 +399,17 @@ def _load() -> None:
     Memory.room = room  # type: ignore[method-assign]
 
 
-def _become(arguments: list[str], cwd: str, before: str, spoken: str) -> None:
+def _become(arguments: list[str], cwd: str, before: str, spoken: str, environment: dict[str, str]) -> None:
     """Be the command line."""
     Path(cwd).mkdir(parents=True, exist_ok=True)
     os.chdir(cwd)
     for descriptor, ending in ((1, ".out"), (2, ".err")):
         os.dup2(os.open(spoken + ending, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666), descriptor)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(os.open(spoken + ".in", os.O_RDONLY), 0)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - the old one has read ahead
+    os.environ.update(environment)
+    if "PYTHONIOENCODING" in environment:  # Python itself asks for it at the start only
+        sys.stdout.reconfigure(encoding=environment["PYTHONIOENCODING"])  # type: ignore[union-attr]
     signal.alarm(_LONGEST_SECONDS)
     from neardup.io.sources import parts
 

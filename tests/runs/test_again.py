@@ -9,6 +9,7 @@ import pytest
 
 import neardup
 from audits import WEAK
+from grids import turning_grid
 from neardup.errors import ConfigError, NotStoredError
 from runs import corpora
 from runs.corpora import EVERY_PAIR, NEAR, OTHER, PAGE, Truth
@@ -24,8 +25,7 @@ def path(tmp_path):
     return corpora.write_json_lines(tmp_path / "rows.jsonl", DOCUMENTS)
 
 
-@pytest.mark.parametrize("threshold", [0.5, 0.7, 0.9, 1.0])
-@pytest.mark.parametrize("keep", KEEPS)
+@pytest.mark.parametrize(("keep", "threshold"), turning_grid(KEEPS, (0.5, 0.7, 0.9, 1.0)))
 def test_a_higher_threshold_selects_what_a_run_there_selects(keep, threshold, path, tmp_path):
     report = corpora.deduplicate([path], tmp_path / "out", pairs=True, keep=keep, **EVERY_PAIR)
     again = report.at_threshold(threshold)

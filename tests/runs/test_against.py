@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from grids import turning_grid
 from neardup.errors import NearDupError
 from runs import corpora
 from runs.corpora import EVERY_PAIR, NEAR, OTHER, PAGE, WORDS, Truth
@@ -50,10 +51,9 @@ RUNS = [
 ]
 
 
-@pytest.mark.parametrize("room", [50_000, 1 << 40])
-@pytest.mark.parametrize("run", RUNS, ids=str)
+@pytest.mark.parametrize(("run", "room"), turning_grid(RUNS, (50_000, 1 << 40)))
 def test_the_oracle_agrees_and_old_stays_untouched(run, room, old, new, tmp_path, monkeypatch):
-    monkeypatch.setattr("neardup.engines.local.limits.Memory.room", lambda _: room)
+    corpora.shrink(monkeypatch, room)
     before = state(old.parent)
     report = corpora.deduplicate([new], tmp_path / "out", against=str(old), pairs=True, **EVERY_PAIR, **run)
     chosen = dict(run)

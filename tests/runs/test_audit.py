@@ -15,6 +15,7 @@ import oracles
 from audits import WEAK, found_and_true, measured
 from neardup.errors import DataError
 from neardup.io.finished import restore
+from questions.test_recall import WEAK, found_and_true, measured
 from runs import corpora
 from runs.corpora import NEAR, OTHER, PAGE
 
@@ -81,7 +82,7 @@ def test_texts_that_do_not_fit_are_read_again(tmp_path, monkeypatch):
     path = corpora.write_rows(tmp_path / "corpus.jsonl", DOCUMENTS)
     corpora.deduplicate([path], tmp_path / "out", **WEAK)
     held = neardup.audit(tmp_path / "out")
-    monkeypatch.setattr("neardup.engines.local.limits.Memory.room", lambda _: 1)
+    corpora.shrink(monkeypatch, 1)
     assert measured(neardup.audit(tmp_path / "out")) == measured(held)
 
 

@@ -9,12 +9,13 @@ import signal
 
 import pytest
 
+from grids import pairwise_grid
 from neardup import api
 from neardup.io import finished
 from neardup.theory import method_choice as costs
 from runs import corpora
 from runs.corpora import Truth
-from runs.programs import contents
+from runs.programs import contents, sweep
 
 DOCUMENTS = corpora.rows(31, 90)
 TEXTS = corpora.texts_of(DOCUMENTS)
@@ -29,7 +30,7 @@ COMMAND = ("--threads", "1", "--pairs", "--quiet", "--threshold", "0.7")
 
 @pytest.fixture
 def give_room(monkeypatch):
-    return lambda num_bytes: monkeypatch.setattr("neardup.engines.local.limits.Memory.room", lambda _: num_bytes)
+    return lambda num_bytes: corpora.shrink(monkeypatch, num_bytes)
 
 
 @pytest.fixture
@@ -51,9 +52,7 @@ RUNS = (
 )
 
 
-@pytest.mark.parametrize("room", ROOMS)
-@pytest.mark.parametrize("run", RUNS, ids=str)
-@pytest.mark.parametrize("method", PRICES)
+@pytest.mark.parametrize(("run", "method", "room"), pairwise_grid(RUNS, PRICES, ROOMS))
 def test_auto_gives_what_the_method_gives_that_it_takes(method, run, room, inputs, give_room, monkeypatch, tmp_path):
     give_room(room)
     monkeypatch.setattr(costs, "FAIR_PRICE", PRICES[method])
@@ -89,7 +88,7 @@ def test_threads_memory_and_batches_give_the_same_bytes(inputs, give_room, monke
     outputs = {}
     for room, threads, batch_bytes in itertools.product(ROOMS, (1, 2), (200, 4 << 20)):
         give_room(room)
-        monkeypatch.setattr("neardup.io.formats.base.BATCH_BYTES", batch_bytes)
+        corpora.cut(monkeypatch, batch_bytes=batch_bytes)
         out = tmp_path / f"{room}-{threads}-{batch_bytes}"
         corpora.deduplicate(inputs, out, threads=threads, **AUTO)
         outputs[room, threads, batch_bytes] = corpora.contents(out)
@@ -124,7 +123,8 @@ def whole(programs, corpus, tmp_path_factory):
     return contents(folder / "out")
 
 
-@pytest.mark.parametrize(("room", "begin", "step"), [("pass", 3, 9), ("give_room(60_000)", 1, 37)])
+@pytest.mark.slow("a run and another for every point of its work")
+@pytest.mark.parametrize(("room", "begin", "step"), sweep("pass", 3, 9) + sweep("give_room(60_000)", 1, 37))
 def test_killed_at_any_point_a_run_goes_on_to_the_same_bytes(room, begin, step, programs, corpus, whole, tmp_path):
     for number in range(begin, 1000, step):
         folder = tmp_path / "run"

@@ -442,5 +442,5 @@ def test_the_majority_of_scores_does_not_depend_on_the_batch(tmp_path, monkeypat
             return str(error)
 
     at_once = answer("one")
-    monkeypatch.setattr("neardup.io.formats.base.BATCH_BYTES", 1)
+    corpora.cut(monkeypatch, batch_bytes=1)
     assert answer("two") == at_once

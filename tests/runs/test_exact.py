@@ -11,12 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from grids import turning_grid
 from neardup import api
 from neardup.engines.local import engine as local
 from neardup.io import spill
 from runs import corpora
 from runs.corpora import Truth
-from runs.programs import contents
+from runs.programs import contents, sweep
 
 DOCUMENTS = corpora.rows(31, 90)
 TEXTS = corpora.texts_of(DOCUMENTS)
@@ -28,7 +29,7 @@ COMMAND = ("--method", "exact", "--threads", "1", "--pairs", "--quiet", "--thres
 
 @pytest.fixture
 def give_room(monkeypatch):
-    return lambda num_bytes: monkeypatch.setattr("neardup.engines.local.limits.Memory.room", lambda _: num_bytes)
+    return lambda num_bytes: corpora.shrink(monkeypatch, num_bytes)
 
 
 @pytest.fixture
@@ -49,8 +50,7 @@ RUNS = (
 )
 
 
-@pytest.mark.parametrize("room", ROOMS)
-@pytest.mark.parametrize("run", RUNS, ids=str)
+@pytest.mark.parametrize(("run", "room"), turning_grid(RUNS, ROOMS))
 def test_the_oracle_agrees_with_any_memory(run, room, inputs, give_room, tmp_path):
     give_room(room)
     report = corpora.deduplicate(inputs, tmp_path / "out", pairs=True, **EXACT | run)
@@ -66,7 +66,7 @@ def test_threads_memory_and_batches_give_the_same_bytes(inputs, give_room, monke
     outputs = {}
     for room, threads, batch_bytes in itertools.product(ROOMS, (1, 2), (200, 4 << 20)):
         give_room(room)
-        monkeypatch.setattr("neardup.io.formats.base.BATCH_BYTES", batch_bytes)
+        corpora.cut(monkeypatch, batch_bytes=batch_bytes)
         out = tmp_path / f"{room}-{threads}-{batch_bytes}"
         corpora.deduplicate(inputs, out, pairs=True, threads=threads, **EXACT)
         outputs[room, threads, batch_bytes] = corpora.contents(out)
@@ -99,8 +99,7 @@ def test_little_memory_takes_ranges_and_less_sorts_on_disk(inputs, give_room, mo
     assert least.removed.equals(some.removed)
 
 
-@pytest.mark.parametrize("cluster", ["leader", "components"])
-@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize(("room", "cluster"), turning_grid(ROOMS, ("leader", "components")))
 def test_old_documents_are_ahead_of_all(room, cluster, give_room, tmp_path):
     give_room(room)
     num_old = 40
@@ -149,7 +148,8 @@ def whole(programs, corpus, tmp_path_factory):
     return contents(folder / "out")
 
 
-@pytest.mark.parametrize(("room", "begin", "step"), [("pass", 2, 4), ("give_room(60_000)", 1, 23)])
+@pytest.mark.slow("a run and another for every point of its work")
+@pytest.mark.parametrize(("room", "begin", "step"), sweep("pass", 2, 4) + sweep("give_room(60_000)", 1, 23))
 def test_killed_at_any_point_a_run_goes_on_to_the_same_bytes(room, begin, step, programs, corpus, whole, tmp_path):
     for number in range(begin, 1000, step):
         folder = tmp_path / "run"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import functools
 import itertools
 import json
 import math
@@ -17,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neardup
+from grids import turning_grid
 from runs import corpora
 from runs.corpora import EVERY_PAIR, PAGE, Truth, cut, shrink
 
@@ -43,19 +45,19 @@ def truth_of(run_settings):
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory):
-    """The output of every run in every format, made with the defaults."""
+    """Make the output of a run in a format with the defaults, once."""
     folder = tmp_path_factory.mktemp("laws")
-    made = {}
-    for form in FORMS:
-        path = corpora.write_rows(folder / f"corpus.{form}", DOCUMENTS)
-        for run, run_settings in RUNS.items():
-            corpora.deduplicate([path], folder / f"{form}-{run}", pairs=True, **EVERY_PAIR, **run_settings)
-            made[form, run] = path, corpora.contents(folder / f"{form}-{run}")
-    return made
+
+    @functools.cache
+    def output(form, run):
+        path = corpora.write_rows(folder / run / f"corpus.{form}", DOCUMENTS)
+        corpora.deduplicate([path], folder / f"{form}-{run}", pairs=True, **EVERY_PAIR, **RUNS[run])
+        return path, corpora.contents(folder / f"{form}-{run}")
+
+    return output
 
 
-@pytest.mark.parametrize("run", RUNS)
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("form", "run"), turning_grid(FORMS, RUNS))
 def test_every_run_agrees_with_the_oracle_and_with_memory(form, run, tmp_path):
     path = corpora.write_rows(tmp_path / f"corpus.{form}", DOCUMENTS)
     report = corpora.deduplicate([path], tmp_path / "out", pairs=True, **EVERY_PAIR, **RUNS[run])
@@ -70,10 +72,9 @@ def test_every_run_agrees_with_the_oracle_and_with_memory(form, run, tmp_path):
     assert report.exact_duplicates == held.exact_duplicates
 
 
-@pytest.mark.parametrize("run", RUNS)
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("form", "run"), turning_grid(FORMS, RUNS))
 def test_threads_do_not_matter(form, run, outputs, tmp_path, monkeypatch):
-    path, expected = outputs[form, run]
+    path, expected = outputs(form, run)
     cut(monkeypatch, batch_bytes=900, part_bytes=2000)
     for threads in (1, 2):
         out = tmp_path / str(threads)
@@ -81,22 +82,20 @@ def test_threads_do_not_matter(form, run, outputs, tmp_path, monkeypatch):
         assert corpora.contents(out) == expected
 
 
-@pytest.mark.parametrize("batch_bytes", [1, 300, 5000, LARGE])
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("form", "batch_bytes"), turning_grid(FORMS, (1, 300, 5000, LARGE)))
 def test_batches_from_one_document_to_all_do_not_matter(form, batch_bytes, outputs, tmp_path, monkeypatch):
     cut(monkeypatch, batch_bytes=batch_bytes)
     for run in ("last, closed", "best, empties too"):
-        path, expected = outputs[form, run]
+        path, expected = outputs(form, run)
         corpora.deduplicate([path], tmp_path / run, pairs=True, **EVERY_PAIR, **RUNS[run])
         assert corpora.contents(tmp_path / run) == expected, run
 
 
-@pytest.mark.parametrize("part_bytes", [500, 6000, LARGE])
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("form", "part_bytes"), turning_grid(FORMS, (500, 6000, LARGE)))
 def test_parts_do_not_matter(form, part_bytes, outputs, tmp_path, monkeypatch):
     cut(monkeypatch, part_bytes=part_bytes)
     for run in ("first", "best, empties too"):
-        path, expected = outputs[form, run]
+        path, expected = outputs(form, run)
         corpora.deduplicate([path], tmp_path / run, pairs=True, **EVERY_PAIR, **RUNS[run])
         found = corpora.contents(tmp_path / run)
         name = f"kept/{path.name}"
@@ -107,17 +106,15 @@ def test_parts_do_not_matter(form, part_bytes, outputs, tmp_path, monkeypatch):
         assert found == expected, run
 
 
-@pytest.mark.parametrize("room", [50_000, 1 << 20, LARGE])
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize(("run", "room"), turning_grid(RUNS, (50_000, 1 << 20, LARGE)))
 def test_memory_does_not_matter(run, room, outputs, tmp_path, monkeypatch):
     shrink(monkeypatch, room)
-    path, expected = outputs["jsonl", run]
+    path, expected = outputs("jsonl", run)
     corpora.deduplicate([path], tmp_path / "out", pairs=True, **EVERY_PAIR, **RUNS[run])
     assert corpora.contents(tmp_path / "out") == expected
 
 
-@pytest.mark.parametrize("room", [50_000, LARGE])
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize(("run", "room"), turning_grid(RUNS, (50_000, LARGE)))
 def test_one_file_or_many_does_not_matter(run, room, tmp_path, monkeypatch):
     shrink(monkeypatch, room)
     bounds = [0, 1, 1, 30, 31, 57, NUM_DOCUMENTS]
@@ -178,10 +175,9 @@ ODD_SCORES = {
 }
 
 
-@pytest.mark.parametrize("room", [50_000, LARGE])
-@pytest.mark.parametrize("num_files", [1, 3])
-@pytest.mark.parametrize("kind", ODD_SCORES)
-def test_scores_of_json_lines_order_alike_in_one_file_and_many(kind, num_files, room, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("kind", "how"), turning_grid(ODD_SCORES, [(1, 50_000), (3, LARGE), (1, LARGE), (3, 50_000)]))
+def test_scores_of_json_lines_order_alike_in_one_file_and_many(kind, how, tmp_path, monkeypatch):
+    num_files, room = how
     shrink(monkeypatch, room)
     scores, keep, best = ODD_SCORES[kind]
     documents = [{"id": str(at), "text": PAGE, "s": score} for at, score in enumerate(scores)]
@@ -226,8 +222,7 @@ TYPED_SCORES = {
 }
 
 
-@pytest.mark.parametrize("room", [50_000, LARGE])
-@pytest.mark.parametrize("kind", TYPED_SCORES)
+@pytest.mark.parametrize(("kind", "room"), turning_grid(TYPED_SCORES, (50_000, LARGE)))
 def test_scores_of_every_type_order_across_files(kind, room, tmp_path, monkeypatch):
     shrink(monkeypatch, room)
     columns, best = TYPED_SCORES[kind]

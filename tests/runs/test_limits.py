@@ -16,6 +16,11 @@ WORDS_OF_LETTERS = 8
 WORK = ".out.neardup"
 
 
+def of_300_mb(test):
+    """Mark a test of the file `large`."""
+    return pytest.mark.long(pytest.mark.slow("runs on 300 MB of text")(test))
+
+
 def _texts(rng, num_docs, num_bytes):
     """Documents of random words of seven letters, one a row, as bytes."""
     letters = rng.integers(ord("a"), ord("z") + 1, (num_docs, num_bytes), np.uint8)
@@ -86,21 +91,25 @@ def _run_limited(large, out, method, before):
     assert finished.returncode == 0, finished.stderr
 
 
+@of_300_mb
 def test_a_run_under_a_hard_limit_of_memory_gives_the_same_bytes(limited, plenty):
     assert _tables(contents(limited / "limited")) == _tables(plenty)
 
 
+@of_300_mb
 def test_a_run_stays_within_its_memory(limited):
     peak = int((limited / "peak").read_text("ascii"))
     assert peak <= 1.1 * 600_000_000, f"held {peak / 1e6:.0f} MB of 600 MB"
 
 
+@of_300_mb
 def test_the_exact_join_takes_a_third_more_than_its_memory_at_most(large):
     _run_limited(large, "exact", "exact", "tell_peak('exact-peak')")
     peak = int((large.parent / "exact-peak").read_text("ascii"))
     assert peak <= 1.33 * 600_000_000, f"held {peak / 1e6:.0f} MB of 600 MB"
 
 
+@of_300_mb
 def test_the_report_tells_the_memory_of_this_process_and_not_of_the_one_that_started_it(limited):
     peak = int((limited / "peak").read_text("ascii"))
     told = json.loads((limited / "limited" / "report.json").read_text("utf-8"))["peak_memory_bytes"]
@@ -139,7 +148,7 @@ def small_disk(tmp_path_factory):
         if subprocess.run([*wrapper, "true"], capture_output=True, check=False).returncode == 0:
             break
     else:
-        pytest.fail("a small disk cannot be mounted: this test needs root, or namespaces of users (unshare -rm)")
+        pytest.skip("a small disk cannot be mounted: this test needs root, or namespaces of users (unshare -rm)")
     programs = Programs(tmp_path_factory.mktemp("spoken"), wrapper)
     yield programs, disk, programs.root / disk.relative_to("/")
     programs.close()

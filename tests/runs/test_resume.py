@@ -1,5 +1,6 @@
 """A run that was killed goes on when the same command is given again, and gives the same bytes."""
 
+import itertools
 import json
 import random
 import re
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from neardup.io.work_folder import LOCK
-from runs.programs import contents, everything, wait_until
+from runs.programs import contents, everything, sweep, wait_until
 
 COMMAND = ("--threads", "1", "--pairs", "--quiet")
 WORK = ".out.neardup"
@@ -55,8 +56,10 @@ def _check_killed_at(number, room, start, whole, folder):
     return True
 
 
-# Every third change, and every seventh of the many that shelves make: with those below, one of each kind.
-@pytest.mark.parametrize(("room", "begin", "step"), [("pass", 1, 3), (f"give_room({LITTLE_ROOM})", 2, 7)])
+# In the long run every third change, and every seventh of the many that shelves make: with those below, one of each
+# kind.
+@pytest.mark.slow("a run and another for every point of its work")
+@pytest.mark.parametrize(("room", "begin", "step"), sweep("pass", 1, 3) + sweep(f"give_room({LITTLE_ROOM})", 2, 7))
 def test_killed_at_any_point_a_run_goes_on_to_the_same_bytes(room, begin, step, start, whole, tmp_path):
     number = begin
     while _check_killed_at(number, room, start, whole, tmp_path / "run"):
@@ -83,15 +86,20 @@ def _usable_rows(path):
     return pa.Table.from_pylist([json.loads(line) for line in lines])
 
 
+COMMANDS = [
+    ("dedup", ["--mark", "--keep", "longest", "--threads", "1"], 13),
+    ("dedup", ["--group-column", "id", "--keep", "max:id", "--dry-run", "--threads", "2"], 13),
+    ("dedup", ["--against", "corpus/a.jsonl", "--cluster", "components", "--threads", "2"], 13),
+    ("pairs", ["--threads", "1"], 11),
+    ("pairs", ["--threads", "1", "--overwrite"], 17),
+]
+
+
+@pytest.mark.slow("a run and another for every point of its work")
 @pytest.mark.parametrize(
     ("command", "options", "step"),
-    [
-        ("dedup", ["--mark", "--keep", "longest", "--threads", "1"], 13),
-        ("dedup", ["--group-column", "id", "--keep", "max:id", "--dry-run", "--threads", "2"], 13),
-        ("dedup", ["--against", "corpus/a.jsonl", "--cluster", "components", "--threads", "2"], 13),
-        ("pairs", ["--threads", "1"], 11),
-        ("pairs", ["--threads", "1", "--overwrite"], 17),
-    ],
+    [(command, options, 3 * step) for command, options, step in COMMANDS]
+    + [pytest.param(*case, marks=pytest.mark.long) for case in COMMANDS],
 )
 def test_killed_every_command_goes_on_to_the_same_bytes(command, options, step, programs, corpus, mixed, tmp_path):
     options = [str(corpus / "a.jsonl") if option == "corpus/a.jsonl" else option for option in options]
@@ -117,7 +125,8 @@ def test_killed_while_it_sorts_on_disk_a_run_goes_on(start, whole, tmp_path):
         _check_killed_at(number, room, start, whole, tmp_path / str(number))
 
 
-@pytest.mark.parametrize("room", ["pass", f"give_room({LITTLE_ROOM})"])
+@pytest.mark.slow("dozens of starts")
+@pytest.mark.parametrize("room", ["pass", pytest.param(f"give_room({LITTLE_ROOM})", marks=pytest.mark.long)])
 def test_killed_again_and_again_a_run_comes_to_its_end(room, start, whole, tmp_path):
     rng, starts = random.Random(3), 0
     while not (tmp_path / "out").exists():
@@ -226,17 +235,21 @@ def test_killed_while_it_tidies_its_journal_a_run_forgets_nothing(start, tmp_pat
     assert "first 0" not in (tmp_path / "reads.json").read_text("utf-8")
 
 
+DAMAGES = ["changed", "cut", "emptied", "deleted"]
+
+
 def _files_in_work(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.name != LOCK)
 
 
-@pytest.mark.parametrize("damage", ["changed", "cut", "emptied", "deleted"])
-def test_a_finished_part_that_was_damaged_is_made_again(damage, start, whole, tmp_path):
+@pytest.mark.slow("a run for every file of a work folder")
+@pytest.mark.parametrize("damages", [DAMAGES, *(pytest.param([kind], marks=pytest.mark.long) for kind in DAMAGES)])
+def test_a_finished_part_that_was_damaged_is_made_again(damages, start, whole, tmp_path):
     start(before=f"give_room({LITTLE_ROOM}); kill_at_part('out/kept/b.jsonl')", cwd=tmp_path / "killed")
     names = [name for name in _files_in_work(tmp_path / "killed" / WORK) if name.endswith((".arrow", ".parquet"))]
     assert len(names) > 15
     wrong = []
-    for name in names:
+    for name, damage in zip(names, itertools.cycle(damages)):
         folder = tmp_path / name.replace("/", "_")
         shutil.copytree(tmp_path / "killed", folder)
         _damage(folder / WORK / name, damage)

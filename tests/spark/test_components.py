@@ -12,6 +12,7 @@ import pytest
 from neardup.engines.spark.stars import connect
 
 NUM_LONG = 100_000
+ONLY_LONG = pytest.mark.long, pytest.mark.slow("rounds of stars over 100,000 links")
 
 
 def random_links(seed):
@@ -19,9 +20,9 @@ def random_links(seed):
     return [(rng.randrange(3000), rng.randrange(3000)) for _ in range(1500)]
 
 
-def path():
+def path(num_rows):
     """Rows in no order along the path, so that every round has something to do."""
-    rows = list(range(NUM_LONG))
+    rows = list(range(num_rows))
     random.Random(5).shuffle(rows)
     return list(pairwise(rows))
 
@@ -32,8 +33,14 @@ def star():
 
 @pytest.mark.parametrize(
     ("links", "num_partitions", "few_links"),
-    [(random_links(1), 3, 0), (path(), 4, 0), (star(), 4, 0), (random_links(2), 1, 1 << 22), ([], 1, 0)],
-    ids=["random", "path", "star", "in one task", "none"],
+    [
+        pytest.param(random_links(1), 3, 0, marks=pytest.mark.long, id="random"),
+        pytest.param([*path(16), *((20, row) for row in range(21, 40)), (41, 42)], 4, 0, id="path, star and link"),
+        pytest.param(path(NUM_LONG), 4, 0, marks=ONLY_LONG, id="path"),
+        pytest.param(star(), 4, 0, marks=ONLY_LONG, id="star"),
+        pytest.param(random_links(2), 1, 1 << 22, id="in one task"),
+        pytest.param([], 1, 0, id="none"),
+    ],
 )
 def test_components_are_those_of_networkx(spark, tmp_path, links, num_partitions, few_links):
     # A link leads from a row to a smaller one.

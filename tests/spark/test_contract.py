@@ -52,7 +52,7 @@ def agree(found, expected, *, pairs):
 @pytest.mark.parametrize(
     ("num_partitions", "settings"),
     [
-        (2, {"pairs": True, "threshold": 0.6}),
+        pytest.param(2, {"pairs": True, "threshold": 0.6}, marks=pytest.mark.long),
         (5, {"cluster": "components", "threshold": 0.5, "size": 2, "keep": "longest", "pairs": True}),
         (3, {"method": "exact", "threshold": 0.6, "pairs": True}),
     ],

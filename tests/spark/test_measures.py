@@ -59,7 +59,10 @@ def table_of(name):
     return pa.table({"id": range(len(values)), column: pa.array(values, kind)}), settings | {"pairs": True}
 
 
-@pytest.mark.parametrize("name", CASES)
+# One of vectors and one of items; hamming comes from files below.
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in ("cosine", "weighted") else pytest.mark.long) for name in CASES]
+)
 def test_spark_says_of_a_frame_what_the_local_engine_says(spark, name):
     table, settings = table_of(name)
     expected = neardup.deduplicate(table, **settings)
@@ -69,7 +72,7 @@ def test_spark_says_of_a_frame_what_the_local_engine_says(spark, name):
     assert found.columns == {"id": "id"} | expected.columns
 
 
-@pytest.mark.parametrize("name", ["hamming", "weighted"])
+@pytest.mark.parametrize("name", ["hamming", pytest.param("weighted", marks=pytest.mark.long)])
 def test_a_run_from_files_leaves_the_pairs_of_a_local_run(spark, tmp_path, name):
     table, settings = table_of(name)
     for part in range(2):
@@ -90,7 +93,7 @@ def test_containment_and_a_frame_without_vectors_are_refused(spark):
         neardup.find_pairs(frame, measure="cosine")
 
 
-@pytest.mark.parametrize("num_partitions", [1, 4])
+@pytest.mark.parametrize("num_partitions", [pytest.param(1, marks=pytest.mark.long), 4])
 def test_the_dimension_does_not_depend_on_partitions(spark, num_partitions):
     vectors = [[0.0, 0.0, 0.0], [1.0, 2.0], [1.0, 2.0], [3.0, 2.0, 1.0]]
     table = pa.table({"id": range(4), "vector": pa.array(vectors, pa.list_(pa.float64()))})

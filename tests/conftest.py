@@ -1,0 +1,69 @@
+"""What all tests share: one process that starts runs of the command line, and what CI holds tests to."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import pytest
+
+from runs.programs import Programs
+
+# Where a test may neither be skipped nor take long without a reason; on a loaded machine of a developer it may.
+IS_CI = os.environ.get("CI") == "true"
+MAX_CPU_SECONDS = 10.0
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory):
+    """Start runs of the command line, quickly."""
+    started = Programs(tmp_path_factory.mktemp("spoken"))
+    yield started
+    started.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Fail a test in CI that takes more than ten seconds of processors and does not say why."""
+    before = _cpu_seconds(os.getpid()) if IS_CI else 0.0
+    result = yield
+    taken = _cpu_seconds(os.getpid()) - before if IS_CI else 0.0
+    if taken > MAX_CPU_SECONDS and item.get_closest_marker("slow") is None:
+        pytest.fail(f"took {taken:.1f} s of processors; make it smaller, or mark it slow(reason)", pytrace=False)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Fail a test in CI that is skipped."""
+    report = yield
+    if IS_CI and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome, report.longrepr = "failed", f"{item.nodeid} is skipped in CI: {call.excinfo.value}"
+    return report
+
+
+def pytest_collection_modifyitems(config, items):
+    """Hold the marker `slow` to a reason; where tests run side by side, keep a file, and all of Spark, together."""
+    items.sort(key=lambda item: "spark" not in item.path.parts)  # first, because it takes longest
+    for item in items:
+        if config.pluginmanager.hasplugin("xdist"):
+            item.add_marker(pytest.mark.xdist_group("spark" if "spark" in item.path.parts else str(item.path)))
+        marker = item.get_closest_marker("slow")
+        if marker is not None and not (marker.args and isinstance(marker.args[0], str)):
+            raise pytest.UsageError(f"{item.nodeid}: `slow` needs a reason, as in slow('builds a 300 MB corpus')")
+
+
+def _cpu_seconds(pid: int | str) -> float:
+    """Return what a process and all below it have taken of processors; of Spark's and forked ones, too."""
+    try:
+        times = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[11:15]
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
+    except OSError:  # it has ended, or this is no Linux
+        return 0.0
+    children: list[str] = []
+    for thread in threads:
+        with contextlib.suppress(OSError):  # a thread that has ended
+            children += (thread / "children").read_text("ascii").split()
+    return sum(map(int, times)) / _TICKS + sum(map(_cpu_seconds, children))

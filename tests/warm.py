@@ -1,0 +1,33 @@
+"""Compile what tests run, so that neither two processes compile it twice nor a test is timed with it."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+import neardup
+
+TEXTS = [" ".join(f"word{word}" for word in range(first, first + 60)) for first in (0, 0, 1, 2, 3, 40, 90)] * 3
+VECTORS = np.random.default_rng(1).standard_normal((40, 8))
+BASKETS = [{f"item {item % 9}": 1.0 + item for item in range(first, first + 6)} for first in range(12)]
+
+
+def main() -> None:
+    """Run every method and measure once on next to nothing."""
+    for method, unit, sketch, multiset in itertools.product(
+        ("exact", "lsh"), ("word", "char"), ("fast", "minhash"), (False, True)
+    ):
+        given = {"method": method, "unit": unit, "sketch": sketch, "multiset": multiset, "threshold": 0.5}
+        found = neardup.find_pairs(TEXTS, **given)
+        neardup.audit(found)
+    neardup.find_pairs(TEXTS, measure="containment")
+    neardup.neighbours(TEXTS)
+    neardup.find_pairs(VECTORS, measure="cosine")
+    neardup.find_pairs(VECTORS, measure="euclidean", distance=1)
+    neardup.find_pairs((VECTORS > 0).astype(np.uint8), measure="hamming", distance=2)
+    neardup.find_pairs(items=BASKETS, measure="weighted")
+
+
+if __name__ == "__main__":
+    main()
