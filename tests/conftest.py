@@ -10,9 +10,10 @@ import pytest
 
 from runs.programs import Programs
 
-# Where a test may neither be skipped nor take long without a reason; on a loaded machine of a developer it may.
+# Where no test may be skipped.
 IS_CI = os.environ.get("CI") == "true"
 MAX_CPU_SECONDS = 10.0
+UNEXPLAINED = "seconds without a reason"
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -26,13 +27,23 @@ def programs(tmp_path_factory):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
-    """Fail a test in CI that takes more than ten seconds of processors and does not say why."""
-    before = _cpu_seconds(os.getpid()) if IS_CI else 0.0
+    """Note a test that takes more than ten seconds of processors and does not say why."""
+    before = _cpu_seconds(os.getpid())
     result = yield
-    taken = _cpu_seconds(os.getpid()) - before if IS_CI else 0.0
+    taken = _cpu_seconds(os.getpid()) - before
     if taken > MAX_CPU_SECONDS and item.get_closest_marker("slow") is None:
-        pytest.fail(f"took {taken:.1f} s of processors; make it smaller, or mark it slow(reason)", pytrace=False)
+        item.user_properties.append((UNEXPLAINED, taken))
     return result
+
+
+def pytest_terminal_summary(terminalreporter):
+    """List tests that take long without a reason; a time is no reason to fail, because machines differ."""
+    for report in terminalreporter.stats.get("passed", []):
+        for name, value in report.user_properties:
+            if name == UNEXPLAINED:
+                terminalreporter.write_line(
+                    f"{report.nodeid} took {value:.1f} s: make it smaller, or mark it slow(reason)"
+                )
 
 
 @pytest.hookimpl(wrapper=True)

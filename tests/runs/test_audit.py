@@ -15,7 +15,6 @@ import oracles
 from audits import WEAK, found_and_true, measured
 from neardup.errors import DataError
 from neardup.io.finished import restore
-from questions.test_recall import WEAK, found_and_true, measured
 from runs import corpora
 from runs.corpora import NEAR, OTHER, PAGE
 
