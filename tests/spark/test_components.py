@@ -11,6 +11,8 @@ import pytest
 
 from neardup.engines.spark.stars import connect
 
+pytestmark = pytest.mark.slow("jobs of Spark on two workers")
+
 NUM_LONG = 100_000
 ONLY_LONG = pytest.mark.long, pytest.mark.slow("rounds of stars over 100,000 links")
 

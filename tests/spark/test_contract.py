@@ -9,6 +9,8 @@ import pytest
 
 import neardup
 
+pytestmark = pytest.mark.slow("jobs of Spark on two workers")
+
 # A component of more bytes than this goes block by block; links are joined by rounds of stars from the first on.
 SMALL = {"component_bytes": 600, "few_links": 0}
 

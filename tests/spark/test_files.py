@@ -18,6 +18,8 @@ import neardup
 from neardup.cli.main import commands
 from runs.corpora import EVERY_PAIR, rows, write_rows
 
+pytestmark = pytest.mark.slow("jobs of Spark on two workers")
+
 
 def write_corpus(folder, seed=3):
     """Files of several formats, with rows that are no use."""

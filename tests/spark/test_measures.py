@@ -10,6 +10,8 @@ import pytest
 import neardup
 from spark.test_contract import agree
 
+pytestmark = pytest.mark.slow("jobs of Spark on two workers")
+
 NUM = 160
 
 
