@@ -1,0 +1,36 @@
+"""Three days of a news crawl: every day repeats pages of the days before, some of them edited."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+DAYS = ("monday", "tuesday", "wednesday")
+_PLACES = "harbour station market library museum theatre airport stadium hospital school bridge tunnel".split()
+_WORDS = (
+    "council residents traffic budget report winter repair volunteers evening opening historic private public plan "
+    "meeting project garden river quarter decision delay visitors ticket contract engineer survey festival morning "
+    "weather support neighbours building street yellow minister figures record season number summer question answer"
+).split()
+
+
+def _page(place: str, day: str) -> str:
+    rng = random.Random(f"{place} {day}")
+    return f"News from the {place}: " + " ".join(rng.choice(_WORDS) for _ in range(120)) + "."
+
+
+def _edited(page: str) -> str:
+    """The page of yesterday, with a line above and another last word: 0.95 similar."""
+    return f"Updated. {page[:-1]} again."
+
+
+def make(folder: Path) -> None:
+    """Write a file a day: four new pages; from the second day on also a copy and an edit of pages of the day before."""
+    before: list[str] = []
+    for number, day in enumerate(DAYS):
+        pages = [_page(place, day) for place in _PLACES[4 * number : 4 * number + 4]]
+        again = [before[0], _edited(before[1])] if before else []
+        lines = [json.dumps({"id": f"{day}-{at}", "text": text}) for at, text in enumerate([*pages, *again], 1)]
+        (folder / f"{day}.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+        before = pages

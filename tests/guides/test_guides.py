@@ -1,0 +1,38 @@
+"""Every page of docs/guides does what it shows, on a corpus that `made/PAGE.py` makes."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from guides.guide import Command, read_page, run_page
+
+PAGES = sorted((Path(__file__).parents[2] / "docs" / "guides").glob("*.md"))
+MADE = Path(__file__).parent / "made"
+
+
+def make(name, folder):
+    """Write the corpus of a page into a folder."""
+    spec = importlib.util.spec_from_file_location(f"made_{name}", MADE / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.make(folder)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_guide_does_what_it_shows(page, programs, tmp_path, monkeypatch):
+    make(page.stem.replace("-", "_"), tmp_path)
+    monkeypatch.chdir(tmp_path)
+    run_page(page, programs, tmp_path)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_guide_shows_what_its_commands_print(page):
+    commands = [example for example in read_page(page.read_text("utf-8")) if isinstance(example, Command)]
+    assert any(command.command.startswith("neardup ") and command.printed.strip() for command in commands)
+
+
+def test_every_made_corpus_is_of_a_guide():
+    assert sorted(path.stem for path in MADE.glob("*.py")) == sorted(page.stem.replace("-", "_") for page in PAGES)
