@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,7 @@ from neardup.runs.source import check_in_memory, from_files, items_or_source, pa
 from neardup.runs.spark import SparkFiles, read_frame
 from neardup.runs.start import Begun, begin
 from neardup.runs.stored_pairs import list_stored
+from neardup.settings import RunSettings, Settings
 from neardup.theory.plan import Plan, plan_for
 
 
@@ -51,7 +52,7 @@ def deduplicate(
     config: Config | None = None,
     progress: Progress | None = None,
     engine: Any = None,
-    **settings: Any,
+    **settings: Unpack[RunSettings],
 ) -> Report:
     """Remove near-duplicates: every removed document is similar to the kept one that stands for it.
 
@@ -147,7 +148,7 @@ def find_pairs(
     config: Config | None = None,
     progress: Progress | None = None,
     engine: Any = None,
-    **settings: Any,
+    **settings: Unpack[RunSettings],
 ) -> Report:
     """Find every pair of documents that are similar: `deduplicate` with pairs=True; `out` is a file for the pairs.
 
@@ -159,14 +160,14 @@ def find_pairs(
             f"`pairs` must be left out, got {settings['pairs']!r}: find_pairs lists every pair",
             hint="call neardup.deduplicate",
         )
-    settings |= {"pairs": True}
+    settings["pairs"] = True
     if items is None and (paths := paths_of(source)) is not None:
         chosen, cluster = _choose_engine(source, engine, config, settings)
         return from_files(partial(find_pairs_files, engine=cluster), paths, ids, out, chosen, progress)
     return _deduplicate(source, items, out, ids, *_choose_engine(source, engine, config, settings), progress)
 
 
-def compare(a: str, b: str, *, config: Config | None = None, **settings: Any) -> Comparison:
+def compare(a: str, b: str, *, config: Config | None = None, **settings: Unpack[Settings]) -> Comparison:
     """Compare two texts exactly, and say what signatures and banding make of them.
 
     >>> compare("to be or not to be", "to be or not to sleep", size=2).jaccard
@@ -201,7 +202,7 @@ def neighbours(
     ids: Sequence[Any] | None = None,
     config: Config | None = None,
     progress: Progress | None = None,
-    **settings: Any,
+    **settings: Unpack[Settings],
 ) -> pa.Table:
     """Return the k most similar documents of each document, exactly, ranked; ties by the order of the source.
 
@@ -242,7 +243,7 @@ def neighbours(
     return found
 
 
-def plan(source: Any = None, *, items: Any = None, config: Config | None = None, **settings: Any) -> Plan:
+def plan(source: Any = None, *, items: Any = None, config: Config | None = None, **settings: Unpack[Settings]) -> Plan:
     """Say which bands and rows the settings lead to, and what they promise.
 
     With documents, as `deduplicate` takes them, also which method a run on them would take and why, and in `estimate`
@@ -304,7 +305,7 @@ def explain(
     return Explanation(**values, text=text, kept_text=kept_text, comparison=comparison)
 
 
-def shingles(text: str, *, config: Config | None = None, **settings: Any) -> npt.NDArray[np.uint64]:
+def shingles(text: str, *, config: Config | None = None, **settings: Unpack[Settings]) -> npt.NDArray[np.uint64]:
     """Return the shingle hashes of a text, sorted and distinct.
 
     >>> len(shingles("a rose is a rose is a rose", size=3))
@@ -314,7 +315,7 @@ def shingles(text: str, *, config: Config | None = None, **settings: Any) -> npt
     return text_sets(_texts([text], chosen), chosen).shingles
 
 
-def signatures(texts: Any, *, config: Config | None = None, **settings: Any) -> npt.NDArray[np.uint32]:
+def signatures(texts: Any, *, config: Config | None = None, **settings: Unpack[Settings]) -> npt.NDArray[np.uint32]:
     """Return the signature of every text, one row each, on one thread.
 
     A text without shingles has 2**32 - 1 in every slot.
@@ -351,10 +352,10 @@ def jaccard(a: Collection[Any] | npt.NDArray[Any], b: Collection[Any] | npt.NDAr
     return len(first & second) / union if union else 0.0
 
 
-def _choose_engine(source: Any, engine: Any, config: Config | None, settings: dict[str, Any]) -> tuple[Config, Any]:
+def _choose_engine(source: Any, engine: Any, config: Config | None, settings: RunSettings) -> tuple[Config, Any]:
     """Return the settings with the name of the engine, and the engine itself where it was given."""
     if engine is None:
-        named = {"engine": "spark"} if in_memory.is_from(source, "pyspark") else {}
+        named: dict[str, Any] = {"engine": "spark"} if in_memory.is_from(source, "pyspark") else {}
     else:
         named = {"engine": engine if isinstance(engine, str) else "spark"}
     if engine is not None and not isinstance(engine, str) and not in_memory.is_from(engine, "neardup"):

@@ -7,7 +7,7 @@ import difflib
 import hashlib
 import json
 import secrets
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Self, Unpack, cast
 
 from neardup.checks import (
     SET_MEASURES,
@@ -26,13 +26,7 @@ from neardup.checks import (
 )
 from neardup.distances import SCALES
 from neardup.errors import ConfigError
-
-Unit = Literal["word", "char"]
-Method = Literal["auto", "lsh", "exact"]
-Measure = Literal["jaccard", "containment", "weighted", "hamming", "cosine", "euclidean"]
-EngineName = Literal["local", "spark"]
-Sketch = Literal["fast", "minhash"]
-Cluster = Literal["leader", "components"]
+from neardup.settings import Cluster, EngineName, Measure, Method, Settings, Sketch, Unit
 
 CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "unit": ("word", "char"),
@@ -216,7 +210,7 @@ class Config(_Given):
         object.__setattr__(self, name, value)
 
     @classmethod
-    def of(cls, base: Config | None = None, /, **settings: Any) -> Self:
+    def of(cls, base: Config | None = None, /, **settings: Unpack[Settings]) -> Self:
         """Build a Config from `base` (or the defaults) and settings by name; an unknown name raises.
 
         >>> Config.of(threshold=0.9).threshold
@@ -228,7 +222,8 @@ class Config(_Given):
                 hint="build one with neardup.Config(threshold=0.8), or pass the settings by name",
             )
         names = [field.name for field in dataclasses.fields(cls)]
-        for name in settings:
+        given = cast("dict[str, Any]", settings)
+        for name in given:
             if name not in names:
                 near = difflib.get_close_matches(name, names, n=1)
                 raise ConfigError(
@@ -236,14 +231,14 @@ class Config(_Given):
                     hint=f"did you mean `{near[0]}`?" if near else f"the settings are {', '.join(names)}",
                 )
         values = {} if base is None else {name: getattr(base, name) for name in names}
-        made = cls(**(values | _free(values, settings) | settings))
-        if settings.get("distance") is not None and settings.get("threshold", made.threshold) != made.threshold:
+        made = cls(**(values | _free(values, given) | given))
+        if given.get("distance") is not None and given.get("threshold", made.threshold) != made.threshold:
             raise ConfigError(
-                f"`threshold` {settings['threshold']!r} and `distance` {settings['distance']!r} say different things",
+                f"`threshold` {given['threshold']!r} and `distance` {given['distance']!r} say different things",
                 hint="leave one of them out",
             )
         before = frozenset() if base is None else base.given
-        object.__setattr__(made, "given", before | frozenset(settings))
+        object.__setattr__(made, "given", before | frozenset(given))
         return made
 
     def as_dict(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from neardup.io.sources import in_memory as memory
 from neardup.measures.base import I64, U64
 from neardup.measures.registry import measure_of
 from neardup.runs.source import check_in_memory, items_or_source, paths_of
+from neardup.settings import Settings
 from neardup.theory.plan import plan_for
 
 
@@ -26,7 +27,7 @@ def buckets(
     items: Any = None,
     ids: Sequence[Any] | None = None,
     config: Config | None = None,
-    **settings: Any,
+    **settings: Unpack[Settings],
 ) -> pa.Table:
     """Return every bucket that two or more documents share: its band, counted from 0, its key and their ids.
 

@@ -111,8 +111,8 @@ class MemoryRun:
     def _select_again(self, outcome: pipeline.Outcome, stored: pa.Table, report: Report, threshold: float) -> Report:
         """Report on the stored pairs of at least `threshold`; bands, rows and filter stay those of the run."""
         plan, watch = dataclasses.replace(outcome.plan, threshold=threshold), Watch()
-        shape = {"bands": plan.bands or None, "rows": plan.rows or None}  # the exact method has none
-        config = Config.of(report.config, threshold=threshold, audit=False, **shape)
+        bands, rows = plan.bands or None, plan.rows or None  # the exact method has none
+        config = Config.of(report.config, threshold=threshold, audit=False, bands=bands, rows=rows)
         row_pairs = stored.filter(pc.greater_equal(stored.column("similarity"), threshold))
         chosen = dataclasses.replace(
             outcome,

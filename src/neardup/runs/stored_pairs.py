@@ -94,8 +94,8 @@ def select_stored(report: Report, threshold: float) -> Report:
     if clusters is not None and order is not None:
         tables["clusters"] = _clusters(clusters, named, order.column("position").to_numpy(), at, kept_at)
     plan = dataclasses.replace(report.plan, threshold=threshold)
-    shape = {"bands": plan.bands or None, "rows": plan.rows or None}  # the exact method has none
-    config = Config.of(report.config, threshold=threshold, audit=False, **shape)
+    num_bands, num_rows = plan.bands or None, plan.rows or None  # the exact method has none
+    config = Config.of(report.config, threshold=threshold, audit=False, bands=num_bands, rows=num_rows)
     return dataclasses.replace(
         report,
         config=config,

@@ -1,0 +1,69 @@
+"""The settings as keyword arguments: their types, so that editors and type checkers know every name and value.
+
+`Config` holds the same settings, with defaults and bounds; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Literal, TypedDict
+
+Unit = Literal["word", "char"]
+Method = Literal["auto", "lsh", "exact"]
+Measure = Literal["jaccard", "containment", "weighted", "hamming", "cosine", "euclidean"]
+EngineName = Literal["local", "spark"]
+Sketch = Literal["fast", "minhash"]
+Cluster = Literal["leader", "components"]
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+class RunSettings(TypedDict, total=False):
+    """Every setting but `engine`, which the functions that run take as an argument of their own."""
+
+    threshold: float
+    distance: float | None
+    recall: float
+    unit: Unit
+    size: int
+    num_perm: int | None
+    bands: int | None
+    rows: int | None
+    seed: int | Literal["random"]
+    method: Method
+    measure: Measure
+    dimension: int | None
+    packed: bool
+    sketch: Sketch
+    signature_filter: bool
+    keep: str
+    cluster: Cluster
+    pairs: bool
+    collapse_empty: bool
+    multiset: bool
+    fold_numbers: bool
+    html: bool
+    text_column: str | Sequence[str] | None
+    id_column: str | None
+    items_column: str | None
+    vector_column: str | None
+    group_column: str | None
+    lines: bool
+    delimiter: str | None
+    max_document: int | str
+    against: Paths
+    mark: bool
+    dry_run: bool
+    audit: bool
+    overwrite: bool
+    strict: bool
+    master: str | None
+    spark_conf: str | Sequence[str]
+    memory: int | str | None
+    threads: int | None
+
+
+class Settings(RunSettings, total=False):
+    """Every setting."""
+
+    engine: EngineName
