@@ -26,7 +26,7 @@ from neardup.checks import (
 )
 from neardup.distances import SCALES
 from neardup.errors import ConfigError
-from neardup.settings import Cluster, EngineName, Measure, Method, Settings, Sketch, Unit
+from neardup.settings import Cluster, EngineName, HtmlContent, Measure, Method, Settings, Sketch, Unit
 
 CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "unit": ("word", "char"),
@@ -35,6 +35,7 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "engine": ("local", "spark"),
     "sketch": ("fast", "minhash"),
     "cluster": ("leader", "components"),
+    "html_content": ("main", "all"),
 }
 KEEP_ORDERS: Final = ("first", "last", "longest")
 KEEP_COLUMN_ORDERS: Final = ("max", "min")
@@ -101,7 +102,9 @@ class Config(_Given):
         collapse_empty: treat documents without shingles as exact copies of each other.
         multiset: count repeated shingles instead of ignoring repetitions.
         fold_numbers: treat every number as the same token.
-        html: take the texts as HTML and compare what a reader would see.
+        html: take the texts as HTML and compare their content.
+        html_content: which part of an HTML page is compared: "main", its main content, without navigation and other
+            template text (a page without any is compared as a whole), or "all", everything a reader would see.
         text_column: the column with the text, or several, joined by a newline; None takes text, content or body.
         id_column: the column with the id; None takes the first of id, url, else the position.
         items_column: the column with a list of items (or items between spaces) to compare instead of a text.
@@ -145,6 +148,7 @@ class Config(_Given):
     multiset: bool = False
     fold_numbers: bool = False
     html: bool = False
+    html_content: HtmlContent = "main"
     text_column: str | tuple[str, ...] | None = None
     id_column: str | None = None
     items_column: str | None = None

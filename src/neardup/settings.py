@@ -15,6 +15,7 @@ Measure = Literal["jaccard", "containment", "weighted", "hamming", "cosine", "eu
 EngineName = Literal["local", "spark"]
 Sketch = Literal["fast", "minhash"]
 Cluster = Literal["leader", "components"]
+HtmlContent = Literal["main", "all"]
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
@@ -43,6 +44,7 @@ class RunSettings(TypedDict, total=False):
     multiset: bool
     fold_numbers: bool
     html: bool
+    html_content: HtmlContent
     text_column: str | Sequence[str] | None
     id_column: str | None
     items_column: str | None

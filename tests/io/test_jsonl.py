@@ -235,10 +235,10 @@ def test_html_becomes_text_and_a_page_that_fails_is_rejected_alone(tmp_path, mon
     assert only(tmp_path / "a.jsonl", content, html=True).texts.to_pylist() == ["one", "bad", "two"]
     real = html.html_to_text
 
-    def fails(pages):
+    def fails(pages, config):
         if "<p>bad</p>" in pages.to_pylist():
             raise ValueError("no tree")
-        return real(pages)
+        return real(pages, config)
 
     monkeypatch.setattr(html, "html_to_text", fails)
     batch = only(tmp_path / "a.jsonl", content, html=True)

@@ -77,10 +77,10 @@ def test_weights_that_a_measure_does_not_compare_are_an_error(measure, items):
 def test_a_page_that_cannot_be_parsed_is_rejected_alone(monkeypatch):
     real = html.html_to_text
 
-    def fails(pages):
+    def fails(pages, config):
         if "<p>bad</p>" in pages.to_pylist():
             raise RuntimeError("no\ntree")
-        return real(pages)
+        return real(pages, config)
 
     monkeypatch.setattr(html, "html_to_text", fails)
     pages = ["<p>one</p>", "<p>bad</p>", None, "<p>one</p>"]

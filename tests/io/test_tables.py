@@ -246,7 +246,7 @@ def test_html_is_read_as_a_reader_sees_it():
 
 
 def test_a_page_that_fails_rejects_only_its_row(monkeypatch):
-    def fail_on_bad(pages):
+    def fail_on_bad(pages, _):
         if "bad" in pages.to_pylist():
             raise ValueError("broken\npage")
         return pages

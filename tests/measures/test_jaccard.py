@@ -143,7 +143,8 @@ def test_golden_file_holds_nothing_else(golden):
         ({"sketch": "minhash"}, "minhash-2 word-5 perm-128 seed-1 unicode-14.0"),
         ({"unit": "char", "size": 9, "num_perm": 16}, "fast-2 char-9 perm-16 seed-1 unicode-14.0"),
         ({"seed": 7, "multiset": True}, "fast-2 word-5 perm-128 seed-7 unicode-14.0 multiset"),
-        ({"fold_numbers": True, "html": True}, "fast-2 word-5 perm-128 seed-1 unicode-14.0 fold_numbers html"),
+        ({"fold_numbers": True, "html": True}, "fast-2 word-5 perm-128 seed-1 unicode-14.0 fold_numbers html-main"),
+        ({"html": True, "html_content": "all"}, "fast-2 word-5 perm-128 seed-1 unicode-14.0 html-all"),
         ({"items_column": "products", "size": 9}, "fast-2 items perm-128 seed-1 unicode-14.0"),
     ],
 )

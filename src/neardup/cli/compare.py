@@ -87,12 +87,12 @@ def _uncompressed(path: str) -> bytes:
 
 
 def _visible(text: str, config: Config) -> str:
-    """What was compared: of HTML what a reader would see."""
+    """What was compared: of HTML its text."""
     if not config.html:
         return text
     import pyarrow as pa
 
     from neardup.io.values.html import html_to_text
 
-    visible: str = html_to_text(pa.array([text]))[0].as_py()
+    visible: str = html_to_text(pa.array([text]), config)[0].as_py()
     return visible

@@ -53,7 +53,10 @@ SETTINGS: Final = {
     "size": _Setting(SIMILAR, "How many consecutive units make one shingle.", "N"),
     "multiset": _Setting(SIMILAR, "Count repeated shingles instead of ignoring repetitions."),
     "fold_numbers": _Setting(SIMILAR, "Treat every number as the same word."),
-    "html": _Setting(SIMILAR, "Take the texts as HTML and compare what a reader would see."),
+    "html": _Setting(SIMILAR, "Take the texts as HTML and compare their main content."),
+    "html_content": _Setting(
+        SIMILAR, "With --html: main leaves out navigation and other template text; all is what a reader sees."
+    ),
     "collapse_empty": _Setting(SIMILAR, "Treat documents without any shingle as copies of each other."),
     "method": _Setting(SIMILAR, "How pairs are found: lsh by bands, exact every one; auto chooses and says what."),
     "sketch": _Setting(SIMILAR, "How a set becomes a signature; minhash is the textbook's, and slower."),
@@ -98,7 +101,7 @@ _REPEATABLE: Final = frozenset({"text_column", "against", "spark_conf"})
 
 # What two texts are compared by; commands on files add the rest.
 TEXT_SETTINGS: Final = (
-    *("threshold", "distance", "recall", "measure", "unit", "size", "multiset", "fold_numbers", "html"),
+    *("threshold", "distance", "recall", "measure", "unit", "size", "multiset", "fold_numbers", "html", "html_content"),
     *("method", "sketch", "num_perm", "bands", "rows", "seed", "signature_filter"),
 )
 COLUMN_SETTINGS: Final = ("text_column", "id_column", "items_column", "vector_column", "group_column")

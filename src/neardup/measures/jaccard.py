@@ -56,7 +56,8 @@ class Collected(NamedTuple):
 
 def signature_format(config: Config) -> str:
     """Name the format of a signature: equal names mean comparable signatures."""
-    flags = "".join(f" {name}" for name in ("multiset", "fold_numbers", "html") if getattr(config, name))
+    flags = "".join(f" {name}" for name in ("multiset", "fold_numbers") if getattr(config, name))
+    flags += f" html-{config.html_content}" if config.html else ""
     kind = _kind(config)
     unit = kind if kind == "items" else f"{kind}-{config.size}"
     return f"{FORMATS[config.sketch]} {unit} perm-{config.num_perm} seed-{config.seed} unicode-{UNICODE_VERSION}{flags}"

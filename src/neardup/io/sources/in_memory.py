@@ -78,7 +78,7 @@ def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> So
         _no_columns(config)
         original = pa.table({"doc_id": named, role: texts if role == "text" else values})
     if config.html:
-        readable, unreadable = readable_texts(texts)
+        readable, unreadable = readable_texts(texts, config)
         texts, reasons = pa.chunked_array([readable]), unreadable | reasons
     rejected = _rejected(reasons, config)
     documents = pa.table(

@@ -126,7 +126,7 @@ def batch_records(batch: pa.RecordBatch, columns: Columns, config: Config) -> Re
     texts, reasons = _texts(batch, columns, config)
     reasons |= dict(long_values(texts, config))
     if config.html and columns.items is None:
-        texts, unreadable = readable_texts(texts)
+        texts, unreadable = readable_texts(texts, config)
         reasons = unreadable | reasons
     ids = _names(batch, columns.id, "id is", reasons)
     groups = None if columns.group is None else _names(batch, columns.group, "group is", reasons)

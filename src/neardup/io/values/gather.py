@@ -43,7 +43,7 @@ def records_of(
     if column_type(config) is not None:
         texts, unusable = contents_of(texts, config)
     elif config.html:
-        texts, unusable = readable_texts(texts)
+        texts, unusable = readable_texts(texts, config)
     rows = np.fromiter(values.rows, np.int64, len(texts))
     ids = pa.nulls(len(rows), pa.string()) if values.ids is None else string_array(values.ids)
     groups = None if values.groups is None else string_array(values.groups)

@@ -1,4 +1,4 @@
-"""HTML to the text a reader would see."""
+"""HTML to text: the main content of a page, or all that a reader would see."""
 
 from __future__ import annotations
 
@@ -6,35 +6,60 @@ from typing import Final
 
 import pyarrow as pa
 
+from neardup.config import Config
 from neardup.errors import MissingExtraError
 
 # What a page can make the extractor, or the way back to Arrow, raise; anything else is not about the page.
 _PAGE_ERRORS: Final = (ValueError, RuntimeError, TypeError, pa.ArrowException)
+# What no article is part of, by the landmarks of HTML and the names that most sites use. The extractor leaves most of
+# it out by itself; what remained of banners and footers hid 34 of 40 mirrors of a made crawl (tests/runs/web_pages.py).
+_LANDMARKS: Final = ("banner", "navigation", "complementary", "contentinfo", "search")
+_TEMPLATE_NAMES: Final = (
+    *("header", "site-header", "page-header", "masthead", "navbar", "navigation", "menu", "sidebar"),
+    *("footer", "site-footer", "page-footer", "cookie-banner", "cookie-notice", "cookie-consent"),
+)
+_TEMPLATE_ELEMENTS: Final = (
+    *("body > header", "nav", "aside", "footer"),
+    *(f"[role={landmark}]" for landmark in _LANDMARKS),
+    # Below the body: a site may name its whole page so.
+    *(f"body {mark}{name}" for mark in ".#" for name in _TEMPLATE_NAMES),
+)
 
 
-def readable_texts(pages: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, dict[int, str]]:
-    """Return the visible text of every page, empty for one that cannot be parsed, and the reason for each of those."""
+def readable_texts(pages: pa.Array | pa.ChunkedArray, config: Config) -> tuple[pa.Array, dict[int, str]]:
+    """Return the text of every page, empty for one that cannot be parsed, and the reason for each of those."""
     try:
-        return html_to_text(pages), {}
+        return html_to_text(pages, config), {}
     except _PAGE_ERRORS:
         pass  # a page is at fault: found and named below
     texts, reasons = [], dict[int, str]()
     for row in range(len(pages)):
         try:
-            texts.append(html_to_text(pages.slice(row, 1)))
+            texts.append(html_to_text(pages.slice(row, 1), config))
         except _PAGE_ERRORS as error:
             reasons[row] = f"cannot be parsed as HTML: {' '.join(str(error).split())}"
             texts.append(pa.array([""], pa.large_string()))
     return pa.concat_arrays(texts), reasons
 
 
-def html_to_text(pages: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Extract the visible text of every page; a null stays null."""
+def html_to_text(pages: pa.Array | pa.ChunkedArray, config: Config) -> pa.Array:
+    """Extract the text of every page, as `html_content` says; a null stays null.
+
+    A page without main content, such as a list of links, is compared by all its text.
+    """
     try:
         from resiliparse.extract.html2text import extract_plain_text
     except ImportError as error:
         raise MissingExtraError(
             "html=True needs the package resiliparse", hint="pip install 'neardup[html]'"
         ) from error
-    texts = [None if page is None else extract_plain_text(page) for page in pages.to_pylist()]
+
+    def text_of(page: str) -> str:
+        if config.html_content == "main":
+            main = extract_plain_text(page, main_content=True, skip_elements=_TEMPLATE_ELEMENTS)
+            if main := main or extract_plain_text(page, main_content=True):
+                return str(main)
+        return str(extract_plain_text(page))
+
+    texts = [None if page is None else text_of(page) for page in pages.to_pylist()]
     return pa.array(texts, pa.large_string())
