@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 CORPORA ?=
 
 # Two processes side by side: one has all of Spark, and no file is cut in two.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder
 
 .PHONY: install demo test test-all check bench clean
 

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from runs.programs import Programs
 
@@ -55,12 +56,25 @@ def pytest_runtest_makereport(item, call):
     return report
 
 
-def pytest_collection_modifyitems(config, items):
-    """Hold the marker `slow` to a reason; where tests run side by side, keep a file, and all of Spark, together."""
-    items.sort(key=lambda item: "spark" not in item.path.parts)  # first, because it takes longest
+class FileScheduling(LoadScopeScheduling):
+    """Keep a file in one process, and all of Spark, whose session is expensive, in one."""
+
+    def _split_scope(self, nodeid):
+        file = nodeid.partition("::")[0]
+        return "spark" if file.startswith("tests/spark/") else file
+
+
+# A group marker would do the same, but xdist 3.8 loses it with pytest 9.2.
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Hand tests out by file."""
+    return FileScheduling(config, log)
+
+
+def pytest_collection_modifyitems(items):
+    """Start with Spark, which takes longest; hold the marker `slow` to a reason."""
+    items.sort(key=lambda item: "spark" not in item.path.parts)
     for item in items:
-        if config.pluginmanager.hasplugin("xdist"):
-            item.add_marker(pytest.mark.xdist_group("spark" if "spark" in item.path.parts else str(item.path)))
         marker = item.get_closest_marker("slow")
         if marker is not None and not (marker.args and isinstance(marker.args[0], str)):
             raise pytest.UsageError(f"{item.nodeid}: `slow` needs a reason, as in slow('builds a 300 MB corpus')")
