@@ -15,6 +15,8 @@ _UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10*
 _MAX_BYTES: Final = 10**18
 # Measures of sets that come out of one sketch: how similar two are, and how much of one lies in the other.
 SET_MEASURES: Final = ("jaccard", "containment")
+# Measures of vectors, which have no text and no items.
+VECTOR_MEASURES: Final = ("hamming", "cosine", "euclidean")
 NUM_PERM_CHOICES: Final = tuple(2**power for power in range(4, 11))
 
 

@@ -10,7 +10,6 @@ import secrets
 from typing import Any, Final, Self, Unpack, cast
 
 from neardup.checks import (
-    SET_MEASURES,
     as_bytes,
     as_columns,
     as_float,
@@ -24,6 +23,7 @@ from neardup.checks import (
     check_real,
     check_type,
 )
+from neardup.combinations import check_together
 from neardup.distances import SCALES
 from neardup.errors import ConfigError
 from neardup.settings import Cluster, EngineName, HtmlContent, Measure, Method, Settings, Sketch, Unit
@@ -39,8 +39,6 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
 }
 KEEP_ORDERS: Final = ("first", "last", "longest")
 KEEP_COLUMN_ORDERS: Final = ("max", "min")
-# Measures of vectors, which have no text and no items.
-VECTOR_MEASURES: Final = ("hamming", "cosine", "euclidean")
 # Where a slot is a single bit, it takes more of them.
 _BIT_MEASURES: Final = ("hamming", "cosine")
 _BY_MEASURE: Final[Any] = None
@@ -189,7 +187,7 @@ class Config(_Given):
         self._set("spark_conf", as_spark_conf(self.spark_conf))
         self._set("against", as_paths("against", self.against))
         check_delimiter(self.delimiter)
-        _check_together(self)
+        check_together(self)
 
     def _check_numbers(self) -> None:
         if self.num_perm is None:
@@ -323,76 +321,6 @@ def _memory_bytes(value: Any) -> int | None:
             hint="the libraries alone take about 250 MB",
         )
     return size
-
-
-def _check_measure(config: Config) -> None:
-    """Settings that only some measures have."""
-    is_vector = config.measure in VECTOR_MEASURES
-    for name in ("text_column", "items_column", "html", "fold_numbers", "multiset", "lines"):
-        if is_vector and getattr(config, name):
-            raise ConfigError(
-                f"`{name}` says nothing about vectors, which `measure` {config.measure!r} compares",
-                hint=f"leave `{name}` out, or compare by 'jaccard'",
-            )
-    for name in ("vector_column", "dimension"):
-        if not is_vector and getattr(config, name) is not None:
-            raise ConfigError(
-                f"`{name}` needs a measure of vectors, got {config.measure!r}",
-                hint="use 'hamming', 'cosine' or 'euclidean'",
-            )
-    if config.packed and config.measure != "hamming":
-        raise ConfigError(f"`packed` needs the measure 'hamming', got {config.measure!r}", hint="leave `packed` out")
-    if config.measure == "containment" and config.collapse_empty:
-        raise ConfigError(
-            "`collapse_empty` and the measure 'containment' exclude each other: nothing lies in an empty document",
-            hint="leave `collapse_empty` out",
-        )
-    if config.audit and config.measure != "jaccard":
-        raise ConfigError(f"`audit` needs the measure 'jaccard', got {config.measure!r}", hint="leave `audit` out")
-    if config.measure == "weighted" and config.multiset:
-        raise ConfigError("`multiset` and the measure 'weighted' exclude each other", hint="leave `multiset` out")
-
-
-def _check_together(config: Config) -> None:
-    _check_method(config)
-    _check_measure(config)
-    if config.items_column is not None:
-        for name in ("text_column", "html", "fold_numbers"):
-            if getattr(config, name):
-                raise ConfigError(
-                    f"`items_column` and `{name}` exclude each other: items are compared as they are",
-                    hint=f"leave `{name}` out",
-                )
-    if config.mark and config.dry_run:
-        raise ConfigError("`mark` and `dry_run` exclude each other: a dry run writes no rows", hint="leave one out")
-
-
-def _check_method(config: Config) -> None:
-    is_containment = config.measure == "containment"
-    if is_containment and config.method == "lsh":
-        raise ConfigError(
-            "no bands find what is contained, got method 'lsh' with the measure 'containment'",
-            hint="leave `method` out: containment is always found exactly",
-        )
-    if config.method == "lsh" and config.recall == 1:
-        raise ConfigError(
-            "`recall` must be below 1 with method 'lsh', got 1: bands find a pair with a chance below 1",
-            hint="pass method='exact', which finds every pair, or ask for 0.999",
-        )
-    if config.method == "exact" or config.recall == 1 or is_containment:
-        if config.measure not in SET_MEASURES:
-            raise ConfigError(
-                f"the exact join compares by 'jaccard', got `measure` {config.measure!r}",
-                hint="leave `method` out, and ask for a recall below 1",
-            )
-        for name in ("bands", "rows"):
-            if getattr(config, name) is not None:
-                asked = "method 'exact'" if config.method == "exact" else "recall 1"
-                asked = "the measure 'containment'" if is_containment else asked
-                raise ConfigError(
-                    f"`{name}` and {asked} exclude each other: the exact join has no bands",
-                    hint=f"leave `{name}` out, or ask for method 'lsh' and a recall below 1",
-                )
 
 
 def _check_keep(keep: Any) -> None:

@@ -16,7 +16,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType
 
 from neardup import schema as schemas
-from neardup.config import VECTOR_MEASURES, Config
+from neardup.checks import VECTOR_MEASURES
+from neardup.config import Config
 from neardup.engines.base import BatchStep, Source
 from neardup.engines.spark.arrow_steps import Batches, arrow_schema, map_frame
 from neardup.engines.spark.reading import I64, ROW_BITS, note, notes_schema, read_parts, read_texts, texts_schema

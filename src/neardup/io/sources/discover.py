@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, NoReturn
 
-from neardup.config import VECTOR_MEASURES, Config
+from neardup.checks import VECTOR_MEASURES
+from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.io.formats import registry as formats
 from neardup.io.formats.base import MARK_COLUMNS, Columns, InputFile

@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schema
-from neardup.config import VECTOR_MEASURES, Config
+from neardup.checks import VECTOR_MEASURES
+from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.io.formats import base as records
 from neardup.io.values.arrow_rows import items_texts, joined_texts

@@ -6,7 +6,8 @@ import sys
 
 import pyarrow as pa
 
-from neardup.config import VECTOR_MEASURES, Config
+from neardup.checks import VECTOR_MEASURES
+from neardup.config import Config
 from neardup.io.values.vector_columns import vector_contents
 from neardup.io.values.weights import WEIGHTED_ITEMS, weighted_contents
 

@@ -1,0 +1,79 @@
+"""Which settings go together: each check takes a Config, and raises with what to leave out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from neardup.checks import SET_MEASURES, VECTOR_MEASURES
+from neardup.errors import ConfigError
+
+
+def check_together(config: Any) -> None:
+    """Raise where two settings disagree."""
+    _check_method(config)
+    _check_measure(config)
+    if config.items_column is not None:
+        for name in ("text_column", "html", "fold_numbers"):
+            if getattr(config, name):
+                raise ConfigError(
+                    f"`items_column` and `{name}` exclude each other: items are compared as they are",
+                    hint=f"leave `{name}` out",
+                )
+    if config.mark and config.dry_run:
+        raise ConfigError("`mark` and `dry_run` exclude each other: a dry run writes no rows", hint="leave one out")
+
+
+def _check_measure(config: Any) -> None:
+    """Settings that only some measures have."""
+    is_vector = config.measure in VECTOR_MEASURES
+    for name in ("text_column", "items_column", "html", "fold_numbers", "multiset", "lines"):
+        if is_vector and getattr(config, name):
+            raise ConfigError(
+                f"`{name}` says nothing about vectors, which `measure` {config.measure!r} compares",
+                hint=f"leave `{name}` out, or compare by 'jaccard'",
+            )
+    for name in ("vector_column", "dimension"):
+        if not is_vector and getattr(config, name) is not None:
+            raise ConfigError(
+                f"`{name}` needs a measure of vectors, got {config.measure!r}",
+                hint="use 'hamming', 'cosine' or 'euclidean'",
+            )
+    if config.packed and config.measure != "hamming":
+        raise ConfigError(f"`packed` needs the measure 'hamming', got {config.measure!r}", hint="leave `packed` out")
+    if config.measure == "containment" and config.collapse_empty:
+        raise ConfigError(
+            "`collapse_empty` and the measure 'containment' exclude each other: nothing lies in an empty document",
+            hint="leave `collapse_empty` out",
+        )
+    if config.audit and config.measure != "jaccard":
+        raise ConfigError(f"`audit` needs the measure 'jaccard', got {config.measure!r}", hint="leave `audit` out")
+    if config.measure == "weighted" and config.multiset:
+        raise ConfigError("`multiset` and the measure 'weighted' exclude each other", hint="leave `multiset` out")
+
+
+def _check_method(config: Any) -> None:
+    is_containment = config.measure == "containment"
+    if is_containment and config.method == "lsh":
+        raise ConfigError(
+            "no bands find what is contained, got method 'lsh' with the measure 'containment'",
+            hint="leave `method` out: containment is always found exactly",
+        )
+    if config.method == "lsh" and config.recall == 1:
+        raise ConfigError(
+            "`recall` must be below 1 with method 'lsh', got 1: bands find a pair with a chance below 1",
+            hint="pass method='exact', which finds every pair, or ask for 0.999",
+        )
+    if config.method == "exact" or config.recall == 1 or is_containment:
+        if config.measure not in SET_MEASURES:
+            raise ConfigError(
+                f"the exact join compares by 'jaccard', got `measure` {config.measure!r}",
+                hint="leave `method` out, and ask for a recall below 1",
+            )
+        for name in ("bands", "rows"):
+            if getattr(config, name) is not None:
+                asked = "method 'exact'" if config.method == "exact" else "recall 1"
+                asked = "the measure 'containment'" if is_containment else asked
+                raise ConfigError(
+                    f"`{name}` and {asked} exclude each other: the exact join has no bands",
+                    hint=f"leave `{name}` out, or ask for method 'lsh' and a recall below 1",
+                )
