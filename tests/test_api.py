@@ -18,7 +18,7 @@ import pytest
 import neardup
 import oracles
 from neardup.errors import ConfigError, DataError, MissingExtraError, NotStoredError
-from neardup.report import StageAdvanced, StageFinished, StageStarted, Warned
+from neardup.events import StageAdvanced, StageFinished, StageStarted, Warned
 
 REPORT_KEYS = [  # DESIGN.md section 6
     *("config", "plan", "documents", "kept", "removed", "rejected", "exact_duplicates", "pairs_verified", "seconds"),

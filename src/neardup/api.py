@@ -18,18 +18,19 @@ from neardup import schema
 from neardup.config import Config
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError, DataError
+from neardup.events import Progress, Watch
 from neardup.io import finished
 from neardup.io.sources import in_memory
 from neardup.io.sources.discover import find_files, with_dimension
 from neardup.measures.jaccard import set_signatures, text_sets, text_signatures
-from neardup.questions import neighbours as nearest
+from neardup.questions import neighbours as neighbour_search
 from neardup.questions.audit import audit_finished
 from neardup.questions.compare import Comparison, Explanation
+from neardup.questions.containment import check_selects, pipeline_for
 from neardup.questions.explain import find_verdict, read_document
-from neardup.questions.forecast import predict, sample_files, sample_held
+from neardup.questions.forecast import predict, sample_files, sample_memory
 from neardup.questions.neighbours import NUM_NEIGHBOURS
-from neardup.report import Audit, Progress, Report, Watch
-from neardup.runs.containment import check_selects
+from neardup.report import Audit, Report
 from neardup.runs.files import LocalFiles
 from neardup.runs.memory import read_memory
 from neardup.runs.output import DedupFolder, PairsFile
@@ -37,7 +38,7 @@ from neardup.runs.recall import SAMPLE, check_sample, measure
 from neardup.runs.run import Adapter, run
 from neardup.runs.source import check_in_memory, from_files, items_or_source, paths_of
 from neardup.runs.spark import SparkFiles, read_frame
-from neardup.runs.start import Begun, begin
+from neardup.runs.start import RunSetup, begin
 from neardup.runs.stored_pairs import list_stored
 from neardup.settings import RunSettings, Settings
 from neardup.theory.plan import Plan, plan_for
@@ -67,7 +68,7 @@ def deduplicate(
         out: the folder for the output of a run on files; without it the tables of the report are all there is.
         ids: one id per document; else the id column of a table, else positions.
         config: settings to start from.
-        progress: called with the events of neardup.report.
+        progress: called with the events of neardup.events.
         engine: where it runs: "local", "spark", or a neardup.SparkEngine.
         settings: fields of Config by name.
 
@@ -95,16 +96,16 @@ def _deduplicate(
     if (paths := paths_of(source)) is not None:
         return from_files(partial(deduplicate_files, engine=cluster), paths, ids, out, chosen, progress)
     check_in_memory(chosen, out)
-    watch = Watch(progress)
+    watch, find = Watch(progress), pipeline_for(chosen)
     if in_memory.is_from(source, "pyspark"):
         _check_frame(ids)
-        return run(read_frame(source, chosen, cluster, watch), watch)
+        return run(read_frame(source, chosen, cluster, watch), watch, find)
     if chosen.engine == "spark":
         raise ConfigError(
             f"`engine` 'spark' needs files or a Spark DataFrame as the source, got {type(source).__name__}",
             hint="spark.createDataFrame(...) makes a frame; documents in memory are soon done by engine='local'",
         )
-    return run(read_memory(source, ids, chosen, watch), watch)
+    return run(read_memory(source, ids, chosen, watch), watch, find)
 
 
 def deduplicate_files(
@@ -113,8 +114,9 @@ def deduplicate_files(
     """Remove near-duplicates from files: what `neardup dedup` runs; "-" is standard input."""
     output, watch = DedupFolder(out), Watch(progress)
     check_selects(config)
-    with begin(output, inputs, config, watch) as begun:
-        return finished.restore(output.target) if begun is None else run(_files_adapter(begun, engine), watch)
+    find = pipeline_for(config)
+    with begin(output, inputs, config, watch) as setup:
+        return finished.restore(output.target) if setup is None else run(_files_adapter(setup, engine), watch, find)
 
 
 def find_pairs_files(
@@ -127,8 +129,9 @@ def find_pairs_files(
     output, watch, config = PairsFile(out), Watch(progress), Config.of(config, pairs=True)
     if len(inputs) == 1 and finished.is_run(Path(inputs[0])):
         return list_stored(Path(inputs[0]), output.target, config)
-    with begin(output, inputs, config, watch) as begun:
-        return finished.restore(output.target) if begun is None else run(_files_adapter(begun, engine), watch)
+    find = pipeline_for(config)
+    with begin(output, inputs, config, watch) as setup:
+        return finished.restore(output.target) if setup is None else run(_files_adapter(setup, engine), watch, find)
 
 
 def plan_files(inputs: Sequence[str], config: Config, progress: Progress | None = None) -> Plan:
@@ -216,27 +219,29 @@ def neighbours(
         queries: documents, or items where `items` is given, whose neighbours in the source are asked for instead.
         ids: one id per document of the source.
         config: settings to start from.
-        progress: called with the events of neardup.report.
+        progress: called with the events of neardup.events.
         settings: fields of Config by name; bands, rows and recall do not matter.
 
     >>> texts = ["a rose is a rose", "a rose is a flower", "the sea"]
     >>> neighbours(texts, k=1, size=2).to_pylist()[0]
     {'doc_id': 0, 'neighbour_id': 1, 'similarity': 0.75, 'rank': 1}
     """
-    number, chosen, watch = nearest.check_k(k), Config.of(config, **settings), Watch(progress)
+    number, chosen, watch = neighbour_search.check_k(k), Config.of(config, **settings), Watch(progress)
     source, chosen = items_or_source(source, items, chosen)
-    nearest.check_settings(chosen)
+    neighbour_search.check_settings(chosen)
 
-    def read(given: Any, config: Config, folder: Path, held: nearest.Held) -> nearest.Given:
+    def read(
+        given: Any, config: Config, folder: Path, budget: neighbour_search.MemoryBudget
+    ) -> neighbour_search.SearchInput:
         own = ids if given is source else None
         if (paths := paths_of(given)) is None:
             check_in_memory(config, None)
-            return nearest.read_held(given, own, config, watch)
+            return neighbour_search.prepare_memory(given, own, config, watch)
         if own is not None:
             raise ConfigError("`ids` must be left out for files", hint="id_column= names the column with the ids")
-        return nearest.read_files(paths, config, folder, held, watch)
+        return neighbour_search.prepare_files(paths, config, folder, budget, watch)
 
-    found = nearest.ask(read, (source, queries), number, chosen, watch)
+    found = neighbour_search.search(read, (source, queries), number, chosen, watch)
     if progress is None:  # there is no report that would tell of rows that took no part
         for message in watch.warnings:
             warnings.warn(message, stacklevel=2)
@@ -261,7 +266,7 @@ def plan(source: Any = None, *, items: Any = None, config: Config | None = None,
     if (paths := paths_of(source)) is not None:
         return plan_files(paths, chosen)
     read = in_memory.read(source, chosen)
-    return predict(sample_held(read.documents), in_memory.with_dimension(read, chosen))
+    return predict(sample_memory(read.documents), in_memory.with_dimension(read, chosen))
 
 
 def audit(
@@ -368,8 +373,8 @@ def _check_frame(ids: Any) -> None:
         raise ConfigError("`ids` must be left out for a Spark DataFrame", hint="id_column= names the column with ids")
 
 
-def _files_adapter(begun: Begun, engine: Any) -> Adapter:
-    return SparkFiles(begun, engine) if begun.config.engine == "spark" else LocalFiles(begun)
+def _files_adapter(setup: RunSetup, engine: Any) -> Adapter:
+    return SparkFiles(setup, engine) if setup.config.engine == "spark" else LocalFiles(setup)
 
 
 def _for_texts(config: Config) -> Config:

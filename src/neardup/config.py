@@ -54,7 +54,7 @@ MIN_MEMORY: Final = 400 * 10**6
 DEFAULT_MAX_DOCUMENT: Final = 256 * 10**6
 
 
-class _Given:
+class _RecordsGiven:
     """Remembers which settings were named, whatever their values; no part of equality or of the fingerprint."""
 
     __slots__ = ("given",)
@@ -72,7 +72,7 @@ class DrawnSeed(int):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Config(_Given):
+class Config(_RecordsGiven):
     """Every setting of a run, checked.
 
     Attributes:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,20 @@ import pyarrow as pa
 
 from neardup import schema
 from neardup.config import Config
-from neardup.engines.base import Advance, BatchStep, ComponentSteps, Engine, Hold, Rows, Source, Table, View
+from neardup.engines.base import (
+    Advance,
+    BatchStep,
+    ComponentSteps,
+    Engine,
+    Hold,
+    Rows,
+    Source,
+    Table,
+    View,
+    no_progress,
+)
+from neardup.events import Watch
 from neardup.measures.registry import holds_items
-from neardup.report import Watch
 from neardup.stages.choose import SAMPLED_OF, measure
 from neardup.stages.collapse import collapse, separate
 from neardup.stages.link import link, link_prefixes
@@ -61,6 +72,10 @@ class Outcome:
     selects: bool = True
     pair_columns: pa.Schema = schema.ROW_PAIRS
     find_priorities: Callable[[npt.NDArray[np.int64]], pa.ChunkedArray] | None = None
+
+
+# What a run can do with its documents; `engine` is the one that reads them.
+Pipeline = Callable[[Any, Plan, Config, Any, Watch], Outcome]
 
 
 class _Sketched(NamedTuple):
@@ -119,7 +134,7 @@ def sketch_documents(documents: Source, plan: Plan, config: Config, engine: Engi
 
 def measure_contents(documents: Source, plan: Plan, config: Config, engine: Engine) -> Contents:
     """Return what the choice of an open method depends on."""
-    sketches = sketch_documents(documents, plan, config, engine, lambda _: None)
+    sketches = sketch_documents(documents, plan, config, engine, no_progress)
     state = _Sketched(sketches, documents, plan, config, engine)
     return _measure(_representatives(_separate(_collapse(state), state), state), state)
 
@@ -130,7 +145,7 @@ def _collapse(state: _Sketched) -> Table:
 
     def make() -> Table:
         where = engine.choose_rows(sketches, None if config.collapse_empty else "num_shingles", documents.num_rows)
-        return engine.map_groups(sketches, [_CLASS_VIEW], collapse, where, lambda _: None)
+        return engine.map_groups(sketches, [_CLASS_VIEW], collapse, where, no_progress)
 
     return engine.once("classes", make, schema.CLASSES)
 

@@ -1,4 +1,4 @@
-"""What a run answers, and the events it emits on the way."""
+"""What a run returns: the report, its tables and the measured recall."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,85 +38,6 @@ def say_bytes(count: float) -> str:
         if count >= size:
             return f"{count / size:.{1 if count < 10 * size else 0}f} {name}"
     return f"{count:.0f} B"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class StageStarted:
-    """A stage began; `total` is the number of steps it will take, if known, and `unit` what a step is."""
-
-    stage: str
-    total: int | None
-    unit: str = "documents"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class StageAdvanced:
-    """A stage has done `done` of `total` steps."""
-
-    stage: str
-    done: int
-    total: int | None
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class StageFinished:
-    """A stage ended after `seconds`."""
-
-    stage: str
-    seconds: float
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Warned:
-    """Something the user should know now rather than in the report."""
-
-    message: str
-
-
-Event = StageStarted | StageAdvanced | StageFinished | Warned
-Progress = Callable[[Event], None]
-
-
-def _ignore(event: Event) -> None:
-    """What happens to events nobody asked for."""
-
-
-class Watch:
-    """Times the stages of one run and passes events on."""
-
-    def __init__(self, progress: Progress | None = None) -> None:
-        self.seconds_by_stage: dict[str, float] = {}
-        self.warnings: list[str] = []
-        self._emit = progress or _ignore
-        self._began = time.perf_counter()
-
-    @contextlib.contextmanager
-    def stage(self, name: str, total: int | None = None, unit: str = "documents") -> Iterator[Callable[[int], None]]:
-        """Time a stage; the yielded function takes the number of steps done since it was last called, on any thread."""
-        done, lock = 0, threading.Lock()
-
-        def advance(steps: int) -> None:
-            nonlocal done
-            with lock:
-                done += steps
-                self._emit(StageAdvanced(name, done, total))
-
-        self._emit(StageStarted(name, total, unit))
-        began = time.perf_counter()
-        yield advance
-        seconds = time.perf_counter() - began
-        self.seconds_by_stage[name] = self.seconds_by_stage.get(name, 0.0) + seconds
-        self._emit(StageFinished(name, seconds))
-
-    def warn(self, message: str) -> None:
-        """Keep a warning for the report and tell whoever listens."""
-        self.warnings.append(message)
-        self._emit(Warned(message))
-
-    @property
-    def seconds(self) -> float:
-        """Time since the run began."""
-        return time.perf_counter() - self._began
 
 
 def peak_memory_bytes() -> int | None:
@@ -236,7 +155,7 @@ class Report:
         load: returns a table by name, None for one that was not stored.
         select_again: what `at_threshold` calls.
         audit: the measured recall, if the run was asked for it.
-        audited: returns what `neardup.audit` looks at, for documents in memory.
+        audited: for documents in memory, returns what `neardup.audit` needs, given `load`.
     """
 
     config: Config

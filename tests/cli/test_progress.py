@@ -1,7 +1,7 @@
 import pytest
 
 from neardup.cli.progress import Lines, words_for
-from neardup.report import StageAdvanced, StageFinished, StageStarted, Warned
+from neardup.events import StageAdvanced, StageFinished, StageStarted, Warned
 
 
 class Log:

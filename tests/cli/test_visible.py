@@ -12,7 +12,7 @@ import pytest
 from neardup.cli import render
 from neardup.cli.main import main
 from neardup.cli.visible import visible, visible_json
-from neardup.report import Warned
+from neardup.events import Warned
 
 # Clear the screen, name the window, begin a control sequence by one byte, reorder, end the line, and markup of rich.
 ODD = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202egpj.exe\u2066\r\n\t\x7f[red]:skull:[/red]"

@@ -7,8 +7,8 @@ import threading
 import numpy as np
 import pytest
 
-from neardup.engines.local import kept_sets as arenas
-from neardup.engines.local.kept_sets import NOWHERE, Arena
+from neardup.engines.local import arena as arenas
+from neardup.engines.local.arena import NOWHERE, Arena
 
 
 def numbers(start, stop):

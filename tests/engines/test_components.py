@@ -17,8 +17,8 @@ from neardup.engines.base import ComponentSteps
 from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory
 from neardup.engines.local.shelves import map_shelved, plan_shelves
-from neardup.engines.local.tables import HeldTable
-from neardup.io.sources.in_memory import HeldDocuments
+from neardup.engines.local.tables import InMemoryTable
+from neardup.io.sources.in_memory import InMemoryDocuments
 from neardup.io.spill import Shelves
 from neardup.io.workspace import Workspace
 from neardup.stages.verify import verify
@@ -140,7 +140,7 @@ def test_members_of_one_component_are_told_from_those_of_others(seed):
 # mapping
 
 
-class PartDocuments(HeldDocuments):
+class PartDocuments(InMemoryDocuments):
     """Documents in memory, in several parts, in batches of a few; counts its readings."""
 
     def __init__(self, documents, num_parts):
@@ -183,7 +183,7 @@ def map_components(engine, parts, members, mode):
     """Let an engine find what it needs of the members in a table of sketches."""
     sketches = members.select(["row", "priority", "text_bytes"])
     sketches = sketches.append_column("num_shingles", pa.array([0] * members.num_rows, pa.int64()))
-    table = HeldTable(sketches.to_batches(), sketches.schema)
+    table = InMemoryTable(sketches.to_batches(), sketches.schema)
     steps = ComponentSteps(*steps_of(mode), verify_bytes)
     return engine.map_components(parts, members.select(["row", "component"]), table, steps, schema.VERIFIED, ignore)
 

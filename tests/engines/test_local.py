@@ -15,7 +15,7 @@ from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.shelves import cut_components
 from neardup.io.formats import base as records
 from neardup.io.sources import in_memory as memory
-from neardup.io.sources.in_memory import HeldDocuments
+from neardup.io.sources.in_memory import InMemoryDocuments
 
 ONE_COLUMN = pa.schema([("row", pa.int64())])
 
@@ -129,7 +129,7 @@ def test_threads_are_those_asked_for_or_one_a_core(monkeypatch):
 
 
 def cut(documents):
-    return list(HeldDocuments(documents, 10**6).read(0, ignore))
+    return list(InMemoryDocuments(documents, 10**6).read(0, ignore))
 
 
 @pytest.mark.parametrize("batch_bytes", [0, 1, 7, 150, 4 << 20])

@@ -19,9 +19,9 @@ from neardup.engines.base import View
 from neardup.engines.local import engine as local
 from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory
-from neardup.engines.local.tables import HeldTable
+from neardup.engines.local.tables import InMemoryTable
 from neardup.io import spill
-from neardup.io.sources.in_memory import HeldDocuments
+from neardup.io.sources.in_memory import InMemoryDocuments
 from neardup.io.workspace import Workspace
 from neardup.stages.collapse import collapse
 from neardup.stages.link import link
@@ -62,7 +62,7 @@ def random_table(seed, num_rows=500, num_keys=40):
     keys = [rng.randint(-(2**63), 2**63 - 1) for _ in range(num_keys)]
     columns = [range(num_rows)] + [[rng.choice(keys) for _ in range(num_rows)] for _ in range(3)]
     table = pa.table([list(column) for column in columns], schema=COLUMNS)
-    return HeldTable(table.to_batches(max_chunksize=37), COLUMNS)
+    return InMemoryTable(table.to_batches(max_chunksize=37), COLUMNS)
 
 
 VIEWS = [
@@ -135,7 +135,7 @@ def test_without_a_choice_all_rows_of_a_table_are_grouped(tmp_path, give_room, r
     """A table may have many rows for a document."""
     table = pa.table([[0] * 900 + [1] * 100, *([list(range(1000))] * 3)], schema=COLUMNS)
     give_room(room)
-    held = HeldTable(table.to_batches(max_chunksize=90), COLUMNS)
+    held = InMemoryTable(table.to_batches(max_chunksize=90), COLUMNS)
     batches = list(stored_engine(tmp_path).map_groups(held, VIEWS[:1], lambda batch: batch, None, ignore))
     assert sorted(low for batch in batches for low in batch.column("low").to_pylist()) == list(range(1000))
     if room == 30_000:
@@ -190,7 +190,7 @@ def test_stages_give_the_same_whether_their_groups_are_cut_or_not(tmp_path, monk
     free, bounded = LocalEngine(2), stored_engine(tmp_path)
     results = []
     for engine in (free, bounded):
-        source = HeldDocuments(documents, 150)
+        source = InMemoryDocuments(documents, 150)
         table = engine.map_documents(source, lambda batch, _: sketch(batch, plan, config), schema.sketches(8), ignore)
         where = np.ones(150, bool)
         by_class = View(
@@ -290,7 +290,7 @@ def test_stored_sketches_are_those_held_and_made_once(tmp_path):
         return sketch(batch, plan, config)
 
     columns = schema.sketches(plan.bands)
-    source = HeldDocuments(documents, 6)
+    source = InMemoryDocuments(documents, 6)
     source.has_read = lambda _: True
     tables = [
         make_engine().map_documents(source, step, columns, ignore)
@@ -313,7 +313,7 @@ def test_a_step_is_handed_what_holds_sets_for_it():
     def step(batch, hold):
         return sketch(batch, plan, config, hold)
 
-    class Counted(HeldDocuments):
+    class Counted(InMemoryDocuments):
         def read(self, part, advance):
             read.append(part)
             return super().read(part, advance)
@@ -331,7 +331,7 @@ def test_a_step_is_handed_what_holds_sets_for_it():
 def test_rows_are_chosen_by_a_column_but_for_those_of_a_table():
     columns = pa.schema([("row", pa.int64()), ("size", pa.int64())])
     held = pa.table([[0, 1, 3, 4], [2, 0, 1, 5]], schema=columns)
-    table, engine = HeldTable(held.to_batches(max_chunksize=3), columns), LocalEngine(1)
+    table, engine = InMemoryTable(held.to_batches(max_chunksize=3), columns), LocalEngine(1)
     assert engine.choose_rows(table, None, 6).tolist() == [True, True, False, True, True, False]
     assert engine.choose_rows(table, "size", 6).tolist() == [True, False, False, True, True, False]
     copies = pa.table({"row": [3, 1]})
@@ -342,7 +342,7 @@ def test_totals_are_of_all_rows_of_chosen_ones_or_from_a_row_on():
     columns = pa.schema([("row", pa.int64()), ("size", pa.int64())])
     held = pa.table([[0, 1, 3, 4], [2, 0, 1, None]], schema=columns)
     engine, where = LocalEngine(1), np.array([True, False, False, True, True])
-    for table in (held, HeldTable(held.to_batches(max_chunksize=3), columns)):
+    for table in (held, InMemoryTable(held.to_batches(max_chunksize=3), columns)):
         assert engine.total(table) == 4
         assert engine.total(table, "size") == 3
         assert engine.total(table, where=where) == 3

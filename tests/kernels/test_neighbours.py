@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from neardup.kernels import neighbours as kernel
 from neardup.kernels.similarity import Bits, Points, Sets, Vectors, Weights
-from neardup.searches import nearest as stage
+from neardup.searches import nearest_neighbours as stage
 from neardup.searches.set_index import Compared
 from plain_kernels import plain
 
@@ -39,7 +39,7 @@ def drawn_items(kind, rng, num_docs):
 def test_compiled_kernels_give_what_plain_python_gives(kind, is_containment, seed, num_docs, k):
     rng = np.random.default_rng(seed)
     docs = Compared(drawn_items(kind, rng, num_docs), rng.integers(0, 2, num_docs))
-    finder = stage.finder_for(docs, None, stage.Ask(k=k, above=0.0, is_containment=is_containment))
+    finder = stage.finder_for(docs, None, stage.SearchOptions(k=k, above=0.0, is_containment=is_containment))
     compiled = finder.find(0, num_docs)
     stage.kernel = plain(kernel)
     try:

@@ -19,8 +19,8 @@ from neardup import pipeline, schema
 from neardup.config import Config
 from neardup.engines.local import engine as local
 from neardup.engines.local.engine import LocalEngine
-from neardup.io.sources.in_memory import HeldDocuments
-from neardup.report import Watch
+from neardup.events import Watch
+from neardup.io.sources.in_memory import InMemoryDocuments
 from neardup.theory.plan import plan_for
 from runs import corpora
 from runs.corpora import Truth
@@ -31,7 +31,7 @@ METHODS = {"exact": {"method": "exact"}, "lsh": BY_BANDS}
 EVERY_METHOD = pytest.mark.parametrize("method", METHODS)
 
 
-class Ahead(HeldDocuments):
+class Ahead(InMemoryDocuments):
     """Documents in memory of which the first ones are ahead."""
 
     num_ahead_parts = 1

@@ -147,7 +147,7 @@ def test_a_run_that_was_stopped_reports_what_one_without_a_stop_reports(tmp_path
             neardup.find_pairs(tmp_path / "pages.jsonl", out=tmp_path / "out.parquet", **chosen)
     assert (tmp_path / ".out.parquet.neardup" / "containers.arrow").exists()
     with monkeypatch.context() as patched:
-        patched.setattr(stage.Containment, "contain", stop)  # the finished table is taken
+        patched.setattr(stage.Containment, "find_containers", stop)  # the finished table is taken
         neardup.find_pairs(tmp_path / "pages.jsonl", out=tmp_path / "out.parquet", **chosen)
     reports = [json.loads((tmp_path / f"{name}.parquet.report.json").read_text()) for name in ("whole", "out")]
     for report in reports:

@@ -13,7 +13,7 @@ import oracles
 from audits import WEAK, found_and_true, measured
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
-from neardup.report import StageStarted
+from neardup.events import StageStarted
 from neardup.runs import recall
 from neardup.runs.recall import _interval
 from neardup.theory.plan import FILTER_LOSS, plan_for

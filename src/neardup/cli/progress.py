@@ -13,7 +13,8 @@ from rich.progress import BarColumn, ProgressColumn, Task, TaskID, TaskProgressC
 from rich.progress import Progress as RichProgress
 from rich.text import Text
 
-from neardup.report import Event, StageAdvanced, StageFinished, StageStarted, Warned, say_bytes
+from neardup.events import Event, StageAdvanced, StageFinished, StageStarted, Warned
+from neardup.report import say_bytes
 
 # Work shorter than this shows nothing.
 PATIENCE_SECONDS: Final = 2.0
@@ -37,6 +38,9 @@ STAGES: Final = {
     "compare": "comparing",
     "draw": "drawing a sample",
     "audit": "comparing the sample with all documents",
+    "containment": "searching for containment",
+    "build_index": "building the index",
+    "shingle": "shingling",
     "differ": "finding what differs",
     "explain": "looking it up",
 }

@@ -26,8 +26,9 @@ from neardup.theory.plan import Plan
 
 if TYPE_CHECKING:  # these take a second to import, and a plan without inputs needs none of them
     from neardup.cli.sides import Piece
+    from neardup.events import Progress
     from neardup.questions.compare import Comparison, Explanation
-    from neardup.report import Audit, Progress, Report
+    from neardup.report import Audit, Report
 
 # Two columns of text need at least this.
 SIDE_BY_SIDE_WIDTH: Final = 80
@@ -44,7 +45,7 @@ def progress(*, quiet: bool = False) -> Iterator[Progress | None]:
         yield None
         return
     from neardup.cli.progress import Bars, Lines
-    from neardup.report import Event, Warned
+    from neardup.events import Event, Warned
 
     console = _console(stderr=True)
     shown = Bars(console) if console.is_terminal else Lines(lambda line: click.echo(line, err=True))
@@ -61,7 +62,7 @@ def progress(*, quiet: bool = False) -> Iterator[Progress | None]:
 @contextlib.contextmanager
 def working(stage: str, *, quiet: bool = False) -> Iterator[None]:
     """Show on stderr that a piece of work without events of its own goes on."""
-    from neardup.report import Watch
+    from neardup.events import Watch
 
     with progress(quiet=quiet) as listener, Watch(listener).stage(stage):
         yield

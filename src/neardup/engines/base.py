@@ -26,6 +26,11 @@ Rows = Any
 Sort = Callable[[Iterable[pa.RecordBatch], pa.Schema, Sequence[SortKey]], Iterator[pa.RecordBatch]]
 
 
+def no_progress(steps: int) -> None:
+    """Ignore progress: an `Advance` for work that is not reported."""
+    del steps
+
+
 class Source(Protocol):
     """Where documents come from, as the stages see it; each engine has its own kind."""
 

@@ -26,7 +26,7 @@ from neardup.io.formats import registry as formats
 from neardup.io.formats.base import InputFile, Records
 from neardup.io.outputs import known_ending
 from neardup.io.sources.discover import choose_columns, find_file
-from neardup.io.sources.stdin import GIVEN_AS
+from neardup.io.sources.stdin import STDIN_PATH
 from neardup.io.stored_report import StoredReport, read_report
 from neardup.io.streams import head_of
 from neardup.io.workspace import REPORT
@@ -240,7 +240,7 @@ def find_again(entry: Mapping[str, Any], config: Config) -> InputFile:
     cannot make anybody show a file that they have not seen.
     """
     path = entry["path"]
-    if path == GIVEN_AS:
+    if path == STDIN_PATH:
         raise DataError(
             "the run read standard input, which cannot be read again", hint="run it on a file, or with --audit"
         )

@@ -155,7 +155,7 @@ def open_workspace(folder: Path, out: Path, manifest: dict[str, Any], *, overwri
     return Workspace(folder, overwrite=overwrite)
 
 
-def begun_with(folder: Path) -> dict[str, Any]:
+def earlier_manifest(folder: Path) -> dict[str, Any]:
     """Return the manifest of an earlier start in a work folder; nothing where there is none."""
     return read_manifest(folder / MANIFEST) or {}
 

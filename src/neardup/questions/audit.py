@@ -8,11 +8,12 @@ from pathlib import Path
 from neardup.config import Config
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import DataError
+from neardup.events import Watch
 from neardup.io import finished
 from neardup.io.sources.corpus import FileDocuments
 from neardup.io.workspace import Workspace
 from neardup.measures.registry import measure_of
-from neardup.report import Audit, Report, Watch
+from neardup.report import Audit, Report
 from neardup.runs.recall import audited_files, measure
 
 

@@ -16,13 +16,13 @@ from neardup.config import Config
 from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory, available_cores
 from neardup.errors import ConfigError
+from neardup.events import Watch
 from neardup.io.formats.base import InputFile, text_bytes
 from neardup.io.sources import sample as file_samples
-from neardup.io.sources.in_memory import HeldDocuments
+from neardup.io.sources.in_memory import InMemoryDocuments
 from neardup.io.sources.parts import documents_of
 from neardup.measures.registry import holds_items
-from neardup.report import Watch
-from neardup.runs.containment import answer
+from neardup.questions.containment import pipeline_for
 from neardup.runs.start import most_disk
 from neardup.theory.method_choice import Contents, decide
 from neardup.theory.plan import Plan, is_open, plan_for
@@ -131,7 +131,7 @@ def _numbered(batches: Sequence[pa.RecordBatch]) -> pa.Table:
     return table.set_column(0, "row", pa.array(np.arange(table.num_rows)))
 
 
-def sample_held(documents: pa.Table) -> Sample:
+def sample_memory(documents: pa.Table) -> Sample:
     """Take the first documents in memory, as many as a sample may hold."""
     ends = np.cumsum(
         np.concatenate([text_bytes(chunk) for chunk in documents.column("text").chunks] or [np.zeros(1, np.int64)])
@@ -184,16 +184,16 @@ def _contents(sample: Sample, config: Config) -> Contents:
     return Contents(**scaled)
 
 
-def _held(documents: pa.Table) -> HeldDocuments:
-    return HeldDocuments(documents, documents.num_rows)
+def _held(documents: pa.Table) -> InMemoryDocuments:
+    return InMemoryDocuments(documents, documents.num_rows)
 
 
 def _forecast(sample: Sample, contents: Contents, plan: Plan, asked: Config, config: Config) -> Forecast:
     """Run a method on the sample; pairs are taken to stand near each other, so that they grow as documents do."""
-    engine = LocalEngine(config.threads)
-    answer(_held(sample.documents.slice(0, _FIRST_DOCS)), plan, asked, engine, Watch())
+    find = pipeline_for(asked)
+    find(_held(sample.documents.slice(0, _FIRST_DOCS)), plan, asked, LocalEngine(config.threads), Watch())
     began = time.perf_counter()
-    outcome = answer(_held(sample.documents), plan, asked, LocalEngine(config.threads), Watch())
+    outcome = find(_held(sample.documents), plan, asked, LocalEngine(config.threads), Watch())
     pairs = sum(batch.num_rows for batch in outcome.row_pairs or ()) or outcome.selection.num_rows
     run_seconds = (time.perf_counter() - began) * sample.scale
     read_seconds = sample.read_seconds / (config.threads or available_cores())

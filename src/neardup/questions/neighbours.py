@@ -20,6 +20,7 @@ from neardup.config import Config
 from neardup.engines.local.blas import one_blas_thread
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError, DataError
+from neardup.events import Progress, Watch
 from neardup.io.outputs import known_ending, write_whole
 from neardup.io.sources import discover as files
 from neardup.io.sources import in_memory as memory
@@ -29,8 +30,7 @@ from neardup.io.values.contents import content_type
 from neardup.io.workspace import STANDARD_INPUT, Workspace, check_output
 from neardup.measures.base import concatenated
 from neardup.measures.registry import measure_of
-from neardup.report import Progress, Watch
-from neardup.searches.nearest import SPAN, Ask, finder_for
+from neardup.searches.nearest_neighbours import SPAN, SearchOptions, finder_for
 from neardup.searches.set_index import BYTES_A_SHINGLE, Compared
 
 I64 = npt.NDArray[np.int64]
@@ -40,7 +40,7 @@ _NOT_HERE: Final = ("against", "mark", "dry_run", "audit", "pairs", "collapse_em
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Given:
+class SearchInput:
     """Documents to compare: what is compared, the row of each, and how rows are named: ids, and file and row."""
 
     compared: Compared
@@ -65,14 +65,14 @@ def neighbours_files(
         check_target(out, overwrite=config.overwrite)
     if "-" in inputs and "-" in queries:
         raise ConfigError("standard input is one source, got `-` for INPUT and for --queries", hint="store one of them")
-    found = ask(partial(read_files, watch=watch), (inputs, queries or None), number, config, watch)
+    found = search(partial(prepare_files, watch=watch), (inputs, queries or None), number, config, watch)
     if out is not None:
         write_neighbours(found, out, overwrite=config.overwrite)
     return found
 
 
-def ask(
-    read: Callable[[Any, Config, Path, Held], Given],
+def search(
+    read: Callable[[Any, Config, Path, MemoryBudget], SearchInput],
     source_and_queries: tuple[Any, Any],
     k: int,
     config: Config,
@@ -81,10 +81,10 @@ def ask(
     """Read a source, and the queries if there are any, by `read`, and return the neighbours."""
     source, queries = source_and_queries
     with _temporary_folder() as folder, _temporary_folder() as other:
-        held = Held()
-        docs = read(source, config, Path(folder), held)
+        budget = MemoryBudget()
+        docs = read(source, config, Path(folder), budget)
         chosen = Config.of(config, dimension=docs.config.dimension)
-        asked = None if queries is None else read(queries, chosen, Path(other), held)
+        asked = None if queries is None else read(queries, chosen, Path(other), budget)
         return find_neighbours(docs, asked, k, watch)
 
 
@@ -105,7 +105,7 @@ def check_settings(config: Config) -> None:
         raise ConfigError(f"`engine` {config.engine!r} finds no neighbours yet", hint="use engine='local'")
 
 
-def find_neighbours(docs: Given, queries: Given | None, k: int, watch: Watch) -> pa.Table:
+def find_neighbours(docs: SearchInput, queries: SearchInput | None, k: int, watch: Watch) -> pa.Table:
     """Return the k nearest documents of each query, or of each document, with similarity and rank."""
     least = docs.config.threshold if docs.config.is_threshold_given else 0.0
     asking = docs if queries is None else queries
@@ -115,9 +115,9 @@ def find_neighbours(docs: Given, queries: Given | None, k: int, watch: Watch) ->
         return columns.empty_table()
     # Whoever enters must exceed this; a similarity of 0 never counts.
     above = math.nextafter(least, 0.0) if least > 0 else 0.0
-    ask = Ask(k=min(k, num_docs), above=above, is_containment=docs.config.measure == "containment")
-    with watch.stage("index"):
-        finder = finder_for(docs.compared, None if queries is None else queries.compared, ask)
+    options = SearchOptions(k=min(k, num_docs), above=above, is_containment=docs.config.measure == "containment")
+    with watch.stage("build_index"):
+        finder = finder_for(docs.compared, None if queries is None else queries.compared, options)
     with watch.stage("compare", num_queries) as advance:
 
         def answer(start: int) -> tuple[I64, I64, npt.NDArray[np.float64], I64]:
@@ -135,14 +135,14 @@ def find_neighbours(docs: Given, queries: Given | None, k: int, watch: Watch) ->
     return pa.table([own[0], other[0], values, ranks, *own[1:], *other[1:]], schema=columns)
 
 
-def read_held(source: Any, ids: Sequence[Any] | None, config: Config, watch: Watch) -> Given:
+def prepare_memory(source: Any, ids: Sequence[Any] | None, config: Config, watch: Watch) -> SearchInput:
     """Take documents in memory to compare."""
     with watch.stage("read"):
         read = memory.read(source, config, ids=ids)
         config = memory.with_dimension(read, config)
     if read.rejected.num_rows:
         _warn_of_rejected(read.rejected.num_rows, read.rejected.column("reason")[0].as_py(), watch)
-    documents, engine = memory.HeldDocuments(read.documents, read.original.num_rows), LocalEngine(config.threads)
+    documents, engine = memory.InMemoryDocuments(read.documents, read.original.num_rows), LocalEngine(config.threads)
     with watch.stage("shingle", documents.total, documents.unit) as advance:
         batches = list(documents.read(0, lambda _: None))
 
@@ -152,13 +152,13 @@ def read_held(source: Any, ids: Sequence[Any] | None, config: Config, watch: Wat
 
         parts = engine.side_by_side(compare, range(len(batches)))
     rows = read.documents.column("row").to_numpy()
-    return Given(
+    return SearchInput(
         compared=_joined(parts, config), rows=rows, config=config, name=lambda rows: [read.ids.take(pa.array(rows))]
     )
 
 
-class Held:
-    """Counts what is held of files, and raises where the index of it would not fit in the room that the first have."""
+class MemoryBudget:
+    """Counts the memory that the index will take, and raises once it exceeds what was free at the first batch."""
 
     def __init__(self) -> None:
         self._room, self._needed = 0, 0
@@ -166,8 +166,8 @@ class Held:
     def add(self, compared: Compared, engine: LocalEngine) -> Compared:
         """Count a batch of documents; threads may count at the same time, which is exact enough."""
         self._room = self._room or engine.room()
-        held = sum(part.nbytes for part in compared.items if isinstance(part, np.ndarray))
-        self._needed += held * BYTES_A_SHINGLE // 8 if hasattr(compared.items, "ends") else 3 * held
+        size = sum(part.nbytes for part in compared.items if isinstance(part, np.ndarray))
+        self._needed += size * BYTES_A_SHINGLE // 8 if hasattr(compared.items, "ends") else 3 * size
         if self._needed > self._room:
             raise DataError(
                 f"neighbours are found in memory, and these documents need more than the {self._room / 1e9:.1f} GB "
@@ -177,7 +177,9 @@ class Held:
         return compared
 
 
-def read_files(paths: Sequence[str], config: Config, folder: Path, held: Held, watch: Watch) -> Given:
+def prepare_files(
+    paths: Sequence[str], config: Config, folder: Path, budget: MemoryBudget, watch: Watch
+) -> SearchInput:
     """Take the documents of files to compare; `folder` holds what is noted of them."""
     with watch.stage("read"):
         paths, _ = spool(paths, folder / STANDARD_INPUT, config)
@@ -189,7 +191,7 @@ def read_files(paths: Sequence[str], config: Config, folder: Path, held: Held, w
 
         def compare(part: int) -> list[tuple[I64, Compared]]:
             return [
-                (batch.column("row").to_numpy(), held.add(_compared(batch, config), engine))
+                (batch.column("row").to_numpy(), budget.add(_compared(batch, config), engine))
                 for batch in documents.read(part, advance)
             ]
 
@@ -199,7 +201,7 @@ def read_files(paths: Sequence[str], config: Config, folder: Path, held: Held, w
         first = next(iter(_rows(documents.rejected())))
         _warn_of_rejected(num_rejected, f"{first['file']}:{first['row']}: {first['reason']}", watch)
     rows = [rows + documents.first_rows[part] for part, batches in enumerate(parts) for rows, _ in batches]
-    return Given(
+    return SearchInput(
         compared=_joined([compared for batches in parts for _, compared in batches], config),
         rows=np.concatenate([np.empty(0, np.int64), *rows]),
         config=config,

@@ -17,17 +17,18 @@ from neardup import pipeline, schema
 from neardup.config import MIN_MEMORY, Config
 from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory, return_freed
+from neardup.events import Watch
 from neardup.io.outputs import TableWriter, write_rejected
 from neardup.io.sources.corpus import FileDocuments
 from neardup.io.sources.kept_ids import KeptIds
 from neardup.io.sources.parts import FileParts
-from neardup.io.sources.stdin import GIVEN_AS
+from neardup.io.sources.stdin import STDIN_PATH
 from neardup.measures.registry import holds_items
-from neardup.report import Audit, Report, Watch, count_below, summarise_clusters
+from neardup.report import Audit, Report, count_below, summarise_clusters
 from neardup.runs.output import write_report
 from neardup.runs.recall import audited_files, measure
 from neardup.runs.run import Counts, Results, RowCounts
-from neardup.runs.start import Begun
+from neardup.runs.start import RunSetup
 from neardup.runs.stored_pairs import select_stored, write_order
 from neardup.theory.plan import Plan
 
@@ -41,9 +42,9 @@ Advance = Callable[[int], None]
 class FileRun(abc.ABC):
     """A run on files, up to how an engine makes the tables; `source` reads the files of `parts`."""
 
-    def __init__(self, begun: Begun, source: Any, parts: FileParts, engine: Any) -> None:
-        self.output, self.workspace, self._spooled = begun.output, begun.workspace, begun.spooled
-        self.config, self.plan = begun.config, begun.plan
+    def __init__(self, setup: RunSetup, source: Any, parts: FileParts, engine: Any) -> None:
+        self.output, self.workspace, self._spooled = setup.output, setup.workspace, setup.spooled
+        self.config, self.plan = setup.config, setup.plan
         self.source, self.parts, self.engine = source, parts, engine
 
     @abc.abstractmethod
@@ -81,7 +82,7 @@ class FileRun(abc.ABC):
             load=self.output.load,
             out=str(self.output.target),
             inputs=tuple(
-                entry | {"path": GIVEN_AS, "modified": ""} if entry["path"] == self._spooled else entry
+                entry | {"path": STDIN_PATH, "modified": ""} if entry["path"] == self._spooled else entry
                 for entry in self.source.summary()
             ),
             files=self.output.files(self.workspace),
@@ -100,16 +101,16 @@ class LocalFiles(FileRun):
     source: FileDocuments
     engine: LocalEngine
 
-    def __init__(self, begun: Begun) -> None:
-        config = begun.config
-        engine = LocalEngine(config.threads, begun.workspace, config.memory)
+    def __init__(self, setup: RunSetup) -> None:
+        config = setup.config
+        engine = LocalEngine(config.threads, setup.workspace, config.memory)
         room_for_texts = 0 if holds_items(config) else engine.room() // 4
         # Readers must know the limit of memory where none was asked for too.
         limited = Config.of(config, memory=max(MIN_MEMORY, Memory(config.memory).limit))
         return_freed(limited.memory or MIN_MEMORY)
-        files = [*begun.ahead, *begun.own]
-        documents = FileDocuments(files, len(begun.ahead), limited, begun.workspace, room_for_texts)
-        super().__init__(begun, documents, documents, engine)
+        files = [*setup.ahead, *setup.own]
+        documents = FileDocuments(files, len(setup.ahead), limited, setup.workspace, room_for_texts)
+        super().__init__(setup, documents, documents, engine)
 
     def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
         """Write the tables; stored pairs can be selected from again, and documents be read again to be audited."""

@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 from neardup import pipeline, schema
 from neardup.config import Config
 from neardup.engines.local.engine import LocalEngine
+from neardup.events import Watch
 from neardup.io.sources import in_memory
-from neardup.report import Report, Watch, count_below
+from neardup.report import Report, count_below
 from neardup.runs.recall import Audited, measure
 from neardup.runs.run import Counts, Results, RowCounts, report_on, warn_of_recall
 from neardup.stages.select import select_again
@@ -40,9 +41,9 @@ class MemoryRun:
     plan: Plan
 
     @property
-    def source(self) -> in_memory.HeldDocuments:
+    def source(self) -> in_memory.InMemoryDocuments:
         """The documents as one part."""
-        return in_memory.HeldDocuments(self.read.documents, self.read.original.num_rows)
+        return in_memory.InMemoryDocuments(self.read.documents, self.read.original.num_rows)
 
     @property
     def engine(self) -> LocalEngine:

@@ -20,8 +20,9 @@ from neardup.config import Config
 from neardup.engines.base import Advance, Documents
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError, DataError
+from neardup.events import Watch
 from neardup.io.sources.corpus import FileDocuments
-from neardup.report import Audit, Watch
+from neardup.report import Audit
 from neardup.searches.audit_sample import CHANCE_UNITS, DRAW_RANGE, Sample, draw, draw_keys
 from neardup.theory.plan import Plan
 

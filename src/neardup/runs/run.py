@@ -15,9 +15,10 @@ from neardup import pipeline
 from neardup.config import Config
 from neardup.engines.base import Engine, Source
 from neardup.errors import DataError
+from neardup.events import Watch
 from neardup.measures.registry import measure_of
-from neardup.report import Audit, Report, Watch, peak_memory_bytes
-from neardup.runs.containment import answer
+from neardup.pipeline import Pipeline
+from neardup.report import Audit, Report, peak_memory_bytes
 from neardup.theory.plan import Plan
 
 
@@ -86,10 +87,10 @@ class Adapter(Protocol):
         """Let the output appear."""
 
 
-def run(adapter: Adapter, watch: Watch) -> Report:
-    """Find the near-duplicates, store the results, and report."""
+def run(adapter: Adapter, watch: Watch, find: Pipeline = pipeline.run) -> Report:
+    """Run the pipeline, store its results, and report."""
     warn_of_recall(adapter.plan, watch)
-    outcome = answer(adapter.source, adapter.plan, adapter.config, adapter.engine, watch)
+    outcome = find(adapter.source, adapter.plan, adapter.config, adapter.engine, watch)
     return report_on(outcome, adapter, watch)
 
 

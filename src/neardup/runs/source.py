@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
+from neardup.events import Progress
 from neardup.io.sources.discover import is_input
-from neardup.report import Progress, Report
+from neardup.report import Report
 
 
 def items_or_source(source: Any, items: Any, config: Config) -> tuple[Any, Config]:

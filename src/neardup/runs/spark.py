@@ -12,13 +12,14 @@ import pyarrow as pa
 
 from neardup import pipeline, schema
 from neardup.config import Config
+from neardup.events import Watch
 from neardup.io import finished
 from neardup.io.outputs import TableWriter, write_rejected
 from neardup.io.work_folder import remove_tree
-from neardup.report import Report, Watch
+from neardup.report import Report
 from neardup.runs.files import CLUSTER_COLUMNS, NUM_LARGEST, Advance, FileRun, name_rejected
 from neardup.runs.run import Counts, Results, RowCounts
-from neardup.runs.start import Begun, check_settings
+from neardup.runs.start import RunSetup, check_settings
 from neardup.theory.plan import Plan, plan_for
 
 if TYPE_CHECKING:
@@ -82,15 +83,15 @@ class SparkFiles(FileRun):
     source: FileSource
     engine: SparkEngine
 
-    def __init__(self, begun: Begun, engine: SparkEngine | None) -> None:
+    def __init__(self, setup: RunSetup, engine: SparkEngine | None) -> None:
         from neardup.engines.spark import FileSource
         from neardup.engines.spark.session import open_engine
 
-        own = (engine or open_engine(begun.config)).begin(str((begun.workspace.folder / "spark").resolve()))
+        own = (engine or open_engine(setup.config)).begin(str((setup.workspace.folder / "spark").resolve()))
         # Another machine may number the same file otherwise.
-        files = [dataclasses.replace(file, identity="") for file in (*begun.ahead, *begun.own)]
-        source = FileSource(own.spark, files, len(begun.ahead), begun.config)
-        super().__init__(begun, source, source.parts, own)
+        files = [dataclasses.replace(file, identity="") for file in (*setup.ahead, *setup.own)]
+        source = FileSource(own.spark, files, len(setup.ahead), setup.config)
+        super().__init__(setup, source, source.parts, own)
 
     def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
         """Write the tables, and what Spark tells of the run."""

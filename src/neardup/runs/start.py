@@ -14,6 +14,7 @@ from typing import Any, Final
 from neardup.config import RANDOM_SEED, Config, DrawnSeed
 from neardup.engines.local.limits import Memory
 from neardup.errors import ConfigError, DataError, NearDupError
+from neardup.events import Watch
 from neardup.io import finished
 from neardup.io.formats.base import InputFile
 from neardup.io.sources.discover import find_files, real_paths, with_dimension
@@ -24,13 +25,13 @@ from neardup.io.work_folder import folder_of, list_files, remove_folder, reserve
 from neardup.io.workspace import (
     STANDARD_INPUT,
     Workspace,
-    begun_with,
+    earlier_manifest,
     is_published,
     open_workspace,
 )
 from neardup.measures.jaccard import collect_texts
 from neardup.measures.registry import measure_of
-from neardup.report import Watch, say_bytes
+from neardup.report import say_bytes
 from neardup.runs.output import Output
 from neardup.theory.plan import Plan, plan_for
 from neardup.version import VERSION
@@ -44,7 +45,7 @@ _DONE: Final = "finished parts stay in {folder}; run the same command again to g
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Begun:
+class RunSetup:
     """What a run on files begins with: files kept ahead, those of the input, and where the work is done.
 
     spooled: the file that standard input was stored in; config: the settings, with what the files add to them.
@@ -60,7 +61,7 @@ class Begun:
 
 
 @contextlib.contextmanager
-def begin(output: Output, inputs: Sequence[str], config: Config, watch: Watch) -> Iterator[Begun | None]:
+def begin(output: Output, inputs: Sequence[str], config: Config, watch: Watch) -> Iterator[RunSetup | None]:
     """Find the files of a run and open its workspace; what stops a run says how to go on.
 
     None where an earlier start of the same run has published the output already.
@@ -72,7 +73,7 @@ def begin(output: Output, inputs: Sequence[str], config: Config, watch: Watch) -
             paths, spooled = spool(inputs, folder / STANDARD_INPUT, config)
             _check_no_runs(paths)
             own = find_files(paths, config)
-            config = _with_begun_seed(with_dimension(own, config), folder)
+            config = _with_earlier_seed(with_dimension(own, config), folder)
             plan = plan_for(config)
             ahead = _find_ahead(own, config)
             _check_apart(out, [*ahead, *own])
@@ -88,7 +89,9 @@ def begin(output: Output, inputs: Sequence[str], config: Config, watch: Watch) -
         is_fresh = spooled is not None
         workspace = open_workspace(folder, out, manifest, overwrite=config.overwrite, is_fresh=is_fresh)
         _check_disk(own, plan, config, folder)
-        yield Begun(output=output, ahead=ahead, own=own, workspace=workspace, spooled=spooled, config=config, plan=plan)
+        yield RunSetup(
+            output=output, ahead=ahead, own=own, workspace=workspace, spooled=spooled, config=config, plan=plan
+        )
 
 
 def check_settings(config: Config) -> None:
@@ -96,11 +99,6 @@ def check_settings(config: Config) -> None:
     for name in ("master", "spark_conf"):
         if config.engine != "spark" and getattr(config, name):
             raise ConfigError(f"`{name}` is for Spark, but `engine` is {config.engine!r}", hint="use --engine spark")
-    if config.engine == "spark" and config.measure == "containment":
-        raise ConfigError(
-            "the measure 'containment' does not run on Spark: its index is held in one memory",
-            hint="use engine='local'",
-        )
     if config.engine == "spark" and config.audit:
         raise ConfigError("`audit` does not run on Spark", hint="call neardup.audit(OUT) when the run has ended")
     if config.measure != "hamming" or config.distance is None:  # a number of bits has to wait for the first vector
@@ -150,10 +148,10 @@ def _find_ahead(own: Sequence[InputFile], config: Config) -> list[InputFile]:
     return ahead
 
 
-def _with_begun_seed(config: Config, folder: Path) -> Config:
+def _with_earlier_seed(config: Config, folder: Path) -> Config:
     """Take the seed that an earlier start of the run has drawn, if this one draws one too."""
-    begun: Any = begun_with(folder).get("drawn_seed") if isinstance(config.seed, DrawnSeed) else None
-    return config if begun is None else Config.of(config, seed=DrawnSeed(begun))
+    earlier: Any = earlier_manifest(folder).get("drawn_seed") if isinstance(config.seed, DrawnSeed) else None
+    return config if earlier is None else Config.of(config, seed=DrawnSeed(earlier))
 
 
 def _manifest(command: str, files: Sequence[InputFile], config: Config) -> dict[str, Any]:

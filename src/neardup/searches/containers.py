@@ -19,7 +19,7 @@ from neardup.searches.set_index import BYTES_A_SHINGLE, I64, Compared, as_bags, 
 _ROOM: Final = 1 << 14
 
 
-def gather(batches: Iterable[pa.RecordBatch], room: int) -> tuple[I64, I64, Sets]:
+def collect_sets(batches: Iterable[pa.RecordBatch], room: int) -> tuple[I64, I64, Sets]:
     """Hold all sets: rows, groups and shingles; raise where their index needs more than `room`, if that is a limit."""
     rows, groups, shingles, sizes, num_shingles = [], [], [], [], 0
     for batch in batches:
@@ -57,7 +57,7 @@ class Containment:
         self._sizes = np.diff(docs.ends)
         self._scratches = threading.local()
 
-    def contain(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def find_containers(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Replace documents by the pairs in which they lie in another one, as schema.CONTAINERS."""
         needles = np.searchsorted(self._rows, batch.column("row").to_numpy())
         found, count, compared = np.empty((_ROOM, 3), np.int64), 0, 0

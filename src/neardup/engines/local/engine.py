@@ -29,14 +29,15 @@ from neardup.engines.base import (
     DocumentStep,
     Table,
     View,
+    no_progress,
 )
+from neardup.engines.local.arena import Arena, ArenaTable
 from neardup.engines.local.groups import headed_groups, in_range, whole_groups
-from neardup.engines.local.kept_sets import Arena, HeldSets
 from neardup.engines.local.limits import Memory
-from neardup.engines.local.shelves import SHELF_BYTES, cut_held, map_shelved, plan_shelves, unheard
+from neardup.engines.local.shelves import SHELF_BYTES, cut_held, map_shelved, plan_shelves
 from neardup.engines.local.tables import (
-    HeldTable,
-    StoredTable,
+    FileTable,
+    InMemoryTable,
     batches_of,
     chosen,
     filtered,
@@ -104,10 +105,10 @@ class LocalEngine(Threads):
         """Map what is held whenever it is asked for; else read all parts again, and store what comes of them."""
         if self._holds_all:
             columns = ["row", "group", "num_shingles", "held_at"]
-            return HeldSets(partial(filtered, sketches, columns, where), self._arena, step, schema)
+            return ArenaTable(partial(filtered, sketches, columns, where), self._arena, step, schema)
 
         def read(part: int) -> Iterator[pa.RecordBatch]:
-            return chosen(documents.read(part, unheard), where)
+            return chosen(documents.read(part, no_progress), where)
 
         return self._map_parts(name, documents, read, step, schema)
 
@@ -132,14 +133,14 @@ class LocalEngine(Threads):
                 return (result for _, result in self.in_order(read(part), step, workers, slots))
 
             if workspace is None:
-                return HeldTable([batch for part in range(documents.num_parts) for batch in results(part)], schema)
+                return InMemoryTable([batch for part in range(documents.num_parts) for batch in results(part)], schema)
 
             def store(part: int) -> Path:
                 return workspace.once(_part_name(name, part), lambda path: write_batches(path, results(part), schema))
 
             paths = self.side_by_side(store, range(documents.num_parts), in_order=documents.stops_at_first)
         # In the first reading rows and priorities are still those of the part.
-        return StoredTable(paths, schema, self.room() // 16, documents if name == _SKETCHES else None)
+        return FileTable(paths, schema, self.room() // 16, documents if name == _SKETCHES else None)
 
     def scan_documents(self, documents: Documents, step: BatchStep, schema: pa.Schema, advance: Advance) -> pa.Table:
         """Apply a step to every document and hold what comes of it, in the order of parts and batches."""
@@ -186,9 +187,9 @@ class LocalEngine(Threads):
                     yield result
 
         if self._workspace is None:
-            return HeldTable(list(results()), schema)
+            return InMemoryTable(list(results()), schema)
         path = self._workspace.once(f"{name}.arrow", lambda path: write_batches(path, results(), schema))
-        return StoredTable([path], schema, self.room() // 16)
+        return FileTable([path], schema, self.room() // 16)
 
     def count(self, table: Table, columns: Sequence[str], where: Bools, step: CountStep, num_places: int) -> Counts:
         """Count on one thread: two that add to one place at once would lose a count."""

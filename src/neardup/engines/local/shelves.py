@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schema as schemas
-from neardup.engines.base import BlockStep, Documents
-from neardup.engines.local.kept_sets import Arena
+from neardup.engines.base import BlockStep, Documents, no_progress
+from neardup.engines.local.arena import Arena
 from neardup.io.formats.base import runs, text_bytes
 from neardup.io.spill import Shelves
 
@@ -138,7 +138,7 @@ def _set_aside(documents: Documents, shelves: pa.Table, wanted: I64, store: Shel
     rows, numbers = shelves.column("row").to_numpy()[chosen], numbers[chosen]
 
     def read(part: int) -> None:
-        for batch in documents.read(part, unheard):
+        for batch in documents.read(part, no_progress):
             engine.check_going()
             batch_rows = batch.column("row").to_numpy()
             at = np.minimum(np.searchsorted(rows, batch_rows), rows.size - 1)
@@ -157,11 +157,6 @@ def _shelve(batch: pa.RecordBatch, own: I64, numbers: I64, store: Shelves) -> No
     cuts = np.flatnonzero(np.r_[True, np.diff(numbers) != 0, True])
     for start, stop in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
         store.put(int(numbers[start]), ordered.slice(start, stop - start))
-
-
-def unheard(steps: int) -> None:
-    """Count a reading that nobody waits for."""
-    del steps
 
 
 def cut_components(documents: pa.Table, members: pa.Table) -> Iterator[pa.RecordBatch]:

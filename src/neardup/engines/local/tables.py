@@ -13,7 +13,7 @@ from neardup.engines.base import Bools, Documents, Table
 from neardup.io.workspace import read_batches
 
 
-class HeldTable:
+class InMemoryTable:
     """A table in memory, in batches."""
 
     def __init__(self, batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> None:
@@ -25,7 +25,7 @@ class HeldTable:
         return (batch.select(list(columns)) for batch in self._batches)
 
 
-class StoredTable:
+class FileTable:
     """A table in files, read once for all where it takes little room.
 
     With documents it has one file a part of them, with the rows and priorities of the part.

@@ -126,7 +126,7 @@ def with_dimension(read: Source, config: Config) -> Config:
     return Config.of(config, dimension=dimension_of(schema.one_array(contents), config))
 
 
-class HeldDocuments:
+class InMemoryDocuments:
     """Documents in memory, as one part of a run."""
 
     num_parts = 1

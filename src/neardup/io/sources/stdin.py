@@ -12,7 +12,7 @@ from neardup.config import Config
 from neardup.errors import ConfigError
 from neardup.io.work_folder import remove_tree
 
-GIVEN_AS: Final = "-"
+STDIN_PATH: Final = "-"
 _MAGIC: Final = ((b"PAR1", ".parquet"), (b"ARROW1", ".arrow"), (b"\xff\xff\xff\xff", ".arrows"))
 _COMPRESSED: Final = ((b"\x1f\x8b", ".gz"), (b"\x28\xb5\x2f\xfd", ".zst"))
 
@@ -21,14 +21,14 @@ def spool(inputs: Sequence[str], folder: Path, config: Config) -> tuple[list[str
     """Replace "-" among inputs by a file in `folder` with what standard input holds; return that file too."""
     if not inputs:
         raise ConfigError("no input was given", hint="name files, folders or globs, or - for standard input")
-    if list(inputs).count(GIVEN_AS) > 1:
+    if list(inputs).count(STDIN_PATH) > 1:
         raise ConfigError("standard input was named twice", hint="it can be read once")
     remove_tree(folder)
-    if GIVEN_AS not in inputs:
+    if STDIN_PATH not in inputs:
         return list(inputs), None
     folder.mkdir()
     path = str(_store(folder, config))
-    return [path if given == GIVEN_AS else given for given in inputs], path
+    return [path if given == STDIN_PATH else given for given in inputs], path
 
 
 def _store(folder: Path, config: Config) -> Path:

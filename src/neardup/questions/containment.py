@@ -1,9 +1,9 @@
-"""The question which documents lie in which: a run with stages of its own, that lists pairs and removes nobody.
+"""Which documents contain which: a pipeline of its own, which lists pairs and removes no document.
 
-    sketch -> contain
+    sketch -> containment
 
-A small document may lie in a large one without being similar to it, so that none of the stages that find
-near-duplicates finds the pair. One machine holds an index of all sets, in memory.
+A small document can be contained in a large one without being similar to it, so banding cannot find the pair. Instead,
+one machine keeps an inverted index of all sets in memory.
 """
 
 from __future__ import annotations
@@ -14,23 +14,29 @@ import pyarrow as pa
 
 from neardup import pipeline, schema
 from neardup.config import Config
-from neardup.engines.base import BatchStep, Engine, Source
+from neardup.engines.base import BatchStep, Source
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError
-from neardup.pipeline import Outcome
-from neardup.report import Watch
-from neardup.searches.containers import Containment, gather
+from neardup.events import Watch
+from neardup.pipeline import Outcome, Pipeline
+from neardup.searches.containers import Containment, collect_sets
 from neardup.theory.plan import Plan
 
 
-def answer(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Watch) -> Outcome:
-    """Answer what the settings ask: which documents lie in which, or which are near-duplicates."""
-    ask = find_containing if config.measure == "containment" else pipeline.run
-    return ask(documents, plan, config, engine, watch)
+def pipeline_for(config: Config) -> Pipeline:
+    """Return the pipeline that the settings ask for: containment, or near-duplicates."""
+    if config.measure != "containment":
+        return pipeline.run
+    if config.engine != "local":
+        raise ConfigError(
+            "the measure 'containment' does not run on Spark: its index must fit in the memory of one machine",
+            hint="use engine='local'",
+        )
+    return find_containing
 
 
 def check_selects(config: Config) -> None:
-    """Raise where nothing says which document of a pair stays."""
+    """Raise if the measure does not say which document of a pair to keep."""
     if config.measure == "containment":
         raise ConfigError(
             "the measure 'containment' lists pairs, it does not say which document stays",
@@ -38,22 +44,20 @@ def check_selects(config: Config) -> None:
         )
 
 
-def find_containing(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Watch) -> Outcome:
-    """List every pair of documents of which at least a share `plan.threshold` of the one lies in the other."""
-    if not isinstance(engine, LocalEngine):
-        raise ConfigError("containment is found in the memory of one machine", hint="use engine='local'")
+def find_containing(documents: Source, plan: Plan, config: Config, engine: LocalEngine, watch: Watch) -> Outcome:
+    """List every pair of documents of which one has at least a share `plan.threshold` of its shingles in the other."""
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)
 
     def make_step() -> BatchStep:
-        sets = gather(sketches.batches(["row", "num_shingles", "group", "shingles"]), engine.room())
-        return Containment(*sets, num_ahead=documents.num_ahead, threshold=plan.threshold).contain
+        sets = collect_sets(sketches.batches(["row", "num_shingles", "group", "shingles"]), engine.room())
+        return Containment(*sets, num_ahead=documents.num_ahead, threshold=plan.threshold).find_containers
 
     def pairs() -> Iterator[pa.RecordBatch]:
         for batch in found.batches(["pairs"]):
             yield pa.RecordBatch.from_struct_array(batch.column("pairs").flatten()).cast(schema.CONTAINED)
 
-    with watch.stage("contain"):
+    with watch.stage("containment"):
         where = engine.choose_rows(sketches, "num_shingles", documents.num_rows)
         found = engine.map_table("containers", sketches, ["row"], where, make_step, schema.CONTAINERS)
         num_pairs = sum(len(batch.column("pairs").flatten()) for batch in found.batches(["pairs"]))

@@ -28,7 +28,7 @@ _Scratch = tuple[I64, F64, I64, I64]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Ask:
+class SearchOptions:
     """What is asked for: at most k documents for each query, each of similarity above `above`."""
 
     k: int
@@ -43,7 +43,7 @@ class Finder(Protocol):
         """Return similarities and places of the best, a row a query, the most similar first; NOBODY behind them."""
 
 
-def finder_for(docs: Compared, queries: Compared | None, ask: Ask) -> Finder:
+def finder_for(docs: Compared, queries: Compared | None, options: SearchOptions) -> Finder:
     """Choose how neighbours are found; without queries every document asks for its own."""
     kinds: dict[type, Any] = {
         Sets: SetFinder,
@@ -52,12 +52,12 @@ def finder_for(docs: Compared, queries: Compared | None, ask: Ask) -> Finder:
         Vectors: VectorFinder,
         Points: PointFinder,
     }
-    finder: Finder = kinds[type(docs.items)](docs, queries, ask)
+    finder: Finder = kinds[type(docs.items)](docs, queries, options)
     return finder
 
 
-def _nothing(num_queries: int, ask: Ask) -> Best:
-    return np.full((num_queries, ask.k), ask.above), np.full((num_queries, ask.k), NOBODY)
+def _nothing(num_queries: int, options: SearchOptions) -> Best:
+    return np.full((num_queries, options.k), options.above), np.full((num_queries, options.k), NOBODY)
 
 
 def own_places(docs: Compared, queries: Compared | None) -> I64:
@@ -70,18 +70,18 @@ def own_places(docs: Compared, queries: Compared | None) -> I64:
 class SetFinder:
     """Finds the nearest sets, weighted or not, by Jaccard or by containment."""
 
-    def __init__(self, docs: Compared, queries: Compared | None, ask: Ask) -> None:
-        self._ask, self._own = ask, own_places(docs, queries)
+    def __init__(self, docs: Compared, queries: Compared | None, options: SearchOptions) -> None:
+        self._options, self._own = options, own_places(docs, queries)
         self._docs = as_bags(docs)
         self._queries = self._docs if queries is None else as_bags(queries)
         self._postings = postings_of(self._docs)
         self._walks = walks_of(self._queries, self._postings, is_own=queries is None)
-        self._rule = ask.is_containment, _SLACK if isinstance(docs.items, Weights) else 1.0
+        self._rule = options.is_containment, _SLACK if isinstance(docs.items, Weights) else 1.0
         self._scratches: queue.SimpleQueue[_Scratch] = queue.SimpleQueue()
 
     def find(self, start: int, stop: int) -> Best:
         """Answer the queries from start to stop."""
-        best = _nothing(stop - start, self._ask)
+        best = _nothing(stop - start, self._options)
         scratch = self._scratch()
         span = start, stop
         kernel.nearest_sets(
@@ -103,8 +103,8 @@ class SetFinder:
 class _AllPairs:
     """Compares every query with every document, a block at a time."""
 
-    def __init__(self, docs: Compared, queries: Compared | None, ask: Ask) -> None:
-        self._ask, self._own = ask, own_places(docs, queries)
+    def __init__(self, docs: Compared, queries: Compared | None, options: SearchOptions) -> None:
+        self._options, self._own = options, own_places(docs, queries)
         asking = docs if queries is None else queries
         self._groups = asking.groups, docs.groups
         self._num_docs = num_docs_of(docs.items)
@@ -118,7 +118,7 @@ class _AllPairs:
 
     def find(self, start: int, stop: int) -> Best:
         """Answer the queries from start to stop."""
-        best = _nothing(stop - start, self._ask)
+        best = _nothing(stop - start, self._options)
         for first in range(0, self._num_docs, BLOCK):
             self._compare((start, stop), (first, min(first + BLOCK, self._num_docs)), best)
         return best

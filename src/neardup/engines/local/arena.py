@@ -69,7 +69,7 @@ class Arena:
         return pa.LargeListViewArray.from_arrays(pa.array(starts), pa.array(sizes), values)
 
 
-class HeldSets:
+class ArenaTable:
     """A table of held sets, through a step, made anew whenever it is asked for.
 
     `batches` have the columns row, group, num_shingles and held_at; the step sees the set in place of the text.

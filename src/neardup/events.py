@@ -1,0 +1,88 @@
+"""The events that a run emits while it works, and the watch that times its stages."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StageStarted:
+    """A stage began; `total` is the number of steps it will take, if known, and `unit` what a step is."""
+
+    stage: str
+    total: int | None
+    unit: str = "documents"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StageAdvanced:
+    """A stage has done `done` of `total` steps."""
+
+    stage: str
+    done: int
+    total: int | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StageFinished:
+    """A stage ended after `seconds`."""
+
+    stage: str
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Warned:
+    """Something the user should know now rather than in the report."""
+
+    message: str
+
+
+Event = StageStarted | StageAdvanced | StageFinished | Warned
+Progress = Callable[[Event], None]
+
+
+def _ignore(event: Event) -> None:
+    """What happens to events nobody asked for."""
+
+
+class Watch:
+    """Times the stages of one run and passes events on."""
+
+    def __init__(self, progress: Progress | None = None) -> None:
+        self.seconds_by_stage: dict[str, float] = {}
+        self.warnings: list[str] = []
+        self._emit = progress or _ignore
+        self._began = time.perf_counter()
+
+    @contextlib.contextmanager
+    def stage(self, name: str, total: int | None = None, unit: str = "documents") -> Iterator[Callable[[int], None]]:
+        """Time a stage; the yielded function takes the number of steps done since it was last called, on any thread."""
+        done, lock = 0, threading.Lock()
+
+        def advance(steps: int) -> None:
+            nonlocal done
+            with lock:
+                done += steps
+                self._emit(StageAdvanced(name, done, total))
+
+        self._emit(StageStarted(name, total, unit))
+        began = time.perf_counter()
+        yield advance
+        seconds = time.perf_counter() - began
+        self.seconds_by_stage[name] = self.seconds_by_stage.get(name, 0.0) + seconds
+        self._emit(StageFinished(name, seconds))
+
+    def warn(self, message: str) -> None:
+        """Keep a warning for the report and tell whoever listens."""
+        self.warnings.append(message)
+        self._emit(Warned(message))
+
+    @property
+    def seconds(self) -> float:
+        """Time since the run began."""
+        return time.perf_counter() - self._began
