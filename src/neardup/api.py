@@ -290,7 +290,7 @@ def audit(
     check_sample(sample)
     report = run if isinstance(run, Report) else finished.restore(Path(run))
     if report.audited is not None:
-        return measure(report.audited(), LocalEngine(chosen.threads), watch, sample)
+        return measure(report.audited(report.load), LocalEngine(chosen.threads), watch, sample)
     return audit_finished(report, sample, chosen, watch)
 
 

@@ -182,7 +182,7 @@ class Report:
     largest: tuple[dict[str, Any], ...] | None = None
     engine: dict[str, Any] = dataclasses.field(default_factory=dict)
     audit: Audit | None = None
-    audited: Callable[[], Any] | None = dataclasses.field(default=None, compare=False)
+    audited: Callable[[Callable[[str], pa.Table | None]], Any] | None = dataclasses.field(default=None, compare=False)
 
     @functools.cached_property
     def kept(self) -> pa.Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -58,7 +58,7 @@ class MemoryRun:
             if outcome.row_pairs is not None:
                 row_pairs = pa.Table.from_batches(outcome.row_pairs, outcome.pair_columns)
                 tables["pairs"] = self._name_pairs(row_pairs)
-        audited = partial(self._audited, outcome.plan, tables)
+        audited = partial(self._audited, outcome.plan)
         load = partial(_load, read.original, self._kept_rows(selection), tables)
         bare = dataclasses.replace(outcome, row_pairs=None, find_priorities=None)
         return Results(
@@ -72,7 +72,7 @@ class MemoryRun:
             columns=read.columns,
             load=load,
             select_again=partial(self._select_again, bare, row_pairs) if outcome.selects else None,
-            audit=lambda watch: measure(audited(), self.engine, watch),
+            audit=lambda watch: measure(audited(load), self.engine, watch),
             audited=audited,
         )
 
@@ -124,20 +124,22 @@ class MemoryRun:
         warn_of_recall(plan, watch)
         return report_on(chosen, MemoryRun(read=self.read, config=config, plan=plan), watch)
 
-    def _audited(self, plan: Plan, tables: dict[str, pa.Table]) -> Audited:
-        """Let an audit see the run."""
+    def _audited(self, plan: Plan, load: Callable[[str], pa.Table | None]) -> Audited:
+        """Return the run as an audit sees it; `load` returns what it reported, by name."""
 
-        def reported(name: str, *columns: str) -> Iterator[pa.Table]:
-            rows = [pc.index_in(tables[name].column(column), self.read.ids).cast(pa.int64()) for column in columns]
-            yield pa.table([*rows, tables[name].column("similarity")], schema=schema.ROW_PAIRS)
+        def reported(table: pa.Table, *columns: str) -> Iterator[pa.Table]:
+            rows = [pc.index_in(table.column(column), self.read.ids).cast(pa.int64()) for column in columns]
+            yield pa.table([*rows, table.column("similarity")], schema=schema.ROW_PAIRS)
+
+        pairs = load("pairs")
 
         return Audited(
             documents=self.source,
             plan=plan,
             config=self.config,
             num_documents=self.read.documents.num_rows,
-            removed=partial(reported, "removed", "doc_id", "kept_id"),
-            listed=partial(reported, "pairs", "doc_a", "doc_b") if "pairs" in tables else None,
+            removed=partial(reported, load("removed"), "doc_id", "kept_id"),
+            listed=None if pairs is None else partial(reported, pairs, "doc_a", "doc_b"),
             name=self._name_pairs,
         )
 

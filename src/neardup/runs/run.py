@@ -58,7 +58,7 @@ class Results:
     files: tuple[str, ...] = ()
     largest: tuple[dict[str, Any], ...] | None = None
     engine: dict[str, Any] = dataclasses.field(default_factory=dict)
-    audited: Callable[[], Any] | None = None
+    audited: Callable[[Callable[[str], pa.Table | None]], Any] | None = None
 
 
 class Adapter(Protocol):
