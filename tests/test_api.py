@@ -292,12 +292,12 @@ def test_what_a_progress_callback_raises_comes_out(stage, threads):
 def test_a_long_list_of_pairs_is_announced_with_its_length(monkeypatch):
     monkeypatch.setattr("neardup.pipeline.MANY_PAIRS", 6)
     events = []
-    report = neardup.find_pairs([FOX] * 4, progress=events.append)
+    report = neardup.find_pairs([FOX * 2] * 4, progress=events.append)
     assert report.pairs.num_rows == 6
     assert len(report.warnings) == 1
     assert report.warnings[0].startswith("at least 6 pairs to list, about 0.0 GB; neardup.deduplicate without pairs=")
     assert events.index(Warned(report.warnings[0])) < events.index(StageStarted("verify", 0))
-    assert neardup.find_pairs([FOX] * 3).warnings == ()
+    assert neardup.find_pairs([FOX * 2] * 3).warnings == ()
 
 
 # Settings that change how a text is read

@@ -18,7 +18,7 @@ from neardup import schema
 from neardup.config import Config
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError, DataError
-from neardup.events import Progress, Watch
+from neardup.events import Progress, Watch, as_python_warning
 from neardup.io import finished
 from neardup.io.sources import in_memory
 from neardup.io.sources.discover import find_files, with_dimension
@@ -68,7 +68,7 @@ def deduplicate(
         out: the folder for the output of a run on files; without it the tables of the report are all there is.
         ids: one id per document; else the id column of a table, else positions.
         config: settings to start from.
-        progress: called with the events of neardup.events.
+        progress: called with the events of neardup.events; without one, an urgent warning is a Python warning.
         engine: where it runs: "local", "spark", or a neardup.SparkEngine.
         settings: fields of Config by name.
 
@@ -78,7 +78,7 @@ def deduplicate(
     """
     chosen, cluster = _choose_engine(source, engine, config, settings)
     check_selects(chosen)
-    return _deduplicate(source, items, out, ids, chosen, cluster, progress)
+    return _deduplicate(source, items, out, ids, chosen, cluster, progress or as_python_warning)
 
 
 def _deduplicate(
@@ -88,10 +88,10 @@ def _deduplicate(
     ids: Sequence[Any] | None,
     config: Config,
     cluster: Any,
-    progress: Progress | None,
+    progress: Progress,
 ) -> Report:
     source, chosen = items_or_source(source, items, config)
-    if progress is not None and not callable(progress):
+    if not callable(progress):
         raise ConfigError(f"`progress` must be a function that takes an event, got {progress!r}")
     if (paths := paths_of(source)) is not None:
         return from_files(partial(deduplicate_files, engine=cluster), paths, ids, out, chosen, progress)
@@ -164,6 +164,7 @@ def find_pairs(
             hint="call neardup.deduplicate",
         )
     settings["pairs"] = True
+    progress = progress or as_python_warning
     if items is None and (paths := paths_of(source)) is not None:
         chosen, cluster = _choose_engine(source, engine, config, settings)
         return from_files(partial(find_pairs_files, engine=cluster), paths, ids, out, chosen, progress)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 
 
@@ -37,9 +39,13 @@ class StageFinished:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Warned:
-    """Something the user should know now rather than in the report."""
+    """Something the user should know now rather than in the report; in the library an urgent one is a Python warning.
+
+    An urgent warning says that the result may not be what the user wants.
+    """
 
     message: str
+    is_urgent: bool = False
 
 
 Event = StageStarted | StageAdvanced | StageFinished | Warned
@@ -48,6 +54,17 @@ Progress = Callable[[Event], None]
 
 def _ignore(event: Event) -> None:
     """What happens to events nobody asked for."""
+
+
+def as_python_warning(event: Event) -> None:
+    """Let an urgent warning of a run be a Python warning, at the line that called the library."""
+    if not isinstance(event, Warned) or not event.is_urgent:
+        return
+    level, frame = 1, sys._getframe()
+    package = __name__.partition(".")[0]
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (package, "contextlib"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(event.message, stacklevel=level)
 
 
 class Watch:
@@ -77,10 +94,10 @@ class Watch:
         self.seconds_by_stage[name] = self.seconds_by_stage.get(name, 0.0) + seconds
         self._emit(StageFinished(name, seconds))
 
-    def warn(self, message: str) -> None:
+    def warn(self, message: str, *, is_urgent: bool = False) -> None:
         """Keep a warning for the report and tell whoever listens."""
         self.warnings.append(message)
-        self._emit(Warned(message))
+        self._emit(Warned(message, is_urgent))
 
     @property
     def seconds(self) -> float:

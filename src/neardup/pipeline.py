@@ -43,6 +43,7 @@ from neardup.stages.verify import verify
 from neardup.stages.verify_blocks import verify_blocks
 from neardup.theory.method_choice import MAX_SHINGLES, Contents, decide
 from neardup.theory.plan import Plan, is_open
+from neardup.theory.shingle_advice import FEW_SHINGLES, advise_on_short, has_shorter_shingles
 
 # A listing this long is worth a word before it is made; a pair takes 24 bytes, and four times that to be sorted.
 MANY_PAIRS: Final = 10_000_000
@@ -92,6 +93,7 @@ def run(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Wa
     """Find the near-duplicates among `documents` and select which stay."""
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = sketch_documents(documents, plan, config, engine, advance)
+        warn_of_short(sketches, documents, config, engine, watch)
     state = _Sketched(sketches, documents, plan, config, engine)
     with watch.stage("collapse"):
         copies = _collapse(state)
@@ -130,6 +132,19 @@ def sketch_documents(documents: Source, plan: Plan, config: Config, engine: Engi
         return sketch(batch, plan, config, hold if is_held else None, is_sampled=is_sampled)
 
     return engine.map_documents(documents, step, schema.sketches(plan.bands, is_sampled=is_sampled), advance)
+
+
+def warn_of_short(sketches: Table, documents: Source, config: Config, engine: Engine, watch: Watch) -> None:
+    """Warn where most documents have so few shingles that a typo hides a match."""
+    if not has_shorter_shingles(config):
+        return
+    num_documents, num_short = (
+        engine.total(sketches, where=engine.choose_rows(sketches, "num_shingles", documents.num_rows, below=below))
+        for below in (None, FEW_SHINGLES)
+    )
+    message = advise_on_short(num_short, num_documents)
+    if message is not None:
+        watch.warn(message, is_urgent=True)
 
 
 def measure_contents(documents: Source, plan: Plan, config: Config, engine: Engine) -> Contents:

@@ -78,12 +78,12 @@ def test_a_large_input_is_foretold_from_a_part(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("num_words", "settings", "words"),
     [
-        (10, {}, "take --unit char --size 5, or --size 2"),
-        (10, {"size": 2}, None),
+        (10, {}, "consider --unit char --size 3"),
+        (10, {"unit": "char", "size": 3}, None),
         (60, {}, None),
-        (10, {"unit": "char", "size": 10}, "take --size 5"),
+        (10, {"unit": "char", "size": 10}, "consider --size 5"),
         (10, {"unit": "char", "size": 5}, None),
-        (1200, {"unit": "char", "size": 5}, "take --size 10"),
+        (1200, {"unit": "char", "size": 5}, "consider --size 10"),
         (1200, {"unit": "char", "size": 10}, None),
     ],
 )

@@ -117,10 +117,11 @@ def test_a_plan_that_keeps_the_recall_says_what_it_finds():
 
 def test_a_run_with_a_plan_that_does_not_keep_the_recall_warns():
     events = []
-    report = neardup.deduplicate(["a", "b"], bands=9, rows=13, progress=events.append)
+    texts = [" ".join(f"{name}{number}" for number in range(20)) for name in "ab"]
+    report = neardup.deduplicate(texts, bands=9, rows=13, progress=events.append)
     assert report.warnings == ("9 bands x 13 rows finds 40 % of pairs at 0.8; asked for 99 %",)
     assert [event.message for event in events if type(event).__name__ == "Warned"] == list(report.warnings)
-    assert neardup.deduplicate(["a", "b"]).warnings == ()
+    assert neardup.deduplicate(texts).warnings == ()
 
 
 @pytest.mark.parametrize(

@@ -39,10 +39,10 @@ MAX_MISSED: Final = 20
 
 
 @contextlib.contextmanager
-def progress(*, quiet: bool = False) -> Iterator[Progress | None]:
+def progress(*, quiet: bool = False) -> Iterator[Progress]:
     """Show the events of a run on stderr while it lasts."""
     if quiet:
-        yield None
+        yield lambda _: None
         return
     from neardup.cli.progress import Bars, Lines
     from neardup.events import Event, Warned
@@ -51,7 +51,7 @@ def progress(*, quiet: bool = False) -> Iterator[Progress | None]:
     shown = Bars(console) if console.is_terminal else Lines(lambda line: click.echo(line, err=True))
 
     def show(event: Event) -> None:
-        shown(Warned(visible(event.message)) if isinstance(event, Warned) else event)
+        shown(dataclasses.replace(event, message=visible(event.message)) if isinstance(event, Warned) else event)
 
     try:
         yield show

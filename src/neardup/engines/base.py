@@ -157,10 +157,12 @@ class Engine(Protocol):
         The step is handed what it may have sets held by, or None: then what stands for a text is lost with the batch.
         """
 
-    def choose_rows(self, table: Table, column: str | None, num_rows: int, without: Table | None = None) -> Rows:
+    def choose_rows(
+        self, table: Table, column: str | None, num_rows: int, without: Table | None = None, *, below: int | None = None
+    ) -> Rows:
         """Choose the rows of a table that are above zero in a column, or all, but for those of the table `without`.
 
-        `num_rows`: rows are below it.
+        `num_rows`: rows are below it; `below`: the column is, too.
         """
 
     def map_groups(

@@ -48,6 +48,7 @@ def find_containing(documents: Source, plan: Plan, config: Config, engine: Local
     """List every pair of documents of which one has at least a share `plan.threshold` of its shingles in the other."""
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)
+        pipeline.warn_of_short(sketches, documents, config, engine, watch)
 
     def make_step() -> BatchStep:
         sets = collect_sets(sketches.batches(["row", "num_shingles", "group", "shingles"]), engine.room())

@@ -21,11 +21,13 @@ from neardup.io.formats.base import InputFile, text_bytes
 from neardup.io.sources import sample as file_samples
 from neardup.io.sources.in_memory import InMemoryDocuments
 from neardup.io.sources.parts import documents_of
+from neardup.measures.jaccard import text_sets
 from neardup.measures.registry import holds_items
 from neardup.questions.containment import pipeline_for
 from neardup.runs.start import most_disk
 from neardup.theory.method_choice import Contents, decide
 from neardup.theory.plan import Plan, is_open, plan_for
+from neardup.theory.shingle_advice import FEW_SHINGLES, advise_on_length, advise_on_short, has_shorter_shingles
 
 # A corpus of this size is tried whole, of a larger one so much.
 SAMPLE_BYTES: Final = 64 << 20
@@ -41,10 +43,8 @@ _THREAD_BYTES: Final = 32 << 20
 _POSTING_BYTES: Final = 32 * 6
 # A document in memory for good, and its row of the first pass while it is grouped.
 _DOCUMENT_BYTES: Final = 160
-# Of so many documents words are counted.
+# Of so many documents shingles are counted.
 _SHOWN_DOCS: Final = 2000
-_SHORT_WORDS: Final = 12
-_LONG_CHARACTERS: Final = 2000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -228,22 +228,15 @@ def _num_bytes(sample: Sample) -> int:
 
 
 def _advise(sample: Sample, config: Config) -> Iterator[str]:
-    """Say which shingles suit documents of such lengths; the textbook's sizes of characters are 5 and 10."""
+    """Say which shingles suit documents of such lengths."""
     texts = sample.documents.column("text")
     if config.measure != "jaccard" or config.items_column is not None or not texts.length():
         return
-    words = pc.approximate_median(pc.list_value_length(pc.utf8_split_whitespace(texts.slice(0, _SHOWN_DOCS)))).as_py()
-    characters = pc.approximate_median(pc.utf8_length(texts)).as_py()
-    if config.unit == "word":
-        if words < _SHORT_WORDS and config.size > 2:
-            yield (
-                f"half of the documents have {words:.0f} words or fewer: one other word changes most shingles of "
-                f"{config.size}; take --unit char --size 5, or --size 2"
-            )
-    elif config.size < 8 and characters >= _LONG_CHARACTERS:
-        yield (
-            f"half of the documents have {characters:,.0f} characters or more: shingles of {config.size} are shared by "
-            "chance; take --size 10"
-        )
-    elif config.size > 7 and characters < _LONG_CHARACTERS // 4:
-        yield f"half of the documents have {characters:,.0f} characters or fewer; take --size 5"
+    if has_shorter_shingles(config):
+        shown = schema.one_array(texts.slice(0, _SHOWN_DOCS))
+        sizes = np.diff(text_sets(shown, config).ends)
+        advice = advise_on_short(int(np.sum((sizes > 0) & (sizes < FEW_SHINGLES))), int(np.sum(sizes > 0)))
+        if advice is not None:
+            yield advice
+            return
+    yield from advise_on_length(pc.approximate_median(pc.utf8_length(texts)).as_py(), config)

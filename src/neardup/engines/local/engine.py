@@ -158,12 +158,24 @@ class LocalEngine(Threads):
         """Return the bytes of memory that may still be taken; 0 for an engine without a limit."""
         return 0 if self._memory is None else self._memory.room()
 
-    def choose_rows(self, table: Table, column: str | None, num_rows: int, without: pa.Table | None = None) -> Bools:
+    def choose_rows(
+        self,
+        table: Table,
+        column: str | None,
+        num_rows: int,
+        without: pa.Table | None = None,
+        *,
+        below: int | None = None,
+    ) -> Bools:
         """A byte for each row."""
         chosen = np.zeros(num_rows, np.bool_)
         for batch in table.batches(["row"] if column is None else ["row", column]):
-            is_wanted = True if column is None else batch.column(column).to_numpy() > 0
-            chosen[batch.column("row").to_numpy()] = is_wanted
+            rows = batch.column("row").to_numpy()
+            if column is None:
+                chosen[rows] = True
+                continue
+            values = batch.column(column).to_numpy()
+            chosen[rows] = (values > 0) if below is None else (values > 0) & (values < below)
         if without is not None:
             chosen[without.column("row").to_numpy()] = False
         return chosen

@@ -27,10 +27,11 @@ _LISTED_ROWS: Final = 200_000
 
 
 class Chosen(NamedTuple):
-    """A choice of rows: those above zero in a column, and not in a table."""
+    """A choice of rows: those above zero, and below a bound, in a column, and not in a table."""
 
     column: str | None
     without: DataFrame | None
+    below: int | None = None
 
 
 class SparkEngine:
@@ -81,11 +82,17 @@ class SparkEngine:
         return documents.sketches(schema)
 
     def choose_rows(
-        self, table: DataFrame, column: str | None, num_rows: int, without: DataFrame | None = None
+        self,
+        table: DataFrame,
+        column: str | None,
+        num_rows: int,
+        without: DataFrame | None = None,
+        *,
+        below: int | None = None,
     ) -> Chosen:
         """Nothing is computed before the rows are used."""
         del table, num_rows
-        return Chosen(column, without)
+        return Chosen(column, without, below)
 
     def map_groups(
         self, table: DataFrame, views: Sequence[View], step: BatchStep, where: Chosen | None, advance: Advance
@@ -264,6 +271,8 @@ def _chosen(table: DataFrame, where: Chosen | None) -> DataFrame:
     if where is None:
         return table
     rows = table if where.column is None else table.where(F.col(where.column) > 0)
+    if where.column is not None and where.below is not None:
+        rows = rows.where(F.col(where.column) < where.below)
     return rows if where.without is None else rows.join(where.without.select("row"), "row", "left_anti")
 
 

@@ -1,0 +1,45 @@
+"""Which shingles suit documents of which length: the advice of a run and of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from neardup.config import Config
+
+# One changed word touches up to `size` shingles: of fewer than ten it leaves less than half.
+FEW_SHINGLES: Final = 10
+# The shingles that a typo leaves mostly as they are, three of them changed.
+SHORT_SIZE: Final = 3
+_LONG_CHARACTERS: Final = 2000
+
+
+def has_shorter_shingles(config: Config) -> bool:
+    """Whether texts are compared, and by longer shingles than short texts call for."""
+    is_text = config.measure in ("jaccard", "containment") and config.items_column is None
+    return is_text and (config.unit == "word" or config.size > SHORT_SIZE)
+
+
+def advise_on_short(num_short: int, num_documents: int) -> str | None:
+    """Return what to say where most documents have fewer than FEW_SHINGLES shingles, None where they do not.
+
+    >>> print(advise_on_short(31, 33))
+    31 of 33 documents have fewer than 10 shingles, so a single typo can hide a match; consider --unit char --size 3
+    """
+    if num_documents < 2 or 2 * num_short <= num_documents:
+        return None
+    return (
+        f"{num_short:,} of {num_documents:,} documents have fewer than {FEW_SHINGLES} shingles, so a single typo can "
+        f"hide a match; consider --unit char --size {SHORT_SIZE}"
+    )
+
+
+def advise_on_length(num_characters: float, config: Config) -> Iterator[str]:
+    """Say which shingles of characters suit texts of this median length; the textbook's sizes are 5 and 10."""
+    if config.unit == "char" and config.size < 8 and num_characters >= _LONG_CHARACTERS:
+        yield (
+            f"half of the documents have {num_characters:,.0f} characters or more, so that unrelated ones share "
+            f"shingles of {config.size} by chance; consider --size 10"
+        )
+    elif config.unit == "char" and config.size > 7 and num_characters < _LONG_CHARACTERS // 4:
+        yield f"half of the documents have {num_characters:,.0f} characters or fewer; consider --size 5"
