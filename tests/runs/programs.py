@@ -251,7 +251,9 @@ def kill_in_writing(name: str) -> None:
 
 def is_ending(out: str) -> bool:
     """Whether a run has written all that it will publish, or published it."""
-    return Path(f".{out}.neardup/out/report.json").exists() or Path(out).exists()
+    work = Path(f".{out}.neardup")
+    is_declared = (work / "neardup.lock").exists() and b'"published"' in (work / "neardup.lock").read_bytes()
+    return is_declared or (work / "out/report.json").exists() or Path(out).exists()
 
 
 def is_replacing() -> bool:

@@ -241,3 +241,27 @@ def test_no_name_of_an_input_leads_out_of_kept(run, tmp_path):
     assert run("dedup", "in/*/../../pages*.jsonl", "-o", "out/new").code == 0
     assert [path.name for path in tmp_path.rglob("pages.jsonl")] == ["pages.jsonl"] * 2
     assert (tmp_path / "out" / "new" / "kept" / "pages.jsonl").exists()
+
+
+@pytest.mark.parametrize("options", [[], ["--overwrite"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["neighbours", "pages.jsonl", "-o", "pages.jsonl"],
+        ["neighbours", "pages.jsonl", "--queries", "other.jsonl", "-o", "other.jsonl"],
+        ["neighbours", "pages.jsonl", "-o", "link.jsonl"],
+        ["pairs", "pages.jsonl", "-o", "pages.jsonl"],
+        ["pairs", "run", "-o", "run/removed.parquet"],
+        ["pairs", "run", "-o", "run/kept/pages.jsonl"],
+    ],
+    ids=" ".join,
+)
+def test_no_answer_replaces_what_it_is_made_from(command, options, run, pages, tmp_path):
+    shutil.copy(pages, tmp_path / "other.jsonl")
+    (tmp_path / "link.jsonl").symlink_to("pages.jsonl")
+    assert run("dedup", pages, "-o", "run", "--pairs").code == 0
+    before = _everything(tmp_path)
+    refused = run(*command, *options)
+    assert refused.code in {1, 2}
+    assert "hint: " in refused.stderr
+    assert _everything(tmp_path) == before

@@ -183,27 +183,68 @@ def page(tmp_path):
     return path
 
 
-@pytest.mark.parametrize(("command", "out"), [("dedup", "out"), ("pairs", "out.parquet")])
-def test_killed_at_any_call_of_its_end_a_run_is_known_to_be_done(command, out, programs, page, tmp_path):
+@pytest.mark.parametrize(
+    ("command", "out", "least"),
+    [
+        (["dedup", "PAGE", "--threads", "1"], "out", 12),
+        (["pairs", "PAGE", "--threads", "1"], "out.parquet", 12),
+        (["dedup", "-", "--threads", "1"], "out", 12),
+        (["pairs", "RUN"], "out.csv", 5),
+        (["neighbours", "PAGE"], "out.jsonl", 5),
+    ],
+    ids=["dedup", "pairs", "standard input", "stored pairs", "neighbours"],
+)
+def test_killed_at_any_call_of_its_end_a_run_is_known_to_be_done(command, out, least, programs, page, tmp_path):
     """From the report on: what is published is recognised until the marker of the work folder goes."""
-    given, work = (command, page, "-o", out, "--quiet", "--threads", "1"), f".{out}.neardup"
-    assert programs.run(*given, cwd=tmp_path / "whole").code == 0
+    if "RUN" in command:
+        assert programs.run("dedup", page, "-o", "run", "--pairs", "--quiet", cwd=tmp_path).code == 0
+    named = {"PAGE": page, "RUN": tmp_path / "run"}
+    given, work = [*(named.get(word, word) for word in command), "-o", out, "--quiet"], f".{out}.neardup"
+    piped = page.read_text("utf-8")
+    assert programs.run(*given, cwd=tmp_path / "whole", stdin=piped).code == 0
     whole, number = everything(tmp_path / "whole"), 0
     while True:
         number += 1
         folder = tmp_path / str(number)
-        killed = programs.run(
-            *given, cwd=folder, before=f"kill_at_event({number}, is_counted=lambda: is_ending({out!r}))"
-        )
+        before = f"kill_at_event({number}, is_counted=lambda: is_ending({out!r}))"
+        killed = programs.run(*given, cwd=folder, stdin=piped, before=before)
         if killed.code == 0:
             break
         is_over = not (folder / work / LOCK).exists()
-        again = programs.run(*given, cwd=folder)
+        again = programs.run(*given, cwd=folder, stdin=piped)
         assert again.code == is_over, (number, again.stderr)
         assert not is_over or "is there already" in again.stderr
         assert everything(folder) == whole, f"killed at {number}"
         assert not (folder / work).exists()
-    assert number > 12
+    assert number > least
+
+
+def test_killed_with_standard_input_a_run_goes_on_with_the_same_bytes_and_anew_with_others(programs, page, tmp_path):
+    command, piped = ("dedup", "-", "-o", "out", "--quiet", "--threads", "1"), page.read_text("utf-8")
+    programs.run(*command, cwd=tmp_path, stdin=piped, before="kill_at_finish(7)")
+    programs.run(*command, cwd=tmp_path, stdin=piped, before="count_reads('same.json'); kill_before_publishing()")
+    assert programs.run(*command, cwd=tmp_path, stdin=piped, before="count_reads('same.json')").code == 0
+    assert (tmp_path / "same.json").read_text("utf-8") == "{}"
+    shutil.rmtree(tmp_path / "out")
+    programs.run(*command, cwd=tmp_path, stdin=piped, before="kill_at_finish(7)")
+    other = piped.replace("words", "weeds")  # of equal size
+    assert programs.run(*command, cwd=tmp_path, stdin=other).code == 0
+    assert (tmp_path / "out" / "kept" / "stdin.jsonl").read_text("utf-8") == other.splitlines(keepends=True)[0]
+
+
+@pytest.mark.usefixtures("page")
+def test_neighbours_that_a_killed_start_left_are_no_answer_to_another_question(programs, tmp_path):
+    (tmp_path / "other.jsonl").write_text('{"text": "another page of words"}\n' * 2, "utf-8")
+    command = ("neighbours", "-o", "near.csv", "--quiet")
+    killed = "kill_at_event(1, is_counted=lambda: Path('near.csv').exists())"
+    assert programs.run(*command, "page.jsonl", cwd=tmp_path, before=killed).code == -signal.SIGKILL
+    refused = programs.run(*command, "other.jsonl", cwd=tmp_path)
+    assert refused.code == 1
+    assert "is there already" in refused.stderr
+    assert "page.jsonl" in (tmp_path / "near.csv").read_text("utf-8")
+    assert programs.run(*command, "other.jsonl", "--overwrite", cwd=tmp_path).code == 0
+    assert "other.jsonl" in (tmp_path / "near.csv").read_text("utf-8")
+    assert not (tmp_path / ".near.csv.neardup").exists()
 
 
 def test_a_finished_output_is_no_excuse_for_another_command(start, tmp_path):

@@ -9,7 +9,7 @@ import contextlib
 import csv
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final, Protocol, Self
@@ -25,7 +25,7 @@ from neardup import schema
 from neardup.errors import ConfigError
 from neardup.io.streams import is_remote, open_output
 from neardup.io.work_folder import remove_folder, reserve
-from neardup.io.workspace import is_published, open_workspace, publish_files
+from neardup.io.workspace import digest, left_complete, open_workspace, publish_files
 from neardup.version import VERSION
 
 # Rows of a Parquet row group, and rows that wait to be written.
@@ -195,18 +195,34 @@ class TableWriter:
             Path(self._path).unlink(missing_ok=True)
 
 
-def write_whole(table: pa.Table, target: Path, settings: dict[str, Any], *, overwrite: bool) -> None:
-    """Write a table to a file that appears whole; `settings` tell whether a run killed at its end did just that."""
-    manifest = {"version": VERSION, "command": "write a table", "settings": settings, "inputs": []}
+@contextlib.contextmanager
+def reserved_table(target: Path, *, overwrite: bool) -> Iterator[Callable[[pa.Table], None]]:
+    """Reserve a file for a table that is still to be made; yield the function that writes it, whole.
+
+    A start that was killed after the file was complete is known by its marker: if the table has the same bytes, the
+    run is done.
+    """
+    manifest = {"version": VERSION, "command": "write a table", "settings": {}, "inputs": []}
     with reserve(target) as folder:
-        if is_published(target, manifest):
-            remove_folder(folder)
-            return
-        workspace = open_workspace(folder, target, manifest, overwrite=overwrite, is_fresh=False)
-        draft = workspace.draft(f"table{target.suffix}")
-        with TableWriter(draft, table.schema) as writer:
-            writer.write(table)
-        publish_files(workspace, [(draft, target)])
+        left = left_complete(target)
+        if left is None:
+            open_workspace(folder, target, manifest, overwrite=overwrite, is_fresh=False)
+
+        def write(table: pa.Table) -> None:
+            same = folder / f"same{target.suffix}"
+            if left is not None and digest(_written(same, table)) == left:
+                remove_folder(folder)
+                return
+            workspace = open_workspace(folder, target, manifest, overwrite=overwrite, is_fresh=False)
+            publish_files(workspace, [(_written(workspace.draft(f"table{target.suffix}"), table), target)])
+
+        yield write
+
+
+def _written(path: Path, table: pa.Table) -> Path:
+    with TableWriter(path, table.schema) as writer:
+        writer.write(table)
+    return path
 
 
 def write_rejected(path: str | os.PathLike[str], batches: Iterable[pa.Table | pa.RecordBatch]) -> None:

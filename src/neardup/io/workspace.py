@@ -311,6 +311,12 @@ def is_published(out: Path, manifest: dict[str, Any]) -> bool:
     return is_same and bool(digests) and all(_is_published(out.parent / name, digests[name]) for name in digests)
 
 
+def left_complete(out: Path) -> str | None:
+    """Return the digest of a file that a run has published before it was killed in its clean-up; else None."""
+    known = read_marker(folder_of(out)).get("published", {}).get("files", {}).get(out.name, "")
+    return known if _is_published(out, known) else None
+
+
 def _is_published(path: Path, known: str) -> bool:
     return bool(known) and not path.is_symlink() and digest(path) == known
 

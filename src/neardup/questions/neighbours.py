@@ -21,15 +21,16 @@ from neardup.engines.local.blas import one_blas_thread
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError, DataError
 from neardup.events import Progress, Watch
-from neardup.io.outputs import known_ending, write_whole
+from neardup.io.outputs import known_ending, reserved_table
 from neardup.io.sources import discover as files
 from neardup.io.sources import in_memory as memory
 from neardup.io.sources.corpus import FileDocuments
 from neardup.io.sources.stdin import spool
 from neardup.io.values.contents import content_type
-from neardup.io.workspace import STANDARD_INPUT, Workspace, check_output
+from neardup.io.workspace import STANDARD_INPUT, Workspace
 from neardup.measures.base import concatenated
 from neardup.measures.registry import measure_of
+from neardup.runs.start import check_apart
 from neardup.searches.nearest_neighbours import SPAN, SearchOptions, finder_for
 from neardup.searches.set_index import BYTES_A_SHINGLE, Compared
 
@@ -61,13 +62,15 @@ def neighbours_files(
     """Return the neighbours of documents in files, or of queries in others, and write them to `out`."""
     number, watch = check_k(k), Watch(progress)
     check_settings(config)
-    if out is not None:
-        check_target(out, overwrite=config.overwrite)
     if "-" in inputs and "-" in queries:
         raise ConfigError("standard input is one source, got `-` for INPUT and for --queries", hint="store one of them")
-    found = search(partial(prepare_files, watch=watch), (inputs, queries or None), number, config, watch)
-    if out is not None:
-        write_neighbours(found, out, overwrite=config.overwrite)
+    sources = inputs, queries or None
+    if out is None:
+        return search(partial(prepare_files, watch=watch), sources, number, config, watch)
+    target = check_target(out)
+    with reserved_table(target, overwrite=config.overwrite) as write:
+        found = search(partial(prepare_files, watch=watch, target=target), sources, number, config, watch)
+        write(found)
     return found
 
 
@@ -178,12 +181,14 @@ class MemoryBudget:
 
 
 def prepare_files(
-    paths: Sequence[str], config: Config, folder: Path, budget: MemoryBudget, watch: Watch
+    paths: Sequence[str], config: Config, folder: Path, budget: MemoryBudget, watch: Watch, target: Path | None = None
 ) -> SearchInput:
-    """Take the documents of files to compare; `folder` holds what is noted of them."""
+    """Take the documents of files to compare; `folder` holds what is noted of them, `target` is the output."""
     with watch.stage("read"):
         paths, _ = spool(paths, folder / STANDARD_INPUT, config)
         found = files.find_files(paths, config)
+        if target is not None:
+            check_apart(target, found)
         config = files.with_dimension(found, config)
         documents = FileDocuments(found, 0, config, Workspace(folder))
     engine = LocalEngine(config.threads, Workspace(folder), config.memory)
@@ -209,17 +214,13 @@ def prepare_files(
     )
 
 
-def write_neighbours(table: pa.Table, out: str, *, overwrite: bool) -> None:
-    """Write a table whole or not at all."""
-    write_whole(table, Path(out), {"rows": table.num_rows}, overwrite=overwrite)
-
-
-def check_target(out: str, *, overwrite: bool) -> None:
-    """Raise before the work begins where its answer could not be written."""
+def check_target(out: str) -> Path:
+    """Return the file that the answer goes to; raise where it could not be written."""
     known_ending(out)
-    check_output(Path(out), overwrite=overwrite)
-    if not Path(out).absolute().parent.is_dir():
-        raise DataError(f"there is no folder {Path(out).parent} to write to", hint="make it, or choose another -o")
+    target = Path(out)
+    if not target.absolute().parent.is_dir():
+        raise DataError(f"there is no folder {target.parent} to write to", hint="make it, or choose another -o")
+    return target
 
 
 def _temporary_folder() -> tempfile.TemporaryDirectory[str]:

@@ -19,12 +19,13 @@ from neardup.io import finished
 from neardup.io.formats.base import InputFile
 from neardup.io.sources.discover import find_files, real_paths, with_dimension
 from neardup.io.sources.sample import sample_files
-from neardup.io.sources.stdin import spool
+from neardup.io.sources.stdin import GIVEN_AS, spool
 from neardup.io.streams import head_of, is_remote
 from neardup.io.work_folder import folder_of, list_files, remove_folder, reserve
 from neardup.io.workspace import (
     STANDARD_INPUT,
     Workspace,
+    digest,
     earlier_manifest,
     is_published,
     open_workspace,
@@ -76,11 +77,11 @@ def begin(output: Output, inputs: Sequence[str], config: Config, watch: Watch) -
             config = _with_earlier_seed(with_dimension(own, config), folder)
             plan = plan_for(config)
             ahead = _find_ahead(own, config)
-            _check_apart(out, [*ahead, *own])
+            check_apart(out, [*ahead, *own])
             ahead, own = (
                 [dataclasses.replace(file, head=head_of(file.path)) for file in files] for files in (ahead, own)
             )
-            manifest = _manifest(output.command, [*ahead, *own], config)
+            manifest = _manifest(output.command, [*ahead, *own], config, spooled)
         if is_published(out, manifest):
             remove_folder(folder)
             yield None
@@ -154,12 +155,12 @@ def _with_earlier_seed(config: Config, folder: Path) -> Config:
     return config if earlier is None else Config.of(config, seed=DrawnSeed(earlier))
 
 
-def _manifest(command: str, files: Sequence[InputFile], config: Config) -> dict[str, Any]:
+def _manifest(command: str, files: Sequence[InputFile], config: Config, spooled: str | None) -> dict[str, Any]:
     manifest: dict[str, Any] = {
         "version": VERSION,
         "command": command,
         "settings": config.result_settings(),
-        "inputs": [file.as_found() for file in files],
+        "inputs": [_as_piped(file) if file.path == spooled else file.as_found() for file in files],
         "signature_format": measure_of(config).signature_format(config),
     }
     if isinstance(config.seed, DrawnSeed):
@@ -168,12 +169,19 @@ def _manifest(command: str, files: Sequence[InputFile], config: Config) -> dict[
     return manifest
 
 
-def _check_apart(out: Path, files: Sequence[InputFile]) -> None:
+def _as_piped(file: InputFile) -> dict[str, Any]:
+    """What must be the same of standard input, which is stored anew at each start: every byte, and not the time."""
+    return file.as_found() | {"path": GIVEN_AS, "modified": "", "head": digest(Path(file.path))}
+
+
+def check_apart(out: Path, files: Sequence[InputFile]) -> None:
+    """Raise where an output would replace an input, or a folder that holds one."""
     whole = os.path.realpath(out)
     paths = [file.path for file in files if not is_remote(file.path)]
     for path, real in zip(paths, real_paths(paths), strict=True):
         if f"{real}/".startswith(f"{whole.rstrip('/')}/"):
-            raise ConfigError(f"the output {out} holds the input {path}", hint="choose another -o")
+            what = "is" if real == whole else "holds"
+            raise ConfigError(f"the output {out} {what} the input {path}", hint="choose another -o")
 
 
 def _check_disk(files: Sequence[InputFile], plan: Plan, config: Config, folder: Path) -> None:

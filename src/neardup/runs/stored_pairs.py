@@ -16,10 +16,9 @@ from neardup import schema
 from neardup.config import Config
 from neardup.errors import ConfigError, NotStoredError
 from neardup.io import finished
-from neardup.io.outputs import TableWriter, write_whole
+from neardup.io.outputs import TableWriter, reserved_table
 from neardup.io.sources.corpus import FileDocuments
 from neardup.io.sources.parts import rows_in
-from neardup.io.workspace import REPORT, digest
 from neardup.pipeline import Outcome
 from neardup.report import Report
 from neardup.stages.select import close_pairs, lead_pairs
@@ -36,6 +35,7 @@ def list_stored(run: Path, target: Path, config: Config) -> Report:
             hint="run neardup dedup with --pairs, or neardup pairs on the input files",
         )
     before = finished.restore(run)
+    _check_apart(target, run, before)
     if not config.is_threshold_given:
         config = Config.of(config, threshold=before.config.threshold)
     if config.threshold < before.config.threshold:
@@ -45,8 +45,8 @@ def list_stored(run: Path, target: Path, config: Config) -> Report:
             hint="run neardup pairs on the input files",
         )
     found = stored.filter(pc.greater_equal(stored.column("similarity"), config.threshold))
-    settings = {"threshold": config.threshold, "run": digest(run / REPORT)}
-    write_whole(found, target, settings, overwrite=config.overwrite)
+    with reserved_table(target, overwrite=config.overwrite) as write:
+        write(found)
     return dataclasses.replace(
         before,
         config=config,
@@ -56,6 +56,13 @@ def list_stored(run: Path, target: Path, config: Config) -> Report:
         out=str(target),
         files=(target.name,),
     )
+
+
+def _check_apart(target: Path, run: Path, before: Report) -> None:
+    """Raise where the pairs of a run would replace a file that the run wrote."""
+    own = {(run / name).resolve() for name in (*before.files, "removed.parquet", "pairs.parquet")}
+    if target.resolve() in own:
+        raise ConfigError(f"the output {target} is a file of the run {run}", hint="choose another -o")
 
 
 def write_order(path: Path, pairs: Path, documents: FileDocuments, outcome: Outcome) -> None:
