@@ -86,6 +86,15 @@ COMMANDS = {
     "a file that is not there": ["dedup", f"nowhere\n{ODD}", "-o", "again"],
     "an option that is none": ["dedup", f"--{ODD}"],
     "a command that is none": [ODD],
+    "values that are none": ["dedup", "pages.jsonl", "-o", "again", "--threshold", ODD],
+    "a choice that is none": ["dedup", "pages.jsonl", "-o", "again", "--method", ODD],
+    "a policy that is none": ["dedup", "pages.jsonl", "-o", "again", "--keep", f"max:{ODD}"],
+    "an ending that is none": ["pairs", "pages.jsonl", "-o", f"pairs.{ODD.replace('/', '')}"],
+    "one argument too many": ["audit", "out", ODD],
+    "a run that is none": ["audit", ODD],
+    "a shell that is none": ["completion", ODD],
+    "plan": ["plan", "odd\x1b[2J.jsonl"],
+    "an old run that is none": ["dedup", "pages.jsonl", "-o", "again", "--against", f"{ODD}"],
     "columns": ["dedup", "columns.jsonl", "-o", "again"],
     "strict": ["dedup", "odd\x1b[2J.jsonl", "-o", "again", "--strict"],
     "all rejected": ["dedup", "odd\x1b[2J.jsonl", "-o", "again"],
@@ -160,3 +169,28 @@ def test_an_error_keeps_its_hint_apart(answer, tmp_path):
     message, blank, hint = err.splitlines()
     assert message.startswith(r"error: a\n\nhint: run rm.jsonl has no column named ")
     assert (blank, hint.partition(":")[0]) == ("", "hint")
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "raise ValueError(f'cannot parse {ODD}')",
+        "warnings.warn(f'cannot parse {ODD}')",
+        "thread = threading.Thread(target=lambda: int(ODD)); thread.start(); thread.join()",
+    ],
+)
+def test_what_python_prints_of_errors_and_warnings_sends_no_control(run_afresh, what):
+    before = f"""
+import threading, warnings
+import neardup.api, neardup.errors
+ODD = {ODD!r}
+def fail(*arguments, **settings):
+    {what}
+    raise neardup.errors.DataError("the end")
+neardup.api.explain = fail
+"""
+    finished = run_afresh("explain", "out", "x", before=before)
+    assert finished.returncode == 1
+    assert "Error" in finished.stderr or "UserWarning" in finished.stderr
+    assert "owned" in finished.stderr
+    assert controls(finished.stderr) == set()

@@ -9,6 +9,8 @@ import io
 import os
 import select
 import sys
+import threading
+import warnings
 from typing import Any, Final
 
 import click
@@ -19,6 +21,7 @@ from neardup.errors import ConfigError, NearDupError
 # Each command is one module with a click command of its name; it is imported when it is called or listed.
 COMMANDS: Final = ("demo", "dedup", "pairs", "neighbours", "compare", "plan", "audit", "explain", "completion")
 INTERRUPTED: Final = 130
+_FORMAT_WARNING: Final = warnings.formatwarning
 
 
 class _InterruptedError(Exception):
@@ -66,6 +69,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character shows a question mark
             stream.reconfigure(errors="replace")
+    _show_no_controls()
     try:
         code = commands(prog_name="neardup", standalone_mode=False)
         sys.stdout.flush()
@@ -74,6 +78,26 @@ def main() -> None:
     except (click.ClickException, _InterruptedError, NearDupError, OSError, MemoryError) as error:
         code = _fail(error)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _show_no_controls() -> None:
+    """Let what Python itself prints of errors and warnings, which may quote documents, send no control either."""
+    sys.excepthook = lambda _, error, __: _show_crash(error)
+    threading.excepthook = lambda failed: _show_crash(failed.exc_value)
+    warnings.formatwarning = _spell_warning
+
+
+def _show_crash(error: BaseException | None) -> None:
+    from neardup.cli import render
+
+    if error is not None:
+        render.crash(error)
+
+
+def _spell_warning(*told: Any, **named: Any) -> str:
+    from neardup.cli.visible import visible_lines
+
+    return visible_lines(_FORMAT_WARNING(*told, **named))
 
 
 def _fail(error: Exception) -> int:

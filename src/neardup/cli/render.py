@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import io
 import json
+import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -83,6 +84,11 @@ def failure(message: str, hint: str | None = None) -> None:
     click.echo(visible(message), err=True)
     if hint is not None:
         click.echo(f"\nhint: {visible(hint)}", err=True)
+
+
+def crash(error: BaseException) -> None:
+    """Print on stderr where an error that nobody foresaw came from."""
+    click.echo(visible_lines("".join(traceback.format_exception(error))), err=True, nl=False)
 
 
 def wrong_usage(error: click.ClickException) -> None:
