@@ -19,7 +19,7 @@ from neardup.io import finished
 from neardup.io.formats.base import InputFile
 from neardup.io.sources.discover import find_files, real_paths, with_dimension
 from neardup.io.sources.sample import sample_files
-from neardup.io.sources.stdin import GIVEN_AS, spool
+from neardup.io.sources.stdin import STDIN_PATH, spool
 from neardup.io.streams import head_of, is_remote
 from neardup.io.work_folder import folder_of, list_files, remove_folder, reserve
 from neardup.io.workspace import (
@@ -171,7 +171,7 @@ def _manifest(command: str, files: Sequence[InputFile], config: Config, spooled:
 
 def _as_piped(file: InputFile) -> dict[str, Any]:
     """What must be the same of standard input, which is stored anew at each start: every byte, and not the time."""
-    return file.as_found() | {"path": GIVEN_AS, "modified": "", "head": digest(Path(file.path))}
+    return file.as_found() | {"path": STDIN_PATH, "modified": "", "head": digest(Path(file.path))}
 
 
 def check_apart(out: Path, files: Sequence[InputFile]) -> None:
