@@ -22,6 +22,7 @@ from neardup.events import Progress, Watch, as_python_warning
 from neardup.io import finished
 from neardup.io.sources import in_memory
 from neardup.io.sources.discover import find_files, with_dimension
+from neardup.io.sources.frames import is_from
 from neardup.measures.jaccard import set_signatures, text_sets, text_signatures
 from neardup.questions import neighbours as neighbour_search
 from neardup.questions.audit import audit_finished
@@ -97,7 +98,7 @@ def _deduplicate(
         return from_files(partial(deduplicate_files, engine=cluster), paths, ids, out, chosen, progress)
     check_in_memory(chosen, out)
     watch, find = Watch(progress), pipeline_for(chosen)
-    if in_memory.is_from(source, "pyspark"):
+    if is_from(source, "pyspark"):
         _check_frame(ids)
         return run(read_frame(source, chosen, cluster, watch), watch, find)
     if chosen.engine == "spark":
@@ -229,6 +230,7 @@ def neighbours(
     """
     number, chosen, watch = neighbour_search.check_k(k), Config.of(config, **settings), Watch(progress)
     source, chosen = items_or_source(source, items, chosen)
+    queries = in_memory.ItemSets(queries) if isinstance(source, in_memory.ItemSets) and queries is not None else queries
     neighbour_search.check_settings(chosen)
 
     def read(
@@ -321,16 +323,27 @@ def shingles(text: str, *, config: Config | None = None, **settings: Unpack[Sett
     return text_sets(_texts([text], chosen), chosen).shingles
 
 
-def signatures(texts: Any, *, config: Config | None = None, **settings: Unpack[Settings]) -> npt.NDArray[np.uint32]:
-    """Return the signature of every text, one row each, on one thread.
+def signatures(
+    texts: Any = None, *, items: Any = None, config: Config | None = None, **settings: Unpack[Settings]
+) -> npt.NDArray[np.uint32]:
+    """Return the signature of every text, or of every set of items, one row each, on one thread.
 
-    A text without shingles has 2**32 - 1 in every slot.
+    A text without shingles, and an empty set, has 2**32 - 1 in every slot.
+
+    Args:
+        texts: documents in memory, as for `deduplicate`; one that cannot be used is an error.
+        items: sets to sign instead of texts, as for `deduplicate`.
+        config: settings to start from.
+        settings: fields of Config by name.
 
     >>> signatures(["the cat sat on the mat", "the dog"]).shape
     (2, 128)
+    >>> tea, milk, both = signatures(items=[["tea"], ["milk"], ["tea", "milk"]])
+    >>> bool((np.minimum(tea, milk) == both).all())
+    True
     """
-    chosen = _for_texts(Config.of(config, **settings))
-    documents = _all_usable(in_memory.read(texts, Config.of(chosen, strict=False, keep="first")))
+    source, chosen = items_or_source(texts, items, _for_texts(Config.of(config, **settings)))
+    documents = _all_usable(in_memory.read(source, Config.of(chosen, strict=False, keep="first")))
     signed, done = np.empty((documents.num_rows, chosen.num_perm), np.uint32), 0
     for chunk in documents.column("text").chunks:
         text_signatures(chunk, chosen, signed[done : done + len(chunk)])
@@ -361,10 +374,10 @@ def jaccard(a: Collection[Any] | npt.NDArray[Any], b: Collection[Any] | npt.NDAr
 def _choose_engine(source: Any, engine: Any, config: Config | None, settings: RunSettings) -> tuple[Config, Any]:
     """Return the settings with the name of the engine, and the engine itself where it was given."""
     if engine is None:
-        named: dict[str, Any] = {"engine": "spark"} if in_memory.is_from(source, "pyspark") else {}
+        named: dict[str, Any] = {"engine": "spark"} if is_from(source, "pyspark") else {}
     else:
         named = {"engine": engine if isinstance(engine, str) else "spark"}
-    if engine is not None and not isinstance(engine, str) and not in_memory.is_from(engine, "neardup"):
+    if engine is not None and not isinstance(engine, str) and not is_from(engine, "neardup"):
         raise ConfigError(f"`engine` must be 'local', 'spark' or a neardup.SparkEngine, got {engine!r}")
     return Config.of(config, **settings, **named), None if isinstance(engine, str) else engine
 

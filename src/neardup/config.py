@@ -104,7 +104,7 @@ class Config(_RecordsGiven):
         html_content: which part of an HTML page is compared: "main", its main content, without navigation and other
             template text (a page without any is compared as a whole), or "all", everything a reader would see.
         text_column: the column with the text, or several, joined by a newline; None takes text, content or body.
-        id_column: the column with the id; None takes the first of id, url, else the position.
+        id_column: the column with the id; None takes id or url, in memory also doc_id, else the position.
         items_column: the column with a list of items (or items between spaces) to compare instead of a text.
         vector_column: the column with the vectors; None takes vector or embedding.
         group_column: compare only documents that are equal in this column.

@@ -26,6 +26,7 @@ except ImportError:  # pragma: no cover - Windows has no such module
 
 # Of report.json; 1 was without the keys `schema` and `files`.
 REPORT_SCHEMA: Final = 2
+_CALL: Final = "call neardup.deduplicate"
 
 
 def say_bytes(count: float) -> str:
@@ -126,6 +127,19 @@ class Audit:
         )
 
 
+def _number_kept(removed: pa.Table) -> npt.NDArray[np.int64]:
+    """Number the kept documents by their first appearance; where ids repeat, files and rows tell them apart."""
+    ends = [name for name in ("kept_file", "kept_row") if name in removed.column_names] or ["kept_id"]
+    keys = np.zeros(removed.num_rows, np.int64)
+    for name in ends:
+        codes = removed.column(name).combine_chunks().dictionary_encode().indices.to_numpy()
+        _, firsts, numbers = np.unique(
+            keys * (codes.max(initial=0) + 1) + codes, return_index=True, return_inverse=True
+        )
+        keys = np.argsort(np.argsort(firsts))[numbers]
+    return keys
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class Report:
     """The answer of a run; every table is in input order.
@@ -186,18 +200,24 @@ class Report:
 
     @functools.cached_property
     def kept(self) -> pa.Table:
-        """The kept documents, as they came in; copied out of the source when first asked for."""
+        """The kept documents: doc_id, and the columns of the source as they came in; copied when first asked for.
+
+        A column of the source that is called doc_id and was not taken for the ids is called doc_id_.
+        """
         return self._table("kept", "this run wrote no kept rows", "run it without dry_run")
 
     @functools.cached_property
     def removed(self) -> pa.Table:
-        """The removed documents: doc_id, kept_id, similarity; from files also file, row, kept_file, kept_row."""
-        return self._table("removed", "this run did not store what it removed", "call neardup.deduplicate")
+        """The removed documents: doc_id, kept_id, similarity; from files also file, row, kept_file, kept_row.
+
+        Where ids in memory repeat, row and kept_row tell the documents apart: positions in the source, from 0.
+        """
+        return self._table("removed", "this run did not store what it removed", _CALL)
 
     @functools.cached_property
     def clusters(self) -> pa.Table:
         """Every document with its cluster: doc_id, cluster_id; a cluster is named by its kept document."""
-        return self._table("clusters", "this run did not store its clusters", "call neardup.deduplicate")
+        return self._table("clusters", "this run did not store its clusters", _CALL)
 
     @functools.cached_property
     def rejected(self) -> pa.Table:
@@ -206,12 +226,28 @@ class Report:
 
     @functools.cached_property
     def pairs(self) -> pa.Table:
-        """Every found pair: doc_a, doc_b, similarity; from files also file_a, row_a, file_b, row_b."""
+        """Every found pair: doc_a, doc_b, similarity; from files also file_a, row_a, file_b, row_b.
+
+        Where ids in memory repeat, row_a and row_b tell the documents apart.
+        """
         return self._table(
             "pairs",
             "this run did not store its pairs: removed documents were not compared with each other",
             "pass pairs=True, or call neardup.find_pairs",
         )
+
+    @functools.cached_property
+    def mask(self) -> npt.NDArray[np.bool_]:
+        """Which rows of the source are kept: True or False for every row, in input order; rejected rows are False.
+
+        >>> from neardup import deduplicate
+        >>> deduplicate(["a rose is a rose", "A rose is a rose!", None]).mask
+        array([ True, False, False])
+        """
+        self._check_arrow(self._table("removed", "this run lists pairs and removes nothing", _CALL), "report.kept")
+        table = self._table("mask", "this run does not tell which rows are kept", _CALL)
+        is_kept: npt.NDArray[np.bool_] = table.column("is_kept").to_numpy()
+        return is_kept
 
     def _table(self, name: str, missing: str, hint: str) -> pa.Table:
         table = self.load(name)
@@ -260,12 +296,11 @@ class Report:
         """
         _check_count(n)
         self._check_arrow(self.removed, "report.largest")
-        by_kept = self.removed.column("kept_id").combine_chunks().dictionary_encode()
         similarity = self.removed.column("similarity").to_numpy()
-        numbers, sizes, weakest = summarise_clusters(by_kept.indices.to_numpy(), similarity, n)
+        _, sizes, weakest = summarise_clusters(_number_kept(self.removed), similarity, n)
         return pa.table(
             {
-                "cluster_id": by_kept.dictionary.take(pa.array(numbers)),
+                "cluster_id": self.removed.column("kept_id").take(pa.array(weakest)),
                 "documents": sizes,
                 "weakest_id": self.removed.column("doc_id").take(pa.array(weakest)),
                 "similarity": similarity[weakest],

@@ -121,6 +121,11 @@ def with_shares(named: pa.Schema, row_pairs: pa.Schema) -> pa.Schema:
     return pa.schema([*named, *list(row_pairs)[len(ROW_PAIRS) :]])
 
 
+def with_rows(named: pa.Schema, *rows: str) -> pa.Schema:
+    """Return the schema of a table in memory whose ids repeat, so that rows tell documents apart."""
+    return pa.schema([*named, *((row, pa.int64()) for row in rows)])
+
+
 def missed(pairs: pa.Schema) -> pa.Schema:
     """Return the schema of missed pairs: that of listed pairs, and the chance that such a pair is found."""
     return pairs.insert(3, pa.field("chance", pa.float64(), nullable=False))

@@ -292,4 +292,4 @@ def test_every_row_is_kept_removed_or_rejected(cluster):
     for name in ("pairs", "removed", "clusters"):
         assert getattr(report, name).to_pylist() == getattr(without_nulls, name).to_pylist()
     names = kept_ids(report)
-    assert report.kept.to_pylist() == [row for row in table.to_pylist() if row["id"] in names]
+    assert report.kept.to_pylist() == [{"doc_id": row["id"]} | row for row in table.to_pylist() if row["id"] in names]

@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -26,6 +28,7 @@ from neardup.io.formats import registry as formats
 from neardup.io.formats.base import InputFile, Records
 from neardup.io.outputs import known_ending
 from neardup.io.sources.discover import choose_columns, find_file
+from neardup.io.sources.parts import rows_in
 from neardup.io.sources.stdin import STDIN_PATH
 from neardup.io.stored_report import StoredReport, read_report
 from neardup.io.streams import head_of
@@ -102,6 +105,8 @@ def load_table(run: Path, name: str) -> pa.Table | None:
         return load_rejected(run / "rejected.jsonl")
     if name == KEPT:
         return _load_kept(run)
+    if name == "mask":
+        return _mask(run)
     return _stored_table(run, name) if (run / f"{name}.parquet").is_file() else None
 
 
@@ -190,6 +195,31 @@ def _load_kept(run: Path) -> pa.Table:
             ids.append(pa.array(named, pa.string()))
             texts.append(records.texts)
     return pa.table({"doc_id": pa.chunked_array(ids), "text": pa.chunked_array(texts)})
+
+
+def own_rows(table: pa.Table, inputs: Sequence[Mapping[str, Any]]) -> npt.NDArray[np.int64]:
+    """Return the rows of the input, from 0, that `file` and `row` of a table name."""
+    own = [entry for entry in inputs if not entry["ahead"]]
+    firsts = np.cumsum([0, *(entry["rows"] for entry in own)], dtype=np.int64)
+    files, numbers = schema.one_array(table.column("file")), table.column("row").to_numpy()
+    return rows_in(files, numbers, [entry["file"] for entry in own], firsts)
+
+
+def _mask(run: Path) -> pa.Table:
+    """Return whether each row of the input is kept; blank lines count as rows that are not."""
+    report, removed = read_report(run), _stored_table(run, "removed")
+    config, own = report.settings(), [entry for entry in report.inputs if not entry["ahead"]]
+    num_rows = sum(entry["rows"] for entry in own)
+    has_blank_lines = num_rows != report.documents
+    is_kept = np.full(num_rows, not has_blank_lines)
+    first = 0
+    for entry in own if has_blank_lines else ():  # no table tells which rows are blank
+        for records in _records(find_again(entry, config), config):
+            is_kept[first + records.rows] = True
+            first += records.num_rows
+    for table in (removed, load_rejected(run / "rejected.jsonl")):
+        is_kept[own_rows(table, report.inputs)] = False
+    return pa.table({"is_kept": is_kept})
 
 
 def restore(run: Path) -> Report:

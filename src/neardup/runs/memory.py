@@ -59,7 +59,7 @@ class MemoryRun:
                 row_pairs = pa.Table.from_batches(outcome.row_pairs, outcome.pair_columns)
                 tables["pairs"] = self._name_pairs(row_pairs)
         audited = partial(self._audited, outcome.plan)
-        load = partial(_load, read.original, self._kept_rows(selection), tables)
+        load = partial(_load, read, self._kept_rows(selection), tables)
         bare = dataclasses.replace(outcome, row_pairs=None, find_priorities=None)
         return Results(
             counts=Counts(
@@ -94,17 +94,23 @@ class MemoryRun:
         kept_rows[np.searchsorted(rows, selection.column("row").to_numpy())] = selection.column("kept_row").to_numpy()
         removed = [self._ids(selection, "row"), self._ids(selection, "kept_row"), selection.column("similarity")]
         clusters = [ids.take(pa.array(rows)), ids.take(pa.array(kept_rows))]
+        columns = schema.removed(ids.type)
+        if self.read.has_repeated_ids:
+            removed += [selection.column("row"), selection.column("kept_row")]
+            columns = schema.with_rows(columns, "row", "kept_row")
         return {
-            "removed": pa.table(removed, schema=schema.removed(ids.type)).combine_chunks(),
+            "removed": pa.table(removed, schema=columns).combine_chunks(),
             "clusters": pa.table(clusters, schema=schema.clusters(ids.type)),
             "rejected": self.read.rejected,
         }
 
     def _name_pairs(self, row_pairs: pa.Table) -> pa.Table:
-        return pa.table(
-            [self._ids(row_pairs, "row_a"), self._ids(row_pairs, "row_b"), *row_pairs.columns[2:]],
-            schema=schema.with_shares(schema.pairs(self.read.ids.type), row_pairs.schema),
-        )
+        named = [self._ids(row_pairs, "row_a"), self._ids(row_pairs, "row_b"), *row_pairs.columns[2:]]
+        columns = schema.with_shares(schema.pairs(self.read.ids.type), row_pairs.schema)
+        if self.read.has_repeated_ids:
+            named += row_pairs.columns[:2]
+            columns = schema.with_rows(columns, "row_a", "row_b")
+        return pa.table(named, schema=columns)
 
     def _ids(self, table: pa.Table, column: str) -> pa.Array:
         return self.read.ids.take(schema.one_array(table.column(column)))
@@ -127,8 +133,13 @@ class MemoryRun:
     def _audited(self, plan: Plan, load: Callable[[str], pa.Table | None]) -> Audited:
         """Return the run as an audit sees it; `load` returns what it reported, by name."""
 
-        def reported(table: pa.Table, *columns: str) -> Iterator[pa.Table]:
-            rows = [pc.index_in(table.column(column), self.read.ids).cast(pa.int64()) for column in columns]
+        def reported(table: pa.Table, *ends: tuple[str, str]) -> Iterator[pa.Table]:
+            rows = [
+                table.column(row)
+                if row in table.column_names
+                else pc.index_in(table.column(doc_id), self.read.ids).cast(pa.int64())
+                for doc_id, row in ends
+            ]
             yield pa.table([*rows, table.column("similarity")], schema=schema.ROW_PAIRS)
 
         pairs = load("pairs")
@@ -138,13 +149,19 @@ class MemoryRun:
             plan=plan,
             config=self.config,
             num_documents=self.read.documents.num_rows,
-            removed=partial(reported, load("removed"), "doc_id", "kept_id"),
-            listed=None if pairs is None else partial(reported, pairs, "doc_a", "doc_b"),
+            removed=partial(reported, load("removed"), ("doc_id", "row"), ("kept_id", "kept_row")),
+            listed=None if pairs is None else partial(reported, pairs, ("doc_a", "row_a"), ("doc_b", "row_b")),
             name=self._name_pairs,
         )
 
 
 def _load(
-    original: pa.Table, kept_rows: npt.NDArray[np.int64], tables: dict[str, pa.Table], name: str
+    read: in_memory.Source, kept_rows: npt.NDArray[np.int64], tables: dict[str, pa.Table], name: str
 ) -> pa.Table | None:
-    return original.take(pa.array(kept_rows)) if name == "kept" else tables.get(name)
+    if name == "kept":
+        return in_memory.with_ids(read).take(pa.array(kept_rows))
+    if name == "mask":
+        is_kept = np.zeros(read.original.num_rows, np.bool_)
+        is_kept[kept_rows] = True
+        return pa.table({"is_kept": is_kept})
+    return tables.get(name)

@@ -18,6 +18,8 @@ from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.events import Progress
 from neardup.io.sources.discover import is_input
+from neardup.io.sources.in_memory import ItemSets
+from neardup.io.values.matrices import is_matrix
 from neardup.report import Report
 
 
@@ -28,8 +30,10 @@ def items_or_source(source: Any, items: Any, config: Config) -> tuple[Any, Confi
             f"pass either a source or items, got {'neither' if items is None else 'both'}",
             hint="neardup.deduplicate(texts), or neardup.deduplicate(items=baskets)",
         )
+    if items is None and config.measure == "weighted" and config.items_column is None and is_matrix(source):
+        items = source
     if items is not None:
-        return items, Config.of(config, items_column=config.items_column or "items")
+        return ItemSets(items), Config.of(config, items_column=config.items_column or "items")
     if config.measure == "weighted" and config.items_column is None:
         raise ConfigError("the measure 'weighted' compares items", hint="pass items=, or name their items_column")
     return source, config

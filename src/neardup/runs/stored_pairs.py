@@ -217,4 +217,14 @@ def _clusters(clusters: pa.Table, named: pa.Table, positions: I64, at: I64, kept
 def _load(report: Report, tables: dict[str, pa.Table], threshold: float, name: str) -> pa.Table | None:
     if name == "kept":
         raise NotStoredError("what was selected again is not written", hint=f"run again with threshold={threshold:g}")
+    if name == "mask":
+        return _mask(report, tables["removed"])
     return report.load(name) if name == "rejected" else tables.get(name)
+
+
+def _mask(report: Report, removed: pa.Table) -> pa.Table:
+    """Which rows are kept where others are removed than by the run."""
+    is_kept = report.mask.copy()
+    is_kept[finished.own_rows(report.removed, report.inputs)] = True
+    is_kept[finished.own_rows(removed, report.inputs)] = False
+    return pa.table({"is_kept": is_kept})

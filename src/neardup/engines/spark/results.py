@@ -35,8 +35,9 @@ def frame_tables(source: FrameSource, selection: DataFrame, row_pairs: DataFrame
 
     rejected = named(source.rejected, {"row": "doc_id"}, "reason")
     gone = selection.select("row").unionByName(source.rejected.select("row"))
+    kept = source.frame.join(named(gone, {"row": "gone_id"}), source.frame[own] == F.col("gone_id"), "left_anti")
     tables = {
-        "kept": source.frame.join(named(gone, {"row": "gone_id"}), source.frame[own] == F.col("gone_id"), "left_anti"),
+        "kept": _with_doc_id(kept, own),
         "removed": named(selection, {"row": "doc_id", "kept_row": "kept_id"}, "similarity"),
         "clusters": named(cluster_rows(source.documents, selection), {"row": "doc_id", "kept_row": "cluster_id"}),
         "rejected": rejected,
@@ -44,6 +45,16 @@ def frame_tables(source: FrameSource, selection: DataFrame, row_pairs: DataFrame
     if row_pairs is not None:
         tables["pairs"] = named(row_pairs, {"row_a": "doc_a", "row_b": "doc_b"}, "similarity")
     return tables
+
+
+def _with_doc_id(frame: DataFrame, own: str) -> DataFrame:
+    """Return a frame with its ids as `doc_id` too; another column of that name gets a longer one."""
+    if own == "doc_id":
+        return frame
+    name = "doc_id_"
+    while name in frame.columns:
+        name += "_"
+    return frame.withColumnRenamed("doc_id", name).select(F.col(own).alias("doc_id"), "*")
 
 
 def largest_clusters(selection: DataFrame, ids: DataFrame, n: int) -> DataFrame:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import reprlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Callable, Iterator, Mapping, Sequence, ValuesView
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -16,24 +15,25 @@ from neardup.checks import VECTOR_MEASURES
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.io.formats import base as records
+from neardup.io.sources.frames import as_arrow, is_from, pandas_values
 from neardup.io.values.arrow_rows import items_texts, joined_texts
 from neardup.io.values.columns import (
-    CONVERSION_ERRORS,
+    checked_ids,
     choose,
     hash_groups,
     keep_priority,
-    plain,
-    reason_against,
-    unique_ids,
     usable_texts,
 )
 from neardup.io.values.contents import column_type, contents_of, dimension_of
-from neardup.io.values.gather import RowError, item_string, weighted_items
 from neardup.io.values.html import readable_texts
-from neardup.io.values.vector_columns import VECTOR_COLUMNS, as_column, rows_as_column, unmasked
+from neardup.io.values.matrices import is_matrix, item_column
+from neardup.io.values.python_rows import as_table, columns_of, is_dicts, is_pairs, item_rows, split_pairs
+from neardup.io.values.vector_columns import VECTOR_COLUMNS, as_column, rows_as_column
 
 TEXT_COLUMNS: Final = ("text", "content", "body")
 ID_COLUMNS: Final = ("id", "url")
+# Tables of the library itself name documents so.
+HELD_ID_COLUMNS: Final = (*ID_COLUMNS, "doc_id")
 # A shuffled dataset comes with a chunk per row; work goes by chunks, so smaller ones than this are joined.
 MIN_CHUNK_BYTES: Final = 1 << 20
 BATCH_ROWS: Final = records.BATCH_ROWS
@@ -44,7 +44,8 @@ class Source:
     """What was read.
 
     documents: the usable rows, as schema.DOCUMENTS; rejected: the others, with the reason;
-    ids: the id of every row; original: the rows as they came in; columns: which of its columns were taken.
+    ids: the id of every row; original: the rows as they came in; columns: which of its columns were taken;
+    has_repeated_ids: whether an id names several rows.
     """
 
     documents: pa.Table
@@ -52,32 +53,43 @@ class Source:
     ids: pa.Array
     original: pa.Table
     columns: dict[str, str]
+    has_repeated_ids: bool
+
+
+class ItemSets(NamedTuple):
+    """What was passed as `items=`: sets to compare instead of texts."""
+
+    values: Any
 
 
 class _Taken(NamedTuple):
-    """What a source gives before it is checked; original: None where the source is one column."""
+    """What a source gives before it is checked.
+
+    original: None where the source is one column; reasons: why rows are unusable whatever their values;
+    unfilled: the column of `original` that still has to be filled with the values.
+    """
 
     values: Any
     ids: Any
     original: pa.Table | None
     columns: dict[str, str]
+    reasons: dict[int, str]
+    unfilled: str | None = None
 
 
 def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> Source:
     """Take any in-memory source apart into documents and rejected rows."""
     taken = _take(source, config, ids)
-    role, values, odd = _role(config), taken.values, dict[int, str]()
+    role, values, odd = _role(config), taken.values, taken.reasons
     if role != "text" and isinstance(values, list):
-        values, odd = rows_as_column(values) if role == "vector" else _item_rows(values, config)
+        values, bad = rows_as_column(values) if role == "vector" else item_rows(values, config)
+        odd = bad | odd
     texts, reasons = usable_texts(values, taken.columns.get("text")) if role == "text" else _contents(values, config)
     reasons |= odd
     if texts.num_chunks > 1 and texts.nbytes < MIN_CHUNK_BYTES * texts.num_chunks:
         texts = pa.chunked_array([schema.one_array(texts)])
-    named = pa.array(np.arange(len(texts))) if taken.ids is None else unique_ids(taken.ids, len(texts))
-    original = taken.original
-    if original is None:
-        _no_columns(config)
-        original = pa.table({"doc_id": named, role: texts if role == "text" else values})
+    named = pa.array(np.arange(len(texts))) if taken.ids is None else checked_ids(taken.ids, len(texts), reasons)
+    original = _original(taken, named, role, texts if role == "text" else values, config)
     if config.html:
         readable, unreadable = readable_texts(texts, config)
         texts, reasons = pa.chunked_array([readable]), unreadable | reasons
@@ -90,32 +102,90 @@ def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> So
         is_usable = np.ones(len(texts), np.bool_)
         is_usable[list(reasons)] = False
         documents = documents.filter(pa.array(is_usable))
-    return Source(documents=documents, rejected=rejected, ids=named, original=original, columns=taken.columns)
+    given = pa.array([]) if taken.ids is None else named.drop_null()
+    return Source(
+        documents=documents,
+        rejected=rejected,
+        ids=named,
+        original=original,
+        columns=taken.columns,
+        has_repeated_ids=len(given.unique()) < len(given),
+    )
+
+
+def _original(taken: _Taken, ids: pa.Array, role: str, contents: Any, config: Config) -> pa.Table:
+    """Return the rows as they came in; those of one column are named by their ids."""
+    if taken.original is None:
+        _no_columns(config)
+        return pa.table({"doc_id": ids, role: contents})
+    if taken.unfilled is None:
+        return taken.original
+    return taken.original.set_column(taken.original.column_names.index(taken.unfilled), taken.unfilled, contents)
 
 
 def _take(source: Any, config: Config, ids: Any) -> _Taken:
     """Find the contents and the ids of a source, and the columns that they come from."""
+    is_items = isinstance(source, ItemSets)
+    source = source.values if is_items else source
     if isinstance(source, Mapping) and not is_from(source, "datasets"):
         if ids is not None:
             raise DataError(
                 "`ids` must be left out for a dict: its keys are the ids", hint="pass list(source.values())"
             )
-        ids, source = list(source), list(source.values())
+        return _Taken(list(source.values()), list(source), None, {}, {})
+    if is_items and is_matrix(source):
+        return _Taken(item_column(source, config), ids, None, {}, {})
     values = _one_column(source, is_vector=config.measure in VECTOR_MEASURES)
+    if isinstance(values, list) and is_pairs(values, of_texts=_role(config) == "text"):
+        _no_other_ids(ids, "the (id, text) tuples")
+        ids, values, reasons = split_pairs(values)
+        return _Taken(values, ids, None, {}, reasons)
+    if isinstance(values, list) and is_dicts(values) and not is_items:
+        return _take_dicts(values, config, ids)
     if values is not None:
-        return _Taken(values, ids, None, {})
-    original, values = _as_table(source, config)
+        return _Taken(values, ids, None, {}, {})
+    original, values = as_arrow(source, lambda names: _text_names(names, config)[0])
+    return _take_columns(original, values, config, ids)
+
+
+def _take_dicts(rows: list[Any], config: Config, ids: Any) -> _Taken:
+    columns, reasons = columns_of(rows)
+    chosen = _content_names(list(columns), config)
+    content = chosen[0] if len(chosen) == 1 else None
+    values = None if content is None else columns[content]
+    taken = _take_columns(as_table(columns, content), values, config, ids)
+    return taken._replace(reasons=reasons, unfilled=content)
+
+
+def _take_columns(original: pa.Table, values: Any, config: Config, ids: Any) -> _Taken:
+    """Find contents, where they are not known, and ids among the columns of a table."""
     names = original.column_names
     chosen = _content_names(names, config)
     columns = {_role(config): " + ".join(chosen)}
     if values is None:
         values = original.column(chosen[0]) if len(chosen) == 1 else _joined(original, chosen)
-    if ids is not None and config.id_column is not None:
-        raise ConfigError("`ids` and `id_column` both name the documents", hint="leave one of them out")
-    id_column = choose(names, config.id_column, "id_column", ID_COLUMNS) if ids is None else None
+    if config.id_column is not None:
+        _no_other_ids(ids, "`id_column`")
+    id_column = choose(names, config.id_column, "id_column", HELD_ID_COLUMNS) if ids is None else None
     if id_column is not None:
         columns["id"], ids = id_column, original.column(id_column)
-    return _Taken(values, ids, original, columns)
+    return _Taken(values, ids, original, columns, {})
+
+
+def _no_other_ids(ids: Any, named_by: str) -> None:
+    if ids is not None:
+        raise ConfigError(f"`ids` and {named_by} both name the documents", hint="leave one of them out")
+
+
+def with_ids(read: Source) -> pa.Table:
+    """Return the rows as they came in with their ids as `doc_id`; another column of that name gets a longer one."""
+    original, names = read.original, list(read.original.column_names)
+    if read.columns.get("id") == "doc_id" or (not read.columns and "doc_id" in names):
+        return original
+    for at in (at for at, name in enumerate(names) if name == "doc_id"):
+        while names[at] in original.column_names:
+            names[at] += "_"
+    return original.rename_columns(names).add_column(0, "doc_id", read.ids)
 
 
 def with_dimension(read: Source, config: Config) -> Config:
@@ -177,56 +247,6 @@ def _contents(values: pa.Array | pa.ChunkedArray | list[Any], config: Config) ->
     return pa.chunked_array([contents]), reasons
 
 
-def _item_rows(rows: list[Any], config: Config) -> tuple[pa.Array, dict[int, str]]:
-    """Return items that came as Python values as a column; the reason for every row that has none."""
-    is_weighted, reasons = config.measure == "weighted", dict[int, str]()
-    take = weighted_items if is_weighted else _items
-    usable: list[Any] = []
-    for row, value in enumerate(rows):
-        if isinstance(value, Mapping) and not is_weighted:
-            raise DataError(
-                f"the items of row {row} are a dict, whose weights the measure {config.measure!r} does not compare",
-                hint="pass measure='weighted', or list(items) to compare the items alone",
-            )
-        try:
-            usable.append(None if value is None else take(unmasked(value)))
-        except RowError as error:
-            reasons[row] = str(error)
-            usable.append(None)
-    kind = column_type(config) or pa.large_list(pa.large_string())
-    try:
-        return pa.array(usable, kind), reasons
-    except UnicodeEncodeError:
-        pass  # a lone surrogate somewhere: found and named below
-    for row, items in enumerate(usable):
-        try:
-            pa.array([items], kind)
-        except UnicodeEncodeError as error:
-            reasons[row] = f"an item is not valid Unicode: lone surrogate at character {error.start}: {error.object!a}"
-            usable[row] = None
-    return pa.array(usable, kind), reasons
-
-
-def _items(value: Any) -> list[str]:
-    """Return the items of a row as strings; a text is cut at white space."""
-    if isinstance(value, str):
-        return value.split()
-    if not isinstance(value, (Collection, np.ndarray)):
-        raise RowError(f"items are {type(value).__name__}, not a collection")
-    items = []
-    for item in value.tolist() if isinstance(value, np.ndarray) else value:
-        try:
-            items.append(item_string(item))
-        except TypeError as error:
-            raise RowError(f"{error}: {reprlib.repr(item)}") from error
-    return items
-
-
-def is_from(source: Any, package: str) -> bool:
-    """Whether a class comes from a package, without importing it."""
-    return any(kind.__module__.partition(".")[0] == package for kind in type(source).__mro__)
-
-
 def _one_column(source: Any, *, is_vector: bool = False) -> pa.ChunkedArray | list[Any] | None:
     """Return the values of a source that is one column, None for what may be a table."""
     if isinstance(source, (str, bytes, bytearray)):
@@ -243,7 +263,7 @@ def _one_column(source: Any, *, is_vector: bool = False) -> pa.ChunkedArray | li
     # Asked of the class: a polars LazyFrame resolves its whole query to name its columns.
     if not hasattr(type(source), "columns"):
         if is_from(source, "pandas") and hasattr(source, "isna"):
-            return _pandas_values(source) if source.dtype == object else _chunks(pa.Array.from_pandas(source))
+            return pandas_values(source) if source.dtype == object else _chunks(pa.Array.from_pandas(source))
         if is_from(source, "polars") and hasattr(source, "to_arrow"):
             return _chunks(source.to_arrow())
     if isinstance(source, (Sequence, ValuesView, Iterator)) and not hasattr(source, "__arrow_c_stream__"):
@@ -264,73 +284,6 @@ def _array_values(source: npt.NDArray[Any], *, is_vector: bool) -> pa.ChunkedArr
 
 def _chunks(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
-
-
-def _pandas_values(column: Any) -> list[Any]:
-    """The values of a pandas column; what pandas takes for missing (NaN, NaT, NA) is None."""
-    values, is_missing = column.tolist(), column.isna().tolist()
-    return [None if missing else value for value, missing in zip(values, is_missing, strict=True)]
-
-
-def _as_table(source: Any, config: Config) -> tuple[pa.Table, list[Any] | None]:
-    """Return the table, and its texts apart where a pandas column holds what no Arrow column can."""
-    if is_from(source, "pandas") and hasattr(type(source), "columns"):
-        return _pandas_table(source, config)
-    table = _arrow_table(source)
-    for at, field in enumerate(table.schema):
-        column = plain(table.column(at), field.name)
-        if column.type != field.type:
-            table = table.set_column(at, field.with_type(column.type), column)
-    return table, None
-
-
-def _pandas_table(frame: Any, config: Config) -> tuple[pa.Table, list[Any] | None]:
-    try:
-        return pa.Table.from_pandas(frame, preserve_index=False), None
-    except CONVERSION_ERRORS as error:
-        names = list(map(str, frame.columns))
-        name = _text_names(names, config)[0]
-        texts = _pandas_values(frame.iloc[:, names.index(name)])
-        reasons = [None if text is None else reason_against(text) for text in texts]
-        if not any(reasons) or len(set(names)) < len(names):
-            raise DataError(
-                f"the frame cannot become an Arrow table: {'; '.join(map(str, error.args))}",
-                hint="give every column one type and its own name, or pass fewer: frame[['id', 'text']]",
-            ) from error
-        usable = [None if reason else text for text, reason in zip(texts, reasons, strict=True)]
-        table, _ = _pandas_table(frame.assign(**{name: usable}), config)
-        return table, texts
-
-
-def _arrow_table(source: Any) -> pa.Table:
-    if isinstance(source, pa.Table):
-        return source
-    if isinstance(source, pa.RecordBatch):
-        return pa.Table.from_batches([source])
-    hint = None
-    if is_from(source, "datasets"):
-        if isinstance(source, Mapping):
-            raise DataError(
-                f"`source` must be one dataset, got the splits {', '.join(map(str, source))}",
-                hint=f"choose one: source[{next(iter(source), 'train')!r}]",
-            )
-        if hasattr(source, "num_rows"):
-            return source.with_format("arrow")[:]
-        hint = "pass the texts: (row['text'] for row in source)"
-    elif is_from(source, "polars"):
-        if hasattr(source, "to_arrow"):
-            return source.to_arrow()
-        hint = "pass source.collect()" if hasattr(source, "collect") else None
-    elif hasattr(source, "__arrow_c_stream__"):
-        try:
-            return pa.table(source)
-        except pa.ArrowInvalid as error:
-            raise DataError(f"`source` gives an Arrow stream that is no table: {error}") from error
-    raise DataError(
-        "`source` must be a list of texts, a dict of id to text, or a table (Arrow, pandas, polars, datasets), "
-        f"got {type(source).__name__}",
-        hint=hint,
-    )
 
 
 def _no_text(names: list[str]) -> str:

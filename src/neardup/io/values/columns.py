@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -152,8 +152,8 @@ def reason_against(value: Any) -> str | None:
     return None
 
 
-def unique_ids(ids: Any, num_rows: int) -> pa.Array:
-    """Return ids as int64 or string; duplicate, null and mixed ids raise."""
+def checked_ids(ids: Any, num_rows: int, rejected: Collection[int]) -> pa.Array:
+    """Return ids as int64 or string; mixed ids raise, and null ones unless their row is rejected anyway."""
     named = _id_array(ids)
     if len(named) != num_rows:
         raise DataError(
@@ -167,16 +167,9 @@ def unique_ids(ids: Any, num_rows: int) -> pa.Array:
             f"ids must be all strings or all whole numbers, got {reprlib.repr(named[0].as_py())} ({kind})",
             hint="convert them with str()",
         )
-    if named.null_count:
-        row = int(np.flatnonzero(_nulls(named))[0])
-        raise DataError(f"the id of row {row} is null", hint="give every document an id, or none")
-    counts = pc.value_counts(named)
-    if len(counts) != len(named):
-        twice = counts.filter(pc.greater(counts.field("counts"), 1))[0].as_py()
-        raise DataError(
-            f"ids must be unique, but {twice['values']!r} occurs {twice['counts']} times",
-            hint="leave ids out to name documents by position, or name another column with id_column=",
-        )
+    for row in np.flatnonzero(_nulls(named)).tolist():
+        if row not in rejected:
+            raise DataError(f"the id of row {row} is null", hint="give every document an id, or none")
     try:
         named.validate(full=True)
         return named.cast(pa.string() if is_text else pa.int64())

@@ -18,6 +18,7 @@ from neardup.io.values.oversize import reason_against_size
 from neardup.io.values.scores import sortable_values
 
 MAX_ROWS: Final = BATCH_ROWS
+_NUMBERS: Final = (int, float, np.number)
 
 
 class RowError(Exception):
@@ -122,14 +123,16 @@ def items_text(value: Any) -> str:
 
 
 def weighted_items(value: Any) -> list[tuple[str, float]]:
-    """Return the items of a row with their weights: a dict, pairs, or a text like "milk:2 tea:0.5".
+    """Return the items of a row with their weights: a dict, pairs, a vector, or a text like "milk:2 tea:0.5".
 
-    >>> weighted_items({"milk": 2}), weighted_items("tea:0.5")
-    ([('milk', 2.0)], [('tea', 0.5)])
+    >>> weighted_items({"milk": 2}), weighted_items("tea:0.5"), weighted_items([0, 0.5])
+    ([('milk', 2.0)], [('tea', 0.5)], [('1', 0.5)])
     """
     try:
         if isinstance(value, str):
             pairs: Any = [item.rpartition(":")[::2] for item in value.split()]
+        elif isinstance(value, (list, tuple, np.ndarray)) and all(isinstance(weight, _NUMBERS) for weight in value):
+            pairs = [(place, weight) for place, weight in enumerate(value) if weight != 0]
         else:
             pairs = value.items() if isinstance(value, Mapping) else map(_pair, value)
         return [(item_string(item), float(weight)) for item, weight in pairs]

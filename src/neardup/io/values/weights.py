@@ -1,4 +1,4 @@
-"""Items with weights: Arrow columns of maps or of pairs become the contents that weighted Jaccard takes.
+"""Items with weights: Arrow columns of maps, of pairs or of vectors become the contents that weighted Jaccard takes.
 
 An item is hashed once, here, with the key of the seed; contents are pairs of words, its hash and its weight as a
 64-bit float.
@@ -26,10 +26,12 @@ WEIGHTED_ITEMS: Final = pa.large_list(pa.struct([("item", pa.large_string()), ("
 
 
 def weighted_contents(column: pa.Array, seed: int) -> tuple[pa.Array, Reasons]:
-    """Turn a column of maps, or of lists of pairs, into contents; the reason for every row that is none."""
+    """Turn a column of maps, of lists of pairs, or of vectors into contents; the reason for every row that is none."""
     column = storage(column)
     if pa.types.is_map(column.type):
         column = column.cast(pa.list_(pa.struct([column.type.key_field, column.type.item_field])))
+    if is_list(column.type) and _is_number(storage(column.flatten()).type):
+        column = _numbered(column)
     reasons: Reasons = dict.fromkeys(np.flatnonzero(~is_valid(column)).tolist(), "items are null")
     pairs = _pairs(column)
     if pairs is None:
@@ -54,13 +56,31 @@ def weighted_contents(column: pa.Array, seed: int) -> tuple[pa.Array, Reasons]:
     return _contents(_hashes(items.filter(pa.array(is_good)), seed), numbers[is_good], lengths), reasons
 
 
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _numbered(column: pa.Array) -> pa.Array:
+    """Turn vectors of weights into items, named by their places; a weight of 0 is no item."""
+    is_vector = is_valid(column)
+    lengths = np.where(is_vector, pc.list_value_length(column).fill_null(0).to_numpy(), 0).astype(np.int64)
+    weights = storage(column.flatten()).cast(pa.float64(), safe=False)
+    rows = np.repeat(np.arange(lengths.size), lengths)
+    places = np.arange(rows.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    is_item = (weights.to_numpy(zero_copy_only=False) != 0) | ~is_valid(weights)
+    ends = np.r_[0, np.cumsum(np.bincount(rows[is_item], minlength=lengths.size))].astype(np.int64)
+    items = [pa.array(places[is_item]), weights.filter(pa.array(is_item))]
+    pairs = pa.StructArray.from_arrays(items, ["item", "weight"])
+    return pa.LargeListArray.from_arrays(pa.array(ends), pairs, mask=pa.array(~is_vector))
+
+
 def _pairs(column: pa.Array) -> tuple[pa.Array, pa.Array] | None:
     """All items and all weights end to end."""
     kind = column.type
     if not (is_list(kind) and pa.types.is_struct(kind.value_type) and kind.value_type.num_fields == 2):
         return None
     items, weights = map(storage, column.flatten().flatten())
-    if pa.types.is_nested(items.type) or not (pa.types.is_integer(weights.type) or pa.types.is_floating(weights.type)):
+    if pa.types.is_nested(items.type) or not _is_number(weights.type):
         return None
     return items.cast(pa.large_string()), weights.cast(pa.float64(), safe=False)
 
