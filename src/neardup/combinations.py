@@ -55,7 +55,7 @@ def _check_method(config: Any) -> None:
     is_containment = config.measure == "containment"
     if is_containment and config.method == "lsh":
         raise ConfigError(
-            "no bands find what is contained, got method 'lsh' with the measure 'containment'",
+            "banding cannot find containment, got method 'lsh' with the measure 'containment'",
             hint="leave `method` out: containment is always found exactly",
         )
     if config.method == "lsh" and config.recall == 1:

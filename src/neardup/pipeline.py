@@ -1,9 +1,8 @@
-"""The stages in order, over any engine.
+"""The stages in order, on any engine.
 
     sketch -> collapse -> link -> components -> verify -> select
 
-Every table is keyed by `row`; only documents that share a bucket, or in the exact join may be similar by the rarest
-shingles that they share, reach `verify`.
+Every table is keyed by `row`. Only documents that share a bucket (in the exact join a prefix shingle) reach `verify`.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from neardup.theory.method_choice import MAX_SHINGLES, Contents, decide
 from neardup.theory.plan import Plan, is_open
 from neardup.theory.shingle_advice import FEW_SHINGLES, advise_on_short, has_shorter_shingles
 
-# A listing this long is worth a word before it is made; a pair takes 24 bytes, and four times that to be sorted.
+# From this many pairs on, warn before listing them; a pair takes 24 bytes, and four times that while it is sorted.
 MANY_PAIRS: Final = 10_000_000
 BYTES_A_PAIR: Final = 96
 _CLASS_VIEW: Final = View(
@@ -58,10 +57,10 @@ _POSTINGS_VIEW: Final = View(
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """What the stages say, by row, in tables of the engine: who is removed for whom, and every found pair, if asked.
+    """The result of the stages, by row, in tables of the engine: the selection and, on request, every pair found.
 
-    plan: that of the method that was taken; selects: whether the stages choose who stays; pair_columns: the schema of
-    row_pairs; find_priorities: tells the keep priority of rows, ascending, where they are at hand.
+    plan: the plan of the method that was used; selects: whether the pipeline selects which documents to keep;
+    pair_columns: the schema of row_pairs; find_priorities: returns the keep priorities of ascending rows, if known.
     """
 
     plan: Plan
@@ -80,7 +79,7 @@ Pipeline = Callable[[Any, Plan, Config, Any, Watch], Outcome]
 
 
 class _Sketched(NamedTuple):
-    """What every stage after the first one works with."""
+    """The state that every stage after the first one shares."""
 
     sketches: Table
     documents: Source
@@ -111,7 +110,7 @@ def run(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Wa
         verified = _verify(components, state, advance)
     with watch.stage("select"):
         selection = engine.once("selection", lambda: _select(classes, verified, state), schema.SELECTION)
-        if config.pairs and num_copies < MANY_PAIRS:  # else it was said before the work began
+        if config.pairs and num_copies < MANY_PAIRS:  # otherwise the warning was given before the work began
             warn_of_many(_count(classes, verified, state), watch)
         row_pairs = _list(classes, verified, state) if config.pairs else None
     return Outcome(
@@ -148,14 +147,14 @@ def warn_of_short(sketches: Table, documents: Source, config: Config, engine: En
 
 
 def measure_contents(documents: Source, plan: Plan, config: Config, engine: Engine) -> Contents:
-    """Return what the choice of an open method depends on."""
+    """Return the figures by which method="auto" chooses."""
     sketches = sketch_documents(documents, plan, config, engine, no_progress)
     state = _Sketched(sketches, documents, plan, config, engine)
     return _measure(_representatives(_separate(_collapse(state), state), state), state)
 
 
 def _collapse(state: _Sketched) -> Table:
-    """The copies, by row. Documents without shingles stand for themselves, unless they are asked to be one class."""
+    """The copies, by row. Documents without shingles are not collapsed unless `collapse_empty` is set."""
     sketches, documents, _, config, engine = state
 
     def make() -> Table:
@@ -166,10 +165,10 @@ def _collapse(state: _Sketched) -> Table:
 
 
 def _separate(copies: Table, state: _Sketched) -> Table:
-    """The copies whose representative is compared in their place with all that they are to be compared with."""
+    """The copies that their representative can stand in for in every comparison."""
     sketches, documents, _, config, engine = state
     if documents.num_ahead <= 0 or not (config.pairs or config.cluster == "components"):
-        return copies  # who copies a document ahead is removed for it, whatever else it is similar to
+        return copies  # a copy of a reference document is removed for it, whatever else it is similar to
 
     def make() -> Table:
         sized = engine.lookup(copies, "representative", sketches, ["num_shingles"])
@@ -179,7 +178,7 @@ def _separate(copies: Table, state: _Sketched) -> Table:
 
 
 def _representatives(classes: Table, state: _Sketched) -> Rows:
-    """The documents that go on: copies are left to their representative."""
+    """The documents that go on to the next stages: all but the copies."""
     return state.engine.choose_rows(state.sketches, "num_shingles", state.documents.num_rows, without=classes)
 
 
@@ -200,7 +199,7 @@ def _measure(where: Rows, state: _Sketched) -> Contents:
 
 
 def _connect(where: Rows, state: _Sketched, advance: Advance) -> Table:
-    """The components of documents that share buckets, or may be similar by the rarest shingles that they share."""
+    """The components of documents linked by a shared bucket or prefix shingle."""
     sketches, documents, plan, _, engine = state
     if plan.is_exact:
         step = partial(link_prefixes, threshold=plan.threshold)
@@ -212,10 +211,10 @@ def _connect(where: Rows, state: _Sketched, advance: Advance) -> Table:
 
 
 def _prefixes(where: Rows, state: _Sketched) -> Table:
-    """The rarest shingles of every document that may have a partner."""
+    """The prefix, that is, the rarest shingles, of every document that may have a partner."""
     sketches, documents, plan, config, engine = state
     sets, every = sketches, where
-    if is_open(config):  # then the first pass has left band keys, and no sets
+    if is_open(config):  # then the first pass has computed band keys instead of sets
         step = partial(collect, config=config)
         sets = engine.map_read("sets", documents, sketches, where, step, schema.SETS)
         every = engine.choose_rows(sets, None, documents.num_rows)
@@ -229,11 +228,11 @@ def _prefixes(where: Rows, state: _Sketched) -> Table:
 
 
 def _verify(components: Table, state: _Sketched, advance: Advance) -> Table:
-    """What is true of the documents of components."""
+    """The exact matches and pairs among the documents of components."""
     sketches, documents, plan, config, engine = state
 
     def cost(text_bytes: npt.NDArray[np.int64], num_shingles: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        # Text twice, its shingles while they are sorted, signature and keys, and the lists of buckets, or of prefixes.
+        # Twice the text, its shingles while they are sorted, signature and keys, and the posting lists.
         shingle_bytes = 24 + 40 * plan.is_exact
         return 2 * text_bytes + shingle_bytes * num_shingles + 4 * plan.num_perm + 56 * plan.bands + 128
 
@@ -255,7 +254,7 @@ def _list(classes: Table, verified: Table, state: _Sketched) -> Table:
 
 
 def _count(classes: Table, verified: Table | None, state: _Sketched) -> int:
-    """How many pairs `_list` would list; without verified documents, those of exact copies."""
+    """Count the pairs that `_list` would list; without verified documents, those of exact copies."""
     num_ahead = state.documents.num_ahead
 
     def step(copies: pa.Table, documents: pa.Table | None) -> Iterator[pa.RecordBatch]:
@@ -269,7 +268,7 @@ def _find_priorities(state: _Sketched, rows: npt.NDArray[np.int64]) -> pa.Chunke
 
 
 def warn_of_many(num_pairs: int, watch: Watch) -> None:
-    """Say how much room many pairs take before they are listed."""
+    """Warn about the size of a long list of pairs before it is made."""
     if num_pairs >= MANY_PAIRS:
         watch.warn(
             f"at least {num_pairs:,} pairs to list, about {num_pairs * BYTES_A_PAIR / 1e9:.1f} GB; "

@@ -200,4 +200,4 @@ def test_the_compiled_kernel_gives_what_plain_python_gives(sets, threshold, firs
 def test_the_plan_says_that_containment_is_joined_exactly():
     plan = neardup.plan(measure="containment")
     assert (plan.method, plan.recall_at_threshold) == ("exact", 1.0)
-    assert plan.reason == "exact join: no bands find what lies in what"
+    assert plan.reason == "exact join: banding cannot find containment"

@@ -1,4 +1,4 @@
-"""What an engine can do, and what it works on."""
+"""The interface of an engine, and of the tables and documents it works on."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from neardup.io.spill import SortKey
 
 I64 = npt.NDArray[np.int64]
 BatchStep = Callable[[pa.RecordBatch], pa.RecordBatch]
-# Copies what a step wants to have held in memory until it is verified, and returns where it starts.
+# Copies sets that a step wants kept in memory until verification, and returns their offset.
 Hold = Callable[[npt.NDArray[np.uint64]], int]
 DocumentStep = Callable[[pa.RecordBatch, Hold | None], pa.RecordBatch]
 Bools = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.uint8]
 CountStep = Callable[[pa.RecordBatch, Counts], None]
 Advance = Callable[[int], None]
-# An engine's own kinds of table and of a choice of rows: only the engine that made one looks inside.
+# The table and the row selection of an engine, which are opaque to everyone else.
 Table = Any
 Rows = Any
 Sort = Callable[[Iterable[pa.RecordBatch], pa.Schema, Sequence[SortKey]], Iterator[pa.RecordBatch]]
@@ -32,11 +32,11 @@ def no_progress(steps: int) -> None:
 
 
 class Source(Protocol):
-    """Where documents come from, as the stages see it; each engine has its own kind."""
+    """The documents of a run, as the stages see them; each engine has its own kind."""
 
     @property
     def total(self) -> int:
-        """What `advance` adds up to when every document was read."""
+        """The total that `advance` reaches when every document has been read."""
 
     @property
     def unit(self) -> str:
@@ -44,38 +44,38 @@ class Source(Protocol):
 
     @property
     def num_rows(self) -> int:
-        """Rows are below this, once all were read."""
+        """The number of rows, known once all have been read."""
 
     @property
     def num_ahead(self) -> int:
-        """Rows below this are kept ahead of all others and never removed."""
+        """Rows below this are reference documents: ahead of all input and never removed."""
 
 
 class Documents(Source, Protocol):
-    """The documents of one machine, in parts that can be read apart, and again."""
+    """The documents of one machine, in parts that can be read independently, and more than once."""
 
     @property
     def num_parts(self) -> int:
-        """How many parts there are."""
+        """The number of parts."""
 
     @property
     def stops_at_first(self) -> bool:
-        """Whether of several errors the first in the order of parts must be told, however long it takes."""
+        """Whether the error of the first failing part must be raised, even if a later part fails sooner."""
 
     def read(self, part: int, advance: Advance) -> Iterator[pa.RecordBatch]:
         """Read the documents of a part, as schema.DOCUMENTS; rows and priorities are the part's own until `settle`."""
 
     def has_read(self, part: int) -> bool:
-        """Whether an earlier start has read a part, so that it can be skipped."""
+        """Whether an interrupted run has already read a part, so that it can be skipped."""
 
     def skip(self, part: int, advance: Advance) -> None:
-        """Count a part that an earlier start has read."""
+        """Count a part that an interrupted run has already read."""
 
     def settle(self, sort: Sort) -> None:
-        """Number the rows of all parts and put them in keep order, once every part was read."""
+        """Number the rows of all parts and compute their keep order, once every part has been read."""
 
     def place(self, part: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Turn the part's own rows and priorities into those of the whole run."""
+        """Turn rows and priorities local to a part into those of the whole run."""
 
     @property
     def first_rows(self) -> I64:
@@ -83,13 +83,13 @@ class Documents(Source, Protocol):
 
     @property
     def num_ahead_parts(self) -> int:
-        """Parts below this hold the rows that are kept ahead."""
+        """Parts below this hold the reference documents."""
 
 
 class View(NamedTuple):
-    """Some columns of a table, `row` among them, to be grouped by some and put in order by others.
+    """Some columns of a table, including `row`, with the columns to group by and to sort by.
 
-    is_whole: no group is cut in two, whatever it takes to hold it.
+    is_whole: never split a group, however large it is.
     """
 
     columns: tuple[str, ...]
@@ -99,29 +99,29 @@ class View(NamedTuple):
 
 
 class Blocks(Protocol):
-    """The documents of a component too large to hold, in keep order."""
+    """The documents of a component too large for memory, in keep order."""
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Iterate over the documents, a block at a time; from the start each time."""
+        """Iterate over the documents, block by block, from the start each time."""
 
     def put(self, documents: pa.RecordBatch) -> None:
-        """Store documents aside."""
+        """Spill documents to disk."""
 
     def stored(self) -> Iterator[pa.RecordBatch]:
-        """Iterate over what was put."""
+        """Iterate over the spilled documents."""
 
 
 BlockStep = Callable[[Blocks], pa.Table]
-# Copies and verified documents in, as pa.Table; None for verified documents where there are none yet.
+# Takes copies and verified documents, as pa.Table; None if no documents have been verified yet.
 ClassStep = Callable[[pa.Table, pa.Table | None], Iterator[pa.RecordBatch]]
 
 
 class ComponentSteps(NamedTuple):
-    """How the documents of components are verified.
+    """How to verify the documents of components.
 
-    whole: takes whole components with the columns component, row, text (or the set that was held), priority and group;
-    blocks: takes a component too large to hold; cost: bytes of memory that verifying documents takes, from their bytes
-    of text and numbers of shingles.
+    whole: takes whole components with the columns component, row, text (or the set kept in memory), priority and group;
+    blocks: takes a component too large for memory; cost: returns the bytes of memory that verifying documents takes,
+    given their bytes of text and numbers of shingles.
     """
 
     whole: BatchStep
@@ -130,59 +130,59 @@ class ComponentSteps(NamedTuple):
 
 
 class Engine(Protocol):
-    """Where stages run: on the threads of one process, or on a cluster. Every engine gives equal rows.
+    """Where stages run: on the threads of one process, or on a cluster. All engines return equal rows.
 
-    A stage is a function from Arrow batch to Arrow batch, and knows no engine; an engine decides where batches are,
-    which of them are worked on at once, and what goes to disk, and knows no stage. `pipeline.run` ties the two:
+    A stage is a function from Arrow batch to Arrow batch, independent of the engine. An engine decides where batches
+    live, which of them are processed in parallel and what is spilled to disk, and does not know the stages.
+    `pipeline.run` connects the two:
 
-        map_documents                  read every document, once, and sketch it
-        choose_rows                    name the rows that a later step is for
-        map_groups, map_classes        work on rows that belong together: of one bucket, one class, one component
-        connected_components           the groups that links make
+        map_documents                  read every document once, and sketch it
+        choose_rows                    select the rows for a later step
+        map_groups, map_classes        process rows that belong together: a bucket, a class, a component
+        connected_components           the components of the link graph
         map_components                 read the documents of components again, and verify them
-        map_read                       read chosen documents again
-        map_table, map_tables, lookup  work on the rows of tables, and put columns of one beside another
-        count, total                   numbers about a table
-        once                           make a table that is used more than once
+        map_read                       read selected documents again
+        map_table, map_tables, lookup  process the rows of tables, and join columns of another table
+        count, total                   aggregate a table
+        once                           materialise a table that is used more than once
 
-    A `Table` belongs to the engine that made it: hand it back, and look inside only in code for that engine. Every
-    table has a column `row`, or two. What `once` and `map_classes` return is in the order of `schema.row_order`, if
-    tables of this engine have an order at all. What has a name is finished once for all: a run that was killed finds it
-    when it starts again.
+    A `Table` is opaque: only the engine that made it, and code for that engine, looks inside. Every table has one or
+    two row columns. Tables from `once` and `map_classes` are sorted by `schema.row_order`, if the tables of this engine
+    have an order at all. A step with a name is a checkpoint: a resumed run does not repeat it.
     """
 
     def map_documents(self, documents: Any, step: DocumentStep, schema: pa.Schema, advance: Advance) -> Table:
-        """Apply a step to every document, a batch at a time; `documents` is the `Source` of this engine.
+        """Apply a step to every document, batch by batch; `documents` is the `Source` of this engine.
 
-        The step is handed what it may have sets held by, or None: then what stands for a text is lost with the batch.
+        The step also receives a `Hold` to keep sets in memory, or None if this engine cannot.
         """
 
     def choose_rows(
         self, table: Table, column: str | None, num_rows: int, without: Table | None = None, *, below: int | None = None
     ) -> Rows:
-        """Choose the rows of a table that are above zero in a column, or all, but for those of the table `without`.
+        """Select the rows of a table with a positive value in a column, or all, except those in the table `without`.
 
-        `num_rows`: rows are below it; `below`: the column is, too.
+        All rows are less than `num_rows`; `below`: the values of the column must be less than it.
         """
 
     def map_groups(
         self, table: Table, views: Sequence[View], step: BatchStep, where: Rows | None, advance: Advance
     ) -> Table:
-        """Apply a step to the groups of every view, many at a time, of the rows in `where`, or of all.
+        """Apply a step to the groups of every view, many per batch, for the rows in `where` or all rows.
 
-        A group cut in two shows its first row at the head of both. A step takes a batch without rows too. The result
-        is good for one use.
+        If a group is split, its first row heads both parts. A step must accept an empty batch. The result can be
+        consumed once.
         """
 
     def map_classes(self, classes: Table, verified: Table | None, step: ClassStep, schema: pa.Schema) -> Table:
-        """Apply a step to copies and verified documents, those of a component together.
+        """Apply a step to copies and verified documents; those of a component are in the same call.
 
-        Without verified documents the copies of a class are together, with all columns that they have. The result is
-        good for one use.
+        Without verified documents, the copies of a class are in the same call, with all their columns. The result can
+        be consumed once.
         """
 
     def connected_components(self, links: Table, num_rows: int) -> Table:
-        """Name for every linked row the smallest row it is connected with, ascending by row."""
+        """Return for every linked row the smallest row of its component, ascending by row."""
 
     def map_components(
         self,
@@ -195,15 +195,15 @@ class Engine(Protocol):
     ) -> Table:
         """Verify the documents of whole components, best priority first in each.
 
-        What is held since `map_documents` made `sketches` stands for the text; else the documents are read once more.
+        Sets that `map_documents` has kept in memory replace the texts; otherwise the documents are read again.
         """
 
     def map_read(
         self, name: str, documents: Any, sketches: Table, where: Rows, step: BatchStep, schema: pa.Schema
     ) -> Table:
-        """Apply a step to the documents of the rows in `where`, out of those `map_documents` made `sketches` of.
+        """Apply a step to the documents of the rows in `where`.
 
-        What is held stands for the text; where not all is held, the documents are read once more.
+        Sets kept in memory replace the texts; if some are missing, the documents are read again.
         """
 
     def map_table(
@@ -215,31 +215,31 @@ class Engine(Protocol):
         make_step: Callable[[], BatchStep],
         schema: pa.Schema,
     ) -> Table:
-        """Apply a step to some columns of a table, a batch at a time, of the rows in `where`.
+        """Apply a step to some columns of a table, batch by batch, for the rows in `where`.
 
-        No step is made where an earlier start of the run has finished the table.
+        `make_step` is not called if an interrupted run has already finished the table.
         """
 
     def map_tables(self, tables: Sequence[Table], step: BatchStep, schema: pa.Schema) -> Table:
-        """Apply a step to the rows of some tables, and return all in one table."""
+        """Apply a step to the rows of some tables, and return the results as one table."""
 
     def lookup(self, table: Table, key: str, other: Table, columns: Sequence[str]) -> Table:
-        """Add to every row the columns of the one row of `other` whose `row` is its `key`; null where there is none."""
+        """Left-join columns of `other`, matching `key` with its `row`, which is unique; null without a match."""
 
     def count(self, table: Table, columns: Sequence[str], where: Rows, step: CountStep, num_places: int) -> Counts:
-        """Let a step add batches to counts; the counts of several workers add up, and end at 255.
+        """Let a step add batches to an array of counters; those of several workers are added, saturating at 255.
 
         `num_places` is at most 2**27.
         """
 
     def total(self, table: Table, column: str | None = None, where: Rows | None = None, first_row: int = 0) -> int:
-        """Return the sum of a column, or the number of rows, over the rows in `where`, or over all.
+        """Return the sum of a column, or the number of rows, over the rows in `where` or all rows.
 
-        Only rows from `first_row` on count.
+        Rows below `first_row` do not count.
         """
 
     def once(self, name: str, make: Callable[[], Table], schema: pa.Schema | None = None) -> Table:
-        """Make a table that can be used many times, or take it from an earlier start.
+        """Materialise a table that can be read many times, or load it from an interrupted run.
 
-        With a schema it is put in order; without, `make` returns a table that is.
+        With a schema it is sorted; without, `make` returns a sorted table.
         """

@@ -1,1 +1,1 @@
-"""What similarity means, one file a measure."""
+"""What similarity means, one file per measure."""

@@ -1,7 +1,7 @@
-"""What a measure brings, and what measures share: hashes, band keys, groups, and contents as words.
+"""The interface of a measure, and what measures share: hashes, band keys, groups, and contents as 64-bit words.
 
-A measure is a module of this folder with the functions of `Measure`; `choice.py` names them all. Stages know only these
-functions and the kernel's item types.
+A measure is a module of this folder with the functions of `Measure`; `registry.py` lists them. Stages use only these
+functions and the item types of the kernels.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ U32 = npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
-# Signatures differ in type: 32 bits a slot, or 64 slots a word; the kernel compares each kind its own way.
+# Signatures have 32 bits per slot or 64 slots per word; the kernel compares each kind in its own way.
 Signatures = npt.NDArray[Any]
-# One number a slot, of any type.
+# One number per slot, of any type.
 Slots = npt.NDArray[Any]
-# Copies values to where they are held; returns where they start.
+# Copies values to where they are kept in memory; returns their offset.
 Hold = Callable[[U64], int]
 Items = TypeVar("Items", bound=kernel.Items)
 
-# Documents whose slots stay in a core's cache between two steps: 1,024 slots of 4 bytes each.
+# Documents processed together, so that their slots (up to 1,024 of 4 bytes) stay in the cache of a core.
 RUN_DOCS: Final = 256
 
 
 class Sketched(NamedTuple):
-    """What the first pass learns of each document.
+    """The result of the first pass for each document.
 
-    sizes: 0 for one that is similar to nothing; held_at: where what is compared is held.
+    sizes: number of items, 0 for a document that is never similar to another; held_at: offset of its set in memory.
     """
 
     sizes: I64
@@ -60,18 +60,18 @@ class Measure(Protocol):
     ) -> Sketched:
         """Return size, digest and band keys of every document; documents of different groups share neither.
 
-        `hold` keeps what is compared, of measures that `choice.holds_items` names.
+        `hold` keeps the items in memory, for measures with `registry.holds_items`.
         """
 
     def items(self, contents: pa.Array, config: Config) -> kernel.Items:
-        """Return what the kernel compares, one item a document."""
+        """Return what the kernel compares, for every document."""
 
     def sign(self, items: Any, plan: Plan, config: Config) -> tuple[Signatures, Slots]:
-        """Return the signatures that the filter compares, and the slots that bands are made of."""
+        """Return the signatures for the signature filter, and the slots for banding."""
 
 
 def mix(values: U64) -> U64:
-    """Scramble 64 bits, each value to another (the finaliser of SplitMix64)."""
+    """Mix 64 bits, bijectively (the finaliser of SplitMix64)."""
     values = values + GOLDEN_MULTIPLIER
     values = (values ^ (values >> np.uint64(30))) * FIRST_MULTIPLIER
     values = (values ^ (values >> np.uint64(27))) * SECOND_MULTIPLIER
@@ -79,23 +79,23 @@ def mix(values: U64) -> U64:
 
 
 def salt(seed: int) -> np.uint64:
-    """Return what a seed adds to a hash."""
+    """Return the salt of a seed."""
     return np.uint64(mix(np.array([seed], np.uint64))[0])
 
 
 def group_salts(groups: I64 | U64) -> U64:
-    """Draw a salt for every group: another one for each, and zero for group 0."""
+    """Return a distinct salt for every group, zero for group 0."""
     return mix(groups.view(np.uint64)) ^ mix(np.zeros(1, np.uint64))
 
 
 def digest_salts(groups: I64) -> U64:
-    """Draw two salts for every group, as `group_salts` does."""
+    """Return two salts for every group, as `group_salts` does."""
     salts = group_salts(groups)
     return np.stack([salts, group_salts(salts)], axis=1)
 
 
 def band_keys(slots: Slots, plan: Plan, groups: I64 | None = None) -> U64:
-    """Return the band keys of every document; documents of different groups share none, group 0 is as no group."""
+    """Return the band keys of every document; documents of different groups share none, group 0 means no group."""
     keys = np.empty((slots.shape[0], plan.bands), np.uint64)
     bands.band_keys(slots, plan.rows, keys)
     if groups is not None and groups.any():
@@ -115,9 +115,9 @@ def digests_of(words: U64, ends: I64, seed: int, groups: I64 | None = None) -> U
 def sketch_rows(
     rows: U64, slots_of: Callable[[slice], Slots], plan: Plan, config: Config, groups: I64 | None
 ) -> Sketched:
-    """Return what is learned of vectors: none is empty, and equal words make equal digests.
+    """Sketch vectors: none is empty, and equal words have equal digests.
 
-    rows: the words of every vector; slots_of: returns the slots of a run of them.
+    rows: the words of every vector; slots_of: returns the slots of a slice of them.
     """
     num_docs = rows.shape[0]
     keys = np.empty((num_docs, plan.bands), np.uint64)
@@ -129,7 +129,7 @@ def sketch_rows(
 
 
 def slots_of_all(num_docs: int, num_slots: int, slots_of: Callable[[slice], Slots]) -> Slots:
-    """Return the slots of all vectors, computed a run at a time."""
+    """Return the slots of all vectors, computed RUN_DOCS at a time."""
     parts = [slots_of(run) for run in runs(num_docs)]
     return np.concatenate(parts) if parts else np.empty((0, num_slots), np.uint8)
 
@@ -145,23 +145,23 @@ def content_words(contents: pa.Array) -> tuple[U64, I64]:
     view = np.frombuffer(offsets, np.int64)[contents.offset : contents.offset + len(contents) + 1]
     source = np.frombuffer(data or b"", np.uint8)[view[0] : view[-1]]
     words = np.require(source.view(np.uint64), requirements="A") if source.size else np.empty(0, np.uint64)
-    words.flags.writeable = False  # Numba compiles a kernel again for a writable array; let there be one kind
+    words.flags.writeable = False  # Numba compiles kernels for writable and read-only arrays separately: use one kind
     return words, (view - view[0]) // 8
 
 
 def content_rows(contents: pa.Array) -> U64:
-    """Return binary contents of one length as a matrix of words, a row a document."""
+    """Return binary contents of equal length as a matrix of words, one row per document."""
     words, ends = content_words(contents)
     return words.reshape(ends.size - 1, -1) if ends.size > 1 else np.empty((0, 0), np.uint64)
 
 
 def num_docs_of(items: kernel.Items) -> int:
-    """Return how many documents items stand for."""
+    """Return the number of documents."""
     return int(items.ends.size - 1 if isinstance(items, (kernel.Sets, kernel.Weights)) else items[0].shape[0])
 
 
 def are_empty(items: kernel.Items) -> npt.NDArray[np.bool_]:
-    """Say which documents have nothing to be similar by."""
+    """Return which documents have no items, and are therefore never similar to another."""
     if isinstance(items, (kernel.Sets, kernel.Weights)):
         is_empty: npt.NDArray[np.bool_] = np.diff(items.ends) == 0
         return is_empty
@@ -169,12 +169,12 @@ def are_empty(items: kernel.Items) -> npt.NDArray[np.bool_]:
 
 
 def joined(first: Items, second: Items) -> Items:
-    """Return the items of two batches as one."""
+    """Concatenate the items of two batches."""
     return concatenated([first, second])
 
 
 def concatenated(batches: Sequence[Items]) -> Items:
-    """Return the items of batches, of which there is one at least, as one."""
+    """Concatenate the items of one or more batches."""
     filled = [items for items in batches if num_docs_of(items)]
     if len(filled) < 2:
         return filled[0] if filled else batches[0]

@@ -1,7 +1,7 @@
 """Cosine similarity of vectors: a slot is the side of a random hyperplane, so p = 1 - angle / pi.
 
-Contents are the numbers of a vector as 64-bit floats. They are compared scaled by a power of two, which changes no
-digit and keeps products within range.
+Contents are the numbers of a vector as 64-bit floats. They are compared after scaling by a power of two, which is exact
+and prevents overflow.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def sketch(
 
 
 def items(contents: pa.Array, config: Config) -> kernel.Vectors:
-    """Return the vectors, scaled, with their lengths."""
+    """Return the scaled vectors with their norms."""
     values = _scaled(content_rows(contents).view(np.float64))
     norms = np.empty(values.shape[0])
     kernel.norms(values, norms)
@@ -59,7 +59,7 @@ def items(contents: pa.Array, config: Config) -> kernel.Vectors:
 
 
 def sign(items: kernel.Vectors, plan: Plan, config: Config) -> tuple[Signatures, Slots]:
-    """Return the sides of all hyperplanes, 64 in a word, and each by itself."""
+    """Return the sides of all hyperplanes, packed 64 to a word and one by one."""
     del plan
     num_slots = config.num_perm
     sides = slots_of_all(num_docs_of(items), num_slots, lambda run: _sides(items.values[run], num_slots, config))
@@ -67,14 +67,14 @@ def sign(items: kernel.Vectors, plan: Plan, config: Config) -> tuple[Signatures,
 
 
 def _scaled(values: F64) -> F64:
-    """Bring the largest number of every vector between 1/2 and 1."""
+    """Scale every vector so that its largest absolute value is in [1/2, 1)."""
     largest = np.abs(values).max(axis=1, initial=0.0)
     scaled: F64 = np.ldexp(values, -np.frexp(largest)[1][:, None])
     return scaled
 
 
 def _sides(values: F64, num_slots: int, config: Config) -> U8:
-    """Return 1 for each hyperplane that a vector lies above; 32-bit sums are as random as longer ones."""
+    """Return 1 for each hyperplane that a vector lies above; 32-bit sums are precise enough."""
     projections = np.empty((values.shape[0], num_slots), np.float32)
     vectors.project(values.astype(np.float32), gaussian_lines(config.seed, values.shape[1], num_slots), projections)
     return (projections > 0).view(np.uint8)

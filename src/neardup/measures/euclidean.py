@@ -1,6 +1,6 @@
 """Euclidean distance of vectors, similarity 1 / (1 + d): a slot is the bucket of a projection on a random line.
 
-Contents are the numbers of a vector as 64-bit floats. The plan names the bucket width; families.py the chance.
+Contents are the numbers of a vector as 64-bit floats. The plan has the bucket width, families.py the chance.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from neardup.measures.projections import gaussian_lines, uniform_shifts
 from neardup.theory.plan import Plan
 
 FORMAT: Final = "lines-1"
-# Buckets farther out than this all count as one: their numbers no longer fit in a word.
+# All buckets farther out than this are one bucket, because their numbers no longer fit in a word.
 _LAST_BUCKET: Final = 2.0**62
 
 
@@ -57,7 +57,7 @@ def items(contents: pa.Array, config: Config) -> kernel.Points:
 
 
 def sign(items: kernel.Points, plan: Plan, config: Config) -> tuple[Signatures, Slots]:
-    """Return no signatures, because comparing them is no faster than comparing vectors, and the buckets."""
+    """Return the buckets as slots, and no signatures: comparing those is no faster than comparing vectors."""
     num_slots = plan.bands * plan.rows
     buckets = slots_of_all(num_docs_of(items), num_slots, lambda run: _buckets(items.values[run], plan, config))
     return np.empty((num_docs_of(items), 0), np.uint32), buckets
@@ -70,4 +70,4 @@ def _buckets(values: F64, plan: Plan, config: Config) -> U32:
     vectors.project(np.ascontiguousarray(values), lines, projections)
     places = projections / (plan.width or 1.0) + uniform_shifts(config.seed, num_slots)
     buckets = np.floor(np.clip(places, -_LAST_BUCKET, _LAST_BUCKET)).astype(np.int64)
-    return buckets.astype(np.uint32)  # the low half: buckets that agree in it are four billion apart
+    return buckets.astype(np.uint32)  # the low half: different buckets that agree in it are four billion apart

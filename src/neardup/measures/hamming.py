@@ -1,7 +1,6 @@
-"""Hamming similarity of bit vectors, the share of equal bits: a slot is a bit at a random place, so p = 1 - d/m.
+"""Hamming similarity of bit vectors, the share of equal bits: a slot is a randomly chosen bit, so p = 1 - d/m.
 
-Contents are words of 64 bits: first how many bits there are, then the bits, as `numpy.packbits` packs them, with zeros
-behind them.
+Contents are 64-bit words: first the number of bits, then the bits as `numpy.packbits` packs them, padded with zeros.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Jaccard similarity of shingle sets: how a text becomes a set, a set a signature, and what a signature promises."""
+"""Jaccard similarity of shingle sets: from texts to sets, and from sets to signatures and band keys."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ SHINGLERS: Final = {
     "items": shingle.shingle_items,
 }
 SKETCHES: Final = {"fast": sketcher.fast_sketch, "minhash": sketcher.minhash}
-# Changing what a signature contains is a new number here, and a new golden file in the tests.
+# If the contents of signatures change, increase the number here and add a golden file to the tests.
 FORMATS: Final = {"fast": "fast-2", "minhash": "minhash-2"}
-# Bytes of text whose shingles (8 bytes every 6 or so) stay in a core's cache between two kernels.
+# Bytes of text per kernel call, so that the shingles (8 bytes for about 6 of text) stay in the cache of a core.
 CACHE_BYTES: Final = 512 << 10
-# The shortest shingle takes this many bytes of text: a letter and a space, a character, or the end of an item.
+# The least bytes of text per shingle: a letter and a space, a character, or the end of an item.
 _BYTES_PER_SHINGLE: Final = {"word": 2, "char": 1, "items": 1}
 
 
 class Collected(NamedTuple):
-    """What the first pass of the exact join learns of each document: also its set, in any order."""
+    """The result of the first pass of the exact join for each document, including its set, unsorted."""
 
     sizes: I64
     digests: U64
@@ -64,7 +64,7 @@ def signature_format(config: Config) -> str:
 
 
 def holds_sets(config: Config) -> bool:
-    """Whether the set of a document takes about as much room as its text, so that it can be held in its place."""
+    """Whether the set of a document is about as large as its text, so that it is kept in memory instead."""
     return _kind(config) == "word"
 
 
@@ -76,7 +76,7 @@ def sketch(
 
 
 def items(contents: pa.Array, config: Config) -> Sets:
-    """Return the shingle set of every text, in any order."""
+    """Return the shingle set of every text, unsorted."""
     return sets_of(contents, config)
 
 
@@ -98,7 +98,7 @@ def text_sets(texts: pa.Array, config: Config) -> Sets:
 
 
 def sets_of(contents: pa.Array, config: Config) -> Sets:
-    """Return the sets of documents, in any order, from their texts or from the sets that were held."""
+    """Return the sets of documents, unsorted, from their texts or from the sets kept in memory."""
     if not pa.types.is_large_list_view(contents.type):
         return collect_texts(contents, config).sets
     ends: I64 = np.cumsum(np.r_[0, contents.sizes.to_numpy()], dtype=np.int64)
@@ -125,14 +125,14 @@ def collect_texts(texts: pa.Array, config: Config, groups: I64 | None = None, ho
 
 
 def shingle_runs(texts: pa.Array, config: Config) -> Iterator[tuple[int, U64, I64]]:
-    """Iterate over cache-sized runs of texts: the place of the first, and all shingles, in any order and repeated."""
+    """Iterate over cache-sized runs of texts: position of the first, and all shingles, unsorted, with repetitions."""
     source, offsets = text_buffers(texts)
     for start, stop in _cache_sized(offsets):
         yield start, *_shingle(source, offsets[start : stop + 1], config)
 
 
 def raw_sets(shingles: U64, ends: I64) -> Sets:
-    """Return shingles of documents as sets: sorted and distinct."""
+    """Return the shingles of documents as sets: sorted and distinct."""
     sets, set_ends = np.empty(shingles.size, np.uint64), np.empty(ends.size, np.int64)
     distinct.sort_sets(shingles, ends, sets, set_ends)
     return Sets(sets[: set_ends[-1]], set_ends)
@@ -158,7 +158,7 @@ def sketch_texts(
 ) -> Sketched:
     """Return size and digest of the set, and the band keys, of every text, in one pass.
 
-    Texts of different groups share neither; group 0 gives what no groups give. `hold` keeps the sets.
+    Texts of different groups share neither; group 0 means no group. `hold` keeps the sets in memory.
     """
     source, offsets = text_buffers(texts)
     num_docs = offsets.size - 1
@@ -180,7 +180,7 @@ def sketch_texts(
 
 
 def set_signatures(sets: Sets, config: Config) -> U32:
-    """Return the signature of every set: the same as that of the text it came from."""
+    """Return the signature of every set, equal to that of its text."""
     signatures = np.empty((sets.ends.size - 1, config.num_perm), np.uint32)
     _sketch(sets.shingles, sets.ends, config, signatures)
     return signatures
@@ -196,12 +196,12 @@ def signature_keys(signatures: U32, num_bands: int, num_rows: int, groups: I64 |
 
 
 def component_keys(components: I64, groups: I64) -> U64:
-    """Return the one key of every document that is compared with all of its component and group."""
+    """Return one key per document, shared by all documents of its component and group."""
     return (mix(components.view(np.uint64)) ^ group_salts(groups))[:, None]
 
 
 def text_buffers(texts: pa.Array) -> tuple[U8, I64]:
-    """Return the bytes, as they lie in memory, and the offsets of a string array without nulls."""
+    """Return the bytes and the offsets of a string array without nulls, without a copy."""
     _, offsets, data = texts.buffers()
     width = np.int64 if pa.types.is_large_string(texts.type) else np.int32
     view = np.frombuffer(offsets, width)[texts.offset : texts.offset + len(texts) + 1] if offsets else np.zeros(1)
@@ -209,14 +209,14 @@ def text_buffers(texts: pa.Array) -> tuple[U8, I64]:
 
 
 def _readonly(data: pa.Buffer | bytes) -> U8:
-    """Numba compiles a kernel again for a writable array; let there be one kind."""
+    """Return a read-only view: Numba compiles kernels for writable and read-only arrays separately."""
     view = np.frombuffer(data, np.uint8)
     view.flags.writeable = False
     return view
 
 
 def _cache_sized(offsets: I64) -> Iterator[tuple[int, int]]:
-    """Cut documents into runs of about CACHE_BYTES, at least one document each."""
+    """Split documents into runs of about CACHE_BYTES, at least one document each."""
     start, num_docs = 0, offsets.size - 1
     while start < num_docs:
         stop = int(np.searchsorted(offsets, offsets[start] + CACHE_BYTES, side="right")) - 1
@@ -261,7 +261,7 @@ def _run_shingler(source: U8, offsets: I64, config: Config) -> tuple[U64, I64, n
 
 
 def _normalised(source: U8, offsets: I64, is_normal: npt.NDArray[np.bool_]) -> tuple[U8, I64]:
-    """Copy a run of documents with those that may not be in normal form C brought into it."""
+    """Copy a run of documents, normalising those that may not be in Unicode normal form C."""
     texts = [
         text if normal else normalise(text.decode("utf-8", "replace")).encode("utf-8", "replace")
         for text, normal in (
@@ -279,6 +279,6 @@ def _sketch(shingles: U64, ends: I64, config: Config, signatures: U32) -> None:
 
 @cache
 def _coefficients() -> tuple[U32, U32]:
-    """The lines of the fallback and of MinHash: constants of the format, the seed salts the shingles instead."""
+    """The linear hash functions of MinHash and of the fallback round: fixed, because the seed keys the shingle hash."""
     drawn = mix(mix(np.arange(1024, dtype=np.uint64)))
     return (drawn >> np.uint64(32)).astype(np.uint32) | np.uint32(1), drawn.astype(np.uint32)

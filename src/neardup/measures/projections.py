@@ -1,4 +1,4 @@
-"""Random lines to project vectors on: Gaussian, drawn from the seed alone, the same on every machine."""
+"""Random Gaussian lines to project vectors on, derived from the seed, identical on every machine."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import numpy.typing as npt
 from neardup.checks import NUM_PERM_CHOICES
 from neardup.measures.base import U64, mix, salt
 
-# Lines are numbered as if every signature had this many slots, so that a shorter one is the front of a longer one.
+# Lines are numbered as if every signature had this many slots, so that a shorter one is a prefix of a longer one.
 _MOST_SLOTS: Final = NUM_PERM_CHOICES[-1]
 
 
 def _units(numbers: U64) -> npt.NDArray[np.float64]:
-    """Numbers between 0 and 1, and neither, from hashes."""
+    """Turn hashes into numbers in the open interval (0, 1)."""
     return ((numbers >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
 
 @lru_cache(maxsize=4)
 def gaussian_lines(seed: int, dimension: int, num_lines: int) -> npt.NDArray[np.float32]:
-    """Return lines[dimension, num_lines] of independent standard normal numbers, by Box and Muller.
+    """Return lines[dimension, num_lines] of independent standard normal numbers, by the Box-Muller transform.
 
-    24 bits of each make a line as random as 53 do, and forgive a logarithm that differs in its last bit.
+    24 bits are random enough, and hide the last bit of the logarithm, in which machines may differ.
     """
     numbers: U64 = np.arange(dimension * _MOST_SLOTS, dtype=np.uint64).reshape(dimension, _MOST_SLOTS)
     drawn = mix(numbers[:, :num_lines] ^ salt(seed))
@@ -35,5 +35,5 @@ def gaussian_lines(seed: int, dimension: int, num_lines: int) -> npt.NDArray[np.
 
 
 def uniform_shifts(seed: int, num_lines: int) -> npt.NDArray[np.float64]:
-    """Return where the buckets of each line begin, as a share of a bucket."""
+    """Return the offset of the buckets of each line, as a fraction of the bucket width."""
     return _units(mix(mix(np.arange(num_lines, dtype=np.uint64) ^ salt(seed))))

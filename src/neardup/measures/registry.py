@@ -10,7 +10,7 @@ from neardup.measures.base import Measure
 
 MEASURES: Final[dict[str, Measure]] = {
     "jaccard": jaccard,
-    # What is contained in what is asked of the same sets.
+    # Containment compares the same sets; questions/containment.py finds the pairs.
     "containment": jaccard,
     "weighted": weighted,
     "hamming": hamming,
@@ -20,10 +20,10 @@ MEASURES: Final[dict[str, Measure]] = {
 
 
 def holds_items(config: Config) -> bool:
-    """Whether what is compared takes about as much room as what it is made of, so that it can be held in its place."""
+    """Whether items are about as large as their contents, so that they are kept in memory for verification."""
     return config.measure == "jaccard" and jaccard.holds_sets(config)
 
 
 def measure_of(config: Config) -> Measure:
-    """Return what the settings mean by similarity."""
+    """Return the measure that the settings name."""
     return MEASURES[config.measure]

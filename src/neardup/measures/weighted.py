@@ -1,7 +1,7 @@
-"""Weighted Jaccard similarity of items, sum of minima / sum of maxima: a slot agrees with just that chance.
+"""Weighted Jaccard similarity of items, sum of minima / sum of maxima: a slot agrees with exactly that probability.
 
-Contents are pairs of words: the hash of an item, keyed by the seed, and its weight as a 64-bit float. An item that
-comes twice has the sum of its weights; one of weight 0 is not there.
+Contents are pairs of words: the hash of an item, keyed by the seed, and its weight as a 64-bit float. The weights of
+repeated items add up; an item of weight 0 counts as absent.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from neardup.measures.base import (
 from neardup.theory.plan import Plan
 
 FORMAT: Final = "consistent-2"
-# Documents sampled at once: many enough to share items, while their ranks take no more than 32 MB for 128 slots.
+# Documents per block: enough to share items, while their ranks take at most 32 MB for 128 slots.
 BLOCK: Final = 1 << 15
 
 
@@ -54,7 +54,7 @@ def sketch(
 
 
 def items(contents: pa.Array, config: Config) -> kernel.Weights:
-    """Return the items of every document in the order of their hashes, each once, with their weights."""
+    """Return the distinct items of every document, sorted by hash, with their weights."""
     words, ends = content_words(contents)
     pairs = words.reshape(-1, 2)
     weights = pairs[:, 1].view(np.float64) if pairs.flags.c_contiguous else pairs[:, 1].copy().view(np.float64)

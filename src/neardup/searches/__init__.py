@@ -1,1 +1,1 @@
-"""Exact searches by posting lists."""
+"""Exact searches on an inverted index of sets."""

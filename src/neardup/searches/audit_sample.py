@@ -1,6 +1,6 @@
-"""Beside the stages: a sample of documents is drawn, and every document compared with it, exactly.
+"""The sample of an audit: draw documents, and compare every document of the corpus with them exactly.
 
-`draw` and `Sample.partners` are steps over batches of documents; batches and threads do not change what comes of them.
+`draw` and `Sample.partners` process batches of documents; their results do not depend on batch size or threads.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from neardup.theory.plan import FILTER_LOSS, Plan
 
 F64 = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
-# Of one shingle in so many a sample set looks for one more, and a partner must share one more: few others do.
+# A sampled set indexes one extra shingle per this many; a partner must then share as many more, and few others do.
 _SHARE: Final = 8
-# A shingle of more sample sets than this is looked for last.
+# Shingles that occur in more sampled sets than this are indexed last.
 _FREQUENT: Final = 4
-# Top bits of the coarse filter, which stays in the first cache; bits of the fine one and places of the index a shingle.
+# Bits that address the coarse filter, which fits in the L1 cache; bits of the fine filter and index slots per shingle.
 _COARSE: Final = 16
 _FINE_BITS: Final = 16
 _INDEX_PLACES: Final = 4
 _FIRST_ROOM: Final = 1 << 12
-# The S-curve between so many points is a line, less than 1e-5 off.
+# The S-curve is interpolated linearly between this many points, with an error below 1e-5.
 _CURVE_STEPS: Final = 1 << 12
-# Chances are added up as whole numbers of this size, because the order of batches must not matter.
+# Chances are added up as integers in this unit, so that the order of batches does not matter.
 CHANCE_UNITS: Final = 1 << 30
-# What documents are drawn by lies below this.
+# The hashes that select the sample are below this.
 DRAW_RANGE: Final = 1 << 63
 
 
 def draw_keys(part: int, rows: I64, seed: int) -> I64:
-    """Return the hash by which each row of a part is drawn; not negative."""
+    """Return the non-negative hash of each row of a part; the rows with the smallest hashes are sampled."""
     with np.errstate(over="ignore"):
         keys = rows.astype(np.uint64) + (np.uint64(part) << np.uint64(32)) + np.uint64(seed) * FIRST_MULTIPLIER
         for shift in (30, 27, 31):
@@ -51,17 +51,17 @@ def draw_keys(part: int, rows: I64, seed: int) -> I64:
 
 
 def draw(batch: pa.RecordBatch, below: int, config: Config) -> pa.RecordBatch:
-    """Return the documents of a batch, as schema.SAMPLED, that are drawn by less than `below` and have shingles."""
+    """Return the documents of a batch, as schema.SAMPLED, that have shingles and a hash less than `below`."""
     batch = batch.filter(pa.array(batch.column("draw").to_numpy() < below))
     is_empty = np.diff(jaccard.text_sets(batch.column("text"), config).ends) == 0
     return batch.filter(pa.array(~is_empty))
 
 
 class Tally:
-    """What every set of the sample adds up to; safe to use from many threads.
+    """Counts for every set of the sample; thread-safe.
 
-    weights: its pairs, those with a document ahead twice, because such a pair can be drawn by one side only;
-    found: those of them that the run finds; chances: the sum of the chance to be found, in CHANCE_UNITS;
+    weights: its pairs, counted twice with a reference document, because only one side of such a pair can be sampled;
+    found: those of them that the run finds; chances: the sum of their chances to be found, in CHANCE_UNITS;
     pairs: the pairs, each once; drawn: those whose other document is in the sample too; listed: for every document of
     the sample, the weights of its pairs that the run has listed.
     """
@@ -83,18 +83,18 @@ class Tally:
             np.add.at(self.drawn, numbers, is_drawn.astype(np.int64))
 
     def add_listed(self, docs: I64, is_ahead: Bools) -> None:
-        """Add listed pairs of the documents of the sample with these places."""
+        """Add listed pairs of the sampled documents at these positions."""
         with self._lock:
             np.add.at(self.listed, docs, np.where(is_ahead, 2, 1))
 
 
 class Sample:
-    """Drawn documents, those with equal sets as one, ready to be compared with; `tally` is what comes of it.
+    """The sampled documents, indexed, with equal sets merged; `tally` holds the counts.
 
-    rows: of the documents, ascending; numbers: the set of each; claimed: pairs, as `claims` writes them, ascending,
-    whose similarity is wanted even if they were found; listed: every pair that the run has listed of a document of the
-    sample, as `claims` writes it, ascending, and the place of the document; None where the run lists no pairs, so that
-    what it finds is computed.
+    rows: of the documents, ascending; numbers: the set of each; claimed: encoded pairs, ascending, whose similarity is
+    needed even if they were found; listed: every pair that the run has listed of a sampled document, encoded and
+    ascending, with the position of the document; None if the run lists no pairs, so that found pairs are recomputed.
+    `claims` encodes a pair as one number.
     """
 
     def __init__(self, rows: I64, texts: pa.Array, groups: I64, plan: Plan, config: Config) -> None:
@@ -117,11 +117,11 @@ class Sample:
         self.tally = Tally(self.num_sets, rows.size)
 
     def claims(self, numbers: I64, rows: I64) -> I64:
-        """Write pairs of a set and a row as one number each."""
+        """Encode pairs of a set and a row as one number each."""
         return rows * self.num_sets + numbers
 
     def row_of_claim(self, claim: np.int64) -> int:
-        """Return the row of a pair that `claims` wrote."""
+        """Return the row of a pair that `claims` has encoded."""
         return int(claim // self.num_sets)
 
     def chances(self, similarities: F64) -> F64:
@@ -147,7 +147,7 @@ class Sample:
         return self._tell(found, numbers, values, is_found)
 
     def _candidates(self, shingles: U64, ends: I64, groups: I64, start: int, seen: tuple[I64, ...]) -> I64:
-        """Documents, by place, and numbers of sets that share a rare shingle."""
+        """Candidate pairs that share enough indexed shingles: position of the document, number of the set."""
         room = _FIRST_ROOM
         while True:
             found = np.empty((room, 2), np.int64)
@@ -159,7 +159,7 @@ class Sample:
                 last.fill(-1)
 
     def _verify(self, shingles: U64, ends: I64, pairs: I64) -> tuple[I64, I64, F64, Bools]:
-        """Return the true ones of pairs: document, set, similarity, and whether the run finds them."""
+        """Verify candidate pairs; return document, set, similarity, and whether the run finds the pair."""
         sets, values = jaccard.raw_sets(shingles, ends), np.empty(pairs.shape[0])
         kernel.partner_similarities(*sets, *self._sets, pairs, self._config.threshold, values)
         pairs, values = pairs[values > 0], values[values > 0]
@@ -177,7 +177,7 @@ class Sample:
         return is_found
 
     def _tell(self, documents: pa.RecordBatch, numbers: I64, values: F64, is_found: Bools) -> pa.RecordBatch:
-        """Tally pairs, and pick those to be listed."""
+        """Count pairs, and return those to be listed."""
         rows, is_ahead = documents.column("row").to_numpy(), documents.column("priority").to_numpy() == schema.AHEAD
         if self.listed is not None:
             is_found = self._find_listed(rows, numbers, is_ahead)
@@ -187,7 +187,7 @@ class Sample:
         return pa.record_batch([pa.array(column[is_told]) for column in columns], schema=schema.PARTNERS)
 
     def is_listed(self, docs: I64, rows: I64) -> Bools:
-        """Say which pairs of a document of the sample, by place, and a row the run has listed."""
+        """Return which pairs of a sampled document, by position, and a row the run has listed."""
         if self.listed is None:
             return np.zeros(docs.size, np.bool_)
         listed, listed_docs = self.listed
@@ -195,7 +195,7 @@ class Sample:
         return _is_among(rows * num_docs + docs, np.sort(listed // self.num_sets * num_docs + listed_docs))
 
     def _find_listed(self, rows: I64, numbers: I64, is_ahead: Bools) -> Bools:
-        """Tally the pairs that the run has listed, and say which are listed for all documents of the set."""
+        """Count the pairs that the run has listed, and return which are listed for all documents of the set."""
         if self.listed is None:
             raise TypeError("the run lists no pairs")
         claims, docs = self.listed
@@ -211,7 +211,7 @@ class Sample:
 
 
 def _is_among(values: I64, ascending: I64) -> Bools:
-    """Which values are among others; these are many, and in order."""
+    """Return which values occur in a sorted array."""
     if not ascending.size:
         return np.zeros(values.size, np.bool_)
     found: Bools = ascending[np.minimum(np.searchsorted(ascending, values), ascending.size - 1)] == values
@@ -219,7 +219,7 @@ def _is_among(values: I64, ascending: I64) -> Bools:
 
 
 def _curve(plan: Plan) -> F64:
-    """The chance to be found at evenly spaced similarities: the S-curve less what the filter may drop."""
+    """The chance to be found at evenly spaced similarities: the S-curve minus the loss of the signature filter."""
     if plan.method == "exact":
         return np.ones(2)
     chances = np.array([plan.chance(step / _CURVE_STEPS) for step in range(_CURVE_STEPS + 1)])
@@ -237,21 +237,21 @@ def _pick(shingles: U64, ends: I64, docs: I64) -> tuple[U64, I64]:
 
 
 def _end_to_end(picked: list[tuple[U64, I64]]) -> tuple[U64, I64]:
-    """Join the shingles of documents from several runs."""
+    """Concatenate the shingles of documents from several runs."""
     sizes = np.concatenate([np.diff(ends) for _, ends in picked])
     return np.concatenate([shingles for shingles, _ in picked]), np.r_[0, np.cumsum(sizes)]
 
 
 def _build_index(sets: Sets, least: I64, needed: I64, groups: I64) -> kernel.Index:
-    """Index as many shingles of each set as show a partner: those that are not frequent, then the smallest hashes.
+    """Index enough shingles of each set to find every partner: infrequent ones first, then by the smallest hash.
 
-    A partner has at least `least` shingles, and `needed` of those indexed.
+    A partner has at least `least` shingles of the set in common, and `needed` of those indexed.
     """
     _, inverse, counts = np.unique(sets.shingles, return_inverse=True, return_counts=True)
     sizes = np.diff(sets.ends)
     owners, prefixes = owners_of(sets.ends), sizes - least + needed
     frequency = np.where(counts > _FREQUENT, counts, 0)[inverse]
-    # Stable, because the shingles of a set are in order already.
+    # Stable, because the shingles of a set are already sorted.
     order = np.argsort(owners * (frequency.max(initial=0) + 1) + frequency, kind="stable")
     order = order[np.arange(order.size) - np.repeat(sets.ends[:-1], sizes) < np.repeat(prefixes, sizes)]
     keys, list_ends, places = lists_of(sets.shingles[order])

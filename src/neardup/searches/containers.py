@@ -1,4 +1,4 @@
-"""Containment: every pair of documents of which one lies in the other, exactly, with both shares."""
+"""Containment search: every pair of documents of which one is contained in the other, with both exact shares."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from neardup.kernels import containers as kernel
 from neardup.kernels.similarity import Sets
 from neardup.searches.set_index import BYTES_A_SHINGLE, I64, Compared, as_bags, postings_of, walks_of
 
-# Pairs there is room for at first; where there are more, the batch is joined again with room for all.
+# Initial capacity for pairs; if a batch has more, it is searched again with room for all of them.
 _ROOM: Final = 1 << 14
 
 
 def collect_sets(batches: Iterable[pa.RecordBatch], room: int) -> tuple[I64, I64, Sets]:
-    """Hold all sets: rows, groups and shingles; raise where their index needs more than `room`, if that is a limit."""
+    """Load all sets into memory: rows, groups and shingles; raise if their index exceeds `room` bytes (0: no limit)."""
     rows, groups, shingles, sizes, num_shingles = [], [], [], [], 0
     for batch in batches:
         rows.append(batch.column("row").to_numpy())
@@ -30,8 +30,8 @@ def collect_sets(batches: Iterable[pa.RecordBatch], room: int) -> tuple[I64, I64
         num_shingles += shingles[-1].size
         if room and num_shingles * BYTES_A_SHINGLE > room:
             raise DataError(
-                f"containment is found in memory, and these documents need more than the {room / 1e9:.1f} GB that may "
-                "be taken",
+                f"containment is found in memory, and the index of these documents exceeds the available "
+                f"{room / 1e9:.1f} GB",
                 hint="pass a larger --memory, or fewer documents",
             )
     if not rows:
@@ -41,7 +41,7 @@ def collect_sets(batches: Iterable[pa.RecordBatch], room: int) -> tuple[I64, I64
 
 
 class Containment:
-    """All documents with shingles, indexed; finds for batches of them who contains them."""
+    """An inverted index of all documents with shingles, which finds the documents that contain a given one."""
 
     def __init__(self, rows: I64, groups: I64, sets: Sets, *, num_ahead: int, threshold: float) -> None:
         self._rows, self._threshold = rows, threshold
@@ -49,7 +49,7 @@ class Containment:
         docs = as_bags(Compared(sets, groups))
         postings = postings_of(docs)
         walks = walks_of(docs, postings, is_own=True)
-        # What the kernel does not read is not held.
+        # Arrays that the kernel does not read are not kept.
         unread = np.empty(0)
         self._docs = docs._replace(weights=unread, totals=unread)
         self._postings = postings._replace(keys=np.empty(0, np.uint64), weights=unread)
@@ -58,7 +58,7 @@ class Containment:
         self._scratches = threading.local()
 
     def find_containers(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Replace documents by the pairs in which they lie in another one, as schema.CONTAINERS."""
+        """Find the documents that contain those of a batch; return the pairs as schema.CONTAINERS."""
         needles = np.searchsorted(self._rows, batch.column("row").to_numpy())
         found, count, compared = np.empty((_ROOM, 3), np.int64), 0, 0
         while True:

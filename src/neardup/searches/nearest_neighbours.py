@@ -1,7 +1,7 @@
-"""The nearest documents of each, exactly, whatever the measure: an object that holds all documents answers queries.
+"""Exact k-nearest-neighbour search for every measure, over documents in memory.
 
-Sets are found by postings, all else by comparing every query with every document, a block at a time. Products of
-matrices only tell whom to compare exactly, so their rounding never shows in a result.
+Sets are searched by posting lists; everything else by comparing every query with every document, block by block. Matrix
+products only select the candidates for the exact comparison, so their rounding never affects a result.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from neardup.kernels.similarity import NOBODY, Bits, Points, Sets, Vectors, Weig
 from neardup.measures.base import num_docs_of
 from neardup.searches.set_index import F64, I64, Compared, as_bags, postings_of, walks_of
 
-# Queries that are answered at once, and documents in a block; fixed, so that no number depends on the threads.
+# Queries per call and documents per block; fixed, so that results do not depend on the number of threads.
 SPAN: Final = 256
 BLOCK: Final = 4096
-# What a bound by sums of weights is raised by: they are added in another order than the exact ones.
+# Upper bounds on sums of weights are raised by this factor, because the exact sums are added in another order.
 _SLACK: Final = 1 + 1e-9
 Best = tuple[F64, I64]
 _Scratch = tuple[I64, F64, I64, I64]
@@ -29,7 +29,7 @@ _Scratch = tuple[I64, F64, I64, I64]
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class SearchOptions:
-    """What is asked for: at most k documents for each query, each of similarity above `above`."""
+    """Return at most k documents per query, each with a similarity above `above`."""
 
     k: int
     above: float
@@ -37,14 +37,14 @@ class SearchOptions:
 
 
 class Finder(Protocol):
-    """Answers spans of queries."""
+    """Searches for spans of queries."""
 
     def find(self, start: int, stop: int) -> Best:
-        """Return similarities and places of the best, a row a query, the most similar first; NOBODY behind them."""
+        """Return similarities and positions of the best, one row per query, best first, padded with NOBODY."""
 
 
 def finder_for(docs: Compared, queries: Compared | None, options: SearchOptions) -> Finder:
-    """Choose how neighbours are found; without queries every document asks for its own."""
+    """Return the finder for the type of items; without queries, every document is a query."""
     kinds: dict[type, Any] = {
         Sets: SetFinder,
         Weights: SetFinder,
@@ -61,7 +61,7 @@ def _nothing(num_queries: int, options: SearchOptions) -> Best:
 
 
 def own_places(docs: Compared, queries: Compared | None) -> I64:
-    """Return which document each query is itself."""
+    """Return the position of each query among the documents, NOBODY if it is not one of them."""
     if queries is None:
         return np.arange(num_docs_of(docs.items))
     return np.full(num_docs_of(queries.items), NOBODY)
@@ -91,7 +91,7 @@ class SetFinder:
         return best
 
     def _scratch(self) -> _Scratch:
-        """Return one that no other thread has now."""
+        """Return scratch memory that no other thread is using."""
         try:
             return self._scratches.get_nowait()
         except queue.Empty:
@@ -101,7 +101,7 @@ class SetFinder:
 
 
 class _AllPairs:
-    """Compares every query with every document, a block at a time."""
+    """Compares every query with every document, block by block."""
 
     def __init__(self, docs: Compared, queries: Compared | None, options: SearchOptions) -> None:
         self._options, self._own = options, own_places(docs, queries)
@@ -135,12 +135,12 @@ class BitFinder(_AllPairs):
 
 
 class VectorFinder(_AllPairs):
-    """Finds the vectors of the smallest angle."""
+    """Finds the vectors with the smallest angle."""
 
     def _load(self, docs: Vectors, queries: Vectors) -> None:
         self._docs, self._queries = (docs.values, docs.norms), (queries.values, queries.norms)
         self._units, self._query_units = (_unit(*vectors) for vectors in (self._docs, self._queries))
-        # A sum of so many products of 32-bit numbers is off by no more than this, three times over.
+        # Three times the rounding error bound of a dot product of this length in 32-bit floats.
         self._margin = 3 * (docs.values.shape[1] + 4) * 2.0**-24
 
     def _compare(self, span: tuple[int, int], block: tuple[int, int], best: Best) -> None:
@@ -155,7 +155,7 @@ def _unit(values: F64, norms: F64) -> npt.NDArray[np.float32]:
 
 
 class PointFinder(_AllPairs):
-    """Finds the vectors of the smallest distance."""
+    """Finds the vectors at the smallest distance."""
 
     def _load(self, docs: Points, queries: Points) -> None:
         self._docs, self._queries = ((points.values, _lengths(points.values)) for points in (docs, queries))

@@ -1,4 +1,4 @@
-"""The index of sets that exact searches walk: who has an item, and which lists a query walks, the shortest first."""
+"""The inverted index that exact searches share: posting lists of items, and the lists of a query, shortest first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from neardup.kernels.similarity import Items, Sets, Weights
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
-# Bytes that an item of a set takes in the index and on the way there, at most.
+# The most bytes per item, in the index and while it is built.
 BYTES_A_SHINGLE: Final = 112
 
 
@@ -25,12 +25,12 @@ class Compared(NamedTuple):
 
 
 def owners_of(ends: I64) -> I64:
-    """Return the document of every item."""
+    """Return which document every item belongs to."""
     return np.repeat(np.arange(ends.size - 1), np.diff(ends))
 
 
 def as_bags(docs: Compared) -> Bags:
-    """Return sets of any kind with weights; an item without one counts 1."""
+    """Return sets as weighted sets; items without a weight weigh 1."""
     items = docs.items
     if isinstance(items, Weights):
         hashes, weights, ends = items
@@ -44,9 +44,9 @@ def as_bags(docs: Compared) -> Bags:
 
 
 def lists_of(hashes: U64) -> tuple[U64, I64, I64]:
-    """Return the distinct hashes, ascending, where the list of each ends, and the places of all that are in the lists.
+    """Return the distinct hashes, ascending, the ends of their posting lists, and the positions in the lists.
 
-    Places are ascending in each list.
+    Positions ascend within each list.
     """
     order = np.argsort(hashes, kind="stable")
     keys, starts = np.unique(hashes[order], return_index=True)
@@ -54,13 +54,13 @@ def lists_of(hashes: U64) -> tuple[U64, I64, I64]:
 
 
 def postings_of(bags: Bags) -> Postings:
-    """List the documents of every item."""
+    """Return the posting list of every item: the documents that have it."""
     keys, ends, order = lists_of(bags.hashes)
     return Postings(keys, ends, owners_of(bags.ends)[order], bags.weights[order])
 
 
 def walks_of(queries: Bags, postings: Postings, *, is_own: bool) -> Walks:
-    """Return the lists that every query walks, the shortest first, ties by hash; a list of itself alone is left out."""
+    """Return the posting lists of every query, shortest first, ties by hash; with `is_own` not those of length 1."""
     keys = postings.keys
     at = np.minimum(np.searchsorted(keys, queries.hashes), max(keys.size - 1, 0))
     lengths = np.diff(postings.ends)[at] if keys.size else np.zeros(at.size, np.int64)

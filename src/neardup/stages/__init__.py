@@ -1,1 +1,1 @@
-"""The algorithm, one file a stage: functions from Arrow batches to Arrow batches that know no engine."""
+"""The algorithm, one file per stage: functions from Arrow batches to Arrow batches, independent of the engine."""

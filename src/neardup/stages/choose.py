@@ -1,7 +1,7 @@
-"""Stage 3 of 6 where the method is open, before the links: what a sample of all shingles tells of the exact join.
+"""Before stage 3 of 6, with method="auto": estimate the cost of the exact join from a sample of all shingles.
 
-A shingle is in the sample by its own hash, so that it is there of every document that has it, and its count is as true
-as that of the exact join. The sample is taken in the first pass: nothing has to be read again to choose.
+A shingle is sampled by its own hash, so it is sampled in every document that contains it, and its count is as accurate
+as in the exact join. The sample is taken in the first pass, so choosing the method reads nothing again.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from neardup.measures.base import U64, group_salts
 from neardup.stages.prefix import U8
 
 I64 = npt.NDArray[np.int64]
-# One shingle of so many is sampled, a power of two.
+# One in this many shingles is sampled; a power of two.
 SAMPLED_OF: Final = 16
-# By the last bits of the hash: counts go by the first.
+# The low bits select the sample, because the high bits index the counts.
 _MASK: Final = np.uint64(SAMPLED_OF - 1)
-# A document shows few shingles: to the share of rare ones among them this one is added, as so many shingles more.
+# Few shingles of a document are sampled, so the share of rare ones is smoothed: _PRIOR pseudo-counts of _PRIOR_SHARE.
 _PRIOR: Final = 0.25
 _PRIOR_SHARE: Final = 0.5
 
 
 class Sampler:
-    """Stands where sets are held: takes the sample out of what goes by, and passes it on to be held, if it is."""
+    """Samples the sets on their way into memory; a drop-in for `hold`, to which it passes them on, if there is one."""
 
     def __init__(self, hold: Callable[[U64], int] | None) -> None:
         self._hold = hold
@@ -37,7 +37,7 @@ class Sampler:
         self._num_seen = 0
 
     def __call__(self, values: U64) -> int:
-        """Take the sample out of the sets of the next documents."""
+        """Sample the sets of the next documents."""
         chosen = np.flatnonzero((values & _MASK) == 0)
         self._places.append(chosen + self._num_seen)
         self._values.append(values[chosen])
@@ -45,7 +45,7 @@ class Sampler:
         return 0 if self._hold is None else self._hold(values)
 
     def lists(self, sizes: I64, groups: I64) -> pa.LargeListArray:
-        """Return the sample of every document; `sizes` are those of all sets that went by."""
+        """Return the sampled shingles of every document; `sizes` has the size of every set seen."""
         places = np.concatenate([*self._places, np.empty(0, np.int64)])
         values = np.concatenate([*self._values, np.empty(0, np.uint64)])
         ends = np.searchsorted(places, np.cumsum(np.r_[0, sizes]))
@@ -55,12 +55,12 @@ class Sampler:
 
 
 def measure(sketches: pa.RecordBatch, counts: U8, threshold: float) -> pa.RecordBatch:
-    """Estimate for every document what the exact join has to do.
+    """Estimate how much work each document is for the exact join.
 
     Args:
-        sketches: the columns row, num_shingles and shingles, the sampled ones.
-        counts: of the sampled shingles, as `prefix.count` leaves them.
-        threshold: of similarity.
+        sketches: the columns row, num_shingles and shingles (the sampled ones).
+        counts: counts of the sampled shingles, as `prefix.count` fills them.
+        threshold: the least similarity of a pair.
     """
     sizes, lists = sketches.column("num_shingles").to_numpy(), sketches.column("shingles")
     ends, values = lists.offsets.to_numpy(), lists.values.to_numpy().view(np.uint64)
@@ -68,7 +68,7 @@ def measure(sketches: pa.RecordBatch, counts: U8, threshold: float) -> pa.Record
     is_rare = counts[(values >> shift).view(np.int64)] < 2
     rare = np.diff(np.r_[0, np.cumsum(is_rare)][ends])
     own = sizes * (rare + _PRIOR * _PRIOR_SHARE) / (np.diff(ends) + _PRIOR)
-    # As the kernel has it, but for what a double may add.
+    # The prefix size of the kernel, up to rounding.
     prefixes = sizes - np.ceil(threshold * sizes) + 1
     shown = np.rint(np.maximum(prefixes - own, 0)).astype(np.int64)
     is_linked = (shown > 0).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Stage 2 of 6: documents with equal shingle sets become one class; only its representative goes on."""
+"""Stage 2 of 6: group documents with equal shingle sets into classes; only the representative goes on."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from neardup.kernels import bands
 
 
 def collapse(sketches: pa.RecordBatch) -> pa.RecordBatch:
-    """Name for every copy the representative of its class: the one of best keep priority, ties by row.
+    """Return the representative of every copy: the member of its class with the best keep priority, ties by row.
 
-    A representative, and a document that no other is equal to, gives nothing.
+    Representatives and documents without a copy have no row in the result.
     """
     rows, priority, low, high = (
         sketches.column(name).to_numpy() for name in ("row", "priority", "digest_low", "digest_high")
     )
-    # Most digests stand alone: half of one tells who may have copies, and only those are sorted.
+    # Most digests are unique: half of the digest finds the rows that may have copies, and only those are sorted.
     linked, smallest = np.empty_like(rows), np.empty_like(rows)
     count = bands.star_links(low.view(np.uint64), rows, linked, smallest)
     has_like = np.isin(rows, np.concatenate([linked[:count], smallest[:count]]))
@@ -36,11 +36,11 @@ def collapse(sketches: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def separate(copies: pa.Table, verified: pa.Table | None, *, num_ahead: int) -> Iterator[pa.RecordBatch]:
-    """Take the own copies of a document ahead out of its class; the first of them stands for the others, and goes on.
+    """Split classes led by a reference document: the first input document of each becomes a representative itself.
 
-    Documents ahead are not compared with each other, so one of them cannot stand for an own document where every pair
-    counts. `copies` holds whole classes, with the num_shingles of their representatives: documents without shingles
-    are never compared, so their classes stay.
+    Reference documents (rows below `num_ahead`) are not compared with each other, so none of them can represent an
+    input document where every pair counts. `copies` holds whole classes, with the num_shingles of their
+    representatives; documents without shingles are never compared, so their classes stay whole.
     """
     del verified
     rows, representatives, num_shingles = (

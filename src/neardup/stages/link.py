@@ -1,4 +1,4 @@
-"""Stage 3 of 6: documents that share a bucket, or may be similar by a prefix they share, are linked."""
+"""Stage 3 of 6: link documents that share a bucket or, in the exact join, a prefix shingle."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from neardup.kernels import prefix as prefix_kernel
 
 
 def link(band: pa.RecordBatch) -> pa.RecordBatch:
-    """Turn the rows and keys of a band into a star per bucket; a bucket of one gives nothing."""
+    """Turn the rows and keys of a band into one star per bucket; a bucket with a single document has no links."""
     rows, keys = (column.to_numpy() for column in band.columns)
     linked, smallest = np.empty_like(rows), np.empty_like(rows)
     count = bands.star_links(keys.view(np.uint64), rows, linked, smallest)
@@ -20,9 +20,9 @@ def link(band: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def link_prefixes(postings: pa.RecordBatch, threshold: float) -> pa.RecordBatch:
-    """Link documents that share a shingle of their prefixes, where sizes and places leave them similar."""
+    """Link documents that share a prefix shingle, unless their sizes or its positions rule the pair out."""
     names = ("row", "num_shingles", "place", "key")
-    # Numba compiles a kernel again for an array that cannot be written.
+    # Numba compiles the kernel a second time for read-only arrays.
     rows, sizes, places, keys = (postings.column(name).to_numpy().copy() for name in names)
     lists, docs = np.empty_like(rows), np.empty_like(rows)
     list_kernel.number_lists(keys.view(np.uint64), lists)

@@ -1,7 +1,7 @@
-"""Stage 5 of 6, inside: which lists the documents of components are walked by.
+"""Part of stage 5 of 6: choose the posting lists that generate the candidate pairs of a component.
 
-Buckets first; a component where too many comparisons fail is hot and starts again with lists by prefix shingle, where
-those promise fewer meetings.
+Buckets come first. A component where too many comparisons fail is hot: it starts again with posting lists of prefix
+shingles, if those promise fewer candidates.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ Array = npt.NDArray[Any]
 
 
 class Found(NamedTuple):
-    """What the comparison of documents says; documents by their place.
+    """The result of comparing documents, which are given by position.
 
     outcome                    of each document
-    left, right, similarities  of the found pairs, ordered by left, the later document of the two
+    left, right, similarities  of the pairs found, ordered by left, the later document of the two
     """
 
     outcome: kernel.Outcome
@@ -32,7 +32,7 @@ class Found(NamedTuple):
 
 
 def nothing_given(roles: Array) -> kernel.Given:
-    """Return what is known of documents where only their roles are."""
+    """Return the state of documents that have not been compared with any other yet."""
     num_docs = roles.size
     return kernel.Given(roles, np.zeros(num_docs), np.zeros(num_docs, np.int64), np.arange(num_docs))
 
@@ -40,7 +40,7 @@ def nothing_given(roles: Array) -> kernel.Given:
 def match_components(
     documents: kernel.Documents, component_ends: Array, rule: kernel.Rule, given: kernel.Given
 ) -> Found:
-    """Compare the documents of whole components; the arguments are those of `walk_components` of the kernel."""
+    """Compare the documents of whole components; arguments as for the kernel `walk_components`."""
     num_docs = documents.rows.size
     matches, parents, compared = (np.empty(num_docs, np.int64) for _ in range(3))
     outcome = kernel.Outcome(matches, np.empty(num_docs), parents, compared)
@@ -59,7 +59,7 @@ def match_components(
 def _match_hot(
     documents: kernel.Documents, part: slice, rule: kernel.Rule, given: kernel.Given, outcome: kernel.Outcome
 ) -> tuple[Array, Array, Array]:
-    """Compare the documents of one hot component; return the found pairs."""
+    """Compare the documents of one hot component; return the pairs found."""
     first, ends = part.start, np.array([0, part.stop - part.start])
     shingles, set_ends = cast(Sets, documents.items)
     sets = Sets(shingles, set_ends[first : part.stop + 1])
@@ -82,7 +82,7 @@ def _match_hot(
 
 
 def _bucket_lists(keys: Array, *, is_last: bool) -> kernel.Lists:
-    """Return the lists by bucket."""
+    """Return one posting list per bucket."""
     num_docs, num_bands = keys.shape
     buckets = np.empty(keys.size, np.int64)
     num_buckets = list_kernel.number_lists(keys.ravel(), buckets)
@@ -90,7 +90,7 @@ def _bucket_lists(keys: Array, *, is_last: bool) -> kernel.Lists:
 
 
 def _prefix_lists(sets: Sets, threshold: float) -> kernel.Lists:
-    """Return the lists by prefix shingle."""
+    """Return one posting list per prefix shingle."""
     ranked, ends = np.empty(sets.ends[-1] - sets.ends[0], np.uint64), np.empty(sets.ends.size, np.int64)
     list_kernel.rank_prefixes(sets.shingles, sets.ends, threshold, ranked, ends)
     prefixes = np.empty(ends[-1], np.int64)
@@ -99,7 +99,7 @@ def _prefix_lists(sets: Sets, threshold: float) -> kernel.Lists:
 
 
 def _meetings(lists: kernel.Lists, roles: Array) -> int:
-    """How many times a document meets another one in a list, at most; by half too many where all do both."""
+    """Bound the number of candidate pairs from above; twice the true number if every document has both roles."""
     of_entry = np.repeat(roles, np.diff(lists.ends))
     walking = np.bincount(lists.numbers[of_entry & kernel.COMPARED > 0], minlength=lists.count)
     entered = np.bincount(lists.numbers[of_entry & kernel.ENTERED > 0], minlength=lists.count)

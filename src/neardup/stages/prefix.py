@@ -1,4 +1,4 @@
-"""Stage 3 of 6 in the exact join, before the links: shingles are counted, and every document shows its rarest ones."""
+"""Before stage 3 of 6, in the exact join: count the shingles, and reduce every document to its rarest ones."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from neardup.measures import jaccard
 from neardup.measures.base import group_salts
 
 U8 = npt.NDArray[np.uint8]
-# Two places a shingle keep most shingles apart. More than 128 MB would not fit in the least memory a run may be given;
-# the size depends on the documents alone, as does what is compared.
+# Two counters per shingle avoid most collisions. More than 128 MB would not fit in the smallest `memory` setting. The
+# size depends on the documents alone, so the pairs that are compared do, too.
 PLACES_A_SHINGLE: Final = 2
 MIN_PLACES: Final = 1 << 10
 MAX_PLACES: Final = 1 << 27
 
 
 def num_places(num_shingles: int) -> int:
-    """Return how many places to count so many shingles in, a power of two."""
+    """Return how many counters to use for this many shingles, a power of two."""
     wanted = max(1, PLACES_A_SHINGLE * num_shingles)
     return min(max(1 << (wanted - 1).bit_length(), MIN_PLACES), MAX_PLACES)
 
 
 def collect(documents: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    """Turn texts, or the sets that were held, into sets as the first pass of the exact join leaves them."""
+    """Turn texts, or sets kept in memory, into the sets that the first pass of the exact join writes."""
     sets = jaccard.sets_of(documents.column("text"), config)
     groups = documents.column("group").to_numpy()
     shingles = sets.shingles
@@ -40,13 +40,13 @@ def collect(documents: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def count(sketches: pa.RecordBatch, counts: U8) -> None:
-    """Add the shingles of documents to the counts; a count is never too low, and ends at 255."""
+    """Add the shingles of documents to the counts, which saturate at 255 and are never too low."""
     shingles, ends = _sets(sketches)
     kernel.count_shingles(shingles[ends[0] : ends[-1]], counts)
 
 
 def prefix(sketches: pa.RecordBatch, counts: U8, threshold: float) -> pa.RecordBatch:
-    """Turn documents into their prefixes; one that shares too little with all others together gives nothing."""
+    """Turn documents into their prefixes; one with too few shared shingles to have a partner has none (mass filter)."""
     shingles, ends = _sets(sketches)
     room = int(ends[-1] - ends[0])
     docs, places = np.empty(room, np.int64), np.empty(room, np.int64)

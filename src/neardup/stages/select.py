@@ -1,4 +1,4 @@
-"""Stage 6 of 6: matches and classes become kept and removed documents, and the list of pairs."""
+"""Stage 6 of 6: turn matches and classes into kept and removed documents, and into the list of pairs."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from neardup.measures.base import are_empty
 from neardup.measures.registry import measure_of
 
 I64 = npt.NDArray[np.int64]
-# Pairs listed in one batch at most.
+# The most pairs in one batch.
 LISTED_AT_ONCE: Final = 1 << 17
 
 
 def select(found: pa.RecordBatch, num_ahead: int) -> pa.RecordBatch:
-    """Say for every removed row which row is kept for it, and how similar the two are.
+    """Return the kept row for every removed row, with their similarity.
 
-    `found` holds verified documents, or copies with what was verified of their representatives. A copy goes where its
-    representative goes: to the kept document of the representative, or to the representative, even if a document that
-    was kept later is more similar. Rows below `num_ahead` are never removed.
+    `found` holds verified documents, or copies with the result of their representatives. A copy follows its
+    representative: it points to the kept document of the representative, or to the representative itself, even if a
+    document that was kept later is more similar. Rows below `num_ahead` are never removed.
     """
     rows = found.column("row")
     itself = found.column("representative" if "representative" in found.schema.names else "row")
@@ -39,7 +39,7 @@ def select(found: pa.RecordBatch, num_ahead: int) -> pa.RecordBatch:
 
 
 def count_pairs(classes: pa.Table, verified: pa.Table | None, *, num_ahead: int) -> int:
-    """Return how many pairs `list_pairs` would list, without listing them; of exact copies alone without `verified`."""
+    """Return how many pairs `list_pairs` would list; without `verified`, those of exact copies alone."""
     num_copies = _count_copies(classes, num_ahead)
     if verified is None:
         return num_copies
@@ -51,7 +51,7 @@ def count_pairs(classes: pa.Table, verified: pa.Table | None, *, num_ahead: int)
 
 
 def _count_copies(classes: pa.Table, num_ahead: int) -> int:
-    """How many pairs of exact copies there are, but for those of two documents ahead."""
+    """Count the pairs of exact copies, except those of two reference documents."""
     copies, representatives = (classes.column(name).to_numpy() for name in ("row", "representative"))
     firsts, class_of = np.unique(representatives, return_inverse=True)
     sizes = np.bincount(class_of, minlength=firsts.size) + 1
@@ -60,13 +60,13 @@ def _count_copies(classes: pa.Table, num_ahead: int) -> int:
 
 
 def list_pairs(classes: pa.Table, verified: pa.Table, *, num_ahead: int) -> Iterator[pa.RecordBatch]:
-    """List every found pair, those between the members of classes included, in no order; none of two rows ahead.
+    """List every pair found, including those between members of classes, in no order; none has two reference rows.
 
-    No verified pair is one of two documents ahead, and its documents stand for their like: `separate` saw to it.
+    `separate` has made sure that no verified pair consists of two reference documents.
     """
     left, right, values = _verified_pairs(verified)
     rows, representatives = _listed(classes, left, right)
-    # Even for the members of a class that are ahead, odd for the others.
+    # Each class has two parts: an even key for its reference documents, an odd one for those of the input.
     keys = 2 * np.searchsorted(rows, representatives) + (rows >= num_ahead)
     parts, part_of = np.unique(keys, return_inverse=True)
     members = np.argsort(part_of, kind="stable")
@@ -74,17 +74,17 @@ def list_pairs(classes: pa.Table, verified: pa.Table, *, num_ahead: int) -> Iter
     starts = np.cumsum(sizes) - sizes
     own = np.flatnonzero(parts % 2)
     twins = own[sizes[own] > 1]
-    behind = own[np.isin(parts[own] - 1, parts)]  # the part ahead of the same class stands just before
+    behind = own[np.isin(parts[own] - 1, parts)]  # the reference part of a class comes right before its own part
     left = np.r_[part_of[np.searchsorted(rows, left)], twins, behind - 1]
     right = np.r_[part_of[np.searchsorted(rows, right)], twins, behind]
     values = np.r_[values, np.ones(twins.size + behind.size)]
     ends = np.cumsum(sizes[left] * sizes[right])
-    # A pair of large classes is cut as well: 8,000 copies make 64 million places.
+    # A pair of large classes is split as well: 8,000 copies make 64 million combinations.
     for first in range(0, int(ends[-1]) if ends.size else 0, LISTED_AT_ONCE):
         places = np.arange(first, min(first + LISTED_AT_ONCE, int(ends[-1])))
         at = np.searchsorted(ends, places, side="right")
         a, b = _members(members, starts, sizes, left[at], right[at], places - np.r_[0, ends][at])
-        # Inside a part each pair comes both ways, and every member meets itself.
+        # Within a part each pair occurs in both orders, and every member is paired with itself.
         is_listed = (a < b) | (part_of[a] != part_of[b])
         row_a, row_b = rows[np.minimum(a, b)[is_listed]], rows[np.maximum(a, b)[is_listed]]
         columns = [row_a, row_b, values[at][is_listed]]
@@ -92,7 +92,7 @@ def list_pairs(classes: pa.Table, verified: pa.Table, *, num_ahead: int) -> Iter
 
 
 def select_again(documents: pa.Table, pairs: pa.Table, config: Config) -> pa.Table:
-    """Select over listed pairs, as a run at a higher threshold would over what it finds."""
+    """Select among stored pairs, as a run at a higher threshold selects among the pairs it finds."""
     rows, priority = documents.column("row").to_numpy(), documents.column("priority").to_numpy()
     if config.cluster == "leader":
         chosen = lead_pairs(rows, priority, pairs)
@@ -107,7 +107,7 @@ def select_again(documents: pa.Table, pairs: pa.Table, config: Config) -> pa.Tab
 
 
 def _similarities(documents: pa.Table, left: I64, right: I64, config: Config) -> npt.NDArray[np.float64]:
-    """Exact similarity of documents of one cluster, given by position; two without shingles were collapsed: 1."""
+    """Exact similarity of documents given by position; 1 for two without shingles, which were collapsed."""
     needed, ends = np.unique(np.r_[left, right], return_inverse=True)
     items = measure_of(config).items(schema.one_array(documents.column("text").take(pa.array(needed))), config)
     left, right = ends[: left.size], ends[left.size :]
@@ -119,7 +119,7 @@ def _similarities(documents: pa.Table, left: I64, right: I64, config: Config) ->
 
 
 def lead_pairs(rows: I64, priority: I64, pairs: pa.Table) -> pa.Table:
-    """Select leaders over listed pairs."""
+    """Select leaders among stored pairs."""
     left, right = (np.searchsorted(rows, pairs.column(name).to_numpy()) for name in ("row_a", "row_b"))
     ends, partners = np.r_[left, right], np.r_[right, left]
     order = np.lexsort((partners, ends))
@@ -132,7 +132,7 @@ def lead_pairs(rows: I64, priority: I64, pairs: pa.Table) -> pa.Table:
 
 
 def close_pairs(rows: I64, priority: I64, pairs: pa.Table) -> I64:
-    """Return for every row the row of best priority in its transitive closure."""
+    """Return for every row the row with the best priority in its transitive closure."""
     order = np.argsort(priority, kind="stable")
     ranks = np.argsort(order)
     left, right = (ranks[np.searchsorted(rows, pairs.column(name).to_numpy())] for name in ("row_a", "row_b"))
@@ -143,7 +143,7 @@ def close_pairs(rows: I64, priority: I64, pairs: pa.Table) -> I64:
 
 
 def _listed(classes: pa.Table, left: I64, right: I64) -> tuple[I64, I64]:
-    """The rows that stand in a pair, ascending, and the representative of each."""
+    """The rows that occur in a pair, ascending, and the representative of each."""
     copies = classes.column("row").to_numpy()
     rows = np.unique(np.concatenate([copies, classes.column("representative").to_numpy(), left, right]))
     representatives = rows.copy()
@@ -161,6 +161,6 @@ def _verified_pairs(verified: pa.Table) -> tuple[I64, I64, npt.NDArray[np.float6
 
 
 def _members(members: I64, starts: I64, sizes: I64, left: I64, right: I64, numbers: I64) -> tuple[I64, I64]:
-    """Return two members of a pair of classes each: `numbers` counts those of the right class first."""
+    """Return the members of each numbered combination of two classes; the right class varies fastest."""
     widths = sizes[right]
     return members[starts[left] + numbers // widths], members[starts[right] + numbers % widths]

@@ -1,4 +1,4 @@
-"""Stage 1 of 6: texts, items or vectors become digests and band keys, in one pass; for the exact join also sets."""
+"""Stage 1 of 6: turn texts, items or vectors into digests and band keys, or, for the exact join, into sets."""
 
 from __future__ import annotations
 
@@ -26,9 +26,14 @@ def sketch(
     *,
     is_sampled: bool = False,
 ) -> pa.RecordBatch:
-    """Replace the `text` column by sizes, digest and keys, or the set; rows and order stay. `hold` keeps the sets.
+    """Replace the `text` column by size, digest and band keys, or by the set; rows keep their order.
 
-    Where it is sampled, the keys are followed by what `choose` looks at.
+    Args:
+        batch: documents.
+        plan: bands and rows.
+        config: the settings.
+        hold: keeps the sets in memory for verification.
+        is_sampled: append the sample of shingles that `choose` needs.
     """
     text, groups = batch.column("text"), batch.column("group")
     sampler = Sampler(hold) if is_sampled else None

@@ -1,4 +1,4 @@
-"""Stage 5 of 6: the documents of whole components are compared; what is said from here on is true."""
+"""Stage 5 of 6: compare the documents of whole components exactly; every pair is true from here on."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ F64 = npt.NDArray[np.float64]
 
 
 def verify(batch: pa.RecordBatch, plan: Plan, config: Config) -> pa.RecordBatch:
-    """Match every document with the kept documents before it; list its partners where pairs are wanted.
+    """Match every document with the kept documents before it; list its partners if pairs are wanted.
 
-    `batch` has the columns component, row, text (or the set that was held), priority, group; the documents of a
-    component stand together, best priority first, ties by row.
+    `batch` has the columns component, row, text (or the set kept in memory), priority and group; the documents of a
+    component are contiguous, best priority first, ties by row.
     """
     documents = prepare(batch, plan, config)
     places = np.arange(batch.num_rows)
@@ -50,28 +50,28 @@ def verify(batch: pa.RecordBatch, plan: Plan, config: Config) -> pa.RecordBatch:
 
 
 def prepare(batch: pa.RecordBatch, plan: Plan, config: Config) -> kernel.Documents:
-    """Compute what the documents of a batch are compared by."""
+    """Compute items, signatures and keys of the documents of a batch."""
     measure = measure_of(config)
     items = measure.items(batch.column("text"), config)
     groups = batch.column("group").to_numpy()
-    if plan.is_exact:  # every two documents of a component and group are compared, and nothing rules a pair out
+    if plan.is_exact:  # all documents of a component and group are compared, without a signature filter
         signatures: Signatures = np.empty((batch.num_rows, 0), np.uint32)
         keys = jaccard.component_keys(batch.column("component").to_numpy(), groups)
     else:
         signatures, slots = measure.sign(items, plan, config)
         keys = band_keys(slots, plan, groups)
-    rows = batch.column("row").to_numpy().copy()  # Numba compiles a kernel again for an array that cannot be written
+    rows = batch.column("row").to_numpy().copy()  # Numba compiles the kernel a second time for read-only arrays
     return kernel.Documents(items, signatures, keys, rows)
 
 
 def are_ahead(batch: pa.RecordBatch) -> Bools:
-    """Say which documents of a batch are ahead of all others."""
+    """Return which documents of a batch are reference documents, ahead of all input."""
     is_ahead: Bools = batch.column("priority").to_numpy() == schema.AHEAD
     return is_ahead
 
 
 def roles_within(is_ahead: Bools) -> U8:
-    """Say that all documents are compared with those before them, but for those ahead, which are only met."""
+    """Return roles: input documents are compared with those before them, reference documents are only compared with."""
     return np.where(is_ahead, kernel.ENTERED, kernel.COMPARED | kernel.ENTERED).astype(np.uint8)
 
 
@@ -84,7 +84,7 @@ def compare(documents: kernel.Documents, component_ends: I64, plan: Plan, config
 def verified(
     rows: I64, kept_rows: I64, values: F64, is_kept: Bools, compared: I64, pairs: tuple[I64, I64, F64]
 ) -> pa.RecordBatch:
-    """Write what was found of documents as a table; `pairs`: place, ascending, row of the partner, similarity."""
+    """Return the results as schema.VERIFIED; `pairs`: position (ascending), row of the partner, similarity."""
     places, partners, similarities = pairs
     ends = pa.array(np.searchsorted(places, np.arange(rows.size + 1)))
     return pa.record_batch(

@@ -1,8 +1,8 @@
-"""Stage 5 of 6 for a component larger than memory: block after block in keep order, with the result of `verify`.
+"""Stage 5 of 6 for a component larger than memory: verify it block by block in keep order, with the result of `verify`.
 
-Leaders: a block meets the kept documents of earlier blocks, which were put aside, then itself. Pairs and closure: it
-meets all documents of earlier blocks. A document that an earlier block already matched leads nobody, but goes on
-looking for a better match.
+With leaders, a block is compared with the kept documents of earlier blocks, which were spilled, then with itself. With
+pairs or the transitive closure, it is compared with all documents of earlier blocks. A document that already has a
+match in an earlier block cannot become a leader, but may still find a better match.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ class Blocks(Protocol):
     """The documents of one component; batches have the columns component, row, text, priority, group."""
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Yield the blocks in keep order, from the first one on, also while another iteration is under way."""
+        """Yield the blocks in keep order; iterations may overlap."""
 
     def put(self, batch: pa.RecordBatch) -> None:
-        """Store documents aside, out of memory."""
+        """Spill documents to disk."""
 
     def stored(self) -> Iterator[pa.RecordBatch]:
-        """Yield all that was put, in batches that fit into memory beside a block."""
+        """Yield the spilled documents, in batches that fit in memory next to a block."""
 
 
 @dataclasses.dataclass(kw_only=True, slots=True)
 class _Outcome:
-    """What is known of the documents of one block.
+    """The results for the documents of one block so far.
 
-    start: the place of the first one in the component; kept_rows: the match so far; values: the similarity to it;
-    pairs: (place in the block, row of the partner, similarity).
+    start: position of the first one in the component; kept_rows: the best match so far; values: the similarity to it;
+    pairs: (position in the block, row of the partner, similarity).
     """
 
     start: int
@@ -57,11 +57,11 @@ class _Outcome:
 
     @property
     def part(self) -> slice:
-        """The places of the block in the component."""
+        """The positions of the block in the component."""
         return slice(self.start, self.start + self.rows.size)
 
     def learn(self, found: Found, rows: I64) -> None:
-        """Take over the last documents of a comparison, which are those of the block."""
+        """Merge the results of a comparison whose last documents are those of the block."""
         before = rows.size - self.rows.size
         matches, values = found.outcome.matches[before:], found.outcome.values[before:]
         is_better = matches >= 0
@@ -74,10 +74,10 @@ class _Outcome:
 
 
 def verify_blocks(blocks: Blocks, plan: Plan, config: Config) -> pa.Table:
-    """Compare the documents of one component; one row each, in keep order, with what `verify` says of all at once.
+    """Compare the documents of one component; return one row each, in keep order, equal to the result of `verify`.
 
-    Memory: the texts of two blocks, the sets and signatures of four while two blocks are joined and three while they
-    are compared, about 40 bytes for each document of the component, and the listed pairs.
+    Memory: the texts of two blocks; sets and signatures of four blocks while two are concatenated, of three while they
+    are compared; about 40 bytes per document of the component; and the listed pairs.
     """
     is_leading = not config.pairs and config.cluster == "leader"
     outcomes: list[_Outcome] = []
@@ -142,7 +142,7 @@ def _meet_earlier(
     plan: Plan,
     config: Config,
 ) -> None:
-    """Compare a block with all documents of earlier ones, and note in `parents` what is joined."""
+    """Compare a block with all documents of earlier ones, and record the unions in `parents`."""
     for earlier, batch in earlier_blocks:
         places = np.concatenate([_places(earlier), _places(outcome)])
         roots = _roots(parents, places)
@@ -183,7 +183,7 @@ def _meet_itself(documents: Documents, outcome: _Outcome, parents: I64, plan: Pl
 
 
 def _roles_between(num_earlier: int, is_ahead: Bools) -> U8:
-    """Say that the documents of a block meet the earlier ones alone."""
+    """Return roles: the documents of a block are compared with the earlier ones only."""
     return np.concatenate([np.full(num_earlier, ENTERED, np.uint8), np.where(is_ahead, 0, COMPARED).astype(np.uint8)])
 
 
@@ -201,7 +201,7 @@ def _places(outcome: _Outcome) -> I64:
 
 
 def _roots(parents: I64, places: I64) -> I64:
-    """Return the first documents of the closures of these, as far as they are known."""
+    """Return the root of each document in the union-find forest so far."""
     roots = parents[places]
     while (parents[roots] != roots).any():
         roots = parents[roots]
@@ -210,20 +210,20 @@ def _roots(parents: I64, places: I64) -> I64:
 
 
 def _firsts(roots: I64) -> I64:
-    """Return for each document the first one here with the same root."""
+    """Return for each document the position of the first one with the same root."""
     _, firsts, numbers = np.unique(roots, return_index=True, return_inverse=True)
     return firsts[numbers].astype(np.int64)
 
 
 def _join_roots(parents: I64, roots: I64, joined: I64) -> None:
-    """Note in `parents` that documents with these roots were joined; the smallest root of all joined is theirs."""
+    """Unite documents with these roots in `parents`; the smallest root of each union becomes its root."""
     smallest = roots.copy()
     np.minimum.at(smallest, joined, roots)
     parents[roots] = smallest[joined]
 
 
 def _close(blocks: Blocks, outcomes: list[_Outcome], parents: I64, config: Config) -> None:
-    """Point every document to the first one of its closure, with their exact similarity."""
+    """Point every document to the first one of its transitive closure, with their exact similarity."""
     roots = _roots(parents, np.arange(parents.size))
     rows = np.concatenate([np.empty(0, np.int64), *(outcome.rows for outcome in outcomes)])
     is_first = np.zeros(rows.size, np.bool_)
@@ -242,7 +242,7 @@ def _close(blocks: Blocks, outcomes: list[_Outcome], parents: I64, config: Confi
 def _compare_with_firsts(
     outcome: _Outcome, block: pa.RecordBatch, firsts: Iterable[pa.RecordBatch], config: Config
 ) -> None:
-    """Write how similar the removed documents of a block are to the first of their closures."""
+    """Compute the similarity of the removed documents of a block to the first of their closures."""
     removed = np.flatnonzero(~outcome.is_kept)
     measure = measure_of(config)
     items = measure.items(block.column("text"), config)

@@ -1,8 +1,8 @@
-"""Locality-sensitive families: how likely a slot agrees at a distance, and what AND, OR and cascades make of it.
+"""Locality-sensitive families: the collision probability by distance, and its amplification by AND, OR and cascades.
 
-A family of hash functions is (d1, d2, p1, p2)-sensitive if two items at a distance up to d1 agree with a chance of at
-least p1, and two items at a distance of at least d2 with a chance of at most p2. `all_of(r)` agrees where r independent
-functions all agree, p^r; `any_of(b)` where one of b does, 1 - (1 - p)^b; bands of rows are `all_of(r).any_of(b)`.
+A family of hash functions is (d1, d2, p1, p2)-sensitive if two items at most d1 apart agree with a chance of at least
+p1, and two items at least d2 apart with a chance of at most p2. `all_of(r)` agrees if all of r independent functions
+agree, p^r; `any_of(b)` if at least one of b does, 1 - (1 - p)^b; bands of rows are `all_of(r).any_of(b)`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Any, Final, NamedTuple
 from neardup.distances import SCALES
 from neardup.errors import ConfigError
 
-# A bucket of the Euclidean family is this many times as wide as the distance of the threshold: pairs there agree with
-# chance 0.80, pairs three times as far with 0.47.
+# Bucket width of the Euclidean family, relative to the distance at the threshold: pairs at that distance agree with
+# chance 0.80, pairs three times as far apart with 0.47.
 WIDTH_RATIO: Final = 4.0
 _HALF_CIRCLE: Final = 180.0
 _BISECTIONS: Final = 60
 
 
 class Sensitivity(NamedTuple):
-    """Items up to `near` apart agree with chance >= `chance_near`, items from `far` on with chance <= `chance_far`."""
+    """Items at most `near` apart agree with chance >= `chance_near`, at least `far` apart with <= `chance_far`."""
 
     near: float
     far: float
@@ -34,12 +34,12 @@ class Sensitivity(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Family:
-    """A family of hash functions, by the chance that two items at a distance agree; it never rises with the distance.
+    """A family of hash functions, given by the chance that two items agree, which never increases with their distance.
 
     Attributes:
-        name: what it is, with its amplification.
-        collide: the chance at a distance.
-        largest: the largest distance there is.
+        name: the family, with its amplification.
+        collide: returns the chance at a distance.
+        largest: the largest possible distance.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Family:
         return Sensitivity(near, far, *chances)
 
     def all_of(self, rows: int) -> Family:
-        """Agree where `rows` independent functions all agree: AND, p^r."""
+        """Return the family that agrees if `rows` independent functions all agree: AND, p^r."""
         _check_count("rows", rows)
         return Family(
             name=f"{self.name}, all of {rows}",
@@ -77,7 +77,7 @@ class Family:
         )
 
     def any_of(self, bands: int) -> Family:
-        """Agree where at least one of `bands` independent functions agrees: OR, 1 - (1 - p)^b."""
+        """Return the family that agrees if at least one of `bands` independent functions agrees: OR, 1 - (1 - p)^b."""
         _check_count("bands", bands)
         return Family(
             name=f"{self.name}, any of {bands}",
@@ -96,7 +96,7 @@ def and_chance(chance: float, rows: int) -> float:
 
 
 def or_chance(chance: float, bands: int) -> float:
-    """Return the chance that one of `bands` independent functions agrees.
+    """Return the chance that at least one of `bands` independent functions agrees.
 
     >>> or_chance(0.5, 3)
     0.875
@@ -105,18 +105,18 @@ def or_chance(chance: float, bands: int) -> float:
 
 
 def jaccard_family() -> Family:
-    """MinHash and its like, of sets or weighted sets, by Jaccard distance: p = 1 - d."""
+    """Return the family of MinHash, for sets or weighted sets, by Jaccard distance: p = 1 - d."""
     return Family(name="jaccard", collide=lambda distance: 1 - distance, largest=1.0)
 
 
 def hamming_family(dimension: int) -> Family:
-    """Bit sampling on `dimension` bits, by the number of bits that differ: p = 1 - d/m."""
+    """Return the family of bit sampling on `dimension` bits, by the number of bits that differ: p = 1 - d/m."""
     _check_count("dimension", dimension)
     return Family(name="hamming", collide=lambda distance: 1 - distance / dimension, largest=float(dimension))
 
 
 def angle_family() -> Family:
-    """Random hyperplanes by the angle in degrees, as books have it: p = 1 - angle/180.
+    """Return the family of random hyperplanes by the angle in degrees, as in textbooks: p = 1 - angle/180.
 
     >>> tuple(angle_family().sensitivity(60, 120))
     (60, 120, 0.6666666666666667, 0.33333333333333337)
@@ -125,12 +125,12 @@ def angle_family() -> Family:
 
 
 def cosine_family() -> Family:
-    """Random hyperplanes by cosine distance, 1 - cosine: p = 1 - angle/pi."""
+    """Return the family of random hyperplanes by cosine distance, 1 - cosine: p = 1 - angle/pi."""
     return Family(name="cosine", collide=lambda distance: _angle_chance(1 - distance), largest=2.0)
 
 
 def euclidean_family(width: float) -> Family:
-    """Projections on random lines cut into buckets of `width`, by Euclidean distance.
+    """Return the family of projections on random lines with buckets of `width`, by Euclidean distance.
 
     >>> round(euclidean_family(4.0).chance(1.0), 4)
     0.8005
@@ -149,14 +149,14 @@ def _line_chance(distance: float, width: float) -> float:
     if distance == 0:
         return 1.0
     ratio = width / distance
-    if ratio < 1e-6:  # below it the difference of two nearly equal terms is noise; the limit is linear
+    if ratio < 1e-6:  # below, the difference of two nearly equal terms cancels; the limit is linear
         return ratio / math.sqrt(2 * math.pi)
     cut = 2 / (math.sqrt(2 * math.pi) * ratio) * -math.expm1(-ratio * ratio / 2)
     return min(1.0, max(0.0, math.erf(ratio / math.sqrt(2)) - cut))
 
 
 def bucket_width(threshold: float) -> float:
-    """Return the bucket width of the Euclidean family for a threshold; at 1 only equal points count, and any will do.
+    """Return the bucket width of the Euclidean family for a threshold; at 1, where only equal points count, any width.
 
     >>> bucket_width(0.5)
     4.0
@@ -165,7 +165,7 @@ def bucket_width(threshold: float) -> float:
 
 
 def slot_chance(measure: str, similarity: float, width: float = 0.0) -> float:
-    """Return the chance that one slot of two items of this similarity agrees.
+    """Return the chance that one slot agrees for two items of this similarity.
 
     >>> slot_chance("jaccard", 0.8), round(slot_chance("cosine", 0.5), 6)
     (0.8, 0.666667)
@@ -178,7 +178,7 @@ def slot_chance(measure: str, similarity: float, width: float = 0.0) -> float:
 
 
 def similarity_at(measure: str, chance: float, width: float = 0.0) -> float:
-    """Return the similarity from which a slot agrees with this chance, 0 where all do.
+    """Return the least similarity at which a slot agrees with this chance.
 
     >>> round(similarity_at("cosine", 2 / 3), 6)
     0.5

@@ -1,7 +1,7 @@
-"""What the two methods cost, and which of them `method="auto"` takes.
+"""The cost model by which `method="auto"` chooses between LSH and the exact join.
 
-The model knows contents and settings alone: not the machine, its memory or its threads, so that the choice is the same
-everywhere. Its seconds are those of one core; only their ratio decides.
+The model depends on contents and settings alone, not on the machine, its memory or its threads, so the choice is the
+same everywhere. Its seconds are those of one core; only their ratio matters.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Final
 
 from neardup.theory.plan import Plan, as_exact
 
-# Beyond so many shingles of different sets, half a GB of them, the exact join is not tried.
+# With more shingles than this (half a GB of them) the exact join is not considered.
 MAX_SHINGLES: Final = 1 << 26
-# So many times the work of LSH is a fair price for every pair.
+# The exact join may cost up to this many times as much as LSH.
 FAIR_PRICE: Final = 2.0
 
-# Seconds of one core; measured as docs/decisions/0013-auto-decides-after-the-first-pass.md tells.
+# Seconds of one core, measured in docs/decisions/0013-auto-decides-after-the-first-pass.md.
 _RUN: Final = 0.05
 _SKETCH_SHINGLE: Final = 40e-9
 _COLLECT_SHINGLE: Final = 25e-9
@@ -24,19 +24,19 @@ _BAND_KEY: Final = 50e-9
 _COUNT_SHINGLE: Final = 34e-9
 _POSTING: Final = 300e-9
 _VERIFY_SHINGLE: Final = 35e-9
-# The exact join links documents that share a rare shingle and no more: short ones, all of them in one component.
+# The exact join may link short documents that share only one rare shingle, all of them in one component.
 _MEET_DOCUMENT: Final = 3e-6
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Contents:
-    """What the choice depends on, of documents with different sets.
+    """The figures that decide the choice; exact copies count once.
 
     Attributes:
         documents: documents with shingles.
-        shingles: distinct shingles of each, in all.
-        postings: shingles that the exact join sorts, about.
-        linked_documents: documents that it cannot rule out, about.
+        shingles: the distinct shingles of every document, added up.
+        postings: shingles that the exact join sorts (estimate).
+        linked_documents: documents that it cannot rule out (estimate).
         linked_shingles: the shingles of these.
     """
 
@@ -49,24 +49,24 @@ class Contents:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Choice:
-    """The method that was taken, and why."""
+    """The method that was chosen, and why."""
 
     method: str
     reason: str
 
 
 def lsh_seconds(contents: Contents, plan: Plan) -> float:
-    """Return what LSH takes: the first pass, a star per bucket of every band, and the comparisons."""
+    """Return the time of LSH: the first pass, one star per bucket of every band, and the comparisons."""
     links = contents.documents * plan.bands * _BAND_KEY
     return _first_pass(contents) + links + contents.linked_shingles * _VERIFY_SHINGLE
 
 
 def exact_seconds(contents: Contents, *, is_held: bool) -> float:
-    """Return what the exact join takes after the first pass of LSH.
+    """Return the time of the exact join, including the first pass of LSH.
 
     Args:
         contents: what there is to compare.
-        is_held: whether such sets are held from the first pass on, or made a second time.
+        is_held: whether the sets are kept in memory from the first pass on, or computed a second time.
     """
     sets = 0.0 if is_held else contents.shingles * _COLLECT_SHINGLE
     joined = contents.shingles * _COUNT_SHINGLE + contents.postings * _POSTING
@@ -79,10 +79,10 @@ def _first_pass(contents: Contents) -> float:
 
 
 def choose(contents: Contents, plan: Plan, *, is_held: bool) -> Choice:
-    """Take the exact join where it is a fair price for every pair.
+    """Choose the exact join if it costs at most FAIR_PRICE times as much as LSH.
 
     Args:
-        contents: what there is to compare; beyond MAX_SHINGLES its postings are not looked at.
+        contents: what there is to compare; beyond MAX_SHINGLES its postings do not matter.
         plan: bands and rows of LSH.
         is_held: as for `exact_seconds`.
     """
@@ -97,7 +97,7 @@ def choose(contents: Contents, plan: Plan, *, is_held: bool) -> Choice:
 
 
 def decide(contents: Contents, plan: Plan, *, is_held: bool) -> Plan:
-    """Return the plan of the method that is chosen, with the reason; arguments as for `choose`."""
+    """Return the plan of the chosen method, with the reason; arguments as for `choose`."""
     choice = choose(contents, plan, is_held=is_held)
     return dataclasses.replace(as_exact(plan) if choice.method == "exact" else plan, reason=choice.reason)
 

@@ -1,4 +1,4 @@
-"""The plan: which method, bands and rows keep the promise, and what they promise at every similarity.
+"""The plan: the method, bands and rows that keep the promised recall, and the chance to be found at every similarity.
 
 P(s) = 1 - (1 - p(s)^r)^b is the chance that two documents of similarity s share one of b bands of r rows, where p(s)
 is the chance that one slot agrees: s itself for Jaccard, 1 - angle/pi for cosine (families.py).
@@ -20,7 +20,7 @@ from neardup.theory import families
 
 # The share of true pairs at the threshold that the signature filter may drop; counted in the promised recall.
 FILTER_LOSS: Final = 1e-4
-# Where comparing signatures is much cheaper than comparing items.
+# Measures for which comparing signatures is much cheaper than comparing items.
 FILTERED_MEASURES: Final = ("jaccard", "weighted", "cosine")
 _AREA_STEPS: Final = 2000
 
@@ -54,9 +54,9 @@ def _integral(function: Callable[[float], float], low: float, high: float) -> fl
 class Plan:
     """Bands, rows and method of a run, and what they promise.
 
-    The exact join finds every pair, by 0 bands of 0 rows. `width` is the bucket width of the Euclidean family,
-    `dimension` that of vectors and `estimate` what a run takes, where they are known; `reason` says why it is this
-    method, where it was left open.
+    The exact join finds every pair; it has 0 bands of 0 rows. `width` is the bucket width of the Euclidean family,
+    `dimension` the dimension of vectors, and `estimate` the forecast of a run, if known; `reason` says why this method
+    was chosen, with method="auto".
     """
 
     threshold: float
@@ -87,7 +87,7 @@ class Plan:
     def chance(self, similarity: float) -> float:
         """Return the chance that two documents of this similarity share a bucket: the pure S-curve.
 
-        In the exact join it is the chance to be found: none below the threshold, 1 from there on.
+        For the exact join it is the chance to be found: 0 below the threshold, 1 at and above it.
         """
         if not isinstance(similarity, numbers.Real) or not 0 <= similarity <= 1:
             raise ConfigError(f"`similarity` must be a number in [0, 1], got {similarity!r}")
@@ -96,42 +96,42 @@ class Plan:
         return s_curve(self.slot_chance(similarity), self.bands, self.rows)
 
     def slot_chance(self, similarity: float) -> float:
-        """Return the chance that one slot of two documents of this similarity agrees."""
+        """Return the chance that one slot agrees for two documents of this similarity."""
         return families.slot_chance(self.measure, similarity, self.width or 0.0)
 
     @property
     def distance(self) -> float | None:
-        """The threshold as the users of the measure say distance; None for bits as long as nobody says how many."""
+        """The threshold as a distance of the measure; None for bits whose dimension is unknown."""
         if self.measure == "hamming" and self.dimension is None:
             return None
-        # What a double adds to 1 - 0.8 is nothing that anybody has said.
+        # Rounded, so that 1 - 0.8 is 0.2.
         return round(SCALES[self.measure].distance(self.threshold, self.dimension or 0), 12)
 
     @property
     def recall_at_threshold(self) -> float:
-        """The chance that a pair exactly at the threshold is found: the S-curve less what the filter may drop."""
+        """The chance that a pair exactly at the threshold is found: the S-curve minus the loss of the filter."""
         return self.chance(self.threshold) - (FILTER_LOSS if self.min_agreement and self.threshold < 1 else 0.0)
 
     @property
     def keeps_recall(self) -> bool:
-        """Whether the promise reaches the recall that was asked for."""
+        """Whether the plan reaches the requested recall."""
         return self.recall_at_threshold >= self.recall
 
     @property
     def curve_threshold(self) -> float:
-        """Where a slot agrees with chance (1/b)^(1/r), about where the S-curve is steepest; else the threshold."""
+        """Where a slot agrees with chance (1/b)^(1/r), about where the S-curve is steepest; exact: the threshold."""
         if self.is_exact:
             return self.threshold
         return families.similarity_at(self.measure, curve_threshold(self.bands, self.rows), self.width or 0.0)
 
     @property
     def false_positive_area(self) -> float:
-        """Area under the S-curve left of the threshold: buckets shared by documents that are no pair."""
+        """The area under the S-curve left of the threshold: buckets shared by documents that are not a pair."""
         return 0.0 if self.is_exact else _integral(self.chance, 0.0, self.threshold)
 
     @property
     def false_negative_area(self) -> float:
-        """Area above the S-curve right of the threshold: pairs that share no bucket."""
+        """The area above the S-curve right of the threshold: pairs that share no bucket."""
         return (
             0.0
             if self.is_exact
@@ -177,7 +177,7 @@ class Plan:
 
 
 def _percent(ratio: float, below: float) -> str:
-    """Enough digits to tell 99.99 % from 100 %, little from nothing, and what is `below` from it."""
+    """Format with enough digits to tell 99.99 % from 100 %, and a ratio less than `below` from `below`."""
     if ratio < 0.01:
         return "less than 1 %"
     digits = 0 if ratio < 0.9 or ratio == 1 else min(6, 1 - math.floor(math.log10(max(1 - ratio, 1e-8) * 100)))
@@ -187,16 +187,16 @@ def _percent(ratio: float, below: float) -> str:
 
 
 def is_open(config: Config) -> bool:
-    """Whether the documents decide which method is taken."""
+    """Whether the choice of the method depends on the documents."""
     return config.method == "auto" and _why_settled(config) is None
 
 
 def _why_settled(config: Config) -> str | None:
-    """Why the settings alone decide on a method."""
+    """The reason why the settings alone determine the method; None if the documents decide."""
     if config.recall == 1:
         return "exact join: recall 1 asks for every pair"
     if config.measure == "containment":
-        return "exact join: no bands find what lies in what"
+        return "exact join: banding cannot find containment"
     if config.measure != "jaccard":
         return f"LSH: the exact join compares by jaccard, not by {config.measure}"
     if config.bands is not None or config.rows is not None:
@@ -210,7 +210,7 @@ def as_exact(plan: Plan) -> Plan:
 
 
 def plan_for(config: Config) -> Plan:
-    """Derive the plan from the settings alone; where the method is open, it is the plan of LSH, which promises less.
+    """Derive the plan from the settings alone; if the documents decide the method, it is the plan of LSH.
 
     >>> plan = plan_for(Config(threshold=0.8, recall=0.99))
     >>> plan.bands, plan.rows
@@ -246,7 +246,7 @@ def _known_threshold(config: Config) -> float:
 
 
 def _bands_and_rows(config: Config, chance: float) -> tuple[int, int]:
-    """Take the most rows whose bands fit; `chance` is that of one slot at the threshold."""
+    """Return the plan with the most rows that fits; `chance` is that of one slot at the threshold."""
     if config.bands is not None and config.rows is not None:
         return config.bands, config.rows
     if config.threshold == 1 and config.bands is None and config.rows is None:
@@ -269,7 +269,7 @@ def _bands_and_rows(config: Config, chance: float) -> tuple[int, int]:
 
 
 def _target(config: Config) -> float:
-    """The chance to share a bucket that leaves the asked recall after the signature filter took its part."""
+    """The chance to share a bucket that leaves the requested recall after the loss of the signature filter."""
     is_filtered = config.signature_filter and config.measure in FILTERED_MEASURES
     loss = FILTER_LOSS if is_filtered and config.threshold < 1 else 0.0
     if config.recall + loss >= 1:
@@ -281,7 +281,7 @@ def _target(config: Config) -> float:
 
 
 def _bands_for(chance: float, target: float, rows: int) -> int:
-    """The fewest bands of `rows` rows that share a bucket with chance >= target where a slot agrees with `chance`."""
+    """The fewest bands of `rows` rows whose chance to share a bucket is >= target, if a slot agrees with `chance`."""
     if chance == 1:
         return 1
     too_many = NUM_PERM_CHOICES[-1] + 1
@@ -313,9 +313,9 @@ def _no_plan(config: Config, chance: float, target: float) -> ConfigError:
 
 
 def least_agreement(num_perm: int, chance: float) -> int:
-    """Return the fewest equal slots that two signatures of a pair at the threshold have, but for FILTER_LOSS of them.
+    """Return the least number of equal slots for a pair at the threshold to pass; at most FILTER_LOSS of them fail.
 
-    `chance` is that of one slot there. Smallest c with P(Bin(num_perm, chance) <= c) >= FILTER_LOSS.
+    The smallest c with P(Bin(num_perm, chance) <= c) >= FILTER_LOSS; `chance` is that of one slot at the threshold.
 
     >>> least_agreement(128, 0.8)
     84

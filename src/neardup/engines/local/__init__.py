@@ -1,1 +1,1 @@
-"""One machine: threads, tables in memory or on disk, a limit of memory."""
+"""The local engine: threads, tables in memory or on disk, a memory limit."""

@@ -1,4 +1,4 @@
-"""What is held between the first pass and verification: the sets of all documents, or of none."""
+"""The arena: the sets of all documents, or of none, kept in memory between the first pass and verification."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import pyarrow as pa
 from neardup.engines.base import BatchStep
 
 U64 = npt.NDArray[np.uint64]
-# The arena grows by an eighth, and by so many items at least: the system moves pages, not bytes, so that growing often
-# costs little, and what was grown for nothing is cleared and counts as memory.
+# The arena grows by an eighth, at least by this many items. Growing often is cheap, because the system remaps pages
+# instead of copying bytes, while unused room is zeroed and counts as memory.
 _LEAST_GROWTH: Final = 1 << 14
-# Where a set lies that is not held.
+# The offset of a set that is not kept.
 NOWHERE: Final = -1
 
 
 class Arena:
-    """Grows as sets are put into it; gives all of them up when they take more than a third of the room.
+    """Grows as sets are added; drops all of them when they exceed a third of the available memory.
 
-    The room is asked for with the first set: by then kernels are compiled, and the first batches are in memory.
+    Available memory is measured with the first set: by then kernels are compiled, and the first batches are in memory.
     """
 
     def __init__(self, room: Callable[[], int] | None) -> None:
@@ -34,7 +34,7 @@ class Arena:
         self.is_whole = True
 
     def put(self, values: U64) -> int:
-        """Copy values into the arena; return where they start, or NOWHERE."""
+        """Copy values into the arena; return their offset, or NOWHERE."""
         with self._lock:
             if not self.is_whole:
                 return NOWHERE
@@ -50,7 +50,7 @@ class Arena:
             return start
 
     def give_up(self) -> None:
-        """Forget all sets: some will be missing, or nobody needs them any more."""
+        """Drop all sets, because some are missing or none is needed any more."""
         with self._lock:
             self._give_up()
 
@@ -60,19 +60,19 @@ class Arena:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was ever put."""
+        """Whether nothing was ever added."""
         return self._size == 0
 
     def views(self, starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> pa.Array:
-        """Return sets as a list array that points into the arena."""
+        """Return sets as a list view array that points into the arena."""
         values = pa.array(self._values[: self._size].view(np.int64))
         return pa.LargeListViewArray.from_arrays(pa.array(starts), pa.array(sizes), values)
 
 
 class ArenaTable:
-    """A table of held sets, through a step, made anew whenever it is asked for.
+    """A table computed from the sets in the arena by a step, each time it is read.
 
-    `batches` have the columns row, group, num_shingles and held_at; the step sees the set in place of the text.
+    `batches` have the columns row, group, num_shingles and held_at; the step gets the set in place of the text.
     """
 
     def __init__(

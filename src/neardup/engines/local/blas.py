@@ -1,4 +1,4 @@
-"""Matrix products on our own threads: those of BLAS beside them would only wait for each other."""
+"""Matrix products run on our own threads, so BLAS is limited to one: more would only compete for the cores."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Final
 
 from threadpoolctl import threadpool_limits
 
-# The limit is one of the process: callers that overlapped would restore the limits of each other.
+# The limit is global to the process: overlapping callers would restore each other's limits.
 _one_caller: Final = threading.Lock()
 
 
 @contextlib.contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Give BLAS one thread in this process; callers wait for each other."""
+    """Limit BLAS to one thread in this process; concurrent callers wait for each other."""
     with _one_caller, threadpool_limits(1, "blas"):
         yield

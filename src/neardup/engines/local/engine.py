@@ -1,4 +1,4 @@
-"""One process and its threads; tables in memory, or, with a workspace, on disk and within a limit of memory."""
+"""The local engine: threads of one process; tables in memory or, with a workspace, on disk, within a memory limit."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ from neardup.io.workspace import Workspace, write_batches
 from neardup.kernels import union_find as components
 
 I64 = npt.NDArray[np.int64]
-# A sort or a hash table in memory takes about this many times its columns.
+# Sorting or hashing in memory takes about this many times the size of the columns.
 _GROUPING_COST: Final = 6
-# Reading a column of 10 million rows takes 0.1 s, sorting it on disk 4 s: so many ranges are read before it is sorted.
+# Reading a column of 10 million rows takes 0.1 s, sorting it on disk 4 s: with more ranges than this, it is sorted.
 _MAX_RANGES: Final = 32
-# The tables of the first reading, and of verifying all that is held.
+# The tables of the first pass, and of verification with all sets in memory.
 _SKETCHES: Final = "sketch"
 _VERIFIED_HELD: Final = "verified/held"
 
@@ -76,7 +76,7 @@ class LocalEngine(Threads):
         self._arena = Arena(None if self._memory is None else self._memory.room)
 
     def map_documents(self, documents: Documents, step: DocumentStep, schema: pa.Schema, advance: Advance) -> Table:
-        """Apply a step to every document, then settle the order of rows and what is kept first."""
+        """Apply a step to every document, then number the rows and compute their keep order."""
         self._skip_parts(documents, advance)
         read, put = partial(documents.read, advance=advance), self._arena.put
         table = self._map_parts(_SKETCHES, documents, read, lambda batch: step(batch, put), schema)
@@ -84,7 +84,7 @@ class LocalEngine(Threads):
         return table
 
     def _skip_parts(self, documents: Documents, advance: Advance) -> None:
-        """Leave out the parts that an earlier start has read; their sets are not held any more."""
+        """Skip the parts that an interrupted run has already read; their sets are no longer in memory."""
         workspace = self._workspace
         if workspace is None:
             return
@@ -102,7 +102,7 @@ class LocalEngine(Threads):
     def map_read(
         self, name: str, documents: Documents, sketches: Table, where: Bools, step: BatchStep, schema: pa.Schema
     ) -> Table:
-        """Map what is held whenever it is asked for; else read all parts again, and store what comes of them."""
+        """Map the sets in memory lazily; if some are missing, read all parts again and store the results."""
         if self._holds_all:
             columns = ["row", "group", "num_shingles", "held_at"]
             return ArenaTable(partial(filtered, sketches, columns, where), self._arena, step, schema)
@@ -114,7 +114,7 @@ class LocalEngine(Threads):
 
     @property
     def _holds_all(self) -> bool:
-        """Whether something is held, and nothing is missing."""
+        """Whether the sets of all documents are in memory."""
         return self._arena.is_whole and not self._arena.is_empty
 
     def _map_parts(
@@ -125,7 +125,7 @@ class LocalEngine(Threads):
         step: BatchStep,
         schema: pa.Schema,
     ) -> Table:
-        """Read parts side by side, and work on their batches side by side; a part is a file of the workspace."""
+        """Read parts in parallel, and process their batches in parallel; each part is a file of the workspace."""
         slots, workspace = threading.Semaphore(2 * self.threads + 1), self._workspace
         with ThreadPoolExecutor(self.threads) as workers:
 
@@ -139,11 +139,11 @@ class LocalEngine(Threads):
                 return workspace.once(_part_name(name, part), lambda path: write_batches(path, results(part), schema))
 
             paths = self.side_by_side(store, range(documents.num_parts), in_order=documents.stops_at_first)
-        # In the first reading rows and priorities are still those of the part.
+        # In the first pass, rows and priorities are still local to the part.
         return FileTable(paths, schema, self.room() // 16, documents if name == _SKETCHES else None)
 
     def scan_documents(self, documents: Documents, step: BatchStep, schema: pa.Schema, advance: Advance) -> pa.Table:
-        """Apply a step to every document and hold what comes of it, in the order of parts and batches."""
+        """Apply a step to every document and return the results in memory, in the order of parts and batches."""
         slots = threading.Semaphore(2 * self.threads + 1)
         with ThreadPoolExecutor(self.threads) as workers:
 
@@ -155,7 +155,7 @@ class LocalEngine(Threads):
         return pa.Table.from_batches(chain.from_iterable(parts), schema=schema)
 
     def room(self) -> int:
-        """Return the bytes of memory that may still be taken; 0 for an engine without a limit."""
+        """Return the bytes of memory still available; 0 for an engine without a limit."""
         return 0 if self._memory is None else self._memory.room()
 
     def choose_rows(
@@ -167,7 +167,7 @@ class LocalEngine(Threads):
         *,
         below: int | None = None,
     ) -> Bools:
-        """A byte for each row."""
+        """Return a mask with one byte per row."""
         chosen = np.zeros(num_rows, np.bool_)
         for batch in table.batches(["row"] if column is None else ["row", column]):
             rows = batch.column("row").to_numpy()
@@ -189,7 +189,7 @@ class LocalEngine(Threads):
         make_step: Callable[[], BatchStep],
         schema: pa.Schema,
     ) -> Table:
-        """Work on batches side by side; the result stays in memory, or, with a workspace, in one file."""
+        """Process batches in parallel; the result stays in memory or, with a workspace, in one file."""
 
         def results() -> Iterator[pa.RecordBatch]:
             slots = threading.Semaphore(2 * self.threads + 1)
@@ -204,7 +204,7 @@ class LocalEngine(Threads):
         return FileTable([path], schema, self.room() // 16)
 
     def count(self, table: Table, columns: Sequence[str], where: Bools, step: CountStep, num_places: int) -> Counts:
-        """Count on one thread: two that add to one place at once would lose a count."""
+        """Count on one thread: concurrent increments of a counter would be lost."""
         counts = np.zeros(num_places, np.uint8)
         for batch in filtered(table, columns, where):
             step(batch, counts)
@@ -213,7 +213,7 @@ class LocalEngine(Threads):
     def map_groups(
         self, table: Table, views: Sequence[View], step: BatchStep, where: Bools | None, advance: Advance
     ) -> Iterator[pa.RecordBatch]:
-        """Hold a view where it fits, or a range of its groups at a time; where there were too many, sort it on disk."""
+        """Group a view in memory if it fits, else by ranges of its keys; with too many ranges, sort it on disk."""
         num_rows = num_rows_of(table) if where is None else int(np.count_nonzero(where))
         size = num_rows * 8 * max(len(view.columns) for view in views)
         cost, ranges = size * _GROUPING_COST, 1
@@ -224,7 +224,7 @@ class LocalEngine(Threads):
             yield from self._map_sorted(table, views, step, where, advance)
             return
 
-        # The columns of a view alone may fit where grouping them does not: then they are read once for all ranges.
+        # The columns may fit in memory even if grouping them does not: then they are read once for all ranges.
         is_read_once = ranges > 1 and self._memory is not None and size <= self._memory.room() // 6
 
         def mapped(view: View, number: int, held: Sequence[pa.RecordBatch] | None) -> pa.RecordBatch:
@@ -256,7 +256,7 @@ class LocalEngine(Threads):
     def sort(
         self, table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema, by: Sequence[SortKey]
     ) -> Iterator[pa.RecordBatch]:
-        """Sort in memory what fits there, on disk what does not."""
+        """Sort in memory if the rows fit, else on disk."""
         held, size, rest = [], 0, iter(table.to_batches() if isinstance(table, pa.Table) else table)
         room = None if self._memory is None else self._memory.room() // 2
         for batch in rest:
@@ -269,7 +269,7 @@ class LocalEngine(Threads):
         yield from pa.Table.from_batches(held, schema=schema).sort_by(list(by)).combine_chunks().to_batches()
 
     def connected_components(self, links: Iterable[pa.RecordBatch], num_rows: int) -> pa.Table:
-        """Union-find over links as they come: 8 bytes a row, however many links there are."""
+        """Run union-find over the stream of links: 8 bytes per row, however many links there are."""
         parents, is_linked = np.arange(num_rows), np.zeros(num_rows, np.bool_)
         for batch in links:
             rows, smallest = batch.column("row").to_numpy(), batch.column("smallest").to_numpy()
@@ -279,7 +279,7 @@ class LocalEngine(Threads):
         return pa.table([linked, parents[linked]], schema=schemas.COMPONENTS)
 
     def lookup(self, table: pa.Table, key: str, other: Table, columns: Sequence[str]) -> pa.Table:
-        """Pick the rows out of every batch of the other table, then put them beside those that asked."""
+        """Select the matching rows from every batch of the other table, then align them with the keys."""
         keys = table.column(key).to_numpy()
         wanted = np.unique(keys)
         found = self.find_rows(other, wanted, ["row", *columns]).sort_by("row")
@@ -295,7 +295,7 @@ class LocalEngine(Threads):
         return table
 
     def find_rows(self, table: Table, rows: I64, columns: Sequence[str]) -> pa.Table:
-        """Return the given rows of a table, which ascend."""
+        """Return the given rows of a table; `rows` ascend."""
         found = []
         for batch in batches_of(table, columns) if rows.size else ():
             batch_rows = batch.column("row").to_numpy()
@@ -304,7 +304,7 @@ class LocalEngine(Threads):
         return pa.Table.from_batches(found, schema=sub_schema(table, columns))
 
     def map_tables(self, tables: Sequence[pa.Table], step: BatchStep, schema: pa.Schema) -> pa.Table:
-        """Map what is in memory on this thread: these steps cost less than handing batches around."""
+        """Map tables in memory on this thread: the steps cost less than passing batches between threads."""
         return pa.Table.from_batches([step(batch) for table in tables for batch in table.to_batches()], schema=schema)
 
     def map_components(
@@ -316,7 +316,7 @@ class LocalEngine(Threads):
         schema: pa.Schema,
         advance: Advance,
     ) -> pa.Table:
-        """Map what is held; else read the members again, hold them or set them aside on disk, a shelf at a time."""
+        """Map the sets in memory; otherwise read the members again, into memory or spilled to disk, shelf by shelf."""
         members = self._members(components, sketches, steps)
         mapped = partial(self.map_batches, step=steps.whole, schema=schema, advance=advance)
         shelf_bytes, store = SHELF_BYTES * self.threads, Shelves()
@@ -336,7 +336,7 @@ class LocalEngine(Threads):
         return map_shelved(documents, shelves, mapped, steps.blocks, self, store)
 
     def _members(self, components: pa.Table, sketches: Table, steps: ComponentSteps) -> pa.Table:
-        """The rows of components with what it takes to read, or find in the arena, and verify each."""
+        """The rows of components, with the columns needed to read or look up and to verify each."""
         columns = ["priority", "text_bytes", "num_shingles", *(["group", "held_at"] if self._holds_all else [])]
         members = self.lookup(components, "row", sketches, columns)
         sizes = (members.column(name).to_numpy() for name in ("text_bytes", "num_shingles"))
@@ -345,7 +345,7 @@ class LocalEngine(Threads):
     def map_classes(
         self, classes: pa.Table, verified: pa.Table | None, step: ClassStep, schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
-        """All components are here together."""
+        """Apply the step once: all components are in memory."""
         return self._in_row_order(step(classes, verified), schema)
 
     def _in_row_order(self, table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -353,7 +353,7 @@ class LocalEngine(Threads):
         return self.sort(table, schema, by) if by else iter(table)
 
     def total(self, table: Table, column: str | None = None, where: Bools | None = None, first_row: int = 0) -> int:
-        """Add up batch by batch."""
+        """Sum batch by batch."""
         columns = ["row"] if column is None else ["row", column]
         batches = chosen(table if isinstance(table, Iterator) else batches_of(table, columns), where)
         if first_row:
@@ -363,13 +363,13 @@ class LocalEngine(Threads):
         return sum(pc.sum(batch.column(column)).as_py() or 0 for batch in batches)
 
     def has(self, name: str) -> bool:
-        """Whether an earlier start of the run finished a table."""
+        """Whether an interrupted run has finished a table."""
         return self._workspace is not None and self._workspace.has(f"{name}.arrow")
 
     def once(
         self, name: str, make: Callable[[], pa.Table | Iterable[pa.RecordBatch]], schema: pa.Schema | None = None
     ) -> pa.Table:
-        """Keep a table on disk where there is a workspace."""
+        """Materialise a table, on disk if there is a workspace."""
 
         def make_held() -> pa.Table:
             table = make()

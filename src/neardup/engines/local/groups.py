@@ -1,4 +1,4 @@
-"""Rows of a table in groups: a range of them at a time, or sorted and cut where a group ends."""
+"""Rows in groups: by range of the key, or from sorted batches split at group boundaries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from neardup import schema as schemas
 
 
 def in_range(batches: Iterable[pa.RecordBatch], column: str, number: int, ranges: int) -> Iterator[pa.RecordBatch]:
-    """Pick the rows whose hash in `column` falls in one of `ranges` equal ranges; 1 range takes all."""
+    """Filter the rows whose hash in `column` falls in the given one of `ranges` equal ranges."""
     if ranges == 1:
         yield from batches
         return
@@ -24,7 +24,7 @@ def in_range(batches: Iterable[pa.RecordBatch], column: str, number: int, ranges
 
 
 def whole_groups(batches: Iterable[pa.RecordBatch], by: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Hold back the last group of a batch until it is whole."""
+    """Yield sorted batches that end at a group boundary: the last group of a batch waits until it is complete."""
     held: list[pa.RecordBatch] = []
     for batch in filter(len, batches):
         start = _last_group(batch, by)
@@ -39,7 +39,7 @@ def whole_groups(batches: Iterable[pa.RecordBatch], by: Sequence[str]) -> Iterat
 
 
 def _last_group(batch: pa.RecordBatch, by: Sequence[str]) -> int:
-    """Where the last group of a batch begins."""
+    """Return the position where the last group of a batch begins."""
     is_last = np.ones(batch.num_rows, np.bool_)
     for name in by:
         values = batch.column(name).to_numpy()
@@ -48,7 +48,7 @@ def _last_group(batch: pa.RecordBatch, by: Sequence[str]) -> int:
 
 
 def headed_groups(batches: Iterable[pa.RecordBatch], by: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Let the first row of a group that a cut goes through stand at the head of the next batch too."""
+    """Prepend the first row of a group that is split between two batches to the second batch."""
     first: pa.RecordBatch | None = None
     for batch in batches:
         if not batch.num_rows:
@@ -64,7 +64,7 @@ def _key(batch: pa.RecordBatch, by: Sequence[str]) -> tuple[Any, ...]:
 
 
 def split_groups(batches: Iterable[pa.RecordBatch], by: str) -> Iterator[pa.Table]:
-    """Hold one group at a time; the rows of a group stand together."""
+    """Yield one table per group; the rows of a group must be contiguous."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         if not batch.num_rows:
@@ -80,7 +80,7 @@ def split_groups(batches: Iterable[pa.RecordBatch], by: str) -> Iterator[pa.Tabl
 
 
 def group_bounds(batch: pa.RecordBatch, by: str) -> list[tuple[int, int]]:
-    """Return where the groups of a batch begin and end."""
+    """Return the start and the end of every group of a batch."""
     values = batch.column(by).to_numpy()
     cuts = np.flatnonzero(np.r_[True, values[1:] != values[:-1], True]).tolist()
     return list(pairwise(cuts))

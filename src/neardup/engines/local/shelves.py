@@ -1,4 +1,4 @@
-"""The second reading: the documents of components, a shelf of whole components at a time."""
+"""The second pass: read the documents of components again, one shelf of whole components at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from neardup.engines.local.engine import LocalEngine
 
 I64 = npt.NDArray[np.int64]
-# Bytes of text on a shelf, for each thread: some batches for each, and little to copy when it is taken down.
+# Bytes of text per shelf and thread: several batches for each thread, and little to copy when it is loaded.
 SHELF_BYTES: Final = 16 << 20
 _BLOCK_COLUMNS: Final = ["component", "row", "text", "priority", "group"]
 _SHELVES: Final = pa.schema(
@@ -32,7 +32,7 @@ Mapped = Callable[[Iterable[pa.RecordBatch]], pa.Table]
 
 
 def plan_shelves(members: pa.Table, shelf_bytes: int, limit: int | None) -> pa.Table:
-    """Put components on shelves of about `shelf_bytes` of text; one that takes over `limit` to verify on several."""
+    """Assign components to shelves of about `shelf_bytes` of text; split those that take over `limit` to verify."""
     rows, labels, priority, sizes, cost = (
         members.column(name).to_numpy() for name in ("row", "component", "priority", "text_bytes", "verify_bytes")
     )
@@ -44,9 +44,9 @@ def plan_shelves(members: pa.Table, shelf_bytes: int, limit: int | None) -> pa.T
     texts = np.where(is_large, 0, sizes[order])
     shelf = (np.cumsum(texts) - texts)[firsts][component] // shelf_bytes
     spent = np.cumsum(cost[order]) - cost[order]
-    # Verifying a block against another takes up to four times a block.
+    # Verifying one block against another takes up to four times the memory of a block.
     block = (spent - spent[firsts][component]) // max((limit or 1) // 4, 1)
-    # Large components come behind the others, their blocks one after the other.
+    # Large components come after the others, with consecutive blocks.
     places = np.stack([is_large, np.where(is_large, component, shelf), block * is_large])
     numbers = np.unique(places, axis=1, return_inverse=True)[1].ravel()
     back = np.argsort(order)
@@ -56,7 +56,7 @@ def plan_shelves(members: pa.Table, shelf_bytes: int, limit: int | None) -> pa.T
 def map_shelved(
     documents: Documents, shelves: pa.Table, mapped: Mapped, block_step: BlockStep, engine: LocalEngine, store: Shelves
 ) -> pa.Table:
-    """Read the members of components again and map one shelf after the other."""
+    """Read the members of components again, and map shelf by shelf."""
     name = f"verified/{_tag(shelves)}-{{:06}}"
     units = _units(shelves)
     waiting = [np.arange(first, stop) for first, stop, _ in units if not engine.has(name.format(first))]
@@ -74,7 +74,7 @@ def map_shelved(
 
 
 def _tag(shelves: pa.Table) -> str:
-    """Name a plan of shelves: the number of a shelf means nothing under another plan."""
+    """Return a digest of the assignment: the number of a shelf means nothing under another assignment."""
     digest = hashlib.blake2b(digest_size=8)
     for name in ("row", "shelf"):
         digest.update(shelves.column(name).to_numpy())
@@ -82,7 +82,7 @@ def _tag(shelves: pa.Table) -> str:
 
 
 def _units(shelves: pa.Table) -> list[tuple[int, int, bool]]:
-    """(first shelf, end, is it one large component) of what is mapped at once."""
+    """List what is mapped in one call: (first shelf, end, whether it is one large component)."""
     numbers, is_large, labels = (shelves.column(name).to_numpy() for name in ("shelf", "is_large", "component"))
     units = [(number, number + 1, False) for number in np.unique(numbers[~is_large]).tolist()]
     for label in np.unique(labels[is_large]):
@@ -106,7 +106,7 @@ def _map_unit(
 
 
 def _aside(shelves: range) -> int:
-    """The shelf for what a large component puts aside."""
+    """The shelf for the documents that a large component spills."""
     return -1 - shelves.start
 
 
@@ -132,7 +132,7 @@ class _ShelvedBlocks:
 
 
 def _set_aside(documents: Documents, shelves: pa.Table, wanted: I64, store: Shelves, engine: LocalEngine) -> None:
-    """Put every document of the wanted shelves on its own."""
+    """Read the documents of the wanted shelves, and put each on its shelf."""
     numbers = shelves.column("shelf").to_numpy()
     chosen = np.isin(numbers, wanted)
     rows, numbers = shelves.column("row").to_numpy()[chosen], numbers[chosen]
@@ -151,7 +151,7 @@ def _set_aside(documents: Documents, shelves: pa.Table, wanted: I64, store: Shel
 
 
 def _shelve(batch: pa.RecordBatch, own: I64, numbers: I64, store: Shelves) -> None:
-    """Copy the wanted rows of a batch once, in the order of their shelves, and cut without a copy."""
+    """Copy the wanted rows of a batch once, ordered by shelf, and slice them without a copy."""
     order = np.argsort(numbers, kind="stable")
     ordered, numbers = batch.take(pa.array(own[order])), numbers[order]
     cuts = np.flatnonzero(np.r_[True, np.diff(numbers) != 0, True])
@@ -160,8 +160,8 @@ def _shelve(batch: pa.RecordBatch, own: I64, numbers: I64, store: Shelves) -> No
 
 
 def cut_components(documents: pa.Table, members: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Take whole components, a batch of them at a time, best priority first in each."""
-    documents = documents.combine_chunks()  # Arrow joins all chunks of a column at every take
+    """Yield whole components, many per batch, best priority first in each."""
+    documents = documents.combine_chunks()  # otherwise Arrow concatenates all chunks in every take
     rows, member_rows = documents.column("row").to_numpy(), members.column("row").to_numpy()
     by_row = np.argsort(rows)
     labels = members.column("component").to_numpy()
@@ -175,7 +175,7 @@ def cut_components(documents: pa.Table, members: pa.Table) -> Iterator[pa.Record
 
 
 def cut_held(members: pa.Table, arena: Arena) -> Iterator[pa.RecordBatch]:
-    """Take whole components as `cut_components` does, of documents whose sets are held."""
+    """Yield whole components as `cut_components` does, for documents whose sets are in the arena."""
     component, row, priority, group, sizes, starts = (
         members.column(name).to_numpy() for name in ("component", "row", "priority", "group", "num_shingles", "held_at")
     )
@@ -187,7 +187,7 @@ def cut_held(members: pa.Table, arena: Arena) -> Iterator[pa.RecordBatch]:
 
 
 def _whole_components(labels: I64, sizes: I64) -> Iterator[slice]:
-    """Cut components that stand together into runs of about a batch of bytes."""
+    """Split contiguous components into runs of about one batch."""
     lasts = np.flatnonzero(np.r_[labels[1:] != labels[:-1], True]) if labels.size else np.empty(0, int)
     starts = np.r_[0, lasts + 1]
     for first, stop in runs(np.cumsum(sizes)[lasts]):

@@ -1,4 +1,4 @@
-"""Tables of one machine: in memory, or in files; and what is done with the rows of either."""
+"""Tables of the local engine, in memory or in files, and operations on either."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class InMemoryTable:
 
 
 class FileTable:
-    """A table in files, read once for all where it takes little room.
+    """A table in files, cached in memory if it is small.
 
-    With documents it has one file a part of them, with the rows and priorities of the part.
+    With `documents`, there is one file per part, with rows and priorities local to the part.
     """
 
     def __init__(self, paths: Sequence[Path], schema: pa.Schema, room: int, documents: Documents | None = None) -> None:
@@ -60,7 +60,7 @@ def batches_of(table: Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]
 
 
 def held_table(table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema | None) -> pa.Table:
-    """Return a table in memory, from batches if need be."""
+    """Return a table in memory, from batches if necessary."""
     return table if isinstance(table, pa.Table) else pa.Table.from_batches(table, schema=schema)
 
 
@@ -80,7 +80,7 @@ def filtered(table: Table, columns: Sequence[str], where: Bools | None) -> Itera
 
 
 def chosen(batches: Iterable[pa.RecordBatch], where: Bools | None) -> Iterator[pa.RecordBatch]:
-    """Pick the rows that are True in `where`, or all."""
+    """Select the rows that are True in `where`, or all."""
     for batch in batches:
         is_wanted = np.True_ if where is None else where[batch.column("row").to_numpy()]
         yield batch if is_wanted.all() else batch.filter(pa.array(is_wanted))

@@ -1,4 +1,4 @@
-"""The threads of one process: many steps at once, results in order, and the first error stops all."""
+"""A thread pool: steps run in parallel, results come in order, and the first error stops all threads."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ T = TypeVar("T")
 
 
 class Threads:
-    """So many threads, or one a core."""
+    """The given number of threads, or one per core."""
 
     def __init__(self, threads: int | None) -> None:
         self.threads = threads or available_cores()
         self._stopped = threading.Event()
 
     def side_by_side(self, step: Callable[[int], T], numbers: Iterable[int], *, in_order: bool = False) -> list[T]:
-        """Call a step for every number on all threads; the first error, in time or in order, stops the others."""
+        """Call a step for every number, in parallel; the first error, in time or in order, stops the others."""
         with ThreadPoolExecutor(self.threads) as pool:
             futures = [pool.submit(step, number) for number in numbers]
             try:
@@ -39,14 +39,14 @@ class Threads:
                 raise
 
     def check_going(self) -> None:
-        """Raise where another thread has failed, or the run was interrupted."""
+        """Raise if another thread has failed or the run was interrupted."""
         if self._stopped.is_set():
             raise InterruptedError("another thread has failed")
 
     def in_order(
         self, batches: Iterable[pa.RecordBatch], step: BatchStep, pool: ThreadPoolExecutor, slots: threading.Semaphore
     ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-        """Work on the batches of one reader in a pool shared with others; `slots` bounds what is in flight."""
+        """Process the batches of one reader in a pool shared with others; `slots` bounds the batches in flight."""
         waiting: deque[tuple[pa.RecordBatch, Future[pa.RecordBatch]]] = deque()
 
         def oldest() -> tuple[pa.RecordBatch, pa.RecordBatch]:
