@@ -14,23 +14,23 @@ import pyarrow as pa
 _ROW = pa.field("row", pa.int64(), nullable=False)
 _SIMILARITY = pa.field("similarity", pa.float64(), nullable=False)
 
-# The priority of a document that is kept ahead of all others and not compared with its like.
+# The priority of a reference document (`against`): ahead of all input, and not compared with other reference documents.
 AHEAD: Final = -(2**63)
-# priority: keep order, the smallest first, ties by row; group: a hash, only equal ones are compared.
-# text: large_binary where a measure compares something else, such as vectors.
+# priority: keep order, the smallest first, ties by row; group: a hash; only documents of the same group are compared.
+# text: large_binary if the measure compares something else, such as vectors.
 DOCUMENTS = pa.schema([_ROW, ("text", pa.large_string()), ("priority", pa.int64()), ("group", pa.int64())])
-# One row a copy; representative: the document that stands for all with the same shingle set.
+# One row per copy; representative: the document that stands for all with the same shingle set.
 CLASSES = pa.schema([_ROW, ("representative", pa.int64())])
-# The shingles of a document, in any order; those of another group are others.
+# The shingles of a document, unsorted, salted by its group.
 SETS = pa.schema([_ROW, ("shingles", pa.large_list(pa.int64()))])
-# What the choice of a method depends on; linked_documents: 1 for one that the exact join cannot rule out;
-# linked_shingles: its num_shingles.
+# The figures by which method="auto" chooses, per document; linked_documents: 1 if the exact join cannot rule it out;
+# linked_shingles: its num_shingles in that case.
 CONTENTS = pa.schema(
     [_ROW, *((name, pa.int64()) for name in ("documents", "postings", "linked_documents", "linked_shingles"))]
 )
-# One row a shingle of a prefix; place: its place in the order of the document, the rarest shingle first.
+# One row per prefix shingle; place: its position in the document, the rarest shingle first.
 POSTINGS = pa.schema([_ROW, ("num_shingles", pa.int64()), ("place", pa.int64()), ("key", pa.int64())])
-# smallest: the smallest row of a bucket that `row` is in; in the exact join a row that it may be similar to.
+# smallest: the smallest row of a bucket of `row`; in the exact join a row that it may be similar to.
 LINKS = pa.schema([_ROW, ("smallest", pa.int64())])
 COMPONENTS = pa.schema([_ROW, ("component", pa.int64())])
 # One row a document: the kept document it matches (null if it is kept itself), and, where pairs are listed, its
@@ -45,30 +45,30 @@ VERIFIED = pa.schema(
         ("partner_similarities", pa.large_list(pa.float64())),
     ]
 )
-# Numbers that add up to one.
+# Partial counts.
 COUNTS = pa.schema([("count", pa.int64())])
 # One row a removed document.
 SELECTION = pa.schema([_ROW, ("kept_row", pa.int64()), _SIMILARITY])
 ROW_PAIRS = pa.schema([("row_a", pa.int64()), ("row_b", pa.int64()), _SIMILARITY])
-# Pairs by containment: the larger of the two shares, and that of each document in the other.
+# Pairs by containment: the larger of the two shares as similarity, and the share of each document in the other.
 _SHARES = [pa.field(f"containment_{side}", pa.float64(), nullable=False) for side in "ab"]
 CONTAINED = pa.schema([*ROW_PAIRS, *_SHARES])
-# One row a batch of documents: how many pairs were compared for it, and those of them that contain each other.
+# One row per batch of documents: the number of candidate pairs, and those where one contains the other.
 CONTAINERS = pa.schema([("compared", pa.int64()), ("pairs", pa.large_list(pa.struct(list(CONTAINED))))])
-# What it takes to select again: a document that stands in a pair, its place among all documents (-1 for one ahead),
-# and its keep order.
+# What `at_threshold` needs to select again: every document in a pair, its position among all documents (-1 for a
+# reference document), and its keep priority.
 KEEP_ORDER = pa.schema([_ROW, ("position", pa.int64()), ("priority", pa.int64())])
-# A drawn document: row in its part, and the hash it was drawn by, the smallest first.
+# A sampled document: its row in its part, and the hash that selected it.
 SAMPLED = pa.schema(
     [("part", pa.int64()), _ROW, ("draw", pa.int64()), ("group", pa.int64()), ("text", pa.large_string())]
 )
-# A document and a set of the sample, by its number, that are a pair; is_found: by the run.
+# A pair of a document and a sampled set; is_found: whether the run finds it.
 PARTNERS = pa.schema([_ROW, ("number", pa.int64()), _SIMILARITY, ("is_found", pa.bool_())])
 REJECTED = pa.schema([("file", pa.string()), _ROW, ("reason", pa.string())])
 
 
 def documents(texts: pa.DataType) -> pa.Schema:
-    """Return DOCUMENTS with texts of this type."""
+    """Return DOCUMENTS with the given type of texts."""
     return DOCUMENTS.set(1, pa.field("text", texts))
 
 
@@ -79,9 +79,9 @@ def documents_table(batches: Iterable[pa.RecordBatch]) -> pa.Table:
 
 
 def sketches(num_bands: int, *, is_sampled: bool = False) -> pa.Schema:
-    """Return the schema of sketched documents: sizes, set digests, where the set is held, if at all, and band keys.
+    """Return the schema of sketched documents: sizes, set digest, offset of the set in memory, and band keys.
 
-    Without bands the set itself stands in their place, and where it is sampled, some shingles of it behind them.
+    Without bands, the set itself replaces them; if it is sampled, the sampled shingles follow them.
     """
     keys = [(key_column(band), pa.int64()) for band in range(num_bands)]
     shingles = [("shingles", pa.large_list(pa.int64()))] if is_sampled or not keys else []
@@ -102,22 +102,22 @@ def sketches(num_bands: int, *, is_sampled: bool = False) -> pa.Schema:
 
 
 def key_column(band: int) -> str:
-    """Name the column with the keys of a band."""
+    """Return the name of the column with the keys of a band."""
     return f"key_{band}"
 
 
 def pairs(id_type: pa.DataType) -> pa.Schema:
-    """Return the schema of listed pairs; doc_a stands before doc_b in the input."""
+    """Return the schema of listed pairs; doc_a comes before doc_b in the input."""
     return pa.schema([("doc_a", id_type), ("doc_b", id_type), _SIMILARITY])
 
 
 def row_order(columns: pa.Schema) -> list[tuple[str, str]]:
-    """Return how a table with these columns is sorted, where an engine keeps tables in order: by its rows."""
+    """Return the sort keys of a table with these columns, for engines whose tables have an order: its rows."""
     return [(name, "ascending") for name in columns.names if name in ("row", "row_a", "row_b")]
 
 
 def with_shares(named: pa.Schema, row_pairs: pa.Schema) -> pa.Schema:
-    """Return the schema of named pairs with what those of rows say beyond their similarity."""
+    """Return the schema of named pairs with the extra columns of pairs of rows."""
     return pa.schema([*named, *list(row_pairs)[len(ROW_PAIRS) :]])
 
 
@@ -127,12 +127,12 @@ def with_rows(named: pa.Schema, *rows: str) -> pa.Schema:
 
 
 def missed(pairs: pa.Schema) -> pa.Schema:
-    """Return the schema of missed pairs: that of listed pairs, and the chance that such a pair is found."""
+    """Return the schema of missed pairs: listed pairs with the chance that such a pair is found."""
     return pairs.insert(3, pa.field("chance", pa.float64(), nullable=False))
 
 
 def buckets(id_type: pa.DataType) -> pa.Schema:
-    """Return the schema of buckets: the number of the band, the key, and the documents that share it."""
+    """Return the schema of buckets: band number, key, and the documents that share it."""
     return pa.schema([("band", pa.int64()), ("key", pa.uint64()), ("documents", pa.large_list(id_type))])
 
 
@@ -150,8 +150,8 @@ def neighbours(own: Sequence[pa.DataType], other: Sequence[pa.DataType]) -> pa.S
     """Return the schema of neighbours, ranked from 1.
 
     Args:
-        own: types of the id and, from files, of file and row of those that ask.
-        other: the same of their neighbours.
+        own: types of the id and, from files, of file and row of the queries.
+        other: the same for their neighbours.
     """
     ranked = [
         ("doc_id", own[0]),
@@ -167,7 +167,7 @@ def neighbours(own: Sequence[pa.DataType], other: Sequence[pa.DataType]) -> pa.S
     return pa.schema([*ranked, *places])
 
 
-# From files, where ids may repeat, file and row tell documents apart.
+# Ids from files may repeat, so file and row identify a document.
 REMOVED_FROM_FILES = pa.schema(
     [
         *removed(pa.string()),
@@ -189,7 +189,7 @@ PAIRS_FROM_FILES = pa.schema(
 
 
 def one_batch(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    """Return batches as one; without a copy where there is one."""
+    """Concatenate batches; a single batch is not copied."""
     if len(batches) == 1:
         return batches[0]
     whole = pa.Table.from_batches(batches, schema=schema).combine_chunks().to_batches()
@@ -197,7 +197,7 @@ def one_batch(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Record
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:
-    """Return the chunks of a column as one array; without a copy where there is one chunk."""
+    """Concatenate the chunks of a column; a single chunk is not copied."""
     if column.num_chunks == 1:
         return column.chunk(0)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

@@ -86,7 +86,7 @@ def test_whole_numbers_are_rows_also_below_zero(spark):
 
 def test_a_frame_without_unique_ids_is_an_error(spark):
     twice = spark.createDataFrame(pa.table({"id": [1, 2, 2], "text": ["a", "b", "c"]}))
-    with pytest.raises(neardup.NearDupError, match=r"must hold a value of its own for every row, got 2 in 2 rows"):
+    with pytest.raises(neardup.NearDupError, match=r"must have a unique value in every row, got 2 in 2 rows"):
         neardup.deduplicate(twice)
     with pytest.raises(neardup.NearDupError, match="needs a column of unique ids"):
         neardup.deduplicate(twice.select("text"))

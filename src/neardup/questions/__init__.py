@@ -1,1 +1,1 @@
-"""What one can ask beside a run."""
+"""Questions beside a run: forecasts, audits, neighbours, containment, comparisons and explanations."""

@@ -1,4 +1,4 @@
-"""An audit of a finished run on files, whose input is read again."""
+"""Audit a finished run on files, by reading its input again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from neardup.runs.recall import audited_files, measure
 
 
 def audit_finished(report: Report, sample: int, config: Config, watch: Watch) -> Audit:
-    """Audit a finished run on files; threads and memory are those of `config`."""
+    """Audit a finished run on files, with the threads and the memory of `config`."""
     _check_format(report)
     with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
         again = Config.of(
@@ -35,7 +35,7 @@ def audit_finished(report: Report, sample: int, config: Config, watch: Watch) ->
 
 
 def _check_format(report: Report) -> None:
-    """Raise for a run whose signatures this version does not compute: it would find other pairs than the run did."""
+    """Raise if this version computes other signatures than the run, and would therefore find other pairs."""
     now = measure_of(report.config).signature_format(report.config)
     if report.signature_format != now:
         raise DataError(

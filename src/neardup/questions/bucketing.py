@@ -1,4 +1,4 @@
-"""Look into the method: which documents share a bucket, and what the signature of a union is."""
+"""The internals of the method: which documents share a bucket, and the signature of a union."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def buckets(
 ) -> pa.Table:
     """Return every bucket that two or more documents share: its band, counted from 0, its key and their ids.
 
-    Two documents of one bucket are a candidate pair, which a run verifies. Buckets come in the order of their bands,
-    and within a band in that of their first documents.
+    Two documents in the same bucket are a candidate pair, which a run verifies. Buckets are sorted by band, and within
+    a band by their first document.
 
     Args:
         source: documents in memory, as for `deduplicate`.
@@ -93,7 +93,7 @@ def merge_signatures(a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]) -> np
     """Return the signature of the union of two sets, or of many pairs of sets, row by row: the slot-wise minimum.
 
     Both must come from `signatures` with the same settings. A document without shingles changes nothing. The union is
-    that of the shingles: two texts joined to one text also have the shingles that reach over the seam.
+    that of the shingles: the concatenation of two texts also has the shingles that span the boundary.
 
     >>> from neardup import signatures
     >>> left, right, both = signatures(["abc", "cde", "abcde"], unit="char", size=1)

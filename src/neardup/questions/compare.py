@@ -1,4 +1,4 @@
-"""What the library says of two documents."""
+"""The result types for two documents: a comparison and an explanation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Comparison:
 
     Attributes:
         jaccard: exact similarity of the two shingle sets.
-        estimate: what their signatures say.
+        estimate: similarity estimated from their signatures.
         containment_a: the share of a's shingles that b has too.
         containment_b: the share of b's shingles that a has too.
         chance: the chance that two such documents share a bucket in a run with these settings.
@@ -37,16 +37,16 @@ class Comparison:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Explanation:
-    """Why a document was removed, or for whom it stands.
+    """Why a document was removed, or which documents it was kept for.
 
     Attributes:
-        doc_id: the document, with the file and row it stands in where known.
+        doc_id: the document, with its file and row if known.
         kept_id: the kept document that stands for it, with its file and row; None for a kept document.
         similarity: how similar the two are.
         text: the text of the document; None for a kept one.
         kept_text: the text of the kept document.
         comparison: of the two texts.
-        members: (doc_id, similarity) of those that a kept document stands for.
+        members: (doc_id, similarity) of the documents that were removed for a kept one.
     """
 
     doc_id: str

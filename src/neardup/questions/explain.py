@@ -15,23 +15,23 @@ from neardup.errors import DataError
 from neardup.io import finished
 from neardup.io.stored_report import read_report
 
-# Near names are looked for among this many ids.
+# Similar ids are searched among this many.
 _MANY_IDS = 100_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """What a finished run says of one document.
+    """The decision of a finished run about one document.
 
     Attributes:
         doc_id: the document.
-        file: the file it stands in, by the name of the run's tables; None for a kept one.
-        row: its row there.
-        kept_id: the document that stands for it; None for a kept one.
-        kept_file: the file of that.
-        kept_row: its row there.
+        file: its file, as named in the tables of the run; None for a kept document.
+        row: its row in the file.
+        kept_id: the kept document that stands for it; None for a kept document.
+        kept_file: the file of the kept document.
+        kept_row: the row of the kept document.
         similarity: how similar the two are.
-        members: (doc_id, similarity) of those that a kept document stands for.
+        members: (doc_id, similarity) of the documents that were removed for a kept one.
         config: the settings of the run.
     """
 
@@ -47,7 +47,7 @@ class Verdict:
 
 
 def find_verdict(run: Path, doc_id: str, *, file: str | None, row: int | None) -> Verdict:
-    """Look a document up in the tables of a finished run; file and row tell equal ids apart."""
+    """Look up a document in the tables of a finished run; file and row distinguish equal ids."""
     config = read_report(run).settings()
     removed = finished.load_table(run, "removed")
     clusters = finished.load_table(run, "clusters")
@@ -82,7 +82,7 @@ def _unknown(run: Path, doc_id: str, clusters: pa.Table) -> DataError:
 
 
 def read_document(run: Path, file: str, row: int, config: Config) -> str:
-    """Read a document of a finished run from the file it came in."""
+    """Read a document of a finished run from its input file."""
     entry = next((entry for entry in read_report(run).inputs if entry["file"] == file), None)
     if entry is None:
         raise DataError(f"{run} does not say where {file} is")

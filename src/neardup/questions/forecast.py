@@ -1,4 +1,4 @@
-"""What a run will take with either method, and which one it will be: both are tried on a sample and scaled up."""
+"""Forecast a run: try both methods on a sample, scale up time, memory and disk, and predict the chosen method."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from neardup.theory.method_choice import Contents, decide
 from neardup.theory.plan import Plan, is_open, plan_for
 from neardup.theory.shingle_advice import FEW_SHINGLES, advise_on_length, advise_on_short, has_shorter_shingles
 
-# A corpus of this size is tried whole, of a larger one so much.
+# The most bytes in a sample; a smaller corpus is sampled whole.
 SAMPLE_BYTES: Final = 64 << 20
 SAMPLED_FILES: Final = 16
-# Documents that load the kernels before the clock starts.
+# Documents to warm up the kernels with before timing.
 _FIRST_DOCS: Final = 20
-# Seconds a run takes to start and to end.
+# Seconds to start and end a run.
 _START_SECONDS: Final = 0.8
-# A process with its imports and kernels, and what batches of texts take in each thread.
+# Memory of a process with its imports and kernels, and of the batches of each thread.
 _BASE_BYTES: Final = 300 << 20
 _THREAD_BYTES: Final = 32 << 20
-# A posting, and what sorting it takes.
+# A posting, including the memory to sort it.
 _POSTING_BYTES: Final = 32 * 6
-# A document in memory for good, and its row of the first pass while it is grouped.
+# A document in memory, including its sketch while it is grouped.
 _DOCUMENT_BYTES: Final = 160
 # Of so many documents shingles are counted.
 _SHOWN_DOCS: Final = 2000
@@ -49,17 +49,17 @@ _SHOWN_DOCS: Final = 2000
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Forecast:
-    """What one method would take and give, about.
+    """The estimated cost and result of one method.
 
     Attributes:
         method: "lsh" or "exact".
         bands: of LSH.
         rows: of LSH.
-        recall_at_threshold: what it promises for pairs exactly at the threshold.
-        candidates: documents that are compared with each other.
-        pairs: of them those that are similar: all of them where pairs are listed, else one a removed document.
-        memory_bytes: the most that it takes.
-        disk_bytes: the most that the work folder and the output take together.
+        recall_at_threshold: promised recall for pairs exactly at the threshold.
+        candidates: candidate pairs that are compared.
+        pairs: similar pairs: all of them if pairs are listed, else one per removed document.
+        memory_bytes: peak memory.
+        disk_bytes: peak disk space of the work folder and the output together.
         seconds: time on this machine.
     """
 
@@ -76,17 +76,17 @@ class Forecast:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Estimate:
-    """What a run will take, about.
+    """The estimated cost of a run.
 
     Attributes:
         documents: documents in the input.
         text_bytes: bytes of text.
-        disk_bytes: the most the work folder and the output take together.
-        memory_bytes: the least that the run needs; --memory is how much it may take.
+        disk_bytes: peak disk space of the work folder and the output together.
+        memory_bytes: memory that the run needs; --memory limits how much it may use.
         seconds: time on this machine.
-        sampled_documents: how many of the documents were looked at.
-        forecasts: what each method would take.
-        advice: what other settings may suit these documents.
+        sampled_documents: documents in the sample.
+        forecasts: the forecast of each method.
+        advice: settings that may suit these documents better.
     """
 
     documents: int
@@ -105,7 +105,7 @@ class Estimate:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Sample:
-    """Some documents, as schema.DOCUMENTS; `scale` of them make the whole, reading all takes `read_seconds`."""
+    """Sampled documents, as schema.DOCUMENTS; the corpus is `scale` times as large, and reads in `read_seconds`."""
 
     documents: pa.Table
     scale: float
@@ -114,7 +114,7 @@ class Sample:
 
 
 def sample_files(files: Sequence[InputFile], config: Config) -> Sample:
-    """Read the first documents of some files, as many as a sample may hold."""
+    """Sample the first documents of some files, up to SAMPLE_BYTES."""
     began = time.perf_counter()
     found = file_samples.sample_files(files, config, num_files=SAMPLED_FILES, most_bytes=SAMPLE_BYTES)
     read_seconds = (time.perf_counter() - began) * found.scale
@@ -132,7 +132,7 @@ def _numbered(batches: Sequence[pa.RecordBatch]) -> pa.Table:
 
 
 def sample_memory(documents: pa.Table) -> Sample:
-    """Take the first documents in memory, as many as a sample may hold."""
+    """Sample the first documents in memory, up to SAMPLE_BYTES."""
     ends = np.cumsum(
         np.concatenate([text_bytes(chunk) for chunk in documents.column("text").chunks] or [np.zeros(1, np.int64)])
     )
@@ -143,7 +143,7 @@ def sample_memory(documents: pa.Table) -> Sample:
 
 
 def predict(sample: Sample, config: Config) -> Plan:
-    """Plan a run on the documents of a sample, with what each method will take."""
+    """Plan a run from a sample of its documents, with the forecast of each method."""
     plan = plan_for(config)
     contents = _contents(sample, config)
     if is_open(config):
@@ -164,17 +164,17 @@ def predict(sample: Sample, config: Config) -> Plan:
 
 
 def _possible(config: Config) -> Iterator[tuple[Plan, Config]]:
-    """The plans that the settings leave possible, each with the settings that ask for it."""
+    """The plans that the settings allow, each with the settings that select it."""
     for method in ("lsh", "exact"):
         try:
             asked = Config.of(config, method=method, audit=False)
             yield plan_for(asked), asked
-        except ConfigError:  # no bands find enough, or the exact join knows no such measure
+        except ConfigError:  # no plan reaches the recall, or the exact join does not support the measure
             continue
 
 
 def _contents(sample: Sample, config: Config) -> Contents:
-    """What the choice depends on, scaled up; what is rare in a sample may not be rare in the whole."""
+    """The figures that decide the method, scaled up; shingles rare in a sample may be frequent in the corpus."""
     if config.measure != "jaccard" or not sample.documents.num_rows:
         return Contents(documents=0, shingles=0)
     threshold = min(config.threshold, 0.99)
@@ -189,7 +189,7 @@ def _held(documents: pa.Table) -> InMemoryDocuments:
 
 
 def _forecast(sample: Sample, contents: Contents, plan: Plan, asked: Config, config: Config) -> Forecast:
-    """Run a method on the sample; pairs are taken to stand near each other, so that they grow as documents do."""
+    """Run a method on the sample; assumes that pairs are close together in the input, so that they scale linearly."""
     find = pipeline_for(asked)
     find(_held(sample.documents.slice(0, _FIRST_DOCS)), plan, asked, LocalEngine(config.threads), Watch())
     began = time.perf_counter()
@@ -214,7 +214,7 @@ def _forecast(sample: Sample, contents: Contents, plan: Plan, asked: Config, con
 
 
 def _memory(documents: int, contents: Contents, plan: Plan, config: Config) -> int:
-    """The most that a run takes: its sets are held while they fit in a third of what it may take."""
+    """The peak memory of a run; its sets are kept in memory if they fit in a third of the limit."""
     limit = Memory(config.memory).limit
     threads = config.threads or available_cores()
     sets = 8 * contents.shingles if holds_items(config) and 8 * contents.shingles <= limit // 3 else 0

@@ -1,4 +1,4 @@
-"""The nearest documents of each, or of queries: read, compare, name. All that is compared is held in memory."""
+"""The k nearest neighbours of every document, or of queries: read, search, name. All documents are kept in memory."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from neardup.searches.set_index import BYTES_A_SHINGLE, Compared
 
 I64 = npt.NDArray[np.int64]
 NUM_NEIGHBOURS: Final = 10
-# What neither changes a list of neighbours nor can be asked of one.
+# Settings that do not apply to neighbours.
 _NOT_HERE: Final = ("against", "mark", "dry_run", "audit", "pairs", "collapse_empty")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class SearchInput:
-    """Documents to compare: what is compared, the row of each, and how rows are named: ids, and file and row."""
+    """Documents or queries, ready to search; `name` returns the ids of rows and, from files, file and row."""
 
     compared: Compared
     rows: I64
@@ -59,7 +59,7 @@ def neighbours_files(
     *,
     queries: Sequence[str] = (),
 ) -> pa.Table:
-    """Return the neighbours of documents in files, or of queries in others, and write them to `out`."""
+    """Return the neighbours of the documents in files, or of queries in other files, and write them to `out`."""
     number, watch = check_k(k), Watch(progress)
     check_settings(config)
     if "-" in inputs and "-" in queries:
@@ -81,7 +81,7 @@ def search(
     config: Config,
     watch: Watch,
 ) -> pa.Table:
-    """Read a source, and the queries if there are any, by `read`, and return the neighbours."""
+    """Read a source, and the queries if there are any, with `read`, and return the neighbours."""
     source, queries = source_and_queries
     with _temporary_folder() as folder, _temporary_folder() as other:
         budget = MemoryBudget()
@@ -99,7 +99,7 @@ def check_k(k: Any) -> int:
 
 
 def check_settings(config: Config) -> None:
-    """Raise at settings that neighbours do not have."""
+    """Raise for settings that do not apply to neighbours."""
     for name in _NOT_HERE:
         if getattr(config, name):
             hint = "pass the new documents as queries=" if name == "against" else f"leave `{name}` out"
@@ -109,14 +109,14 @@ def check_settings(config: Config) -> None:
 
 
 def find_neighbours(docs: SearchInput, queries: SearchInput | None, k: int, watch: Watch) -> pa.Table:
-    """Return the k nearest documents of each query, or of each document, with similarity and rank."""
+    """Return the k nearest neighbours of each query, or of each document, with similarity and rank."""
     least = docs.config.threshold if docs.config.is_threshold_given else 0.0
     asking = docs if queries is None else queries
     columns = schema.neighbours(*([column.type for column in side.name(side.rows[:0])] for side in (asking, docs)))
     num_queries, num_docs = asking.rows.size, docs.rows.size - (queries is None)
     if not num_queries or num_docs < 1:
         return columns.empty_table()
-    # Whoever enters must exceed this; a similarity of 0 never counts.
+    # Neighbours must exceed this; a similarity of 0 never counts.
     above = math.nextafter(least, 0.0) if least > 0 else 0.0
     options = SearchOptions(k=min(k, num_docs), above=above, is_containment=docs.config.measure == "containment")
     with watch.stage("build_index"):
@@ -139,7 +139,7 @@ def find_neighbours(docs: SearchInput, queries: SearchInput | None, k: int, watc
 
 
 def prepare_memory(source: Any, ids: Sequence[Any] | None, config: Config, watch: Watch) -> SearchInput:
-    """Take documents in memory to compare."""
+    """Read and shingle documents in memory."""
     with watch.stage("read"):
         read = memory.read(source, config, ids=ids)
         config = memory.with_dimension(read, config)
@@ -167,14 +167,14 @@ class MemoryBudget:
         self._room, self._needed = 0, 0
 
     def add(self, compared: Compared, engine: LocalEngine) -> Compared:
-        """Count a batch of documents; threads may count at the same time, which is exact enough."""
+        """Count a batch of documents; unsynchronised threads are accurate enough."""
         self._room = self._room or engine.room()
         size = sum(part.nbytes for part in compared.items if isinstance(part, np.ndarray))
         self._needed += size * BYTES_A_SHINGLE // 8 if hasattr(compared.items, "ends") else 3 * size
         if self._needed > self._room:
             raise DataError(
-                f"neighbours are found in memory, and these documents need more than the {self._room / 1e9:.1f} GB "
-                "that may be taken",
+                f"neighbours are found in memory, and the index of these documents exceeds the available "
+                f"{self._room / 1e9:.1f} GB",
                 hint="pass a larger --memory, fewer documents, or list pairs above a threshold with `neardup pairs`",
             )
         return compared
@@ -224,7 +224,7 @@ def check_target(out: str) -> Path:
 
 
 def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    """Return a folder for what is noted of files, gone when it is left."""
+    """Return a temporary folder for notes."""
     return tempfile.TemporaryDirectory(prefix="neardup-")
 
 

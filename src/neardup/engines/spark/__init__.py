@@ -1,4 +1,4 @@
-"""Spark: the same stages on many machines. Only this package imports pyspark."""
+"""The Spark engine: the same stages on a cluster. Only this package imports pyspark."""
 
 from __future__ import annotations
 

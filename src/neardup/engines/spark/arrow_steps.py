@@ -1,4 +1,4 @@
-"""Arrow batches on their way to Spark and back: the types both know, and steps as functions for Spark."""
+"""Conversion between Arrow and Spark: schemas in the types that both support, and steps as functions for Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ StreamStep = Callable[[Batches], Iterable[pa.RecordBatch]]
 
 
 def plain(schema: pa.Schema) -> pa.Schema:
-    """Return a schema in the types that Spark sends: no large offsets, every column nullable."""
+    """Return a schema with the types that Spark sends: no large offsets, every column nullable."""
     return pa.schema([(field.name, _plain_type(field.type)) for field in schema])
 
 
@@ -29,7 +29,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def large(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Give lists the large offsets that steps expect."""
+    """Cast lists to the large offsets that steps expect."""
     fields = [
         field.with_type(pa.large_list(field.type.value_type)) if pa.types.is_list(field.type) else field
         for field in batch.schema
@@ -38,12 +38,12 @@ def large(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """Return an Arrow schema as Spark's."""
+    """Convert an Arrow schema to one of Spark."""
     return from_arrow_schema(plain(schema))
 
 
 def arrow_schema(frame: DataFrame) -> pa.Schema:
-    """Return the schema of a frame as Arrow's."""
+    """Return the schema of a frame as an Arrow schema."""
     return to_arrow_schema(frame.schema)
 
 

@@ -1,4 +1,4 @@
-"""Counts of many workers, added up: small numbers that end at 255."""
+"""Saturating counts of many workers, added up on the driver."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from neardup.engines.base import Counts, CountStep
 from neardup.engines.local.groups import split_groups
 from neardup.engines.spark.arrow_steps import Batches, large, map_frame
 
-# Places whose counts travel together.
+# Counters sent in one row.
 _PIECE: Final = 1 << 20
 _PIECES: Final = pa.schema([("piece", pa.int64()), ("counts", pa.binary())])
 
 
 def add_counts(rows: DataFrame, step: CountStep, num_places: int) -> Counts:
-    """Let a step count the rows of every partition, and add up what they say."""
+    """Let a step count the rows of every partition, and add up the counts."""
 
     def counted(batches: Batches) -> Iterator[pa.RecordBatch]:
         counts = np.zeros(num_places, np.uint8)
@@ -37,7 +37,7 @@ def add_counts(rows: DataFrame, step: CountStep, num_places: int) -> Counts:
 
     pieces = map_frame(rows, _PIECES, counted).repartition("piece").sortWithinPartitions("piece")
     found = map_frame(pieces, _PIECES, added).toArrow().sort_by("piece").column("counts").to_pylist()
-    # The step that reads them is compiled for arrays that may be written.
+    # The kernel that reads them is compiled for writable arrays.
     total: Counts = np.frombuffer(b"".join(found), np.uint8).copy()
     return total if total.size else np.zeros(num_places, np.uint8)
 

@@ -1,4 +1,4 @@
-"""Where documents come from on Spark: files that workers read, or a DataFrame."""
+"""The sources of the Spark engine: files that workers read, or a DataFrame."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ _DIMENSIONS: Final = pa.schema([("row", pa.int64()), ("dimension", pa.int64())])
 
 
 class SparkSource(Source, Protocol):
-    """Documents that workers read, twice at most."""
+    """Documents that workers read, at most twice."""
 
     def read(self, step: BatchStep, schema: pa.Schema) -> DataFrame:
-        """Sketch every document; the result is the notes of reading.py."""
+        """Sketch every document; return the notes of reading.py."""
 
     def settle(self, notes: DataFrame, storage: Storage) -> None:
-        """Learn from the stored notes what the whole run needs."""
+        """Derive what the whole run needs from the stored notes."""
 
     def sketches(self, schema: pa.Schema) -> DataFrame:
-        """Return the sketches of all documents, once notes are settled."""
+        """Return the sketches of all documents, after `settle`."""
 
     def texts(self, members: DataFrame) -> DataFrame:
-        """Read the texts of the members of components, as reading.texts_schema has them."""
+        """Read the texts of the members of components, as reading.texts_schema."""
 
 
 class _Noted:
-    """What the two kinds of sources share: they learn from notes."""
+    """What both kinds of sources share: notes, and ranks by score."""
 
     unit = "bytes"
     num_ahead = -(1 << 63)  # an id may be below 0
@@ -67,7 +67,7 @@ class _Noted:
 
     @property
     def notes(self) -> DataFrame:
-        """What was read."""
+        """The stored notes."""
         if self._notes is None:
             raise RuntimeError("documents must be read first")
         return self._notes
@@ -79,11 +79,11 @@ class _Noted:
 
     @property
     def rejected(self) -> DataFrame:
-        """Row and reason of what could not be used."""
+        """The rejected rows, with the reason."""
         return self.notes.where(F.col("reason").isNotNull()).select("row", "reason")
 
     def settle(self, notes: DataFrame, storage: Storage) -> None:
-        """Rank the documents by score, where they are kept by one."""
+        """Rank the documents by score, if `keep` names a column."""
         self._notes = notes
         if self.config.keep_column is not None:
             self._ranks = storage.store("ranks", self._rank(storage))
@@ -101,11 +101,11 @@ class _Noted:
         ordered = self.documents.orderBy(
             *(columns[name].desc() if direction == "descending" else columns[name].asc() for name, direction in keys)
         )
-        # Grows along the order: the number of the partition, then that of the row in it.
+        # Increases along the order: the number of the partition, then the position in it.
         return ordered.select("row", F.monotonically_increasing_id().alias("rank"))
 
     def sketches(self, schema: pa.Schema) -> DataFrame:
-        """Return the sketches; a rank takes the place of the priority."""
+        """Return the sketches; ranks replace the priorities."""
         documents = self.documents
         if self._ranks is not None:
             is_ahead = F.col("priority") == F.lit(schemas.AHEAD)
@@ -115,26 +115,26 @@ class _Noted:
 
 
 class FileSource(_Noted):
-    """Files that every worker reads by itself, as the local engine does."""
+    """Files that the workers read directly, as the local engine does."""
 
     def __init__(self, spark: SparkSession, files: Sequence[InputFile], num_ahead_files: int, config: Config) -> None:
         super().__init__(config)
         self._spark = spark
         self._paths = [file.path for file in files]
-        # A worker has a folder of its own. A row that breaks a strict run is found after reading, to be the first.
+        # Workers have another current folder. With `strict`, rejections are checked after reading, to raise the first.
         whole = [dataclasses.replace(file, path=_whole_path(file.path)) for file in files]
         self.parts = FileParts(whole, num_ahead_files, Config.of(config, strict=False))
         self.total = self.parts.total
         self.num_rows, self.num_ahead = self.parts.num_parts << ROW_BITS, self.parts.num_ahead_parts << ROW_BITS
 
     def read(self, step: BatchStep, schema: pa.Schema) -> DataFrame:
-        """One task a part."""
+        """Sketch with one task per part."""
         numbers = self._spark.range(0, self.parts.num_parts, 1, max(self.parts.num_parts, 1))
         notes = notes_schema(schema)
         return map_frame(numbers, notes, partial(read_parts, parts=self.parts, step=step, notes=notes))
 
     def settle(self, notes: DataFrame, storage: Storage) -> None:
-        """Count the rows of files, check what was found, and rank."""
+        """Count the rows of files, check the columns that were found, and rank."""
         ends = notes.where(F.col("piece_rows").isNotNull()).select("row", "piece_rows", "found").orderBy("row")
         rows = storage.run(ends.collect)
         self.parts.number([count for row in rows for count in row["piece_rows"]])
@@ -154,17 +154,17 @@ class FileSource(_Noted):
             )
 
     def summary(self) -> list[dict[str, Any]]:
-        """Return what the report tells of every file, with its path as it was given."""
+        """Return the entry of every file in the report, with the path as the user gave it."""
         return [entry | {"path": path} for entry, path in zip(self.parts.summary(), self._paths, strict=True)]
 
     def count_ahead(self) -> tuple[int, int]:
-        """Count the rejected rows and the documents of the files ahead."""
+        """Count the rejected rows and the documents of the reference files."""
         ahead = self.notes.where(F.col("row") < self.num_ahead)
         counts = ahead.agg(F.count("reason"), F.count("num_shingles")).first()
         return (0, 0) if counts is None else (counts[0], counts[1])
 
     def texts(self, members: DataFrame) -> DataFrame:
-        """Read the parts with members again; only members leave the worker."""
+        """Read the parts that have members again; only members leave the worker."""
         by_part = members.withColumn("part", F.shiftright("row", ROW_BITS))
         ordered = by_part.repartition(max(self.parts.num_parts, 1), "part").sortWithinPartitions("part", "row")
         return map_frame(ordered, texts_schema(self.config), partial(read_texts, parts=self.parts))
@@ -197,7 +197,7 @@ def _whole_path(path: str) -> str:
 
 
 def locate(rows: I64, parts: FileParts) -> tuple[pa.Array, I64]:
-    """Return the file and the number of rows that are named by part and own number."""
+    """Return file and row number of rows that are encoded by part and position."""
     return parts.locate(parts.first_rows[rows >> ROW_BITS] + (rows & ((1 << ROW_BITS) - 1)))
 
 
@@ -213,7 +213,7 @@ def _placed(
 
 
 class FrameSource(_Noted):
-    """A DataFrame with a column of unique ids, whose order is that of the rows."""
+    """A DataFrame with a column of unique ids, which defines the order of the rows."""
 
     num_rows = 1 << 63
     unit = "documents"
@@ -233,10 +233,10 @@ class FrameSource(_Noted):
         odd = storage.run(counts.where(F.col("id").isNull() | (F.col("count") > 1)).orderBy("id").first)
         if odd is not None:
             what = "null in a row" if odd["id"] is None else f"{odd['id']!r} in {odd['count']} rows"
-            raise DataError(f"the id column {self.id_column!r} must hold a value of its own for every row, got {what}")
+            raise DataError(f"the id column {self.id_column!r} must have a unique value in every row, got {what}")
 
     def _number(self, storage: Storage) -> DataFrame:
-        """Add `row`: the id where it is a whole number, else its place in the order of ids."""
+        """Add `row`: the id if it is an integer, else its position in the order of ids."""
         own = F.col(_quoted(self.id_column))
         wanted = [F.col(_quoted(name)) for name in wanted_names(self.columns)]
         if isinstance(self.frame.schema[self.id_column].dataType, _WHOLE):
@@ -247,7 +247,7 @@ class FrameSource(_Noted):
         return named.select("neardup_row", *wanted)
 
     def _with_dimension(self, config: Config, storage: Storage) -> Config:
-        """Return the settings with the dimension of the first usable vector, where none is set."""
+        """Return the settings with the dimension of the first usable vector, unless it is set."""
         if config.measure not in VECTOR_MEASURES or config.dimension is not None:
             return config
         vector = str(self.columns.vector)
@@ -265,7 +265,7 @@ class FrameSource(_Noted):
         return config if first is None else Config.of(config, dimension=first["dimension"])
 
     def read(self, step: BatchStep, schema: pa.Schema) -> DataFrame:
-        """Sketch where the rows are."""
+        """Sketch the rows in their partitions."""
         notes, columns, config = notes_schema(schema), self.columns, self.config
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -277,14 +277,14 @@ class FrameSource(_Noted):
         return map_frame(self._rows, notes, run)
 
     def settle(self, notes: DataFrame, storage: Storage) -> None:
-        """Rank; raise for a row that breaks a strict run."""
+        """Rank; with `strict`, raise for the first rejected row."""
         super().settle(notes, storage)
         first = storage.run(self.rejected.orderBy("row").first) if self.config.strict else None
         if first is not None:
             raise DataError(f"a row cannot be used: {first['reason']}", hint="leave out strict to set such rows aside")
 
     def texts(self, members: DataFrame) -> DataFrame:
-        """Take the texts of members out of the frame."""
+        """Select the texts of members from the frame."""
         columns, config = self.columns, self.config
         wanted = pa.schema([field for field in texts_schema(config) if field.name in ("row", "text", "group")])
 
@@ -298,7 +298,7 @@ class FrameSource(_Noted):
         return map_frame(own, wanted, run).join(members.select("row", "component", "priority"), "row")
 
     def ids(self) -> DataFrame:
-        """Return the id of every row, of the type it came in."""
+        """Return the id of every row, in its original type."""
         return self._rows.select(F.col("neardup_row").alias("row"), F.col(_quoted(self.id_column)).alias("doc_id"))
 
 

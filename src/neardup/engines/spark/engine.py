@@ -1,4 +1,4 @@
-"""Stages on the workers of a Spark cluster; a table is a DataFrame without an order."""
+"""Runs stages on the workers of a Spark cluster; a table is a DataFrame without an order."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from neardup.engines.spark.stars import FEW_LINKS, connect
 from neardup.engines.spark.storage import Storage
 from neardup.engines.spark.whole_components import map_whole
 
-# Bytes of text of a component that one task holds; verifying takes up to eight times that.
+# The most text of one component in the memory of a task; verifying takes up to eight times as much.
 COMPONENT_BYTES: Final = 64 << 20
-# Rows of copies and verified documents whose pairs one step lists.
+# Copies and verified documents per step that lists pairs.
 _LISTED_ROWS: Final = 200_000
 
 
 class Chosen(NamedTuple):
-    """A choice of rows: those above zero, and below a bound, in a column, and not in a table."""
+    """A selection of rows: those with a positive value less than `below` in a column that are not in a table."""
 
     column: str | None
     without: DataFrame | None
@@ -60,7 +60,7 @@ class SparkEngine:
         self.facts: dict[str, Any] = {}
 
     def begin(self, folder: str | None = None) -> SparkEngine:
-        """Return an engine for one run, with tables of its own, in a folder that is as good as the usual one."""
+        """Return an engine with its own tables for one run; `folder` is used unless this engine has one."""
         return SparkEngine(
             self.spark, folder=self._folder or folder, component_bytes=self._component_bytes, few_links=self._few_links
         )
@@ -75,7 +75,7 @@ class SparkEngine:
     def map_documents(
         self, documents: SparkSource, step: DocumentStep, schema: pa.Schema, advance: Advance
     ) -> DataFrame:
-        """Read the documents on all workers; the text stays there, and what a worker held would be lost with it."""
+        """Read the documents on all workers; sets are not kept in memory, because they would be lost with a worker."""
         self.storage.listen(advance, documents.total)
         notes = self.once("notes", lambda: documents.read(lambda batch: step(batch, None), schema))
         documents.settle(notes, self.storage)
@@ -90,14 +90,14 @@ class SparkEngine:
         *,
         below: int | None = None,
     ) -> Chosen:
-        """Nothing is computed before the rows are used."""
+        """Record the selection; nothing is computed yet."""
         del table, num_rows
         return Chosen(column, without, below)
 
     def map_groups(
         self, table: DataFrame, views: Sequence[View], step: BatchStep, where: Chosen | None, advance: Advance
     ) -> DataFrame:
-        """Bring the groups of all views together in one exchange; a group streams through one task, in order."""
+        """Shuffle the groups of all views in one exchange; each group streams through one task, in order."""
         self.storage.listen(advance, len(views))
         names, by, order, is_whole = views[0]
         rows = _chosen(table, where)
@@ -119,7 +119,7 @@ class SparkEngine:
         make_step: Callable[[], BatchStep],
         schema: pa.Schema,
     ) -> DataFrame:
-        """Map the rows where they are, and store what comes of them."""
+        """Map the rows in their partitions, and store the result."""
         rows, step = _chosen(table, where).select(*columns), make_step()
         mapped = map_frame(rows, schema, lambda batches: (step(large(batch)) for batch in batches if batch.num_rows))
         return self.once(name, lambda: mapped)
@@ -127,7 +127,7 @@ class SparkEngine:
     def map_read(
         self, name: str, documents: SparkSource, sketches: DataFrame, where: Chosen, step: BatchStep, schema: pa.Schema
     ) -> DataFrame:
-        """Read the documents again on all workers, and store what comes of them."""
+        """Read the documents again on all workers, and store the result."""
         rows = _chosen(sketches, where).select("row", F.lit(0).cast("bigint").alias("component"), "priority")
         return self.once(name, lambda: map_frame(documents.texts(rows), schema, partial(map, step)))
 
@@ -139,19 +139,19 @@ class SparkEngine:
         return self.storage.run(lambda: add_counts(rows, step, num_places), "shingle counts")
 
     def connected_components(self, links: DataFrame, num_rows: int) -> DataFrame:
-        """Rounds of stars, each stored."""
+        """Run rounds of large and small stars, storing each."""
         del num_rows
         components, rounds = connect(links, self.storage.store, self._few_links)
         self.facts["component_rounds"] = rounds
         return components
 
     def lookup(self, table: DataFrame, key: str, other: DataFrame, columns: Sequence[str]) -> DataFrame:
-        """A left join; Spark splits or broadcasts what is uneven."""
+        """Left-join; Spark handles skew by splitting or broadcasting."""
         found = other.select(F.col("row").alias("found_row"), *columns)
         return table.join(found, F.col(key) == F.col("found_row"), "left").drop("found_row")
 
     def map_tables(self, tables: Sequence[DataFrame], step: BatchStep, schema: pa.Schema) -> DataFrame:
-        """Map the rows where they are."""
+        """Map the rows in their partitions."""
         mapped = [map_frame(table, schema, partial(map, step)) for table in tables]
         return _union(mapped)
 
@@ -164,7 +164,7 @@ class SparkEngine:
         schema: pa.Schema,
         advance: Advance,
     ) -> DataFrame:
-        """Read the members again, bring components together, and stream them through the step."""
+        """Read the members again, shuffle them by component, and stream them through the step."""
         members = self.once("members", lambda: self.lookup(components, "row", sketches, ["priority", "text_bytes"]))
         self._tell_skew(members)
         self.storage.listen(advance, self.facts["linked_documents"])
@@ -174,7 +174,7 @@ class SparkEngine:
         return self.once("verified", lambda: map_frame(ordered, schema, whole))
 
     def _tell_skew(self, members: DataFrame) -> None:
-        """Note how uneven the work of verifying is."""
+        """Record the skew of the components in the facts."""
         sizes = members.groupBy("component").agg(
             F.count("*").alias("documents"), F.sum("text_bytes").alias("text_bytes")
         )
@@ -188,7 +188,7 @@ class SparkEngine:
     def map_classes(
         self, classes: DataFrame, verified: DataFrame | None, step: ClassStep, schema: pa.Schema
     ) -> DataFrame:
-        """Bring the copies and verified documents of a component together in one of many buckets."""
+        """Shuffle the copies and verified documents of a component into the same bucket."""
         sides = _copies if verified is None else _sides
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -198,7 +198,7 @@ class SparkEngine:
         return map_frame(self._together(classes, verified), schema, run)
 
     def _together(self, classes: DataFrame, verified: DataFrame | None) -> DataFrame:
-        """Copies and verified documents in one table, those of a component, or of a class, in the same bucket."""
+        """Union copies and verified documents; those of a component, or of a class, get the same bucket."""
         num_rows = self.total(classes) + (0 if verified is None else self.total(verified))
         num_buckets = num_rows // _LISTED_ROWS + 1
 
@@ -225,7 +225,7 @@ class SparkEngine:
     def total(
         self, table: DataFrame, column: str | None = None, where: Chosen | None = None, first_row: int = 0
     ) -> int:
-        """Count, or add up, on all workers."""
+        """Count or sum on all workers."""
         rows = _chosen(table, where)
         if first_row:
             rows = rows.where(F.col("row") >= first_row)
@@ -235,11 +235,11 @@ class SparkEngine:
         return int(row[0] or 0) if row else 0
 
     def compute(self, table: DataFrame, what: str) -> None:
-        """Compute a table for what that does."""
+        """Compute a table for its side effects."""
         self.storage.run(table.count, what)
 
     def once(self, name: str, make: Callable[[], DataFrame], schema: pa.Schema | None = None) -> DataFrame:
-        """Store a table; it is computed here and now, and has no order."""
+        """Compute and store a table, which has no order."""
         del schema
         self._tables[name] = self.storage.store(name, make())
         return self._tables[name]
@@ -259,7 +259,7 @@ def _copies(bucket: pa.Table) -> tuple[pa.Table, None]:
 
 
 def _sides(bucket: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """The copies and the verified documents of a bucket, each with the columns a step asks for."""
+    """The copies and the verified documents of a bucket, each with the columns that a step needs."""
     is_copy = bucket.column("representative").is_valid()
     copies = bucket.filter(is_copy).select(schemas.CLASSES.names).cast(schemas.CLASSES)
     documents = bucket.filter(pa.compute.invert(is_copy)).select(["row", "partners", "partner_similarities"])

@@ -1,4 +1,4 @@
-"""What a run on files answers: tables in input order, and the kept rows, which workers write file by file."""
+"""The results of a run on files: tables in input order, and the kept rows, which workers write file by file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from neardup.io.formats.base import Verdicts
 from neardup.io.sources.parts import FileParts
 from neardup.io.streams import copy_permissions
 
-# What is said of the rows of a file: removed ones with who stands for them, rows that are no documents without.
+# Rows of a file that are not kept: removed documents with their kept one, rejected rows with null.
 _VERDICTS: Final = pa.schema(
     [("at", pa.int64()), ("number", pa.int64()), ("kept_id", pa.string()), ("similarity", pa.float64())]
 )
@@ -54,7 +54,7 @@ def pairs_table(source: FileSource, row_pairs: DataFrame) -> DataFrame:
 
 
 def rejected_table(source: FileSource, *, ahead: bool = False) -> DataFrame:
-    """Return schema.REJECTED in input order, of the input or of the files ahead of it."""
+    """Return schema.REJECTED in input order, for the input or for the reference files."""
     is_ahead = F.col("row") < source.num_ahead
     rejected = source.rejected.where(is_ahead if ahead else ~is_ahead)
     placed = source.place(rejected.withColumn("doc_id", F.lit(None).cast("string")), [_OWN])
@@ -69,7 +69,7 @@ def _named(source: FileSource, table: DataFrame, ends: list[tuple[str, str, str,
 
 
 def write_kept(source: FileSource, selection: DataFrame, folder: str) -> DataFrame:
-    """Return a frame that writes the kept rows of every file of the input when it is computed, a row a file."""
+    """Return a frame with one row per input file that writes its kept rows when computed."""
     parts = source.parts
     is_absent = F.col("num_shingles").isNull() & F.col("piece_rows").isNull() & (F.col("row") >= source.num_ahead)
     absent = source.notes.where(is_absent).selectExpr("row", "cast(null as string) kept_id", "null similarity")
@@ -88,7 +88,7 @@ def write_kept(source: FileSource, selection: DataFrame, folder: str) -> DataFra
 
 
 def _by_file(batch: pa.RecordBatch, parts: FileParts) -> pa.RecordBatch:
-    """Replace rows by the number of the file and that of the row there, from 0."""
+    """Replace rows by the number of the file and the position in it, from 0."""
     rows = batch.column("row").to_numpy()
     dense = parts.first_rows[rows >> ROW_BITS] + (rows & ((1 << ROW_BITS) - 1))
     at = np.searchsorted(parts.file_first_rows[:-1], dense, side="right") - 1
@@ -104,7 +104,7 @@ def _write_files(batches: Batches, parts: FileParts, folder: str) -> Iterator[pa
 
 
 def _write_file(at: int, said: pa.Table, parts: FileParts, folder: str) -> None:
-    """Write the kept rows of a file; a second attempt at it, or one beside it, does no harm."""
+    """Write the kept rows of a file; retries and speculative attempts are safe."""
     first, stop = parts.file_first_rows[at : at + 2].tolist()
     is_kept = np.ones(stop - first, np.bool_)
     is_kept[said.column("number").to_numpy()] = False
@@ -120,7 +120,7 @@ def _write_file(at: int, said: pa.Table, parts: FileParts, folder: str) -> None:
     try:
         parts.formats[at].write(parts.files[at], str(draft), verdicts, parts.config)
         copy_permissions(parts.files[at], str(draft))
-        with contextlib.suppress(FileNotFoundError):  # a text that was removed has no file
+        with contextlib.suppress(FileNotFoundError):  # a removed text leaves no file
             os.replace(draft, target)  # noqa: PTH105
     finally:
         draft.unlink(missing_ok=True)

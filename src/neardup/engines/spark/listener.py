@@ -1,4 +1,4 @@
-"""What Spark tells of its jobs, as the steps of a stage."""
+"""The progress of Spark jobs, as steps of a stage."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _DESCRIPTION: Final = "spark.job.description"
 
 
 @contextlib.contextmanager
-def heard(context: SparkContext, what: str, advance: Advance, total: int) -> Iterator[None]:
-    """Turn the finished tasks of the jobs that this block starts into steps, `total` of them when it ends.
+def report_jobs(context: SparkContext, what: str, advance: Advance, total: int) -> Iterator[None]:
+    """Report the finished tasks of the jobs started in this block as progress, `total` steps at its end.
 
-    what: said of these jobs wherever Spark lists them.
+    what: describes the jobs in Spark's own interface.
     """
     group, ended, done = f"neardup-{uuid.uuid4()}", threading.Event(), 0
     own = {_GROUP: group, _DESCRIPTION: f"neardup: {what}"}
@@ -61,7 +61,7 @@ def heard(context: SparkContext, what: str, advance: Advance, total: int) -> Ite
 
 
 def _share(tracker: StatusTracker, group: str) -> float:
-    """The share of the tasks of all stages known so far that are finished."""
+    """The share of finished tasks among those of all stages known so far."""
     num_tasks = num_finished = 0
     for job in tracker.getJobIdsForGroup(group):
         known = tracker.getJobInfo(job)

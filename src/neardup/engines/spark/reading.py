@@ -1,6 +1,6 @@
-"""What workers do with rows that they read: sketches, and what is noted beside them.
+"""What workers return for the rows they read: notes, that is, sketches with ids, scores and rejected rows.
 
-Notes have one row a document, one a row that is none (`num_shingles` is null), and one at the end of every part
+Notes have one row per document, one per rejected row (`num_shingles` is null), and one at the end of every part
 (`piece_rows` is not null).
 """
 
@@ -25,7 +25,7 @@ from neardup.io.values.contents import content_type
 from neardup.io.values.scores import SCORES
 
 I64 = npt.NDArray[np.int64]
-# A row is the number of its part and its own number there, which is below 2**ROW_BITS.
+# A row encodes the number of its part and its position there, which is less than 2**ROW_BITS.
 ROW_BITS: Final = 36
 _BESIDE: Final = (
     ("id", pa.string()),
@@ -37,18 +37,18 @@ _BESIDE: Final = (
 
 
 def texts_schema(config: Config) -> pa.Schema:
-    """Return the schema of the members of components with their texts, or what a measure has instead."""
+    """Return the schema of the members of components with their contents."""
     own = [("priority", pa.int64()), ("text", content_type(config)), ("group", pa.int64())]
     return pa.schema([*schema.COMPONENTS, *own])
 
 
 def notes_schema(sketches: pa.Schema) -> pa.Schema:
-    """Return the schema of notes: sketches, and what was learned beside."""
+    """Return the schema of notes: sketches, ids, scores and reasons for rejection."""
     return pa.schema([*sketches, *_BESIDE])
 
 
 def note(sketched: pa.RecordBatch, found: Records, absent: I64, notes: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Put ids and scores beside the sketches of documents; list the rows that are none, `absent`, with the reason."""
+    """Add ids and scores to the sketches of documents; append the rejected rows, `absent`, with the reason."""
     columns = dict(zip(sketched.schema.names, sketched.columns, strict=True)) | {"id": found.ids}
     if found.scores is not None:
         columns["score"] = found.scores
@@ -90,7 +90,7 @@ def _read_part(part: int, parts: FileParts, step: BatchStep, notes: pa.Schema) -
 
 
 def place(documents: pa.RecordBatch, part: int, parts: FileParts) -> pa.RecordBatch:
-    """Turn the part's own rows and priorities into those of the whole run, but for scores."""
+    """Turn rows and priorities local to a part into those of the whole run, except for scores."""
     rows = documents.column("row").to_numpy() + (part << ROW_BITS)
     priority = documents.column("priority").to_numpy()
     if part < parts.num_ahead_parts:
@@ -102,7 +102,7 @@ def place(documents: pa.RecordBatch, part: int, parts: FileParts) -> pa.RecordBa
 
 
 def read_texts(members: Iterable[pa.RecordBatch], parts: FileParts) -> Iterator[pa.RecordBatch]:
-    """Read parts again and take the documents of components; `members` stand by part, then by row."""
+    """Read parts again and select the documents of components; `members` are sorted by part, then by row."""
     texts = texts_schema(parts.config)
     for own in split_groups(members, "part"):
         part = own.column("part")[0].as_py()

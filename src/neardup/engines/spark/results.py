@@ -1,4 +1,4 @@
-"""What a run on Spark answers, as frames: rows get their ids back."""
+"""The results of a run on Spark as frames, with ids instead of rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from neardup.engines.spark.documents import FrameSource
 
 
 def with_ids(table: DataFrame, row: str, doc_id: str, ids: DataFrame) -> DataFrame:
-    """Add the id of the document that a column names by row; null for one without an id."""
+    """Add the id of the document whose row is in a column; null for one without an id."""
     known = ids.select(F.col("row").alias("known_row"), F.col("doc_id").alias(doc_id))
     return table.join(known, F.col(row) == F.col("known_row"), "left").drop("known_row")
 
@@ -48,7 +48,7 @@ def frame_tables(source: FrameSource, selection: DataFrame, row_pairs: DataFrame
 
 
 def _with_doc_id(frame: DataFrame, own: str) -> DataFrame:
-    """Return a frame with its ids as `doc_id` too; another column of that name gets a longer one."""
+    """Return a frame with its ids also as `doc_id`; an existing column of that name is renamed."""
     if own == "doc_id":
         return frame
     name = "doc_id_"
@@ -71,7 +71,7 @@ def largest_clusters(selection: DataFrame, ids: DataFrame, n: int) -> DataFrame:
 
 
 def counts(source: Any, selection: DataFrame, threshold: float) -> dict[str, int]:
-    """Count what a report tells: documents, rejected, text_bytes, removed, below."""
+    """Return the counts of a report: documents, rejected, text_bytes, removed, below."""
     noted = (
         source.notes.where(F.col("row") >= source.num_ahead)
         .agg(F.count("num_shingles"), F.count("reason"), F.sum("text_bytes"))

@@ -16,7 +16,7 @@ from neardup.errors import NearDupError
 
 
 def open_engine(config: Config) -> SparkEngine:
-    """Take the session that is there, as under spark-submit in a notebook, or start one."""
+    """Use the active session, as with spark-submit or in a notebook, or start one."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("neardup")
     if config.master is not None:
@@ -26,9 +26,9 @@ def open_engine(config: Config) -> SparkEngine:
         builder = builder.config(name, value)
     is_ours = SparkSession.getActiveSession() is None
     if is_ours:
-        # PySpark warns of pandas, which it asks for and nothing here uses.
+        # PySpark warns about the version of pandas, which it requires although nothing here uses it.
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-        # Progress is told by our own bars, and what stops a run by our own errors, not by a page of Java for each try.
+        # Our own bars show the progress, and our own errors what stopped a run, not a Java stack trace per attempt.
         for name, value in {"spark.ui.showConsoleProgress": "false", "spark.log.level": "FATAL"}.items():
             if not any(setting.startswith(f"{name}=") for setting in config.spark_conf):
                 builder = builder.config(name, value)

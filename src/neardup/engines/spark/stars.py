@@ -1,7 +1,7 @@
 """Connected components by alternating large and small stars (Kiveris and others, SoCC 2014).
 
-Every round is linear in the links, and no task holds more than the neighbours of one row on disk. What is left of the
-links once they are few goes to one task, which joins them as the local engine does.
+Every round is linear in the links, and no task holds more than the neighbours of one row on disk. Once few links are
+left, one task connects them as the local engine does.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from neardup import schema
 from neardup.engines.spark.arrow_steps import Batches, map_frame, plain
 from neardup.kernels import union_find as kernel
 
-# One task joins this many links in about a second, with 500 MB.
+# One task connects this many links in about a second, with 500 MB.
 FEW_LINKS: Final = 1 << 22
 
 Keep = Callable[[str, DataFrame], DataFrame]
 
 
 def connect(links: DataFrame, keep: Keep, few_links: int = FEW_LINKS) -> tuple[DataFrame, list[int]]:
-    """Return schema.COMPONENTS, and how many links there were at the start of every round.
+    """Return schema.COMPONENTS, and the number of links at the start of every round.
 
-    keep: stores a frame under a name and returns it as stored, so that a lost worker does not undo the rounds before.
+    keep: stores a frame under a name and returns the stored one, so that a lost worker does not undo earlier rounds.
     """
     links = keep("links", map_frame(links, schema.LINKS, _forests))
     sizes, before = [], None
@@ -44,7 +44,7 @@ def connect(links: DataFrame, keep: Keep, few_links: int = FEW_LINKS) -> tuple[D
 
 
 def _forests(batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Join links a stretch at a time: one link a row is left of each, to the smallest row it is joined to."""
+    """Contract the links of each partition: every row keeps one link, to the smallest row connected with it."""
     held, num_links = [], 0
     for batch in batches:
         held.append(batch)
@@ -66,7 +66,7 @@ def _forest(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _fingerprint(links: DataFrame) -> tuple[int, int]:
-    """Tell links apart: their number, and a sum of hashes too wide to overflow."""
+    """Return a fingerprint of the links: their number, and a sum of hashes too wide to overflow."""
     found = links.agg(F.count("*"), F.sum(F.xxhash64("row", "smallest").cast("decimal(20,0)"))).first()
     return (0, 0) if found is None else (found[0], int(found[1] or 0))
 
@@ -88,7 +88,7 @@ def _small_star(links: DataFrame) -> DataFrame:
 
 
 def _labels(stars: DataFrame) -> DataFrame:
-    """Every row of a star with its centre, which is the smallest row."""
+    """Return every row of a star with its centre, the smallest row."""
     leaves = stars.select("row", F.col("smallest").alias("component"))
     centres = stars.select(F.col("smallest").alias("row"), F.col("smallest").alias("component")).distinct()
     return leaves.unionByName(centres)

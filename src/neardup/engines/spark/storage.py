@@ -1,4 +1,4 @@
-"""Where a run on Spark keeps its tables: a folder that the driver and all workers reach."""
+"""The storage of a run on Spark: a folder that the driver and all workers can access."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from neardup import errors
 from neardup.engines.base import Advance
-from neardup.engines.spark.listener import heard
+from neardup.engines.spark.listener import report_jobs
 from neardup.io.streams import filesystem
 
 T = TypeVar("T")
@@ -27,18 +27,18 @@ _RAISED = re.compile(r"neardup\.errors\.(\w+): (.*?)(?:\n\nhint: (.*?))?(?:\n|$)
 
 
 class Storage:
-    """Stores frames as Parquet, so that they are computed once and a lost worker undoes nothing."""
+    """Stores frames as Parquet, so that they are computed once and survive the loss of a worker."""
 
     def __init__(self, spark: SparkSession, folder: str | None) -> None:
         self.spark = spark
         above = folder or _usual_folder(spark)
         self.folder = f"{above.rstrip('/')}/neardup-{uuid.uuid4().hex}"
-        # Frames may be used as long as the session is there.
+        # Frames must be usable as long as the session lives.
         weakref.finalize(spark, _remove, spark, self.folder)
         self._listening: tuple[Advance, int] | None = None
 
     def listen(self, advance: Advance, total: int) -> None:
-        """Tell the steps of what is stored next."""
+        """Report the progress of the next job to `advance`."""
         self._listening = advance, total
 
     def store(self, name: str, frame: DataFrame) -> DataFrame:
@@ -48,7 +48,7 @@ class Storage:
         return self.spark.read.schema(frame.schema).parquet(path)
 
     def batches(self, name: str, frame: DataFrame) -> Iterator[pa.RecordBatch]:
-        """Compute a frame, and read it here in its order, a batch at a time."""
+        """Compute a frame, and read it on the driver in order, batch by batch."""
         self.store(name, frame)
         path = f"{self.folder}/{name}"
         files, inner = filesystem(path) if "://" in path else filesystem(f"file://{path}")
@@ -57,10 +57,10 @@ class Storage:
                 yield from parquet.iter_batches()
 
     def run(self, action: Callable[[], T], what: str = "count") -> T:
-        """Start what makes Spark work; an error of ours that a worker raised comes out as itself."""
+        """Run a Spark action; an error of ours raised by a worker is raised again as itself."""
         advance, total = self._listening or (lambda _: None, 0)
         self._listening = None
-        with _ours(), heard(self.spark.sparkContext, what, advance, total):
+        with _ours(), report_jobs(self.spark.sparkContext, what, advance, total):
             return action()
 
 
@@ -84,7 +84,7 @@ def _remove(spark: SparkSession, folder: str) -> None:
             if Path(folder).parent.name.startswith("neardup-spark-"):
                 Path(folder).parent.rmdir()
         return
-    with contextlib.suppress(Exception):  # the session may have ended before
+    with contextlib.suppress(Exception):  # the session may already have ended
         jvm: Any = spark._jvm
         path = jvm.org.apache.hadoop.fs.Path(folder)
         path.getFileSystem(spark._jsc.hadoopConfiguration()).delete(path, True)

@@ -1,4 +1,4 @@
-"""Whole components out of a stream of documents; one too large to hold goes through a disk, block by block."""
+"""Whole components from a stream of documents; one too large for memory is spilled to disk, block by block."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from neardup.io.workspace import read_batches, write_batches
 
 
 def _block_columns(texts: pa.DataType) -> pa.Schema:
-    """Documents of components as steps take them; Spark may send texts without large offsets."""
+    """Cast the documents of components to what steps expect; Spark may send texts without large offsets."""
     is_bytes = pa.types.is_binary(texts) or pa.types.is_large_binary(texts)
     kind = pa.large_binary() if is_bytes else pa.large_string()
     own = (schemas.documents(kind).field(name) for name in ("row", "text", "priority", "group"))
@@ -37,8 +37,8 @@ def map_whole(
     The documents of a component stand together, best priority first.
     """
     stream = (_as_block(batch) for batch in batches if batch.num_rows)
-    last: list[pa.RecordBatch] = []  # of the component that may go on in the next batch
-    beyond: list[pa.RecordBatch] = []  # taken from the stream while a large component was looked for
+    last: list[pa.RecordBatch] = []  # of the component that may continue in the next batch
+    beyond: list[pa.RecordBatch] = []  # read from the stream past the end of a large component
     while (batch := beyond.pop() if beyond else next(stream, None)) is not None:
         first_end, last_start = _ends(batch)
         if last and last[0].column("component")[0] == batch.column("component")[0]:
@@ -82,7 +82,7 @@ def _map_held(held: pa.RecordBatch, step: BatchStep, block_step: BlockStep, limi
 def _map_large(
     known: list[pa.RecordBatch], stream: Iterator[pa.RecordBatch], block_step: BlockStep, limit: int
 ) -> Generator[pa.RecordBatch, None, list[pa.RecordBatch]]:
-    """Map a component that goes on in the stream; return what was taken beyond it."""
+    """Map a component that continues in the stream; return the rows read past its end."""
     component, beyond = known[0].column("component")[0], []
 
     def documents() -> Iterator[pa.RecordBatch]:
@@ -103,7 +103,7 @@ def _map_large(
 
 def _map_blocks(documents: Iterable[pa.RecordBatch], block_step: BlockStep, limit: int) -> Iterator[pa.RecordBatch]:
     with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
-        # Verifying a block against another takes up to four times a block.
+        # Verifying one block against another takes up to four times the memory of a block.
         yield from block_step(_DiskBlocks(documents, Path(folder), max(limit // 4, 1))).to_batches()
 
 
@@ -133,10 +133,10 @@ class _DiskBlocks:
             yield from read_batches(path)
 
     def put(self, documents: pa.RecordBatch) -> None:
-        """Store documents in a file."""
+        """Spill documents to a file."""
         self._aside.append(self._write(f"aside-{len(self._aside):06}", [documents]))
 
     def stored(self) -> Iterator[pa.RecordBatch]:
-        """Read what was put."""
+        """Read the spilled documents."""
         for path in list(self._aside):
             yield from read_batches(path)
