@@ -534,7 +534,7 @@ def test_run_in_which_every_row_is_rejected_warns_with_the_first_reason():
 
 
 def test_progress_that_cannot_be_called_is_an_error():
-    with pytest.raises(ConfigError, match="`progress` must be a function that takes an event, got 3"):
+    with pytest.raises(ConfigError, match="`progress` must be True, or a function that takes an event, got 3"):
         neardup.deduplicate(["a"], progress=3)
 
 

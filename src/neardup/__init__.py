@@ -11,18 +11,18 @@ if TYPE_CHECKING:
         audit,
         compare,
         deduplicate,
+        explain,
         find_pairs,
-        jaccard,
+        load,
         neighbours,
         plan,
-        shingles,
-        signatures,
     )
     from neardup.config import Config
     from neardup.engines.spark import SparkEngine
     from neardup.errors import NearDupError
     from neardup.questions.bucketing import buckets, merge_signatures
-    from neardup.questions.compare import Comparison
+    from neardup.questions.compare import Comparison, Explanation
+    from neardup.questions.texts import jaccard, shingles, signatures
     from neardup.report import Audit, Report
     from neardup.theory import families as families
     from neardup.theory import textbook as textbook
@@ -33,6 +33,7 @@ __all__ = [
     "Audit",
     "Comparison",
     "Config",
+    "Explanation",
     "NearDupError",
     "Plan",
     "Report",
@@ -41,8 +42,10 @@ __all__ = [
     "buckets",
     "compare",
     "deduplicate",
+    "explain",
     "find_pairs",
     "jaccard",
+    "load",
     "merge_signatures",
     "neighbours",
     "plan",
@@ -55,12 +58,16 @@ _HOMES = {
     "Audit": "neardup.report",
     "Comparison": "neardup.questions.compare",
     "Config": "neardup.config",
+    "Explanation": "neardup.questions.compare",
     "NearDupError": "neardup.errors",
     "Plan": "neardup.theory.plan",
     "Report": "neardup.report",
     "SparkEngine": "neardup.engines.spark",
     "buckets": "neardup.questions.bucketing",
+    "jaccard": "neardup.questions.texts",
     "merge_signatures": "neardup.questions.bucketing",
+    "shingles": "neardup.questions.texts",
+    "signatures": "neardup.questions.texts",
 }
 # Modules that are public as a whole: the theory as functions, and the method in plain Python.
 _MODULES = {"families": "neardup.theory.families", "textbook": "neardup.theory.textbook"}

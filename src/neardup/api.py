@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from neardup import schema
 from neardup.config import Config
 from neardup.engines.local.engine import LocalEngine
-from neardup.errors import ConfigError, DataError
+from neardup.errors import ConfigError
 from neardup.events import Progress, Watch, as_python_warning
 from neardup.io import finished
 from neardup.io.sources import in_memory
 from neardup.io.sources.discover import find_files, with_dimension
 from neardup.io.sources.frames import is_from
-from neardup.measures.jaccard import set_signatures, text_sets, text_signatures
+from neardup.measures.jaccard import set_signatures, text_sets
 from neardup.questions import neighbours as neighbour_search
 from neardup.questions.audit import audit_finished
 from neardup.questions.compare import Comparison, Explanation
 from neardup.questions.containment import check_selects, pipeline_for
-from neardup.questions.explain import find_verdict, read_document
+from neardup.questions.explain import Verdict, find_memory_verdict, find_verdict, read_document
 from neardup.questions.forecast import predict, sample_files, sample_memory
 from neardup.questions.neighbours import NUM_NEIGHBOURS
+from neardup.questions.texts import for_texts, usable_texts
 from neardup.report import Audit, Report
 from neardup.runs.files import LocalFiles
 from neardup.runs.memory import read_memory
@@ -40,7 +40,7 @@ from neardup.runs.run import Adapter, run
 from neardup.runs.source import check_in_memory, from_files, items_or_source, paths_of
 from neardup.runs.spark import SparkFiles, read_frame
 from neardup.runs.start import RunSetup, begin
-from neardup.runs.stored_pairs import list_stored
+from neardup.runs.stored_pairs import list_stored, select_stored
 from neardup.settings import RunSettings, Settings
 from neardup.theory.plan import Plan, plan_for
 
@@ -52,7 +52,7 @@ def deduplicate(
     out: str | os.PathLike[str] | None = None,
     ids: Sequence[Any] | None = None,
     config: Config | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     engine: Any = None,
     **settings: Unpack[RunSettings],
 ) -> Report:
@@ -69,7 +69,8 @@ def deduplicate(
         out: the folder for the output of a run on files; without it the tables of the report are all there is.
         ids: one id per document; else the id column of a table, else positions.
         config: settings to start from.
-        progress: called with the events of neardup.events; without one, an urgent warning is a Python warning.
+        progress: True for a bar, on a terminal and in a notebook; or called with the events of neardup.events. Without
+            it an urgent warning is a Python warning.
         engine: where it runs: "local", "spark", or a neardup.SparkEngine.
         settings: fields of Config by name.
 
@@ -79,7 +80,8 @@ def deduplicate(
     """
     chosen, cluster = _choose_engine(source, engine, config, settings)
     check_selects(chosen)
-    return _deduplicate(source, items, out, ids, chosen, cluster, progress or as_python_warning)
+    with _listening(progress) as listener:
+        return _deduplicate(source, items, out, ids, chosen, cluster, listener or as_python_warning)
 
 
 def _deduplicate(
@@ -92,8 +94,6 @@ def _deduplicate(
     progress: Progress,
 ) -> Report:
     source, chosen = items_or_source(source, items, config)
-    if not callable(progress):
-        raise ConfigError(f"`progress` must be a function that takes an event, got {progress!r}")
     if (paths := paths_of(source)) is not None:
         return from_files(partial(deduplicate_files, engine=cluster), paths, ids, out, chosen, progress)
     check_in_memory(chosen, out)
@@ -117,7 +117,7 @@ def deduplicate_files(
     check_selects(config)
     find = pipeline_for(config)
     with begin(output, inputs, config, watch) as setup:
-        return finished.restore(output.target) if setup is None else run(_files_adapter(setup, engine), watch, find)
+        return load(output.target) if setup is None else run(_files_adapter(setup, engine), watch, find)
 
 
 def find_pairs_files(
@@ -132,7 +132,7 @@ def find_pairs_files(
         return list_stored(Path(inputs[0]), output.target, config)
     find = pipeline_for(config)
     with begin(output, inputs, config, watch) as setup:
-        return finished.restore(output.target) if setup is None else run(_files_adapter(setup, engine), watch, find)
+        return load(output.target) if setup is None else run(_files_adapter(setup, engine), watch, find)
 
 
 def plan_files(inputs: Sequence[str], config: Config, progress: Progress | None = None) -> Plan:
@@ -150,7 +150,7 @@ def find_pairs(
     out: str | os.PathLike[str] | None = None,
     ids: Sequence[Any] | None = None,
     config: Config | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     engine: Any = None,
     **settings: Unpack[RunSettings],
 ) -> Report:
@@ -165,11 +165,12 @@ def find_pairs(
             hint="call neardup.deduplicate",
         )
     settings["pairs"] = True
-    progress = progress or as_python_warning
-    if items is None and (paths := paths_of(source)) is not None:
-        chosen, cluster = _choose_engine(source, engine, config, settings)
-        return from_files(partial(find_pairs_files, engine=cluster), paths, ids, out, chosen, progress)
-    return _deduplicate(source, items, out, ids, *_choose_engine(source, engine, config, settings), progress)
+    chosen, cluster = _choose_engine(source, engine, config, settings)
+    with _listening(progress) as heard:
+        listener = heard or as_python_warning
+        if items is None and (paths := paths_of(source)) is not None:
+            return from_files(partial(find_pairs_files, engine=cluster), paths, ids, out, chosen, listener)
+        return _deduplicate(source, items, out, ids, chosen, cluster, listener)
 
 
 def compare(a: str, b: str, *, config: Config | None = None, **settings: Unpack[Settings]) -> Comparison:
@@ -178,8 +179,8 @@ def compare(a: str, b: str, *, config: Config | None = None, **settings: Unpack[
     >>> compare("to be or not to be", "to be or not to sleep", size=2).jaccard
     0.8
     """
-    chosen = _for_texts(Config.of(config, **settings))
-    sets = text_sets(_texts([a, b], chosen), chosen)
+    chosen = for_texts(Config.of(config, **settings))
+    sets = text_sets(usable_texts([a, b], chosen), chosen)
     first, second = sets.shingles[: sets.ends[1]], sets.shingles[sets.ends[1] :]
     signatures = set_signatures(sets, chosen)
     shared = np.intersect1d(first, second, assume_unique=True).size
@@ -206,7 +207,7 @@ def neighbours(
     queries: Any = None,
     ids: Sequence[Any] | None = None,
     config: Config | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     **settings: Unpack[Settings],
 ) -> pa.Table:
     """Return the k most similar documents of each document, exactly, ranked; ties by the order of the source.
@@ -221,14 +222,14 @@ def neighbours(
         queries: documents, or items where `items` is given, whose neighbours in the source are asked for instead.
         ids: one id per document of the source.
         config: settings to start from.
-        progress: called with the events of neardup.events.
+        progress: True for a bar; or called with the events of neardup.events.
         settings: fields of Config by name; bands, rows and recall do not matter.
 
     >>> texts = ["a rose is a rose", "a rose is a flower", "the sea"]
     >>> neighbours(texts, k=1, size=2).to_pylist()[0]
     {'doc_id': 0, 'neighbour_id': 1, 'similarity': 0.75, 'rank': 1}
     """
-    number, chosen, watch = neighbour_search.check_k(k), Config.of(config, **settings), Watch(progress)
+    number, chosen = neighbour_search.check_k(k), Config.of(config, **settings)
     source, chosen = items_or_source(source, items, chosen)
     queries = in_memory.ItemSets(queries) if isinstance(source, in_memory.ItemSets) and queries is not None else queries
     neighbour_search.check_settings(chosen)
@@ -244,8 +245,10 @@ def neighbours(
             raise ConfigError("`ids` must be left out for files", hint="id_column= names the column with the ids")
         return neighbour_search.prepare_files(paths, config, folder, budget, watch)
 
-    found = neighbour_search.search(read, (source, queries), number, chosen, watch)
-    if progress is None:  # there is no report that would tell of rows that took no part
+    with _listening(progress) as listener:
+        watch = Watch(listener)
+        found = neighbour_search.search(read, (source, queries), number, chosen, watch)
+    if listener is None:  # there is no report that would tell of rows that took no part
         for message in watch.warnings:
             warnings.warn(message, stacklevel=2)
     return found
@@ -278,97 +281,104 @@ def audit(
     sample: int = SAMPLE,
     threads: int | None = None,
     memory: int | str | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Audit:
     """Measure what a run has found: all true pairs of `sample` documents, and which of them it missed.
 
-    `run` is a report, or the path of what a run on files has written; its input is read again.
+    Args:
+        run: a report, or the path of what a run on files has written; its input is read again.
+        sample: how many documents are drawn.
+        threads: threads that share the work; None takes one per available core.
+        memory: bytes (or text like "4GB") that the audit of a run on files may hold; None takes half of what is free.
+        progress: True for a bar; or called with the events of neardup.events.
 
     >>> texts = ["to be or not to be", "to be or not to be!", "to be or not to be, he said", "all the world"]
     >>> answer = audit(deduplicate(texts, size=2))
     >>> answer.pairs, answer.missed.num_rows, answer.recall
     (1, 0, 1.0)
     """
-    chosen, watch = Config.of(threads=threads, memory=memory), Watch(progress)
+    chosen = Config.of(threads=threads, memory=memory)
     check_sample(sample)
-    report = run if isinstance(run, Report) else finished.restore(Path(run))
-    if report.audited is not None:
-        return measure(report.audited(report.load), LocalEngine(chosen.threads), watch, sample)
-    return audit_finished(report, sample, chosen, watch)
+    report = run if isinstance(run, Report) else load(run)
+    with _listening(progress) as listener:
+        watch = Watch(listener)
+        if report.audited is not None:
+            return measure(report.audited(report.load), LocalEngine(chosen.threads), watch, sample)
+        return audit_finished(report, sample, chosen, watch)
+
+
+def load(path: str | os.PathLike[str]) -> Report:
+    r"""Open a finished run on files again: its report, with every table that it stored.
+
+    Args:
+        path: the folder that `neardup dedup -o` wrote, or the file of `neardup pairs -o`.
+
+    >>> import pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "pages.jsonl").write_text('{"id": "a", "text": "to be"}\n{"id": "b", "text": "To be!"}\n')
+    >>> _ = deduplicate(folder / "pages.jsonl", out=folder / "clean")
+    >>> load(folder / "clean").removed.column("doc_id").to_pylist()
+    ['b']
+    """
+    report = finished.restore(Path(path))
+    return dataclasses.replace(report, select_again=None if report.config.measure == "containment" else select_stored)
 
 
 def explain(
-    out: str | os.PathLike[str], doc_id: str, *, file: str | None = None, row: int | None = None
+    run: Report | str | os.PathLike[str], doc_id: Any, *, file: str | None = None, row: int | None = None
 ) -> Explanation:
-    """Say why a finished run removed a document, or for whom it kept it; file and row tell equal ids apart."""
-    run = Path(out)
-    verdict = find_verdict(run, doc_id, file=file, row=row)
-    text = kept_text = comparison = None
-    if verdict.file is not None and verdict.kept_file is not None and verdict.config.measure == "jaccard":
-        text = read_document(run, verdict.file, verdict.row or 0, verdict.config)
-        kept_text = read_document(run, verdict.kept_file, verdict.kept_row or 0, verdict.config)
-        comparison = compare(text, kept_text, config=Config.of(verdict.config, html=False))
+    """Say why a run removed a document, or for whom it kept it: the kept one, the similarity, both texts.
+
+    Args:
+        run: a report, or the folder that a run on files has written; its input is read again for the texts.
+        doc_id: the id of the document.
+        file: the file it stands in, where several have the id.
+        row: its row there, from 1; in memory its position, from 0.
+
+    >>> report = deduplicate({"a": "one two three four five six", "b": "One two three four five six!"})
+    >>> answer = explain(report, "b")
+    >>> answer.kept_id, answer.similarity, answer.kept_text
+    ('a', 1.0, 'one two three four five six')
+    >>> explain(report, "a").members
+    (('b', 1.0),)
+    """
+    path = run if not isinstance(run, Report) else run.out or getattr(run.load, "path", None)
+    if path is None and isinstance(run, Report):
+        if file is not None:
+            raise ConfigError("`file` must be left out for documents in memory", hint="row= tells equal ids apart")
+        verdict, texts = find_memory_verdict(run, doc_id, row)
+    else:
+        verdict, texts = _find_in_files(Path(path or ""), doc_id, file=file, row=row)
     values = {field.name: getattr(verdict, field.name) for field in dataclasses.fields(verdict)}
     del values["config"]
+    text, kept_text = texts or (None, None)
+    comparison = compare(*texts, config=Config.of(verdict.config, html=False)) if texts else None
     return Explanation(**values, text=text, kept_text=kept_text, comparison=comparison)
 
 
-def shingles(text: str, *, config: Config | None = None, **settings: Unpack[Settings]) -> npt.NDArray[np.uint64]:
-    """Return the shingle hashes of a text, sorted and distinct.
-
-    >>> len(shingles("a rose is a rose is a rose", size=3))
-    3
-    """
-    chosen = _for_texts(Config.of(config, **settings))
-    return text_sets(_texts([text], chosen), chosen).shingles
-
-
-def signatures(
-    texts: Any = None, *, items: Any = None, config: Config | None = None, **settings: Unpack[Settings]
-) -> npt.NDArray[np.uint32]:
-    """Return the signature of every text, or of every set of items, one row each, on one thread.
-
-    A text without shingles, and an empty set, has 2**32 - 1 in every slot.
-
-    Args:
-        texts: documents in memory, as for `deduplicate`; one that cannot be used is an error.
-        items: sets to sign instead of texts, as for `deduplicate`.
-        config: settings to start from.
-        settings: fields of Config by name.
-
-    >>> signatures(["the cat sat on the mat", "the dog"]).shape
-    (2, 128)
-    >>> tea, milk, both = signatures(items=[["tea"], ["milk"], ["tea", "milk"]])
-    >>> bool((np.minimum(tea, milk) == both).all())
-    True
-    """
-    source, chosen = items_or_source(texts, items, _for_texts(Config.of(config, **settings)))
-    documents = _all_usable(in_memory.read(source, Config.of(chosen, strict=False, keep="first")))
-    signed, done = np.empty((documents.num_rows, chosen.num_perm), np.uint32), 0
-    for chunk in documents.column("text").chunks:
-        text_signatures(chunk, chosen, signed[done : done + len(chunk)])
-        done += len(chunk)
-    return signed
+def _find_in_files(run: Path, doc_id: str, *, file: str | None, row: int | None) -> tuple[Verdict, list[str]]:
+    """Look up a document of a finished run, and read its text and that of the kept one again."""
+    verdict = find_verdict(run, doc_id, file=file, row=row)
+    if verdict.file is None or verdict.kept_file is None or verdict.config.measure != "jaccard":
+        return verdict, []
+    ends = (verdict.file, verdict.row), (verdict.kept_file, verdict.kept_row)
+    return verdict, [read_document(run, file, row or 0, verdict.config) for file, row in ends]
 
 
-def jaccard(a: Collection[Any] | npt.NDArray[Any], b: Collection[Any] | npt.NDArray[Any]) -> float:
-    """Return the Jaccard similarity of two sets: shared items divided by all items; 0 if both are empty.
+@contextlib.contextmanager
+def _listening(progress: Progress | bool | None) -> Iterator[Progress | None]:
+    """Yield what is called with the events of a run: bars, which go when it ends, or what was given."""
+    if progress is True:
+        from neardup.cli.render import progress as shown  # the one place where the library knows the command line
 
-    >>> jaccard({"milk", "bread", "tea"}, {"milk", "bread", "coffee"})
-    0.5
-    """
-    for name, items in (("a", a), ("b", b)):
-        if isinstance(items, (str, bytes)) or not isinstance(items, (Collection, np.ndarray)):
-            raise DataError(
-                f"`{name}` must be a set or another collection of items, got {type(items).__name__}",
-                hint="neardup.compare(a, b) takes two texts",
-            )
-    try:
-        first, second = (set(items.tolist() if isinstance(items, np.ndarray) else items) for items in (a, b))
-    except TypeError as error:
-        raise DataError(f"an item of a set must be hashable: {error}", hint="use tuples instead of lists") from error
-    union = len(first | second)
-    return len(first & second) / union if union else 0.0
+        with shown() as bars:
+            yield bars
+    elif progress is None or progress is False:
+        yield None
+    elif callable(progress):
+        yield progress
+    else:
+        raise ConfigError(f"`progress` must be True, or a function that takes an event, got {progress!r}")
 
 
 def _choose_engine(source: Any, engine: Any, config: Config | None, settings: RunSettings) -> tuple[Config, Any]:
@@ -389,24 +399,3 @@ def _check_frame(ids: Any) -> None:
 
 def _files_adapter(setup: RunSetup, engine: Any) -> Adapter:
     return SparkFiles(setup, engine) if setup.config.engine == "spark" else LocalFiles(setup)
-
-
-def _for_texts(config: Config) -> Config:
-    if config.measure not in ("jaccard", "containment"):
-        raise ConfigError(
-            f"texts are compared by 'jaccard' or 'containment', got `measure` {config.measure!r}",
-            hint="neardup.find_pairs(vectors, measure='cosine') compares vectors",
-        )
-    return config
-
-
-def _texts(values: list[Any], config: Config) -> pa.Array:
-    """Single texts as the one chunk of a string array; what the settings say of columns does not concern them."""
-    alone = Config.of(config, strict=False, text_column=None, id_column=None, group_column=None, keep="first")
-    return schema.one_array(_all_usable(in_memory.read(values, alone)).column("text"))
-
-
-def _all_usable(read: in_memory.Source) -> pa.Table:
-    for rejected in read.rejected.slice(0, 1).to_pylist():
-        raise DataError(f"text number {rejected['row']} cannot be used: {rejected['reason']}", hint="pass texts only")
-    return read.documents

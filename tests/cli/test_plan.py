@@ -4,9 +4,9 @@ import re
 import pytest
 
 import neardup
-from neardup.cli import plot
 from neardup.cli.plan import plan as plan_command
 from neardup.errors import ConfigError
+from neardup.theory import plot
 
 
 def test_plan_draws_the_curve_and_says_what_it_promises(run):

@@ -55,7 +55,8 @@ def plan(
       neardup plan crawl/*.jsonl --memory 4GB           before a long run
       neardup plan --json
     """  # noqa: D301 - click reads the backspace
-    from neardup.cli import plot, render
+    from neardup.cli import render
+    from neardup.theory import plot
 
     _check_comparison(config, picture, compare_bands, compare_rows)
     if picture is not None:

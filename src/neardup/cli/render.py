@@ -45,11 +45,16 @@ def progress(*, quiet: bool = False) -> Iterator[Progress]:
     if quiet:
         yield lambda _: None
         return
+    from neardup.cli.notebook_bars import NotebookBars, show_in_notebook
     from neardup.cli.progress import Bars, Lines
     from neardup.events import Event, Warned
 
     console = _console(stderr=True)
-    shown = Bars(console) if console.is_terminal else Lines(lambda line: click.echo(line, err=True))
+    shown: Bars | Lines | NotebookBars
+    if console.is_jupyter:
+        shown = NotebookBars(show_in_notebook)
+    else:
+        shown = Bars(console) if console.is_terminal else Lines(lambda line: click.echo(line, err=True))
 
     def show(event: Event) -> None:
         shown(dataclasses.replace(event, message=visible(event.message)) if isinstance(event, Warned) else event)

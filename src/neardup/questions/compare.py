@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,14 +50,14 @@ class Explanation:
         members: (doc_id, similarity) of the documents that were removed for a kept one.
     """
 
-    doc_id: str
+    doc_id: Any
     file: str | None
     row: int | None
-    kept_id: str | None
+    kept_id: Any
     kept_file: str | None
     kept_row: int | None
     similarity: float | None
     text: str | None
     kept_text: str | None
     comparison: Comparison | None
-    members: Sequence[tuple[str, float]]
+    members: Sequence[tuple[Any, float]]

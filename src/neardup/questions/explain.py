@@ -1,4 +1,4 @@
-"""Why a finished run kept or removed a document."""
+"""Why a run kept or removed a document."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.config import Config
-from neardup.errors import DataError
+from neardup.errors import DataError, NotStoredError
 from neardup.io import finished
 from neardup.io.stored_report import read_report
+from neardup.report import Report
 
 # Similar ids are searched among this many.
 _MANY_IDS = 100_000
@@ -26,7 +27,7 @@ class Verdict:
     Attributes:
         doc_id: the document.
         file: its file, as named in the tables of the run; None for a kept document.
-        row: its row in the file.
+        row: its row in the file; in memory its position.
         kept_id: the kept document that stands for it; None for a kept document.
         kept_file: the file of the kept document.
         kept_row: the row of the kept document.
@@ -35,14 +36,14 @@ class Verdict:
         config: the settings of the run.
     """
 
-    doc_id: str
+    doc_id: Any
     file: str | None = None
     row: int | None = None
-    kept_id: str | None = None
+    kept_id: Any = None
     kept_file: str | None = None
     kept_row: int | None = None
     similarity: float | None = None
-    members: tuple[tuple[str, float], ...] = ()
+    members: tuple[tuple[Any, float], ...] = ()
     config: Config
 
 
@@ -75,10 +76,60 @@ def _is(table: pa.Table, doc_id: str, file: str | None, row: int | None, columns
 
 
 def _unknown(run: Path, doc_id: str, clusters: pa.Table) -> DataError:
-    ids = clusters.column("doc_id").slice(0, _MANY_IDS).to_pylist()
+    return _no_document(str(run), doc_id, clusters.column("doc_id").slice(0, _MANY_IDS).to_pylist())
+
+
+def _no_document(run: str, doc_id: str, ids: list[str]) -> DataError:
     near = difflib.get_close_matches(doc_id, ids, n=3)
     named = f"did you mean {' or '.join(near)}?" if near else f"ids look like {', '.join(ids[:3])}"
     return DataError(f"no document of {run} is named {doc_id!r}", hint=named if ids else "the run has no documents")
+
+
+def find_memory_verdict(report: Report, doc_id: Any, row: int | None) -> tuple[Verdict, list[str]]:
+    """Look up a document of a run in memory; return also its text and the kept one's, where it was removed.
+
+    row: the position of the document, which tells equal ids apart.
+    """
+    texts, selection = report.load("texts"), report.load("selection")
+    if texts is None or selection is None:
+        raise NotStoredError(
+            "the documents of a run on Spark stay on its workers", hint="filter report.removed by its column doc_id"
+        )
+    own = _row_of(texts, doc_id, row)
+    removed = selection.filter(pc.equal(selection.column("row"), own)).to_pylist()
+    if not removed:
+        stands_for = selection.filter(pc.equal(selection.column("kept_row"), own))
+        ids = _take_rows(texts, stands_for.column("row")).column("doc_id").to_pylist()
+        members = tuple(zip(ids, stands_for.column("similarity").to_pylist(), strict=True))
+        return Verdict(doc_id=doc_id, row=own, members=members, config=report.config), []
+    kept_row, similarity = removed[0]["kept_row"], removed[0]["similarity"]
+    both = _take_rows(texts, pa.array([own, kept_row]))
+    kept_id = both.column("doc_id")[1].as_py()
+    verdict = Verdict(
+        doc_id=doc_id, row=own, kept_id=kept_id, kept_row=kept_row, similarity=similarity, config=report.config
+    )
+    is_text = report.config.measure == "jaccard" and report.config.items_column is None
+    return verdict, both.column("text").to_pylist() if is_text else []
+
+
+def _take_rows(texts: pa.Table, rows: pa.Array | pa.ChunkedArray) -> pa.Table:
+    return texts.take(pc.index_in(rows, texts.column("row")))
+
+
+def _row_of(texts: pa.Table, doc_id: Any, row: int | None) -> int:
+    """Return the position of a document in the source."""
+    ids = texts.column("doc_id")
+    is_known = isinstance(doc_id, str) == pa.types.is_string(ids.type)
+    rows = texts.column("row").filter(pc.equal(ids, doc_id)).to_pylist() if is_known else []
+    rows = [own for own in rows if row is None or own == row]
+    if not rows:
+        shown = [str(known) for known in ids.slice(0, _MANY_IDS).to_pylist()]
+        raise _no_document("the report", str(doc_id) if row is None else f"{doc_id} in row {row}", shown)
+    if len(rows) > 1:
+        places = ", ".join(map(str, rows[:5]))
+        raise DataError(f"{len(rows)} documents are named {doc_id!r}: rows {places}", hint=f"add row={rows[0]}")
+    found: int = rows[0]
+    return found
 
 
 def read_document(run: Path, file: str, row: int, config: Config) -> str:

@@ -54,7 +54,7 @@ class MemoryRun:
         """Name the documents in the tables."""
         read, selection, row_pairs = self.read, outcome.selection, None
         with watch.stage("report"):
-            tables = self._tables(selection)
+            tables = self._tables(selection) | {"selection": selection}
             if outcome.row_pairs is not None:
                 row_pairs = pa.Table.from_batches(outcome.row_pairs, outcome.pair_columns)
                 tables["pairs"] = self._name_pairs(row_pairs)
@@ -164,4 +164,9 @@ def _load(
         is_kept = np.zeros(read.original.num_rows, np.bool_)
         is_kept[kept_rows] = True
         return pa.table({"is_kept": is_kept})
+    if name == "texts":
+        rows = read.documents.column("row")
+        return pa.table(
+            {"doc_id": read.ids.take(schema.one_array(rows)), "row": rows, "text": read.documents.column("text")}
+        )
     return tables.get(name)

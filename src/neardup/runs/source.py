@@ -68,7 +68,7 @@ def from_files(
     if out is not None:
         return run(paths, os.fspath(out), config, progress)
     loader = _Loader()
-    report = run(paths, str(loader.folder / "out.parquet"), config, progress)
+    report = run(paths, str(loader.path), config, progress)
     loader.load = report.load
     return dataclasses.replace(report, out=None, files=(), load=loader)
 
@@ -77,9 +77,10 @@ class _Loader:
     """Loads the tables of a run from a temporary folder, which lives as long as the report does."""
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="neardup-"))
+        folder = Path(tempfile.mkdtemp(prefix="neardup-"))
+        self.path = folder / "out.parquet"
         self.load: Callable[[str], pa.Table | None] = lambda _: None
-        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
     def __call__(self, name: str) -> pa.Table | None:
         return self.load(name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
+import os
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -137,6 +138,24 @@ class Plan:
             if self.is_exact
             else _integral(lambda similarity: 1 - self.chance(min(1.0, similarity)), self.threshold, 1.0)
         )
+
+    def plot(
+        self, path: str | os.PathLike[str] | None = None, *, other: Plan | None = None, by_distance: bool = False
+    ) -> Any:
+        """Draw the S-curve with the threshold and both areas of error; return the Matplotlib figure.
+
+        Args:
+            path: the file to write, .svg or .png; without it nothing is written.
+            other: a second plan, whose curve is drawn beside this one.
+            by_distance: let the axis tell distances instead of similarities.
+
+        >>> figure = plan_for(Config(threshold=0.9)).plot()
+        >>> figure.axes[0].get_xlabel()
+        'similarity of two documents'
+        """
+        from neardup.theory.plot import plot
+
+        return plot(self, None if path is None else os.fspath(path), other=other, by_distance=by_distance)
 
     def judgement(self) -> str:
         """Say in one line what this choice finds.

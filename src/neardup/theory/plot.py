@@ -33,16 +33,16 @@ def format_of(path: str) -> str:
     return ending
 
 
-def plot(plan: Plan, path: str, *, other: Plan | None = None, by_distance: bool = False) -> None:
+def plot(plan: Plan, path: str | None, *, other: Plan | None = None, by_distance: bool = False) -> Any:
     """Draw the curve, the threshold, the asked recall and the two error areas; equal plans give equal bytes.
 
     Args:
         plan: what is drawn.
-        path: the file to write, .svg or .png.
+        path: the file to write, .svg or .png, if any.
         other: a second plan whose curve is drawn beside it.
         by_distance: let the axis tell distances instead of similarities.
     """
-    kind = format_of(path)
+    kind = None if path is None else format_of(path)
     try:
         import matplotlib as mpl
         from matplotlib.figure import Figure
@@ -54,10 +54,13 @@ def plot(plan: Plan, path: str, *, other: Plan | None = None, by_distance: bool 
         figure = Figure(figsize=(8, 5.5), layout="constrained")
         _draw(figure.add_subplot(), plan, other, _distances(plan) if by_distance else _SIMILARITIES)
         figure.legend(loc="outside lower center", ncols=2)  # inside it would hide a part of some curve
+        if path is None:
+            return figure
         metadata: dict[str, Any] = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
         picture = io.BytesIO()
         figure.savefig(picture, format=kind, dpi=150, metadata=metadata)
     Path(path).write_bytes(picture.getvalue())
+    return figure
 
 
 class _Axis(NamedTuple):
@@ -74,6 +77,8 @@ _SIMILARITIES: Final = _Axis("similarity of two documents", 1.0, float, float, F
 
 
 def _distances(plan: Plan) -> _Axis:
+    if plan.measure == "hamming" and plan.dimension is None:
+        raise ConfigError("`by_distance` counts bits, but nothing says of how many", hint="plan with dimension=")
     scale, dimension = SCALES[plan.measure], plan.dimension or 0
     ends = {"hamming": float(dimension), "euclidean": _FAR * (plan.distance or 1.0)}
     words = {"hamming": "bits that differ", "euclidean": "Euclidean distance", "cosine": "distance, 1 - cosine"}

@@ -1,0 +1,98 @@
+"""Single texts and sets: their shingles, their signatures, their similarity."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Unpack
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup import schema
+from neardup.config import Config
+from neardup.errors import ConfigError, DataError
+from neardup.io.sources import in_memory
+from neardup.measures.jaccard import text_sets, text_signatures
+from neardup.runs.source import items_or_source
+from neardup.settings import Settings
+
+
+def shingles(text: str, *, config: Config | None = None, **settings: Unpack[Settings]) -> npt.NDArray[np.uint64]:
+    """Return the shingle hashes of a text, sorted and distinct.
+
+    >>> len(shingles("a rose is a rose is a rose", size=3))
+    3
+    """
+    chosen = for_texts(Config.of(config, **settings))
+    return text_sets(usable_texts([text], chosen), chosen).shingles
+
+
+def signatures(
+    texts: Any = None, *, items: Any = None, config: Config | None = None, **settings: Unpack[Settings]
+) -> npt.NDArray[np.uint32]:
+    """Return the signature of every text, or of every set of items, one row each, on one thread.
+
+    A text without shingles, and an empty set, has 2**32 - 1 in every slot.
+
+    Args:
+        texts: documents in memory, as for `deduplicate`; one that cannot be used is an error.
+        items: sets to sign instead of texts, as for `deduplicate`.
+        config: settings to start from.
+        settings: fields of Config by name.
+
+    >>> signatures(["the cat sat on the mat", "the dog"]).shape
+    (2, 128)
+    >>> tea, milk, both = signatures(items=[["tea"], ["milk"], ["tea", "milk"]])
+    >>> bool((np.minimum(tea, milk) == both).all())
+    True
+    """
+    source, chosen = items_or_source(texts, items, for_texts(Config.of(config, **settings)))
+    documents = _all_usable(in_memory.read(source, Config.of(chosen, strict=False, keep="first")))
+    signed, done = np.empty((documents.num_rows, chosen.num_perm), np.uint32), 0
+    for chunk in documents.column("text").chunks:
+        text_signatures(chunk, chosen, signed[done : done + len(chunk)])
+        done += len(chunk)
+    return signed
+
+
+def jaccard(a: Collection[Any] | npt.NDArray[Any], b: Collection[Any] | npt.NDArray[Any]) -> float:
+    """Return the Jaccard similarity of two sets: shared items divided by all items; 0 if both are empty.
+
+    >>> jaccard({"milk", "bread", "tea"}, {"milk", "bread", "coffee"})
+    0.5
+    """
+    for name, items in (("a", a), ("b", b)):
+        if isinstance(items, (str, bytes)) or not isinstance(items, (Collection, np.ndarray)):
+            raise DataError(
+                f"`{name}` must be a set or another collection of items, got {type(items).__name__}",
+                hint="neardup.compare(a, b) takes two texts",
+            )
+    try:
+        first, second = (set(items.tolist() if isinstance(items, np.ndarray) else items) for items in (a, b))
+    except TypeError as error:
+        raise DataError(f"an item of a set must be hashable: {error}", hint="use tuples instead of lists") from error
+    union = len(first | second)
+    return len(first & second) / union if union else 0.0
+
+
+def for_texts(config: Config) -> Config:
+    """Return settings that compare texts; those of another measure raise."""
+    if config.measure not in ("jaccard", "containment"):
+        raise ConfigError(
+            f"texts are compared by 'jaccard' or 'containment', got `measure` {config.measure!r}",
+            hint="neardup.find_pairs(vectors, measure='cosine') compares vectors",
+        )
+    return config
+
+
+def usable_texts(values: list[Any], config: Config) -> pa.Array:
+    """Single texts as the one chunk of a string array; what the settings say of columns does not concern them."""
+    alone = Config.of(config, strict=False, text_column=None, id_column=None, group_column=None, keep="first")
+    return schema.one_array(_all_usable(in_memory.read(values, alone)).column("text"))
+
+
+def _all_usable(read: in_memory.Source) -> pa.Table:
+    for rejected in read.rejected.slice(0, 1).to_pylist():
+        raise DataError(f"text number {rejected['row']} cannot be used: {rejected['reason']}", hint="pass texts only")
+    return read.documents
