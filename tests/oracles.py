@@ -208,6 +208,11 @@ def without_ahead(pairs: Pairs, ahead: Iterable[int]) -> Pairs:
     return {(a, b): similarity for (a, b), similarity in pairs.items() if not (a in ahead and b in ahead)}
 
 
+def across(pairs: Pairs, num_ahead: int) -> Pairs:
+    """Only documents ahead are compared with others."""
+    return {(a, b): similarity for (a, b), similarity in pairs.items() if a < num_ahead <= b}
+
+
 def verified_leaders(order: Iterable[int], pairs: Pairs) -> Removed:
     """`leaders` before copies are sent where the best of them went."""
     removed: Removed = {}
@@ -249,15 +254,17 @@ class Truth:
         groups: Sequence[str | None] | None = None,
         num_ahead: int = 0,
         collapse_empty: bool = False,
+        only_against: bool = False,
         **reading: Any,
     ) -> None:
         self.rows = [row for row, text in enumerate(texts) if text is not None]
         self.num_ahead, self.cluster, self.collapse_empty = num_ahead, cluster, collapse_empty
+        self.only_against = only_against
         self.sets = [shingles(text or "", **reading) for text in texts]
         self.groups = [None] * len(texts) if groups is None else groups
         pairs = shares_group(true_pairs(self.sets, threshold, collapse_empty=collapse_empty), self.groups)
         pairs = {pair: similarity for pair, similarity in pairs.items() if {*pair} <= {*self.rows}}
-        self.pairs = without_ahead(pairs, range(num_ahead))
+        self.pairs = across(pairs, num_ahead) if only_against else without_ahead(pairs, range(num_ahead))
         order = keep_order(keep, [text or "" for text in texts], scores)
         is_known = set(self.rows).__contains__
         self.order = [
@@ -286,8 +293,13 @@ class Truth:
 
     @property
     def exact_duplicates(self) -> int:
-        """The input's own documents that are a copy of a better one."""
-        return sum(row >= self.num_ahead for copies in self.classes() for row in copies[1:])
+        """The input's own documents that are a copy of a better one; with only_against, of one ahead."""
+        classes = [copies for copies in self.classes() if not self.only_against or copies[0] < self.num_ahead]
+        return sum(row >= self.num_ahead for copies in classes for row in copies[1:])
+
+    def count_against(self, removed: Removed) -> int:
+        """How many go for a document ahead."""
+        return sum(kept_row < self.num_ahead for kept_row, _ in removed.values())
 
     def with_copies(self, found: Pairs) -> Pairs:
         """Add to found pairs what they say of copies: a copy has the partners of its like, and is its partner."""

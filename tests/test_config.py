@@ -52,6 +52,7 @@ DEFAULTS = {
     "delimiter": None,
     "max_document": 256 * 10**6,
     "against": (),
+    "only_against": False,
     "mark": False,
     "dry_run": False,
     "audit": False,
@@ -96,6 +97,7 @@ OTHER_VALUES = {
     "delimiter": ";",
     "max_document": 10**6,
     "against": ("old",),
+    "only_against": True,
     "mark": True,
     "dry_run": True,
     "audit": True,
@@ -109,9 +111,11 @@ OTHER_VALUES = {
 }
 NEVER_CHANGE_A_RESULT = ("threads", "strict", "memory", "engine", "master", "spark_conf", "overwrite")
 # Settings that others of the table exclude.
-NOT_TOGETHER = ("items_column", "dry_run", "measure", "distance", "dimension", "packed", "vector_column")
+NOT_TOGETHER = ("items_column", "dry_run", "measure", "distance", "dimension", "packed", "vector_column", "cluster")
 # Settings that only one measure has.
 NEEDS_BITS = ("dimension", "packed", "vector_column")
+# Settings that need another one.
+NEEDS = {"only_against": {"against": "old"}}
 NO_NUMBERS = ["0.8", None, True, [0.5], 1j, decimal.Decimal("0.5"), np.array([0.5, 0.6]), object]
 NO_WHOLE_NUMBERS = ["5", 5.0, True, [5], math.nan, np.array([5, 6])]
 NO_FLAGS = [1, 0, "yes", None, [True]]
@@ -148,6 +152,7 @@ BAD_VALUES = {
     "delimiter": ["", ",,", '"', "\n", "é", 1, b","],
     "max_document": [0, None, "4 giga", "GB", "", -1, True, "-4GB"],
     "against": [1, None, [1], {"old"}],
+    "only_against": NO_FLAGS,
     "mark": NO_FLAGS,
     "dry_run": NO_FLAGS,
     "audit": NO_FLAGS,
@@ -263,6 +268,11 @@ def test_slots_that_only_minhash_has_are_refused_for_the_other_sketch_by_name():
             "take one of 16, 32, 64, 128, 256, 512, 1024",
         ),
         ({"bands": 20, "rows": 10}, "use at most 12 bands of 10 rows, or a larger num_perm"),
+        (
+            {"only_against": True},
+            "name the documents to compare with: --against benchmark.jsonl, or against='benchmark.jsonl'",
+        ),
+        ({"only_against": True, "against": "old", "cluster": "components"}, "leave `cluster` out"),
         ({"keep": "max"}, "name the column: keep='max:score'"),
         ({"keep": "min:"}, "name the column: keep='min:score'"),
         ({"unit": "words"}, "did you mean 'word'?"),
@@ -333,7 +343,7 @@ def test_a_config_is_frozen_and_hashable():
 
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_fingerprint_changes_with_what_can_change_a_result(name):
-    base = Config(measure="hamming") if name in NEEDS_BITS else Config()
+    base = Config(measure="hamming") if name in NEEDS_BITS else Config(**NEEDS.get(name, {}))
     changed = Config.of(base, **{name: OTHER_VALUES[name]})
     assert (changed.fingerprint() == base.fingerprint()) == (name in NEVER_CHANGE_A_RESULT)
 

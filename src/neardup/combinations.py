@@ -12,6 +12,7 @@ def check_together(config: Any) -> None:
     """Raise where two settings disagree."""
     _check_method(config)
     _check_measure(config)
+    _check_against(config)
     if config.items_column is not None:
         for name in ("text_column", "html", "fold_numbers"):
             if getattr(config, name):
@@ -77,3 +78,16 @@ def _check_method(config: Any) -> None:
                     f"`{name}` and {asked} exclude each other: the exact join has no bands",
                     hint=f"leave `{name}` out, or ask for method 'lsh' and a recall below 1",
                 )
+
+
+def _check_against(config: Any) -> None:
+    if config.only_against and not config.against:
+        raise ConfigError(
+            "`only_against` needs `against`: there is nothing to compare the input with",
+            hint="name the documents to compare with: --against benchmark.jsonl, or against='benchmark.jsonl'",
+        )
+    if config.only_against and config.cluster == "components":
+        raise ConfigError(
+            "`only_against` and cluster 'components' exclude each other: no chains are built",
+            hint="leave `cluster` out",
+        )

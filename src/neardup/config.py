@@ -112,6 +112,7 @@ class Config(_RecordsGiven):
         delimiter: what stands between the columns of a CSV file; None takes a comma, and a tab for .tsv.
         max_document: bytes (or text like "1GB"); a longer line, CSV record, value or text file is a rejected row.
         against: files, or the folder of a finished run, whose documents are kept ahead of all and stay untouched.
+        only_against: remove what is similar to a document of `against`, and compare no two documents of the input.
         mark: write every row, with columns that say whether it is kept, instead of the kept rows.
         dry_run: write the removed documents and the report, and no kept rows.
         audit: measure the recall on a sample of the documents once the run is done.
@@ -156,6 +157,7 @@ class Config(_RecordsGiven):
     delimiter: str | None = None
     max_document: int = DEFAULT_MAX_DOCUMENT
     against: tuple[str, ...] = ()
+    only_against: bool = False
     mark: bool = False
     dry_run: bool = False
     audit: bool = False

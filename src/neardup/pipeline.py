@@ -36,7 +36,7 @@ from neardup.stages.choose import SAMPLED_OF, measure
 from neardup.stages.collapse import collapse, separate
 from neardup.stages.link import link, link_prefixes
 from neardup.stages.prefix import collect, count, num_places, prefix
-from neardup.stages.select import count_pairs, list_pairs, select
+from neardup.stages.select import count_pairs, list_pairs, of_ahead, select
 from neardup.stages.sketch import sketch
 from neardup.stages.verify import verify
 from neardup.stages.verify_blocks import verify_blocks
@@ -117,7 +117,7 @@ def run(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Wa
         plan=state.plan,
         selection=selection,
         row_pairs=row_pairs,
-        exact_duplicates=engine.total(copies, first_row=documents.num_ahead),
+        exact_duplicates=engine.total(_removable(copies, state), first_row=documents.num_ahead),
         pairs_verified=engine.total(verified, "compared"),
         find_priorities=partial(_find_priorities, state),
     )
@@ -177,6 +177,14 @@ def _separate(copies: Table, state: _Sketched) -> Table:
     return engine.once("classes_apart", make, schema.CLASSES)
 
 
+def _removable(copies: Table, state: _Sketched) -> Table:
+    """The copies that are removed as such: with `only_against` those of reference documents."""
+    if not state.config.only_against:
+        return copies
+    step = partial(of_ahead, column="representative", num_ahead=state.documents.num_ahead)
+    return state.engine.map_tables([copies], step, schema.CLASSES)
+
+
 def _representatives(classes: Table, state: _Sketched) -> Rows:
     """The documents that go on to the next stages: all but the copies."""
     return state.engine.choose_rows(state.sketches, "num_shingles", state.documents.num_rows, without=classes)
@@ -200,14 +208,18 @@ def _measure(where: Rows, state: _Sketched) -> Contents:
 
 def _connect(where: Rows, state: _Sketched, advance: Advance) -> Table:
     """The components of documents linked by a shared bucket or prefix shingle."""
-    sketches, documents, plan, _, engine = state
+    sketches, documents, plan, config, engine = state
     if plan.is_exact:
         step = partial(link_prefixes, threshold=plan.threshold)
         links = engine.map_groups(_prefixes(where, state), [_POSTINGS_VIEW], step, None, advance)
     else:
         bands = [View(("row", key), (key,), ("row",)) for key in map(schema.key_column, range(plan.bands))]
         links = engine.map_groups(sketches, bands, link, where, advance)
-    return engine.connected_components(links, documents.num_rows)
+    components = engine.connected_components(links, documents.num_rows)
+    if config.only_against:  # a component has the name of its smallest row, and reference rows come first
+        step = partial(of_ahead, column="component", num_ahead=documents.num_ahead)
+        components = engine.map_tables([components], step, schema.COMPONENTS)
+    return components
 
 
 def _prefixes(where: Rows, state: _Sketched) -> Table:
@@ -244,21 +256,21 @@ def _verify(components: Table, state: _Sketched, advance: Advance) -> Table:
 
 def _select(classes: Table, verified: Table, state: _Sketched) -> Table:
     copies = state.engine.lookup(classes, "representative", verified, ["kept_row", "similarity"])
-    step = partial(select, num_ahead=state.documents.num_ahead)
+    step = partial(select, num_ahead=state.documents.num_ahead, only_against=state.config.only_against)
     return state.engine.map_tables([verified, copies], step, schema.SELECTION)
 
 
 def _list(classes: Table, verified: Table, state: _Sketched) -> Table:
-    step = partial(list_pairs, num_ahead=state.documents.num_ahead)
+    step = partial(list_pairs, num_ahead=state.documents.num_ahead, only_against=state.config.only_against)
     return state.engine.map_classes(classes, verified, step, schema.ROW_PAIRS)
 
 
 def _count(classes: Table, verified: Table | None, state: _Sketched) -> int:
     """Count the pairs that `_list` would list; without verified documents, those of exact copies."""
-    num_ahead = state.documents.num_ahead
+    count = partial(count_pairs, num_ahead=state.documents.num_ahead, only_against=state.config.only_against)
 
     def step(copies: pa.Table, documents: pa.Table | None) -> Iterator[pa.RecordBatch]:
-        yield pa.record_batch([[count_pairs(copies, documents, num_ahead=num_ahead)]], schema=schema.COUNTS)
+        yield pa.record_batch([[count(copies, documents)]], schema=schema.COUNTS)
 
     return state.engine.total(state.engine.map_classes(classes, verified, step, schema.COUNTS), "count")
 

@@ -58,6 +58,11 @@ def count_below(removed: pa.Table, threshold: float) -> int:
     return pc.sum(pc.less(removed.column("similarity"), threshold)).as_py() or 0
 
 
+def count_ahead(kept_rows: pa.ChunkedArray, num_ahead: int) -> int:
+    """Return how many documents were removed for one ahead of the input."""
+    return pc.sum(pc.less(kept_rows, num_ahead)).as_py() or 0
+
+
 def _check_count(n: Any) -> None:
     if not isinstance(n, int) or isinstance(n, bool) or n < 0:
         raise ConfigError(f"`n` must be a whole number from 0, got {n!r}")
@@ -150,6 +155,7 @@ class Report:
         documents: documents in the input; kept + removed + rejected.
         num_kept: documents that stay.
         num_removed: documents that are near-duplicates of a kept one.
+        removed_against: those of them whose kept document is one of `against`.
         num_rejected: documents that could not be used.
         exact_duplicates: documents whose shingle set another document has too.
         pairs_verified: comparisons that were made to make the answer true.
@@ -177,6 +183,7 @@ class Report:
     documents: int
     num_kept: int
     num_removed: int
+    removed_against: int
     num_rejected: int
     exact_duplicates: int
     pairs_verified: int
@@ -260,6 +267,11 @@ class Report:
             raise NotStoredError("the tables of a run on Spark stay on its workers", hint=f"use {instead}")
 
     @property
+    def removed_within(self) -> int:
+        """The removed documents whose kept document is one of the input."""
+        return self.num_removed - self.removed_against
+
+    @property
     def duplicate_ratio(self) -> float:
         """The share of the documents that was removed."""
         return self.num_removed / self.documents if self.documents else 0.0
@@ -316,6 +328,8 @@ class Report:
             "documents": self.documents,
             "kept": self.num_kept,
             "removed": self.num_removed,
+            "removed_against": self.removed_against,
+            "removed_within": self.removed_within,
             "rejected": self.num_rejected,
             "exact_duplicates": self.exact_duplicates,
             "pairs_verified": self.pairs_verified,
@@ -338,7 +352,8 @@ class Report:
 
     def __str__(self) -> str:
         rejected = f", {self.num_rejected:,} rejected" if self.num_rejected else ""
+        causes = f", {self.removed_against:,} against, {self.removed_within:,} within" if self.config.against else ""
         return (
             f"{self.documents:,} documents: {self.num_kept:,} kept, {self.num_removed:,} removed "
-            f"({self.exact_duplicates:,} exact){rejected}; {self.plan.judgement()}; {self.seconds:.2f} s"
+            f"({self.exact_duplicates:,} exact{causes}){rejected}; {self.plan.judgement()}; {self.seconds:.2f} s"
         )

@@ -54,6 +54,7 @@ class RunSettings(TypedDict, total=False):
     delimiter: str | None
     max_document: int | str
     against: Paths
+    only_against: bool
     mark: bool
     dry_run: bool
     audit: bool

@@ -21,7 +21,10 @@ from runs import corpora
 from runs.programs import Finished, Programs, contents
 
 READING = ("unit", "size", "multiset", "fold_numbers")
-JUDGED = (*READING, "threshold", "keep", "cluster", "collapse_empty")
+JUDGED = (*READING, "threshold", "keep", "cluster", "collapse_empty", "only_against")
+
+
+FILES_ONLY = ("id_column", "only_against")
 
 
 class MismatchError(AssertionError):
@@ -84,6 +87,8 @@ def check_counts(report: Report, truth: Truth, removed: Removed, num_rows: int) 
     found = (report.documents, report.num_kept, report.num_removed, report.num_rejected, report.exact_duplicates)
     expected = (num_rows, num_own - len(removed), len(removed), num_rows - num_own, truth.exact_duplicates)
     same("documents, kept, removed, rejected, exact duplicates", found, expected)
+    causes, num_against = (report.removed_against, report.removed_within), truth.count_against(removed)
+    same("removed against, within", causes, (num_against, len(removed) - num_against))
 
 
 # --- in memory ---
@@ -99,8 +104,8 @@ def check_in_memory(case: Case) -> None:
             "site": pa.array([row.site for row in rows], pa.string()),
         }
     )
-    truth = truth_of(places_of(case.files), 0, case.settings)
-    settings = {name: value for name, value in case.settings.items() if name != "id_column"}
+    truth = truth_of(places_of(case.files), 0, {**case.settings, "only_against": False})
+    settings = {name: value for name, value in case.settings.items() if name not in FILES_ONLY}
     for pairs in (True, False):
         report = neardup.deduplicate(table, pairs=pairs, threads=case.threads[not pairs], **settings)
         if pairs:
@@ -159,7 +164,8 @@ def check_files(case: Case, folder: Path, runs: Runs) -> None:
     """Run on files twice, with and without pairs, and killed; `folder` is empty."""
     inputs = [file.write(folder / "in") for file in case.files]
     old, against = _old(case, folder)
-    settings = case.settings | ({"against": against} if against else {})
+    settings = case.settings | ({"against": against} if against else {"only_against": False})
+    case = dataclasses.replace(case, settings=settings)
     first = _deduplicate(case, 0, inputs, folder / "first", pairs=True, **settings)
     check_output(case, old, first, folder / "first")
     expected = corpora.contents(folder / "first")
@@ -187,7 +193,8 @@ def _old(case: Case, folder: Path) -> tuple[tuple[File, ...], tuple[str, ...]]:
     paths = tuple(str(file.write(folder / "old")) for file in case.old)
     if not case.old_is_run or not paths:
         return case.old, paths
-    settings = {name: value for name, value in case.settings.items() if name in (*JUDGED, "group_column", "id_column")}
+    names = {*JUDGED, "group_column", "id_column"} - {"only_against"}
+    settings = {name: value for name, value in case.settings.items() if name in names}
     run = dataclasses.replace(case, files=case.old, old=(), settings=settings | {"method": "exact"})
     report = _deduplicate(run, 0, paths, folder / "run", pairs=True, **run.settings)
     kept = check_output(run, (), report, folder / "run")
@@ -254,7 +261,7 @@ def options(settings: dict[str, Any]) -> list[str]:
         if value is True:
             spelled.append(flag)
         elif value is False:
-            spelled.append(f"--no-{flag[2:]}")
+            spelled += [] if name == "only_against" else [f"--no-{flag[2:]}"]
         else:
             spelled += [
                 part for each in (value if isinstance(value, tuple) else (value,)) for part in (flag, str(each))

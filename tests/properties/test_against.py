@@ -29,6 +29,7 @@ from runs.corpora import Truth
 BY_BANDS = {"method": "lsh", "bands": 128, "rows": 1, "signature_filter": False}
 METHODS = {"exact": {"method": "exact"}, "lsh": BY_BANDS}
 EVERY_METHOD = pytest.mark.parametrize("method", METHODS)
+ONLY_AGAINST = pytest.mark.parametrize("only_against", [False, True], ids=["", "only_against"])
 
 
 class Ahead(InMemoryDocuments):
@@ -43,7 +44,7 @@ class Ahead(InMemoryDocuments):
 
 def run(documents, num_ahead, **chosen):
     """Run the stages on (text, group, priority) with an engine that has no workspace."""
-    config = Config(size=1, **chosen)
+    config = Config(size=1, against="old", **chosen)
     texts, groups, priorities = map(list, zip(*documents, strict=True))
     columns = [list(range(len(texts))), texts, [schema.AHEAD] * num_ahead + priorities[num_ahead:], groups]
     source = Ahead(pa.table(columns, schema=schema.DOCUMENTS), num_ahead)
@@ -53,12 +54,12 @@ def run(documents, num_ahead, **chosen):
     return removed, pairs, outcome.exact_duplicates
 
 
-def truth(documents, num_ahead, *, threshold, cluster="leader", collapse_empty=False):
+def truth(documents, num_ahead, *, threshold, cluster="leader", collapse_empty=False, only_against=False):
     """What plain Python says: removed, pairs, and own documents that are a copy of a better one."""
     sets = [oracles.shingles(text, size=1) for text, _, _ in documents]
     groups = [group for _, group, _ in documents]
     pairs = oracles.shares_group(oracles.true_pairs(sets, threshold, collapse_empty=collapse_empty), groups)
-    pairs = oracles.without_ahead(pairs, range(num_ahead))
+    pairs = oracles.across(pairs, num_ahead) if only_against else oracles.without_ahead(pairs, range(num_ahead))
     own = sorted(range(num_ahead, len(documents)), key=lambda row: (documents[row][2], row))
     removed = oracles.select(cluster, [*range(num_ahead), *own], pairs, sets)
     removed = {row: match for row, match in removed.items() if row >= num_ahead}
@@ -80,10 +81,11 @@ def test_every_pair_with_an_own_document_is_listed(method, num_examples):
         documents=st.lists(DOCUMENT, min_size=1, max_size=14),
         share=st.floats(0, 1),
         threshold=st.sampled_from([0.3, 0.5, 0.6, 0.8, 1.0]),
-        cluster=st.sampled_from(["leader", "components"]),
+        rule=st.sampled_from([{}, {"cluster": "components"}, {"only_against": True}]),
         collapse_empty=st.booleans(),
     )
-    def check(documents, share, **chosen):
+    def check(documents, share, rule, **chosen):
+        chosen |= rule
         num_ahead = round(share * len(documents))
         removed, pairs, num_copies = truth(documents, num_ahead, **chosen)
         assert run(documents, num_ahead, pairs=True, **chosen, **METHODS[method]) == (removed, pairs, num_copies)
@@ -126,7 +128,7 @@ def truth_of(rows, **chosen):
 @pytest.mark.parametrize(
     ("chosen", "how", "method"),
     pairwise_grid(
-        ({}, {"group_column": "site"}, {"cluster": "components", "keep": "last"}),
+        ({}, {"group_column": "site"}, {"cluster": "components", "keep": "last"}, {"only_against": True}),
         ("held", "shelves", "blocks"),
         METHODS,
     ),
@@ -150,24 +152,45 @@ def test_files_agree_in_memory_and_in_blocks(method, how, chosen, files, tmp_pat
 
 
 @EVERY_METHOD
-def test_stored_pairs_answer_for_a_higher_threshold(method, files, tmp_path):
+@ONLY_AGAINST
+def test_stored_pairs_answer_for_a_higher_threshold(only_against, method, files, tmp_path):
     rows, (old, new) = files
-    common = METHODS[method] | {"against": str(old), "threshold": 0.5, "size": 2}
+    common = METHODS[method] | {"against": str(old), "threshold": 0.5, "size": 2, "only_against": only_against}
     report = corpora.deduplicate([new], tmp_path / "out", pairs=True, **common)
-    expected = truth_of(rows, threshold=0.8)
-    assert corpora.removed_rows(report.at_threshold(0.8), FIRSTS) == expected.removed
+    expected = truth_of(rows, threshold=0.8, only_against=only_against)
+    again = report.at_threshold(0.8)
+    assert corpora.removed_rows(again, FIRSTS) == expected.removed
+    assert again.removed_against == expected.count_against(expected.removed) > 0
+    assert again.removed_within == len(expected.removed) - again.removed_against
     for threshold in (0.5, 0.8):
         listed = neardup.find_pairs(tmp_path / "out", out=tmp_path / f"{threshold}.jsonl", threshold=threshold)
-        assert corpora.pair_rows(listed.pairs, FIRSTS) == truth_of(rows, threshold=threshold).pairs
+        expected = truth_of(rows, threshold=threshold, only_against=only_against)
+        assert corpora.pair_rows(listed.pairs, FIRSTS) == expected.pairs
 
 
-def test_the_number_of_pairs_is_announced_exactly(files, tmp_path, monkeypatch):
+@EVERY_METHOD
+def test_with_only_against_no_document_of_the_input_matters_to_another(method, files, tmp_path):
     rows, (old, new) = files
-    pairs = truth_of(rows).pairs
+    common = METHODS[method] | {"against": str(old), "threshold": 0.5, "size": 2, "only_against": True}
+    removed = corpora.deduplicate([new], tmp_path / "out", **common).removed.to_pylist()
+    alone = corpora.write_json_lines(tmp_path / "alone.jsonl", rows[NUM_OLD::3])
+    found = corpora.deduplicate([alone], tmp_path / "third", **common).removed.to_pylist()
+    chosen = {row["id"] for row in rows[NUM_OLD::3]}
+    names = ("doc_id", "kept_id", "similarity")
+    assert [[row[name] for name in names] for row in found] == [
+        [row[name] for name in names] for row in removed if row["doc_id"] in chosen
+    ]
+    assert 0 < len(found) < len(chosen)
+
+
+@ONLY_AGAINST
+def test_the_number_of_pairs_is_announced_exactly(only_against, files, tmp_path, monkeypatch):
+    rows, (old, new) = files
+    pairs = truth_of(rows, only_against=only_against).pairs
     copies = [pair for pair, similarity in pairs.items() if similarity == 1]
     for least, announced in ((len(pairs), len(pairs)), (len(copies), len(copies))):
         monkeypatch.setattr(pipeline, "MANY_PAIRS", least)
-        common = {"method": "exact", "against": str(old), "threshold": 0.5, "size": 2}
+        common = {"method": "exact", "against": str(old), "threshold": 0.5, "size": 2, "only_against": only_against}
         report = corpora.find_pairs([new], tmp_path / f"{least}.csv", **common)
         [warning] = report.warnings
         assert f"at least {announced} pairs" in warning

@@ -10,6 +10,7 @@ import pytest
 
 from grids import turning_grid
 from neardup.errors import NearDupError
+from neardup.io import finished
 from runs import corpora
 from runs.corpora import EVERY_PAIR, NEAR, OTHER, PAGE, WORDS, Truth
 
@@ -48,6 +49,8 @@ RUNS = [
     {"cluster": "components", "keep": "last", "collapse_empty": True},
     {"group_column": "site"},
     {"group_column": "site", "keep": "longest"},
+    {"only_against": True},
+    {"only_against": True, "group_column": "site", "collapse_empty": True},
 ]
 
 
@@ -63,6 +66,10 @@ def test_the_oracle_agrees_and_old_stays_untouched(run, room, old, new, tmp_path
     assert corpora.removed_rows(report, FIRSTS) == truth.removed
     assert corpora.pair_rows(report.pairs, FIRSTS) == truth.pairs
     assert (report.documents, report.num_kept) == (len(NEW), len(truth.kept))
+    causes = json.loads((tmp_path / "out/report.json").read_text())
+    assert causes["removed_against"] == report.removed_against == truth.count_against(truth.removed) > 0
+    assert causes["removed_within"] == report.removed_within == len(truth.removed) - report.removed_against
+    assert report.exact_duplicates == truth.exact_duplicates
     assert state(old.parent) == before
     kept = [json.loads(line) for line in (tmp_path / "out/kept/new.jsonl").read_text().splitlines()]
     assert kept == [DOCUMENTS[row] for row in truth.kept]
@@ -105,8 +112,8 @@ def test_the_program_takes_against_twice(programs, tmp_path):
     corpora.write_json_lines(tmp_path / "b.jsonl", [{"id": "b", "text": OTHER}])
     corpora.write_json_lines(tmp_path / "n.jsonl", [{"text": OTHER}, {"text": PAGE}, {"text": "quite new"}])
     arguments = ["n.jsonl", "-o", "out", "--against", "a.jsonl", "--against", "b.jsonl"]
-    finished = programs.run("dedup", *arguments, cwd=tmp_path)
-    assert finished.code == 0, finished.stderr
+    done = programs.run("dedup", *arguments, cwd=tmp_path)
+    assert done.code == 0, done.stderr
     assert pq.read_table(tmp_path / "out/removed.parquet").column("kept_id").to_pylist() == ["b", "a"]
 
 
@@ -198,6 +205,48 @@ def test_strict_holds_for_old_rows_too(tmp_path):
 def test_pairs_lists_new_old_and_new_new_pairs_only(old, new, tmp_path):
     report = corpora.find_pairs([new], tmp_path / "pairs.parquet", against=str(old), **EVERY_PAIR)
     assert corpora.pair_rows(report.pairs, FIRSTS) == Truth(TEXTS, num_ahead=NUM_OLD).pairs
+
+
+def test_pairs_with_only_against_lists_pairs_with_old_documents_alone(old, new, tmp_path):
+    report = corpora.find_pairs([new], tmp_path / "p.csv", against=str(old), only_against=True, **EVERY_PAIR)
+    expected = Truth(TEXTS, num_ahead=NUM_OLD, only_against=True).pairs
+    assert corpora.pair_rows(report.pairs, FIRSTS) == expected
+    assert len(expected) < len(Truth(TEXTS, num_ahead=NUM_OLD).pairs)
+
+
+def test_the_summary_counts_the_two_causes_apart(programs, tmp_path):
+    corpora.write_json_lines(tmp_path / "old.jsonl", [{"text": PAGE}])
+    corpora.write_json_lines(tmp_path / "new.jsonl", [{"text": text} for text in (NEAR, PAGE, OTHER, OTHER)])
+    said = programs.run("dedup", "new.jsonl", "-o", "out", "--against", "old.jsonl", cwd=tmp_path).stdout
+    assert "4 documents: 1 kept, 3 removed (2 exact), 0 rejected.\n" in said
+    assert (
+        "Removed: 2 against (similar to a document of --against), 1 within (similar to another document of the input)."
+    ) in said
+    arguments = ["dedup", "new.jsonl", "-o", "only", "--against", "old.jsonl", "--only-against"]
+    said = programs.run(*arguments, cwd=tmp_path).stdout
+    assert "4 documents: 2 kept, 2 removed (1 exact), 0 rejected.\n" in said
+    assert (
+        "Removed: 2 against (similar to a document of --against), 0 within (the input was not compared with itself)."
+    ) in said
+
+
+@pytest.mark.parametrize("command", [["dedup", "new.jsonl", "-o", "out"], ["pairs", "new.jsonl", "-o", "out.csv"]])
+def test_only_against_needs_something_to_go_against(command, programs, tmp_path):
+    corpora.write_json_lines(tmp_path / "new.jsonl", [{"text": PAGE}])
+    done = programs.run(*command, "--only-against", cwd=tmp_path)
+    assert done.code == 2
+    assert "error: `only_against` needs `against`" in done.stderr
+    assert "hint: name the documents to compare with: --against benchmark.jsonl" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["new.jsonl"]
+
+
+def test_a_run_of_a_version_that_did_not_count_the_causes_is_counted_again(old, new, tmp_path):
+    report = corpora.deduplicate([new], tmp_path / "out", against=str(old), **EVERY_PAIR)
+    path = tmp_path / "out/report.json"
+    stored = json.loads(path.read_text())
+    del stored["removed_against"], stored["removed_within"]
+    path.write_text(json.dumps(stored))
+    assert finished.restore(tmp_path / "out").removed_against == report.removed_against > 0
 
 
 def test_missing_old_is_an_error_by_name(new, tmp_path):

@@ -65,11 +65,12 @@ def test_a_run_on_spark_leaves_what_a_local_run_leaves(spark, tmp_path, monkeypa
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
-def test_pairs_with_old_documents_ahead_are_those_of_a_local_run(spark, tmp_path):
+@pytest.mark.parametrize("only_against", [False, True], ids=["", "only_against"])
+def test_pairs_with_old_documents_ahead_are_those_of_a_local_run(only_against, spark, tmp_path):
     source = write_corpus(tmp_path / "in")
     # Copies and near-copies in OLD of what the input holds, beside others.
     old = write_rows(tmp_path / "old.jsonl", [*rows(5, 30), *rows(3, 80)[::2]])
-    settings = EVERY_PAIR | {"against": str(old), "keep": "last"}
+    settings = EVERY_PAIR | {"against": str(old), "keep": "last", "only_against": only_against}
     neardup.find_pairs(source, out=tmp_path / "local.csv", **settings)
     neardup.find_pairs(source, out=tmp_path / "spark.csv", engine=neardup.SparkEngine(spark), **settings)
     for ending in ("", ".rejected.jsonl"):

@@ -85,6 +85,7 @@ SETTINGS: Final = {
     "keep": _Setting(STAYS, "Which document of a cluster stays.", "first|last|longest|max:COLUMN|min:COLUMN"),
     "cluster": _Setting(STAYS, "leader: a removed document is similar to the kept one; components: chains count too."),
     "against": _Setting(STAYS, "Files or a finished run whose documents stay ahead of all; repeatable.", "PATH"),
+    "only_against": _Setting(STAYS, "Remove only what is similar to --against; the input is not compared with itself."),
     "mark": _Setting(OUTPUT, "Write every row with columns that say whether it is kept, not only the kept rows."),
     "pairs": _Setting(OUTPUT, "Also store every found pair, as pairs.parquet."),
     "dry_run": _Setting(OUTPUT, "Write the removed documents and the report, but no kept rows."),
@@ -109,7 +110,7 @@ INPUT_SETTINGS: Final = (
     *TEXT_SETTINGS,
     *("dimension", "packed", "collapse_empty"),
     *(*COLUMN_SETTINGS, "lines", "delimiter", "max_document"),
-    *("against", "strict", "engine", "master", "spark_conf", "memory", "threads"),
+    *("against", "only_against", "strict", "engine", "master", "spark_conf", "memory", "threads"),
 )
 
 

@@ -186,6 +186,13 @@ def _counts(numbers: dict[str, Any]) -> Iterator[str]:
         f"{numbers['documents']:,} documents: {numbers['kept']:,} kept, "
         f"{numbers['removed']:,} removed ({numbers['exact_duplicates']:,} exact), {rejected}."
     )
+    if numbers["config"]["against"]:
+        is_apart = numbers["config"]["only_against"]
+        within = "the input was not compared with itself" if is_apart else "similar to another document of the input"
+        yield (
+            f"Removed: {numbers['removed_against']:,} against (similar to a document of --against), "
+            f"{numbers['removed_within']:,} within ({within})."
+        )
 
 
 def _speed(numbers: dict[str, Any]) -> str:

@@ -232,6 +232,7 @@ def restore(run: Path) -> Report:
         documents=stored.documents,
         num_kept=stored.kept,
         num_removed=stored.removed,
+        removed_against=_removed_against(run, stored),
         num_rejected=stored.rejected,
         exact_duplicates=stored.exact_duplicates,
         pairs_verified=stored.pairs_verified,
@@ -250,6 +251,15 @@ def restore(run: Path) -> Report:
         largest=tuple(map(dict, stored.largest_clusters)),
         audit=stored.audit and Audit.of(dict(stored.audit), schema.missed(schema.PAIRS_FROM_FILES)),
     )
+
+
+def _removed_against(run: Path, stored: StoredReport) -> int:
+    """How many documents were removed for one of --against; counted again where the report does not tell."""
+    ahead = [entry["file"] for entry in stored.inputs if entry["ahead"]]
+    if stored.removed_against is not None or not ahead or run.is_file():
+        return min(stored.removed_against or 0, stored.removed)
+    kept_files = _stored_table(run, "removed").column("kept_file")
+    return pc.sum(pc.is_in(kept_files, pa.array(ahead, pa.string()))).as_py() or 0
 
 
 def _plan_of(run: Path, stored: StoredReport, config: Config) -> Plan:

@@ -76,7 +76,8 @@ class _Audit(TypedDict):
 class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
     """What report.json holds of a finished run.
 
-    files: what the run has written, relative to its folder, with "/"; None in a report that does not list it.
+    files: what the run has written, relative to its folder, with "/"; None in a report that does not list it;
+    removed_against: None in a report of a version that did not count it.
     """
 
     schema: Count = 1
@@ -86,6 +87,7 @@ class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
     documents: Count
     kept: Count
     removed: Count
+    removed_against: Count | None = None
     rejected: Count
     exact_duplicates: Count
     pairs_verified: Count

@@ -24,7 +24,7 @@ from neardup.io.sources.kept_ids import KeptIds
 from neardup.io.sources.parts import FileParts
 from neardup.io.sources.stdin import STDIN_PATH
 from neardup.measures.registry import holds_items
-from neardup.report import Audit, Report, count_below, summarise_clusters
+from neardup.report import Audit, Report, count_ahead, count_below, summarise_clusters
 from neardup.runs.output import write_report
 from neardup.runs.recall import audited_files, measure
 from neardup.runs.run import Counts, Results, RowCounts
@@ -153,6 +153,7 @@ class LocalFiles(FileRun):
             text_bytes=self.source.count("text_bytes"),
             removed=outcome.selection.num_rows,
             below=count_below(outcome.selection, self.config.threshold),
+            removed_against=count_ahead(outcome.selection.column("kept_row"), self.source.num_ahead),
         )
 
     def _count_rows(self, *, ahead: bool) -> RowCounts:

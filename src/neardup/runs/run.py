@@ -31,12 +31,17 @@ class RowCounts(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What a run has counted; below: removed documents that are less similar than the threshold."""
+    """What a run has counted.
+
+    removed_against: removed documents whose kept document is one of `against`; below: removed documents that are less
+    similar than the threshold.
+    """
 
     rows: RowCounts
     text_bytes: int
     removed: int
     below: int
+    removed_against: int = 0
     against: RowCounts | None = None
 
 
@@ -106,6 +111,7 @@ def report_on(outcome: pipeline.Outcome, adapter: Adapter, watch: Watch) -> Repo
         documents=counts.rows.documents + counts.rows.rejected,
         num_kept=counts.rows.documents - counts.removed,
         num_removed=counts.removed,
+        removed_against=counts.removed_against,
         num_rejected=counts.rows.rejected,
         exact_duplicates=outcome.exact_duplicates,
         pairs_verified=outcome.pairs_verified,

@@ -164,8 +164,8 @@ def _count(source: Any, selection: Any, config: Config, first_rejected: Callable
     from neardup.engines.spark import results
 
     found = results.counts(source, selection, config.threshold)
-    rows = RowCounts(found["documents"], found["rejected"], first_rejected)
-    return Counts(rows=rows, text_bytes=found["text_bytes"], removed=found["removed"], below=found["below"])
+    rows = RowCounts(found.pop("documents"), found.pop("rejected"), first_rejected)
+    return Counts(rows, **found, against=None)
 
 
 def _clusters(rows: Iterable[Any]) -> tuple[dict[str, Any], ...]:

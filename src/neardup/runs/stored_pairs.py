@@ -20,7 +20,7 @@ from neardup.io.outputs import TableWriter, reserved_table
 from neardup.io.sources.corpus import FileDocuments
 from neardup.io.sources.parts import rows_in
 from neardup.pipeline import Outcome
-from neardup.report import Report
+from neardup.report import Report, count_ahead
 from neardup.stages.select import close_pairs, lead_pairs
 
 I64 = npt.NDArray[np.int64]
@@ -109,6 +109,7 @@ def select_stored(report: Report, threshold: float) -> Report:
         plan=plan,
         num_kept=report.num_kept + report.num_removed - selection.num_rows,
         num_removed=selection.num_rows,
+        removed_against=count_ahead(selection.column("kept_row"), _num_ahead(report)),
         num_pairs=tables["pairs"].num_rows,
         warnings=() if plan.keeps_recall else (plan.judgement(),),
         load=functools.partial(_load, report, tables, threshold),

@@ -23,24 +23,32 @@ I64 = npt.NDArray[np.int64]
 LISTED_AT_ONCE: Final = 1 << 17
 
 
-def select(found: pa.RecordBatch, num_ahead: int) -> pa.RecordBatch:
+def select(found: pa.RecordBatch, num_ahead: int, *, only_against: bool = False) -> pa.RecordBatch:
     """Return the kept row for every removed row, with their similarity.
 
     `found` holds verified documents, or copies with the result of their representatives. A copy follows its
     representative: it points to the kept document of the representative, or to the representative itself, even if a
-    document that was kept later is more similar. Rows below `num_ahead` are never removed.
+    document that was kept later is more similar. Rows below `num_ahead` are never removed; with `only_against` other
+    rows are removed for these alone, so copies of each other stay.
     """
     rows = found.column("row")
     itself = found.column("representative" if "representative" in found.schema.names else "row")
     kept_rows = pc.coalesce(found.column("kept_row"), itself)
     is_removed = pc.and_(pc.not_equal(rows, kept_rows), pc.greater_equal(rows, num_ahead))
+    if only_against:
+        is_removed = pc.and_(is_removed, pc.less(kept_rows, num_ahead))
     columns = [rows, kept_rows, pc.coalesce(found.column("similarity"), 1.0)]
     return pa.record_batch([column.filter(is_removed) for column in columns], schema=schema.SELECTION)
 
 
-def count_pairs(classes: pa.Table, verified: pa.Table | None, *, num_ahead: int) -> int:
+def of_ahead(batch: pa.RecordBatch, column: str, num_ahead: int) -> pa.RecordBatch:
+    """Return the rows that name a reference document in a column."""
+    return batch.filter(pc.less(batch.column(column), num_ahead))
+
+
+def count_pairs(classes: pa.Table, verified: pa.Table | None, *, num_ahead: int, only_against: bool = False) -> int:
     """Return how many pairs `list_pairs` would list; without `verified`, those of exact copies alone."""
-    num_copies = _count_copies(classes, num_ahead)
+    num_copies = _count_copies(classes, num_ahead, only_against=only_against)
     if verified is None:
         return num_copies
     left, right, _ = _verified_pairs(verified)
@@ -50,19 +58,23 @@ def count_pairs(classes: pa.Table, verified: pa.Table | None, *, num_ahead: int)
     return num_copies + int(num_near)
 
 
-def _count_copies(classes: pa.Table, num_ahead: int) -> int:
-    """Count the pairs of exact copies, except those of two reference documents."""
+def _count_copies(classes: pa.Table, num_ahead: int, *, only_against: bool) -> int:
+    """Count the pairs of exact copies, except those of two reference documents, or of two input documents."""
     copies, representatives = (classes.column(name).to_numpy() for name in ("row", "representative"))
     firsts, class_of = np.unique(representatives, return_inverse=True)
     sizes = np.bincount(class_of, minlength=firsts.size) + 1
     num_own = np.bincount(class_of[copies >= num_ahead], minlength=firsts.size) + (firsts >= num_ahead)
-    return int((num_own * (num_own - 1) // 2 + num_own * (sizes - num_own)).sum())
+    num_twins = 0 if only_against else num_own * (num_own - 1) // 2
+    return int((num_twins + num_own * (sizes - num_own)).sum())
 
 
-def list_pairs(classes: pa.Table, verified: pa.Table, *, num_ahead: int) -> Iterator[pa.RecordBatch]:
+def list_pairs(
+    classes: pa.Table, verified: pa.Table, *, num_ahead: int, only_against: bool = False
+) -> Iterator[pa.RecordBatch]:
     """List every pair found, including those between members of classes, in no order; none has two reference rows.
 
-    `separate` has made sure that no verified pair consists of two reference documents.
+    `separate` has made sure that no verified pair consists of two reference documents. With `only_against` no pair has
+    two input rows either.
     """
     left, right, values = _verified_pairs(verified)
     rows, representatives = _listed(classes, left, right)
@@ -73,7 +85,7 @@ def list_pairs(classes: pa.Table, verified: pa.Table, *, num_ahead: int) -> Iter
     sizes = np.bincount(part_of, minlength=parts.size)
     starts = np.cumsum(sizes) - sizes
     own = np.flatnonzero(parts % 2)
-    twins = own[sizes[own] > 1]
+    twins = own[:0] if only_against else own[sizes[own] > 1]
     behind = own[np.isin(parts[own] - 1, parts)]  # the reference part of a class comes right before its own part
     left = np.r_[part_of[np.searchsorted(rows, left)], twins, behind - 1]
     right = np.r_[part_of[np.searchsorted(rows, right)], twins, behind]

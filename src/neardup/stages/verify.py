@@ -34,7 +34,7 @@ def verify(batch: pa.RecordBatch, plan: Plan, config: Config) -> pa.RecordBatch:
     starts = np.flatnonzero(np.r_[True, components[1:] != components[:-1]]) if places.size else np.empty(0, np.int64)
     component_ends = np.r_[starts, places.size].astype(np.int64)
     is_ahead = are_ahead(batch)
-    found = compare(documents, component_ends, plan, config, nothing_given(roles_within(is_ahead)))
+    found = compare(documents, component_ends, plan, config, nothing_given(roles_within(is_ahead, config)))
     matches, values, parents, compared = found.outcome
     if config.cluster == "components":
         matches = np.where((parents == places) | is_ahead, NOBODY, parents)
@@ -70,9 +70,13 @@ def are_ahead(batch: pa.RecordBatch) -> Bools:
     return is_ahead
 
 
-def roles_within(is_ahead: Bools) -> U8:
-    """Return roles: input documents are compared with those before them, reference documents are only compared with."""
-    return np.where(is_ahead, kernel.ENTERED, kernel.COMPARED | kernel.ENTERED).astype(np.uint8)
+def roles_within(is_ahead: Bools, config: Config) -> U8:
+    """Return roles: input documents are compared with those before them, reference documents are only compared with.
+
+    With `only_against` input documents are compared with reference documents alone.
+    """
+    own = kernel.COMPARED if config.only_against else kernel.COMPARED | kernel.ENTERED
+    return np.where(is_ahead, kernel.ENTERED, own).astype(np.uint8)
 
 
 def compare(documents: kernel.Documents, component_ends: I64, plan: Plan, config: Config, given: kernel.Given) -> Found:

@@ -92,8 +92,9 @@ def verify_blocks(blocks: Blocks, plan: Plan, config: Config) -> pa.Table:
             else:
                 _meet_earlier(documents, outcome, zip(outcomes, blocks, strict=False), parents, plan, config)
         _meet_itself(documents, outcome, parents, plan, config)
-        if is_leading and outcome.is_kept.any():
-            blocks.put(block.filter(pa.array(outcome.is_kept)))
+        is_met = outcome.is_ahead if config.only_against else outcome.is_kept
+        if is_leading and is_met.any():
+            blocks.put(block.filter(pa.array(is_met)))
         outcomes.append(outcome)
         del documents
     if config.cluster == "components":
@@ -125,7 +126,7 @@ def _meet_stored(documents: Documents, outcome: _Outcome, blocks: Blocks, plan: 
             plan,
             config,
             Given(
-                roles=_roles_between(before, outcome.is_ahead),
+                roles=_roles_between(np.ones(before, np.bool_), outcome.is_ahead),
                 values=np.concatenate([np.zeros(before), outcome.values]),
                 rows=np.concatenate([np.zeros(before, np.int64), outcome.kept_rows]),
                 parents=np.arange(both.rows.size),
@@ -144,6 +145,9 @@ def _meet_earlier(
 ) -> None:
     """Compare a block with all documents of earlier ones, and record the unions in `parents`."""
     for earlier, batch in earlier_blocks:
+        is_met = earlier.is_ahead if config.only_against else np.ones(earlier.rows.size, np.bool_)
+        if not is_met.any():
+            continue
         places = np.concatenate([_places(earlier), _places(outcome)])
         roots = _roots(parents, places)
         both = _joined(prepare(batch, plan, config), documents)
@@ -153,7 +157,7 @@ def _meet_earlier(
             plan,
             config,
             Given(
-                roles=_roles_between(earlier.rows.size, outcome.is_ahead),
+                roles=_roles_between(is_met, outcome.is_ahead),
                 values=np.concatenate([earlier.values, outcome.values]),
                 rows=np.concatenate([earlier.kept_rows, outcome.kept_rows]),
                 parents=_firsts(roots),
@@ -172,7 +176,7 @@ def _meet_itself(documents: Documents, outcome: _Outcome, parents: I64, plan: Pl
         plan,
         config,
         Given(
-            roles=roles_within(outcome.is_ahead),
+            roles=roles_within(outcome.is_ahead, config),
             values=outcome.values.copy(),
             rows=outcome.kept_rows.copy(),
             parents=_firsts(roots),
@@ -182,9 +186,9 @@ def _meet_itself(documents: Documents, outcome: _Outcome, parents: I64, plan: Pl
     _join_roots(parents, roots, found.outcome.parents)
 
 
-def _roles_between(num_earlier: int, is_ahead: Bools) -> U8:
-    """Return roles: the documents of a block are compared with the earlier ones only."""
-    return np.concatenate([np.full(num_earlier, ENTERED, np.uint8), np.where(is_ahead, 0, COMPARED).astype(np.uint8)])
+def _roles_between(is_met: Bools, is_ahead: Bools) -> U8:
+    """Return roles: the documents of a block are compared only with the earlier ones that are to be met."""
+    return np.concatenate([np.where(is_met, ENTERED, 0), np.where(is_ahead, 0, COMPARED)]).astype(np.uint8)
 
 
 def _joined(first: Documents, second: Documents) -> Documents:

@@ -71,12 +71,14 @@ def largest_clusters(selection: DataFrame, ids: DataFrame, n: int) -> DataFrame:
 
 
 def counts(source: Any, selection: DataFrame, threshold: float) -> dict[str, int]:
-    """Return the counts of a report: documents, rejected, text_bytes, removed, below."""
+    """Return the counts of a report: documents, rejected, text_bytes, removed, below, removed_against."""
     noted = (
         source.notes.where(F.col("row") >= source.num_ahead)
         .agg(F.count("num_shingles"), F.count("reason"), F.sum("text_bytes"))
         .first()
     )
-    chosen = selection.agg(F.count("*"), F.count_if(F.col("similarity") < threshold)).first()
+    is_against = F.col("kept_row") < source.num_ahead
+    chosen = selection.agg(F.count("*"), F.count_if(F.col("similarity") < threshold), F.count_if(is_against)).first()
     values = [int(value or 0) for value in (*(noted or ()), *(chosen or ()))]
-    return dict(zip(("documents", "rejected", "text_bytes", "removed", "below"), values, strict=True))
+    names = ("documents", "rejected", "text_bytes", "removed", "below", "removed_against")
+    return dict(zip(names, values, strict=True))
