@@ -53,7 +53,7 @@ Progress = Callable[[Event], None]
 
 
 def _ignore(event: Event) -> None:
-    """What happens to events nobody asked for."""
+    """Ignore events if there is no `progress` function."""
 
 
 def as_python_warning(event: Event) -> None:
@@ -78,7 +78,7 @@ class Watch:
 
     @contextlib.contextmanager
     def stage(self, name: str, total: int | None = None, unit: str = "documents") -> Iterator[Callable[[int], None]]:
-        """Time a stage; the yielded function takes the number of steps done since it was last called, on any thread."""
+        """Time a stage; yields a thread-safe function to report the number of steps done since its last call."""
         done, lock = 0, threading.Lock()
 
         def advance(steps: int) -> None:
@@ -95,7 +95,7 @@ class Watch:
         self._emit(StageFinished(name, seconds))
 
     def warn(self, message: str, *, is_urgent: bool = False) -> None:
-        """Keep a warning for the report and tell whoever listens."""
+        """Record a warning for the report, and emit it."""
         self.warnings.append(message)
         self._emit(Warned(message, is_urgent))
 

@@ -30,7 +30,7 @@ _CALL: Final = "call neardup.deduplicate"
 
 
 def say_bytes(count: float) -> str:
-    """Say a number of bytes in the unit that fits.
+    """Format a number of bytes with a suitable unit.
 
     >>> say_bytes(1_300_000_000), say_bytes(45_000_000), say_bytes(12)
     ('1.3 GB', '45 MB', '12 B')
@@ -42,9 +42,9 @@ def say_bytes(count: float) -> str:
 
 
 def peak_memory_bytes() -> int | None:
-    """Return the most memory this process ever held, where the system tells."""
+    """Return the peak memory of this process, None if the system does not say."""
     with contextlib.suppress(OSError, StopIteration, IndexError, ValueError):
-        # What getrusage tells is carried over from a parent that held more.
+        # getrusage inherits the peak of a larger parent process.
         lines = Path("/proc/self/status").read_text("ascii", errors="replace").splitlines()
         return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) * 1024
     if resource is None:  # pragma: no cover - Windows
@@ -54,7 +54,7 @@ def peak_memory_bytes() -> int | None:
 
 
 def count_below(removed: pa.Table, threshold: float) -> int:
-    """Return how many documents were removed for a kept one that is less similar than the threshold."""
+    """Return how many documents were removed although they are less similar to the kept one than the threshold."""
     return pc.sum(pc.less(removed.column("similarity"), threshold)).as_py() or 0
 
 
@@ -71,7 +71,7 @@ def _check_count(n: Any) -> None:
 def summarise_clusters(
     clusters: npt.NDArray[np.int64], similarities: npt.NDArray[np.float64], n: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the `n` largest of the clusters numbered by `clusters`: number, size, and place of the weakest member."""
+    """Return number, size and position of the weakest member of the `n` largest clusters numbered by `clusters`."""
     order = np.lexsort((similarities, clusters))
     numbers, firsts, counts = np.unique(clusters[order], return_index=True, return_counts=True)
     largest = np.argsort(-counts, kind="stable")[:n]
@@ -84,14 +84,14 @@ class Audit:
 
     Attributes:
         recall: found pairs of the sampled documents divided by all their pairs; None where they have none.
-        low: the recall of all documents is at least this, with `high`, in 95 of 100 audits.
-        high: and at most this.
-        predicted: the recall that the S-curve predicts for the very same pairs.
+        low: lower end of the 95 % confidence interval of the recall over all documents.
+        high: its upper end.
+        predicted: the recall that the S-curve predicts for the same pairs.
         promised: the recall that the plan promises for pairs exactly at the threshold.
         pairs: true pairs of the sampled documents.
         missed: those that the run did not find: doc_a, doc_b, similarity, chance; from files also files and rows.
-        precision: the share of what the run reported of sampled documents that is true: 1, for anything else is an
-            error; None where it reported nothing.
+        precision: the share of the reported pairs of sampled documents that are true: 1, because anything else is an
+            error; None if none were reported.
         verified: reported pairs and removals that were verified again.
         sample: documents that were sampled.
         threshold: the threshold of the run.
@@ -147,31 +147,31 @@ def _number_kept(removed: pa.Table) -> npt.NDArray[np.int64]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class Report:
-    """The answer of a run; every table is in input order.
+    """The result of a run; every table is in input order.
 
     Attributes:
         config: the settings of the run.
-        plan: what was chosen, and what it promises.
+        plan: the method, bands and rows that were chosen, and what they promise.
         documents: documents in the input; kept + removed + rejected.
         num_kept: documents that stay.
         num_removed: documents that are near-duplicates of a kept one.
         removed_against: those of them whose kept document is one of `against`.
         num_rejected: documents that could not be used.
         exact_duplicates: documents whose shingle set another document has too.
-        pairs_verified: comparisons that were made to make the answer true.
+        pairs_verified: candidate pairs that were compared exactly.
         num_pairs: found pairs, None if they were not stored.
         seconds: the whole run.
         bytes_read: bytes of text.
-        peak_memory_bytes: the most memory the process ever held.
+        peak_memory_bytes: peak memory of the process.
         stages: seconds by stage.
-        warnings: what the run wants to be known.
-        columns: which columns were taken for text and id.
-        signature_format: the name of what was compared; equal names mean comparable signatures.
-        out: where the output is, if it went to files.
+        warnings: the warnings of the run.
+        columns: which columns were used for text and id.
+        signature_format: the format of the signatures; equal names mean comparable signatures.
+        out: the path of the output, if it was written to files.
         inputs: the files that were read: file, path, rows, and whether they were ahead of the input.
         files: the files that were written, relative to the folder of report.json.
-        engine: what the engine tells of the run beside, such as the rounds and the skew of a run on Spark.
-        largest: what `largest_clusters` returns, where it was counted before the tables were written.
+        engine: further facts from the engine, such as the rounds and the skew of a run on Spark.
+        largest: the rows of `largest_clusters`, if they were computed with the tables.
         load: returns a table by name, None for one that was not stored.
         select_again: what `at_threshold` calls.
         audit: the measured recall, if the run was asked for it.
@@ -228,7 +228,7 @@ class Report:
 
     @functools.cached_property
     def rejected(self) -> pa.Table:
-        """What could not be read: file, row, reason."""
+        """The rejected rows: file, row, reason."""
         return self._table("rejected", "this run did not store what it rejected", "run it again")
 
     @functools.cached_property
@@ -292,7 +292,7 @@ class Report:
         return self.select_again(self, threshold)
 
     def borderline(self, n: int = 10) -> pa.Table:
-        """Return the `n` least similar of the stored pairs: what a slightly higher threshold would give up."""
+        """Return the `n` least similar of the stored pairs: those that a slightly higher threshold would lose."""
         _check_count(n)
         self._check_arrow(self.pairs, f"report.pairs.orderBy('similarity').limit({n})")
         # A stable order: Arrow's sort is not, so ties end in the position.

@@ -80,10 +80,10 @@ def test_an_error_is_a_message_and_a_code_and_no_traceback(run, error, code, wor
 
 
 def test_an_interrupted_command_exits_130_and_says_how_to_go_on(run):
-    raising = "error = KeyboardInterrupt(); error.add_note('run the same command again to go on'); raise error"
+    raising = "error = KeyboardInterrupt(); error.add_note('run the same command again to resume'); raise error"
     finished = run("explain", "out", "x", before=failing(raising))
     assert finished.returncode == 130
-    assert finished.stderr == "interrupted\nrun the same command again to go on\n"
+    assert finished.stderr == "interrupted\nrun the same command again to resume\n"
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])

@@ -98,7 +98,7 @@ def test_chains_need_what_was_stored(tmp_path):
     chain = [page(*[f"x{at}" for at in range(count)]) for count in (0, 3, 6, 9)]
     far = corpora.write_json_lines(tmp_path / "far.jsonl", chain)
     report = corpora.deduplicate([far], tmp_path / "far", **settings)
-    with pytest.raises(NotStoredError, match="2 documents hang on the kept one of their chain"):
+    with pytest.raises(NotStoredError, match="2 documents are connected to the kept one of their cluster only"):
         report.at_threshold(0.85)
 
 
@@ -109,7 +109,7 @@ def test_what_was_selected_again_is_asked_again_and_pickled(path, tmp_path):
     assert pickle.loads(pickle.dumps(again)).removed.equals(again.removed)  # noqa: S301
     with pytest.raises(ConfigError, match=r"at least 0\.7"):
         again.at_threshold(0.6)
-    with pytest.raises(NotStoredError, match="is not written"):
+    with pytest.raises(NotStoredError, match="writes no kept rows"):
         _ = again.kept
     assert again.borderline(1).column("similarity")[0].as_py() >= 0.7
 

@@ -134,7 +134,7 @@ def test_memory_that_runs_out_is_told_without_a_traceback(corpus, programs, tmp_
     assert stopped.code == 1
     assert "memory" in stopped.stderr
     assert "--memory" in stopped.stderr
-    assert "run the same command again to go on" in stopped.stderr
+    assert "run the same command again to resume" in stopped.stderr
     assert programs.run("dedup", corpus, "-o", "out", cwd=tmp_path).code == 0
 
 
@@ -186,7 +186,7 @@ def test_a_disk_that_fills_up_is_named_and_the_run_goes_on_when_there_is_room(be
     assert full.code == 1
     assert "Traceback" not in full.stderr
     assert "the disk of out is full" in full.stderr
-    assert "run the same command again to go on" in full.stderr
+    assert "run the same command again to resume" in full.stderr
     assert not (seen / "out").exists()
     (seen / "ballast").unlink(missing_ok=True)
     again = programs.run(*command, cwd=folder)

@@ -413,7 +413,7 @@ def test_ctrl_c_stops_without_a_traceback_and_says_how_to_go_on(at, programs, co
     stopped = running.wait()
     assert stopped.code == 130
     assert "Traceback" not in stopped.stderr
-    assert "run the same command again to go on" in stopped.stderr
+    assert "run the same command again to resume" in stopped.stderr
     assert WORK in stopped.stderr
     assert len(re.findall("again", stopped.stderr)) == 1
     assert not (tmp_path / "out").exists()

@@ -183,7 +183,7 @@ class MemoryBudget:
 def prepare_files(
     paths: Sequence[str], config: Config, folder: Path, budget: MemoryBudget, watch: Watch, target: Path | None = None
 ) -> SearchInput:
-    """Take the documents of files to compare; `folder` holds what is noted of them, `target` is the output."""
+    """Read and shingle the documents of files; `folder` holds their notes, `target` is the output."""
     with watch.stage("read"):
         paths, _ = spool(paths, folder / STANDARD_INPUT, config)
         found = files.find_files(paths, config)
@@ -219,7 +219,7 @@ def check_target(out: str) -> Path:
     known_ending(out)
     target = Path(out)
     if not target.absolute().parent.is_dir():
-        raise DataError(f"there is no folder {target.parent} to write to", hint="make it, or choose another -o")
+        raise DataError(f"the folder {target.parent} does not exist", hint="create it, or choose another -o")
     return target
 
 

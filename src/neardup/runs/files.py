@@ -1,4 +1,4 @@
-"""A run from files to files: what every engine shares, and the local engine."""
+"""A run from files to files: what all engines share, and the adapter of the local engine."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Advance = Callable[[int], None]
 
 
 class FileRun(abc.ABC):
-    """A run on files, up to how an engine makes the tables; `source` reads the files of `parts`."""
+    """A run on files, except for how an engine writes the tables; `source` reads the files of `parts`."""
 
     def __init__(self, setup: RunSetup, source: Any, parts: FileParts, engine: Any) -> None:
         self.output, self.workspace, self._spooled = setup.output, setup.workspace, setup.spooled
@@ -49,11 +49,11 @@ class FileRun(abc.ABC):
 
     @abc.abstractmethod
     def write(self, outcome: pipeline.Outcome, advance: Advance) -> None:
-        """Write every table once, and the kept rows; `advance` counts files of the input."""
+        """Write every table once, and the kept rows; `advance` counts input files."""
 
     @abc.abstractmethod
     def count(self, outcome: pipeline.Outcome) -> Counts:
-        """Count what was read and removed."""
+        """Count the rows read and removed."""
 
     @abc.abstractmethod
     def largest(self, outcome: pipeline.Outcome) -> tuple[dict[str, Any], ...]:
@@ -65,12 +65,12 @@ class FileRun(abc.ABC):
         return self.output.has_kept and not self.config.dry_run
 
     def write_once(self, table: str, write: Callable[[Path], dict[str, int] | None]) -> None:
-        """Write a table, if it is of the output and no earlier start has written it."""
+        """Write a table if it belongs to the output and an interrupted run has not written it yet."""
         if table in self.output.drafts:
             self.workspace.once(self.output.drafts[table], write)
 
     def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
-        """Write the tables, and what the report tells of files."""
+        """Write the tables, and collect what the report says about files."""
         num_files = len(self.parts.own_files()) if self.output.has_kept else None
         with watch.stage("write", num_files, "files") as advance:
             self.write(outcome, advance)
@@ -90,7 +90,7 @@ class FileRun(abc.ABC):
         )
 
     def publish(self, report: Report) -> None:
-        """Write report.json, and let the output appear."""
+        """Write report.json, and make the output visible."""
         write_report(self.workspace, report)
         self.output.publish(self.workspace)
 
@@ -105,7 +105,7 @@ class LocalFiles(FileRun):
         config = setup.config
         engine = LocalEngine(config.threads, setup.workspace, config.memory)
         room_for_texts = 0 if holds_items(config) else engine.room() // 4
-        # Readers must know the limit of memory where none was asked for too.
+        # Readers need a memory limit even if the user set none.
         limited = Config.of(config, memory=max(MIN_MEMORY, Memory(config.memory).limit))
         return_freed(limited.memory or MIN_MEMORY)
         files = [*setup.ahead, *setup.own]
@@ -113,7 +113,7 @@ class LocalFiles(FileRun):
         super().__init__(setup, documents, documents, engine)
 
     def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
-        """Write the tables; stored pairs can be selected from again, and documents be read again to be audited."""
+        """Write the tables; stored pairs allow a new selection, and the files can be read again for an audit."""
         if not self.config.audit:
             self.source.release()
         results = super().results(outcome, watch)
@@ -146,7 +146,7 @@ class LocalFiles(FileRun):
             self._write_kept(outcome.selection, kept_ids, advance)
 
     def count(self, outcome: pipeline.Outcome) -> Counts:
-        """Add up what the parts have noted."""
+        """Add up the counts of the parts."""
         return Counts(
             rows=self._count_rows(ahead=False),
             against=self._count_rows(ahead=True),
@@ -176,7 +176,7 @@ class LocalFiles(FileRun):
         return tuple(dict(zip(CLUSTER_COLUMNS, member, strict=True)) for member in members)
 
     def _ids_at_once(self) -> int:
-        """How many ids to hold: each passes over all of them on disk, so as many as there is room for."""
+        """The number of ids to load at once: every lookup scans all of them on disk, so as many as fit in memory."""
         return self.source.num_ids_within(max(_LEAST_ID_BYTES, self.engine.room() // 8))
 
     def _write_removed(self, selection: pa.Table, kept_ids: KeptIds, path: Path) -> None:
@@ -187,7 +187,7 @@ class LocalFiles(FileRun):
                 writer.write(self._removed(chosen, kept_ids.slice(first, chosen.num_rows)))
 
     def _removed(self, chosen: pa.Table, kept_ids: pa.Array) -> pa.Table:
-        """Name some rows of the selection."""
+        """Return some rows of the selection with ids, files and row numbers."""
         rows, kept_rows = (chosen.column(name).to_numpy() for name in ("row", "kept_row"))
         columns = [self.source.ids_of(rows), kept_ids, chosen.column("similarity"), *self.source.locate(rows)]
         return pa.table([*columns, *self.source.locate(kept_rows)], schema=schema.REMOVED_FROM_FILES)
@@ -223,7 +223,7 @@ class LocalFiles(FileRun):
                 name = f"out/kept/{documents.files[group[0]].name}"
                 workspace.once(name, lambda path: documents.write(group[0], str(path), selection, kept_ids))
             else:
-                # To remember every one of many small files takes longer than to write them.
+                # A journal entry for each of many small files takes longer than writing them.
                 workspace.once(f"written/{number:06}", lambda path: write_all(group, path))
             advance(len(group))
 
@@ -235,5 +235,5 @@ class LocalFiles(FileRun):
 
 
 def name_rejected(row: Mapping[str, Any]) -> str:
-    """Say which row was rejected, and why, by a row of schema.REJECTED."""
+    """Name a rejected row and the reason, given a row of schema.REJECTED."""
     return f"{row['file']} row {row['row']}, because {row['reason']}"

@@ -34,7 +34,7 @@ def read_memory(source: Any, ids: Sequence[Any] | None, config: Config, watch: W
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class MemoryRun:
-    """Documents in memory; the tables of the report are held."""
+    """A run on documents in memory; the tables of the report stay in memory, too."""
 
     read: in_memory.Source
     config: Config
@@ -42,16 +42,16 @@ class MemoryRun:
 
     @property
     def source(self) -> in_memory.InMemoryDocuments:
-        """The documents as one part."""
+        """The documents, as one part."""
         return in_memory.InMemoryDocuments(self.read.documents, self.read.original.num_rows)
 
     @property
     def engine(self) -> LocalEngine:
-        """An engine without a limit of memory."""
+        """An engine without a memory limit."""
         return LocalEngine(self.config.threads)
 
     def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
-        """Name the documents in the tables."""
+        """Build the tables, with ids instead of rows."""
         read, selection, row_pairs = self.read, outcome.selection, None
         with watch.stage("report"):
             tables = self._tables(selection) | {"selection": selection}
@@ -77,7 +77,7 @@ class MemoryRun:
         )
 
     def publish(self, report: Report) -> None:
-        """The report is all there is."""
+        """Do nothing: the report is the output."""
 
     def _first_rejected(self) -> str:
         row, reason = (self.read.rejected.column(name)[0].as_py() for name in ("row", "reason"))
@@ -116,7 +116,7 @@ class MemoryRun:
         return self.read.ids.take(schema.one_array(table.column(column)))
 
     def _select_again(self, outcome: pipeline.Outcome, stored: pa.Table, report: Report, threshold: float) -> Report:
-        """Report on the stored pairs of at least `threshold`; bands, rows and filter stay those of the run."""
+        """Report on the stored pairs of similarity >= `threshold`, with the bands, rows and filter of the run."""
         plan, watch = dataclasses.replace(outcome.plan, threshold=threshold), Watch()
         bands, rows = plan.bands or None, plan.rows or None  # the exact method has none
         config = Config.of(report.config, threshold=threshold, audit=False, bands=bands, rows=rows)

@@ -1,4 +1,4 @@
-"""What a run on files writes, and where: drafts in its workspace, published whole when the run has ended."""
+"""The output of a run on files: drafts in its workspace, published atomically at the end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DRAFTS: Final = "out"
 
 
 class DedupFolder:
-    """The folder that `neardup dedup` writes; drafts: the file of each table in the workspace."""
+    """The output folder of `neardup dedup`; drafts: the file of each table in the workspace."""
 
     command: ClassVar = "dedup"
     has_kept: ClassVar = True
@@ -40,10 +40,10 @@ class DedupFolder:
         self.drafts["rejected"] = f"{_DRAFTS}/rejected.jsonl"
 
     def check(self, *, overwrite: bool) -> None:
-        """The workspace looks after the folder."""
+        """Do nothing: the workspace checks the folder."""
 
     def load(self, name: str) -> pa.Table | None:
-        """Return a published table by name, None for one that was not stored."""
+        """Return a published table by name, None if it was not stored."""
         return finished.load_table(self.target, name)
 
     def load_draft(self, workspace: Workspace, name: str) -> pa.Table | None:
@@ -55,12 +55,12 @@ class DedupFolder:
         return written_files(workspace.folder / _DRAFTS)
 
     def publish(self, workspace: Workspace) -> None:
-        """Let the folder appear, and end the workspace."""
+        """Publish the folder, and remove the workspace."""
         publish_folder(workspace, self.target)
 
 
 class PairsFile:
-    """The file that `neardup pairs` writes, with the rejected rows and the report beside it."""
+    """The output file of `neardup pairs`, with the rejected rows and the report next to it."""
 
     command: ClassVar = "pairs"
     has_kept: ClassVar = False
@@ -74,14 +74,14 @@ class PairsFile:
         self._beside = [self.target.with_name(f"{self.target.name}.{name}") for name in ("rejected.jsonl", REPORT)]
 
     def check(self, *, overwrite: bool) -> None:
-        """Raise where a file that nobody named stands where a run writes beside its own."""
+        """Raise if a file that neardup did not write is in the place of one written next to the output."""
         retract(self.target, self._beside)
         listed = listed_files(self._beside[-1]) or set()
         for path in self._beside:
             check_output(path, overwrite=overwrite)
             if path.exists() and path.name not in listed:
                 raise DataError(
-                    f"{path} is in the way, and no report says that neardup wrote it, so it is not overwritten",
+                    f"{path} already exists and was not written by neardup, so it is not overwritten",
                     hint="choose another -o, or delete it yourself",
                 )
 
@@ -99,7 +99,7 @@ class PairsFile:
         return self.target.name, *(path.name for path in self._beside)
 
     def publish(self, workspace: Workspace) -> None:
-        """Let the files appear, the pairs last, and end the workspace."""
+        """Publish the files, the pairs last, and remove the workspace."""
         names = self.drafts["rejected"], f"{_DRAFTS}/{REPORT}", self.drafts["pairs"]
         drafts = [workspace.folder / name for name in names]
         publish_files(workspace, list(zip(drafts, [*self._beside, self.target], strict=True)))

@@ -1,6 +1,6 @@
-"""The recall of a run, measured: all true partners of sampled documents, and which of them the run found.
+"""Measure the recall of a run: find all true partners of sampled documents, and which of them the run found.
 
-Two passes over the documents: one draws the sample, one compares every document with it, exactly.
+Two passes over the documents: the first draws the sample, the second compares every document with it exactly.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from neardup.theory.plan import Plan
 
 I64 = npt.NDArray[np.int64]
 SAMPLE: Final = 1000
-# Reported pairs that are verified again at most; `Audit.verified` says how many were.
+# The most reported pairs that are verified again; `Audit.verified` has the actual number.
 MAX_CLAIMS: Final = 1 << 20
 RESAMPLES: Final = 2000
-# So many standard deviations more documents are drawn than wanted.
+# Documents are drawn in excess by this many standard deviations.
 _SPARE: Final = 5
 _RESAMPLED_AT_ONCE: Final = 1 << 22
 _QUANTILES: Final = (0.025, 0.975)
-# Nothing in g pairs, each with this chance or more, happens less than once in 20 times from 3 / g on.
+# The rule of three: with no event in g trials, 3 / g is an upper 95 % confidence bound of its probability.
 _RULE_OF_THREE: Final = 3.0
-# So many pairs are loaded; of more, only the removals are verified again, and what the run finds is computed.
+# The most pairs that are loaded; with more, only removals are verified again, and found pairs are recomputed.
 MAX_LOADED: Final = 10_000_000
 _REMOVED: Final = ("file", "row", "kept_file", "kept_row")
 _PAIRS: Final = ("file_a", "row_a", "file_b", "row_b")
@@ -47,9 +47,9 @@ _PAIRS: Final = ("file_a", "row_a", "file_b", "row_b")
 class Audited:
     """A run as an audit sees it.
 
-    removed, listed: iterate over the removals and the pairs that the run reported, as schema.ROW_PAIRS; asked when the
-    documents have been numbered; listed: None where the run lists no pairs, and what it finds is computed;
-    name: puts the names of documents to row_a and row_b of pairs; num_documents: about how many there are to draw from.
+    removed, listed: iterate over the removals and the pairs that the run reported, as schema.ROW_PAIRS; called once the
+    documents are numbered; listed: None if the run lists no pairs, so that found pairs are recomputed;
+    name: replaces row_a and row_b of pairs by ids; num_documents: the approximate number of documents to sample from.
     """
 
     documents: Documents
@@ -63,7 +63,7 @@ class Audited:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Keyed:
-    """Documents with what they are drawn by; those ahead are read, because that numbers them, and not drawn."""
+    """Documents with the hash that selects the sample; reference documents are read to be numbered, but not sampled."""
 
     documents: Documents
     seed: int
@@ -80,7 +80,7 @@ class _Keyed:
         own = part - self.documents.num_ahead_parts
         for batch in self.documents.read(part, advance):
             if own >= 0:
-                # Until all parts are numbered a row is the part's own; that is what it is drawn by.
+                # The hash uses the row within the part, because parts are not numbered in the first pass.
                 first = self.documents.first_rows[part] if self.documents.first_rows.size else 0
                 rows = batch.column("row").to_numpy() - first
                 columns = [np.full(rows.size, part), rows, draw_keys(own, rows, self.seed)]
@@ -96,7 +96,7 @@ def check_sample(sample: Any) -> int:
 
 
 def measure(run: Audited, engine: LocalEngine, watch: Watch, size: int = SAMPLE) -> Audit:
-    """Draw documents, find all their true partners, and say which of them the run found."""
+    """Sample documents, find all their true partners, and count which of them the run found."""
     if run.config.measure != "jaccard":
         raise ConfigError(
             f"an audit takes runs with measure jaccard, got {run.config.measure}",
@@ -128,7 +128,7 @@ def measure(run: Audited, engine: LocalEngine, watch: Watch, size: int = SAMPLE)
 
 
 def _draw(run: Audited, engine: LocalEngine, watch: Watch, size: int) -> pa.Table:
-    """Draw the documents with the smallest hashes, of those with shingles; again with more where too many are empty."""
+    """Sample the documents with the smallest hashes among those with shingles; repeat if too many are empty."""
     documents = run.documents
     keyed: Any = _Keyed(documents, run.config.seed)
     share = (size + _SPARE * size**0.5 + _SPARE) / max(run.num_documents, 1)
@@ -159,7 +159,7 @@ def _of_sample(reported: Iterable[pa.Table], sample: Sample, threshold: float) -
     """The reported pairs of sampled documents."""
     for pairs in reported:
         ends = [_is_drawn(pairs.column(name).to_numpy(), sample) for name in ("row_a", "row_b")]
-        # With cluster="components" a chain may end below the threshold: no pair is claimed there.
+        # With cluster="components", a removed document may be below the threshold: that is not a reported pair.
         yield pairs.filter(pa.array((ends[0] | ends[1]) & (pairs.column("similarity").to_numpy() >= threshold)))
 
 
@@ -169,7 +169,7 @@ def _is_drawn(rows: I64, sample: Sample) -> npt.NDArray[np.bool_]:
 
 
 def _claims(reported: Iterable[pa.Table], sample: Sample) -> Claims:
-    """What the run says of sampled documents: pair, similarity, and row of the sampled one."""
+    """The pairs that the run reported for sampled documents: encoded pair, similarity, row of the sampled one."""
     found: list[Claims] = []
     room = MAX_CLAIMS
     for table in reported:
@@ -185,7 +185,7 @@ def _claims(reported: Iterable[pa.Table], sample: Sample) -> Claims:
 
 
 def _listed(found: Iterable[pa.Table], sample: Sample) -> tuple[I64, I64]:
-    """The listed pairs of sampled documents, once for each that is sampled: pair, ascending, and its place."""
+    """The listed pairs of sampled documents, once per sampled side: encoded pair, ascending, and its position."""
     own, other = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for pairs in found:
         ends = [pairs.column(name).to_numpy() for name in ("row_a", "row_b")]
@@ -203,7 +203,7 @@ _NO_CLAIMS: Final = (np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64))
 
 
 def _check_claims(claimed: Claims, told: pa.Table, sample: Sample, run: Audited) -> None:
-    """Raise where the run reported what is not true."""
+    """Raise if the run reported a wrong pair or similarity."""
     pairs, values, own = claimed
     told_pairs = sample.claims(told.column("number").to_numpy(), told.column("row").to_numpy())
     order = np.argsort(told_pairs)
@@ -235,11 +235,11 @@ def _missed(told: pa.Table, sample: Sample, run: Audited) -> pa.Table:
     docs = order[np.repeat(starts[numbers], counts) + within]
     own, other = sample.rows[docs], np.repeat(missed.column("row").to_numpy(), counts)
     values = np.repeat(missed.column("similarity").to_numpy(), counts)
-    # Of documents with equal sets the run may have listed the pair of one and not that of another.
+    # For documents with equal sets, the run may have listed the pair of one but not that of another.
     is_missed = (own != other) & ~sample.is_listed(docs, other)
     ends = np.stack([np.minimum(own, other), np.maximum(own, other)], axis=1)[is_missed]
     values = values[is_missed]
-    # A pair of two sampled documents was met from both sides.
+    # A pair of two sampled documents was found from both sides.
     ends, firsts = np.unique(ends, axis=0, return_index=True)
     return _name(run, ends[:, 0], ends[:, 1], values[firsts], sample)
 
@@ -251,7 +251,7 @@ def _name(run: Audited, row_a: I64, row_b: I64, values: npt.NDArray[np.float64],
 
 
 def _recall(sample: Sample, seed: int) -> dict[str, Any]:
-    """Return recall, interval and prediction; every sampled document has met itself, which is taken off."""
+    """Return recall, interval and prediction, after subtracting the pair of every sampled document with itself."""
     tally, numbers = sample.tally, sample.numbers
     weights, found, pairs, drawn = (
         (count[numbers] - 1) for count in (tally.weights, tally.found, tally.pairs, tally.drawn)
@@ -269,7 +269,7 @@ def _recall(sample: Sample, seed: int) -> dict[str, Any]:
 
 
 def _interval(weights: I64, found: I64, num_pairs: int, seed: int) -> tuple[float, float]:
-    """A 95 % interval by bootstrap over documents; where all or none were found, by the rule of three."""
+    """The 95 % confidence interval by bootstrap over documents; by the rule of three if all or none were found."""
     if found.sum() == weights.sum():
         return max(0.0, 1 - _RULE_OF_THREE / num_pairs), 1.0
     if not found.any():
@@ -280,7 +280,7 @@ def _interval(weights: I64, found: I64, num_pairs: int, seed: int) -> tuple[floa
     recalls = []
     at_once = max(1, _RESAMPLED_AT_ONCE // weights.size)
     for begin in range(0, RESAMPLES, at_once):
-        # How often each document is drawn again is Poisson; those without pairs would change nothing.
+        # Poisson bootstrap: a random weight per document; documents without pairs have no influence.
         times = rng.poisson(1.0, (min(at_once, RESAMPLES - begin), weights.size))
         totals = times @ weights
         recalls.append((times @ found)[totals > 0] / totals[totals > 0])
@@ -296,7 +296,7 @@ def audited_files(
     num_documents: int,
     num_pairs: int | None,
 ) -> Audited:
-    """Let an audit see a run on files; `load` returns what it reported by name, `num_pairs` is how many pairs."""
+    """Return a run on files as an audit sees it; `load` returns a table that it reported, by name."""
 
     def name(pairs: pa.Table) -> pa.Table:
         batch = schema.one_batch(pairs.to_batches(), pairs.schema)

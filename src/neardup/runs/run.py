@@ -1,6 +1,6 @@
 """One run: source -> pipeline -> results -> report, wherever the documents come from.
 
-An adapter brings the source and the engine and stores the results. All else that a run does stands here.
+An adapter provides the source and the engine and stores the results. Everything else that a run does is here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from neardup.theory.plan import Plan
 
 
 class RowCounts(NamedTuple):
-    """How many rows are documents and how many were rejected; `first_rejected` says which one came first, and why."""
+    """The number of documents and of rejected rows; `first_rejected` names the first rejected row and the reason."""
 
     documents: int
     rejected: int
@@ -71,7 +71,7 @@ class Adapter(Protocol):
 
     @property
     def source(self) -> Source:
-        """The documents, as the engine reads them."""
+        """The documents."""
 
     @property
     def engine(self) -> Engine:
@@ -79,17 +79,17 @@ class Adapter(Protocol):
 
     @property
     def plan(self) -> Plan:
-        """What the settings lead to, before the documents have been seen."""
+        """The plan of the settings, before any document has been read."""
 
     @property
     def config(self) -> Config:
-        """The settings, with what the source adds to them."""
+        """The settings, completed by the source."""
 
     def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
-        """Write the tables, or hold them, and count."""
+        """Write the tables, or keep them in memory, and count."""
 
     def publish(self, report: Report) -> None:
-        """Let the output appear."""
+        """Make the output visible."""
 
 
 def run(adapter: Adapter, watch: Watch, find: Pipeline = pipeline.run) -> Report:
@@ -100,7 +100,7 @@ def run(adapter: Adapter, watch: Watch, find: Pipeline = pipeline.run) -> Report
 
 
 def report_on(outcome: pipeline.Outcome, adapter: Adapter, watch: Watch) -> Report:
-    """Store the results of the stages, and report."""
+    """Store the results of the pipeline, and report."""
     config, results = adapter.config, adapter.results(outcome, watch)
     counts = results.counts
     _warn(counts, watch)
@@ -138,14 +138,14 @@ def report_on(outcome: pipeline.Outcome, adapter: Adapter, watch: Watch) -> Repo
 
 
 def warn_of_recall(plan: Plan, watch: Watch) -> None:
-    """Warn where the plan does not keep the recall that was asked for."""
+    """Warn if the plan does not reach the requested recall."""
     if not plan.keeps_recall:
         watch.warn(plan.judgement())
 
 
 def _warn(counts: Counts, watch: Watch) -> None:
     rows, against = counts.rows, counts.against
-    # Rows of --against are not of the input, so no table lists those that were rejected.
+    # No table lists rejected rows of --against, because they are not part of the input.
     if against is not None and against.rejected:
         first = against.first_rejected()
         if not against.documents:

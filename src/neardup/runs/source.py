@@ -1,4 +1,4 @@
-"""What a call of the library was given: documents in memory, items, or paths; and where its answer goes."""
+"""The source of a library call: documents in memory, items or paths; and where its results go."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from neardup.report import Report
 
 
 def items_or_source(source: Any, items: Any, config: Config) -> tuple[Any, Config]:
-    """Take sets of items in memory as a source whose one column is theirs."""
+    """Return the source, or sets of items in memory as one, and the settings for it."""
     if (source is None) == (items is None):
         raise DataError(
             f"pass either a source or items, got {'neither' if items is None else 'both'}",
@@ -40,7 +40,7 @@ def items_or_source(source: Any, items: Any, config: Config) -> tuple[Any, Confi
 
 
 def paths_of(source: Any) -> list[str] | None:
-    """Return the paths that a source names, None for documents in memory: a list of str is a list of texts."""
+    """Return the paths of a source, None for documents in memory; a list of str is a list of texts."""
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
         if isinstance(source, str) and not is_input(path):
@@ -62,7 +62,7 @@ def from_files(
     config: Config,
     progress: Progress | None,
 ) -> Report:
-    """Run on files; without `out` the report holds what would be written there."""
+    """Run on files; without `out`, the tables are only available from the report."""
     if ids is not None:
         raise ConfigError("`ids` must be left out for files", hint="id_column= names the column with the ids")
     if out is not None:
@@ -87,7 +87,7 @@ class _Loader:
 
 
 def check_in_memory(config: Config, out: object) -> None:
-    """Settings that only files have."""
+    """Raise for settings that only apply to files."""
     files_only = ("against", "mark", "dry_run", "lines", "delimiter")
     named = ["out"] * (out is not None) + [name for name in files_only if getattr(config, name)]
     if named:

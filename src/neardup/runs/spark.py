@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def read_frame(frame: Any, config: Config, engine: SparkEngine | None, watch: Watch) -> SparkFrame:
-    """Choose the columns of a DataFrame and number its rows; without an engine, in the session of the frame."""
+    """Choose the columns of a DataFrame and number its rows; without an engine, use the session of the frame."""
     from neardup.engines.spark import FrameSource, SparkEngine
 
     check_settings(config)
@@ -39,7 +39,7 @@ def read_frame(frame: Any, config: Config, engine: SparkEngine | None, watch: Wa
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class SparkFrame:
-    """A Spark DataFrame; the tables of the report are DataFrames too."""
+    """A run on a Spark DataFrame; the tables of the report are DataFrames, too."""
 
     source: FrameSource
     engine: SparkEngine
@@ -47,7 +47,7 @@ class SparkFrame:
     config: Config
 
     def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
-        """Store the pairs; the tables are computed when they are used."""
+        """Store the pairs; the other tables are computed lazily."""
         from neardup.engines.spark import results
 
         source, selection = self.source, outcome.selection
@@ -67,7 +67,7 @@ class SparkFrame:
         )
 
     def publish(self, report: Report) -> None:
-        """The report is all there is."""
+        """Do nothing: the report is the output."""
 
     def _name_first(self) -> str:
         from neardup.engines.spark import results
@@ -78,7 +78,7 @@ class SparkFrame:
 
 
 class SparkFiles(FileRun):
-    """Files that Spark's workers read and write; its tables stand in the workspace, which every worker must reach."""
+    """Files that Spark's workers read and write; tables are in the workspace, which every worker must reach."""
 
     source: FileSource
     engine: SparkEngine
@@ -88,13 +88,13 @@ class SparkFiles(FileRun):
         from neardup.engines.spark.session import open_engine
 
         own = (engine or open_engine(setup.config)).begin(str((setup.workspace.folder / "spark").resolve()))
-        # Another machine may number the same file otherwise.
+        # The inode of a file may differ between machines.
         files = [dataclasses.replace(file, identity="") for file in (*setup.ahead, *setup.own)]
         source = FileSource(own.spark, files, len(setup.ahead), setup.config)
         super().__init__(setup, source, source.parts, own)
 
     def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
-        """Write the tables, and what Spark tells of the run."""
+        """Write the tables, and add the facts of the Spark engine."""
         return dataclasses.replace(super().results(outcome, watch), engine=_facts(self.engine))
 
     def write(self, outcome: pipeline.Outcome, advance: Advance) -> None:
@@ -114,7 +114,7 @@ class SparkFiles(FileRun):
             self._write_kept(outcome.selection, advance)
 
     def count(self, outcome: pipeline.Outcome) -> Counts:
-        """Count what was noted of rows."""
+        """Count the notes of rows."""
         counts = _count(self.source, outcome.selection, self.config, partial(self._name_first, ahead=False))
         if not self.source.num_ahead:
             return counts
@@ -131,7 +131,7 @@ class SparkFiles(FileRun):
         return _clusters(sorted(placed, key=lambda row: (-row["documents"], row["kept_row"])))
 
     def _write_table(self, name: str, make: Callable[[], Any], columns: pa.Schema) -> None:
-        """Write a table in its order, through this process, as the local engine does."""
+        """Write a table in order, on the driver, as the local engine does."""
 
         def write(path: Path) -> dict[str, int]:
             num_rows = 0
@@ -154,7 +154,7 @@ class SparkFiles(FileRun):
 
         num_files = len(self.parts.own_files())
         folder = (self.workspace.folder / "out" / finished.KEPT).resolve()
-        remove_tree(folder)  # an earlier start, or a worker of it, may have left drafts
+        remove_tree(folder)  # an interrupted run may have left drafts
         folder.mkdir(parents=True, exist_ok=True)
         self.engine.storage.listen(advance, num_files)
         self.engine.compute(tables.write_kept(self.source, selection, str(folder)), "kept")

@@ -1,4 +1,4 @@
-"""What every run on files begins with: the checks, the files, the lock, and what an earlier start has left."""
+"""The start of every run on files: check the settings, find the files, lock the work folder, and resume."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ from neardup.runs.output import Output
 from neardup.theory.plan import Plan, plan_for
 from neardup.version import VERSION
 
-# Bytes a document takes in the work folder beside its band keys: row, priority, sizes, digest, id.
+# Bytes per document in the work folder, apart from band keys: row, priority, sizes, digest, id.
 _NOTE_BYTES: Final = 88
-# Bytes a shingle takes there in the exact join: itself, and half as often a posting of 32 bytes, at worst.
+# Bytes per shingle there in the exact join: the shingle itself and, for at most half of them, a posting of 32 bytes.
 _SHINGLE_BYTES: Final = 24
 _SAMPLED_FILES: Final = 4
-_DONE: Final = "finished parts stay in {folder}; run the same command again to go on"
+_DONE: Final = "finished parts stay in {folder}; run the same command again to resume"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class RunSetup:
-    """What a run on files begins with: files kept ahead, those of the input, and where the work is done.
+    """A run on files that is ready to start: reference files, input files, and the workspace.
 
-    spooled: the file that standard input was stored in; config: the settings, with what the files add to them.
+    spooled: the file that standard input was copied to; config: the settings, completed by the files.
     """
 
     output: Output
@@ -63,9 +63,9 @@ class RunSetup:
 
 @contextlib.contextmanager
 def begin(output: Output, inputs: Sequence[str], config: Config, watch: Watch) -> Iterator[RunSetup | None]:
-    """Find the files of a run and open its workspace; what stops a run says how to go on.
+    """Find the files of a run and open its workspace; errors inside the block say how to resume.
 
-    None where an earlier start of the same run has published the output already.
+    Yields None if an earlier start of the same run has already published the output.
     """
     check_settings(config)
     out = output.target
@@ -96,19 +96,19 @@ def begin(output: Output, inputs: Sequence[str], config: Config, watch: Watch) -
 
 
 def check_settings(config: Config) -> None:
-    """Fail before anything is read where settings cannot be kept."""
+    """Raise for settings that cannot work, before anything is read."""
     for name in ("master", "spark_conf"):
         if config.engine != "spark" and getattr(config, name):
             raise ConfigError(f"`{name}` is for Spark, but `engine` is {config.engine!r}", hint="use --engine spark")
     if config.engine == "spark" and config.audit:
         raise ConfigError("`audit` does not run on Spark", hint="call neardup.audit(OUT) when the run has ended")
-    if config.measure != "hamming" or config.distance is None:  # a number of bits has to wait for the first vector
+    if config.measure != "hamming" or config.distance is None:  # a distance in bits needs the dimension
         plan_for(config)
 
 
 @contextlib.contextmanager
 def _explained(out: Path) -> Iterator[None]:
-    """Turn a full disk and the like into errors that say how to go on."""
+    """Turn a full disk and similar failures into errors that say how to resume."""
     go_on = _DONE.format(folder=folder_of(out))
     try:
         yield
@@ -141,7 +141,7 @@ def _check_no_runs(paths: Sequence[str]) -> None:
 
 
 def _find_ahead(own: Sequence[InputFile], config: Config) -> list[InputFile]:
-    """Find the files of --against, with names that no file of the input has."""
+    """Find the files of --against, with names that no input file has."""
     paths = finished.kept_of_runs(config.against)
     ahead, taken = find_files(paths, config) if paths else [], {file.name for file in own}
     if not taken.isdisjoint(file.name for file in ahead):
@@ -150,7 +150,7 @@ def _find_ahead(own: Sequence[InputFile], config: Config) -> list[InputFile]:
 
 
 def _with_earlier_seed(config: Config, folder: Path) -> Config:
-    """Take the seed that an earlier start of the run has drawn, if this one draws one too."""
+    """Reuse the random seed of an interrupted run, if this run draws one, too."""
     earlier: Any = earlier_manifest(folder).get("drawn_seed") if isinstance(config.seed, DrawnSeed) else None
     return config if earlier is None else Config.of(config, seed=DrawnSeed(earlier))
 
@@ -197,7 +197,7 @@ def _check_disk(files: Sequence[InputFile], plan: Plan, config: Config, folder: 
 
 
 def needed_disk(files: Sequence[InputFile], plan: Plan, config: Config) -> int:
-    """Return about what the work folder and the output take at most, judged by the first documents of some files."""
+    """Estimate the most disk space of the work folder and the output, from the first documents of some files."""
     sample = sample_files(files, config, num_files=_SAMPLED_FILES, most_bytes=1)
     num_shingles = 0
     if plan.is_exact:
@@ -207,7 +207,7 @@ def needed_disk(files: Sequence[InputFile], plan: Plan, config: Config) -> int:
 
 
 def most_disk(documents: int, text_bytes: int, num_shingles: int, plan: Plan, config: Config) -> int:
-    """Return what the work folder takes at most; `num_shingles` counts those that are stored."""
+    """Return the most disk space of the work folder; `num_shingles` counts those that are stored."""
     work = documents * (8 * plan.bands + _NOTE_BYTES) + num_shingles * _SHINGLE_BYTES
-    # At worst every document has a partner, and what does not fit in a third of memory is set aside.
+    # In the worst case every document has a partner, and texts that do not fit in a third of memory are spilled.
     return work + (text_bytes if text_bytes > Memory(config.memory).limit // 3 else 0)

@@ -1,4 +1,4 @@
-"""What a finished run on files answers without a new run: its stored pairs at a higher threshold."""
+"""The stored pairs of a finished run on files: list them, or select again at a higher threshold, without a new run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ I64 = npt.NDArray[np.int64]
 
 
 def list_stored(run: Path, target: Path, config: Config) -> Report:
-    """Write the stored pairs of a finished run: all of them, or those of at least the threshold that was given."""
+    """Write the stored pairs of a finished run: all of them, or those of at least the given threshold."""
     stored = finished.load_table(run, "pairs")
     if stored is None:
         raise NotStoredError(
@@ -66,7 +66,7 @@ def _check_apart(target: Path, run: Path, before: Report) -> None:
 
 
 def write_order(path: Path, pairs: Path, documents: FileDocuments, outcome: Outcome) -> None:
-    """Write where the documents in pairs stand, in the input and in keep order, so that they can be selected again."""
+    """Write the position and the keep priority of every document in a pair, so that `at_threshold` can select again."""
     rows: I64 = np.empty(0, np.int64)
     for batch in pq.ParquetFile(pairs).iter_batches(columns=["file_a", "row_a", "file_b", "row_b"]):
         ends = [
@@ -80,13 +80,13 @@ def write_order(path: Path, pairs: Path, documents: FileDocuments, outcome: Outc
         positions[begin:end] = np.searchsorted(own, rows[begin:end]) + place
         place += own.size
     if outcome.find_priorities is None:
-        raise TypeError("the outcome of a run on files tells priorities")
+        raise TypeError("the outcome of a run on files must have priorities")
     with TableWriter(path, schema.KEEP_ORDER) as writer:
         writer.write(pa.table([rows, positions, outcome.find_priorities(rows)], schema=schema.KEEP_ORDER))
 
 
 def select_stored(report: Report, threshold: float) -> Report:
-    """Select again among the stored pairs of a run on files, as a run at this threshold would over what it finds."""
+    """Select among the stored pairs of a run on files, as a run at this threshold selects among the pairs it finds."""
     stored = report.pairs
     numbered = _number(stored, report)
     named = _names(stored, numbered)
@@ -113,7 +113,7 @@ def select_stored(report: Report, threshold: float) -> Report:
         num_pairs=tables["pairs"].num_rows,
         warnings=() if plan.keeps_recall else (plan.judgement(),),
         load=functools.partial(_load, report, tables, threshold),
-        # Asked again, it selects among the pairs of the run, which hold those of every higher threshold.
+        # A second selection starts from the pairs of the run, which include those of every higher threshold.
         select_again=functools.partial(_select_again, report),
         largest=None,
         audit=None,
@@ -128,7 +128,7 @@ def _select_again(run: Report, report: Report, threshold: float) -> Report:
 
 
 def _number(pairs: pa.Table, report: Report) -> pa.Table:
-    """The pairs by the rows of the run, as schema.ROW_PAIRS."""
+    """The pairs with the rows of the run, as schema.ROW_PAIRS."""
     names = [entry["file"] for entry in report.inputs]
     first_rows = np.cumsum([0, *(entry["rows"] for entry in report.inputs)], dtype=np.int64)
     rows = [
@@ -141,7 +141,7 @@ def _number(pairs: pa.Table, report: Report) -> pa.Table:
 
 
 def _names(pairs: pa.Table, numbered: pa.Table) -> pa.Table:
-    """Row, doc_id, file and number there of every document in a pair, ascending by row."""
+    """Row, doc_id, file and row number in the file of every document in a pair, ascending by row."""
     rows = np.concatenate([numbered.column(f"row_{side}").to_numpy() for side in "ab"])
     rows, firsts = np.unique(rows, return_index=True)
     columns = [
@@ -158,20 +158,20 @@ def _num_ahead(report: Report) -> int:
 
 
 def _priorities(rows: I64, order: pa.Table | None, report: Report) -> I64:
-    """The keep order of documents in pairs, the smallest first."""
+    """The keep priorities of documents in pairs, the smallest first."""
     if order is not None:
         priority: I64 = order.column("priority").to_numpy()
         return priority
     if report.config.keep not in ("first", "last"):
         raise NotStoredError(
-            f"a run of pairs does not store in which order keep={report.config.keep!r} takes documents",
+            f"a run of pairs does not store the keep order of keep={report.config.keep!r}",
             hint="call neardup.deduplicate with pairs=True",
         )
     return np.where(rows < _num_ahead(report), schema.AHEAD, rows if report.config.keep == "first" else -rows)
 
 
 def _select(rows: I64, priority: I64, stored: pa.Table, pairs: pa.Table, report: Report) -> pa.Table:
-    """Who is removed for whom, as schema.SELECTION."""
+    """The removed rows with their kept rows, as schema.SELECTION."""
     if report.config.cluster == "leader":
         chosen = lead_pairs(rows, priority, pairs)
     else:
@@ -182,7 +182,7 @@ def _select(rows: I64, priority: I64, stored: pa.Table, pairs: pa.Table, report:
 
 
 def _similarities(rows: I64, kept_rows: I64, stored: pa.Table) -> npt.NDArray[np.float64]:
-    """How similar each document is to the kept one of its chain, where the two are a stored pair."""
+    """The similarity of each document to the kept one of its cluster; raise if the two are not a stored pair."""
     width = int(rows.max(initial=0)) + 1
     keys = stored.column("row_a").to_numpy() * width + stored.column("row_b").to_numpy()
     order = np.argsort(keys)
@@ -192,8 +192,8 @@ def _similarities(rows: I64, kept_rows: I64, stored: pa.Table) -> npt.NDArray[np
     values[rows == kept_rows] = 1.0
     if num_unknown := int(np.isnan(values).sum()):
         raise NotStoredError(
-            f"{num_unknown:,} documents hang on the kept one of their chain by others, and how similar the two are was "
-            "not stored",
+            f"{num_unknown:,} documents are connected to the kept one of their cluster only through others, and their "
+            "similarity to it was not stored",
             hint="run again with the higher threshold, or with cluster='leader'",
         )
     return values
@@ -207,7 +207,7 @@ def _removed(named: pa.Table, at: I64, kept_at: I64, selection: pa.Table) -> pa.
 
 
 def _clusters(clusters: pa.Table, named: pa.Table, positions: I64, at: I64, kept_at: I64) -> pa.Table:
-    """Every document with its cluster; the documents are in input order, so are `at` and their positions."""
+    """Every document with its cluster; documents, `at` and `positions` are in input order."""
     ids = schema.one_array(clusters.column("doc_id"))
     is_removed = np.zeros(len(ids), np.bool_)
     is_removed[positions[at]] = True
@@ -217,7 +217,7 @@ def _clusters(clusters: pa.Table, named: pa.Table, positions: I64, at: I64, kept
 
 def _load(report: Report, tables: dict[str, pa.Table], threshold: float, name: str) -> pa.Table | None:
     if name == "kept":
-        raise NotStoredError("what was selected again is not written", hint=f"run again with threshold={threshold:g}")
+        raise NotStoredError("a new selection writes no kept rows", hint=f"run again with threshold={threshold:g}")
     if name == "mask":
         return _mask(report, tables["removed"])
     return report.load(name) if name == "rejected" else tables.get(name)
