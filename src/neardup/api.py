@@ -20,7 +20,8 @@ from neardup.errors import ConfigError
 from neardup.events import Progress, Watch, as_python_warning
 from neardup.io import finished
 from neardup.io.sources import in_memory
-from neardup.io.sources.discover import find_files, with_dimension
+from neardup.io.sources.column_choice import with_dimension
+from neardup.io.sources.discover import find_files
 from neardup.io.sources.frames import is_from
 from neardup.measures.jaccard import set_signatures, text_sets
 from neardup.questions import neighbours as neighbour_search

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import math
 import os
@@ -101,6 +102,20 @@ def check_delimiter(value: Any) -> None:
             f"`delimiter` must be one ASCII character that is no quote and no line end, got {value!r}",
             hint="use ';' or '|', or a real tab character",
         )
+
+
+def as_encoding(value: Any) -> str | None:
+    """Return the name of a text encoding as Python spells it; None for UTF-8."""
+    try:
+        known = None if value is None else codecs.lookup(value)
+        if value is not None:
+            "".encode(value)  # raises for a codec of bytes, such as "zlib"
+    except (LookupError, TypeError, ValueError) as error:
+        raise ConfigError(
+            f"`encoding` must be the name of a text encoding, got {value!r}",
+            hint="use a name that Python knows: 'latin-1', 'cp1252', 'utf-16', 'shift_jis'",
+        ) from error
+    return None if known is None or known.name in ("utf-8", "utf-8-sig") else known.name
 
 
 def as_columns(value: Any) -> str | tuple[str, ...] | None:

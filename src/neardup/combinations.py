@@ -20,6 +20,11 @@ def check_together(config: Any) -> None:
                     f"`items_column` and `{name}` exclude each other: items are compared as they are",
                     hint=f"leave `{name}` out",
                 )
+    if config.lines and config.format not in (None, "lines"):
+        raise ConfigError(
+            f"`lines` and `format` {config.format!r} exclude each other: with `lines` a line of text is a document",
+            hint="leave one of them out; `format` 'lines' is the same as `lines` for files of any ending",
+        )
     if config.mark and config.dry_run:
         raise ConfigError("`mark` and `dry_run` exclude each other: a dry run writes no rows", hint="leave one out")
 

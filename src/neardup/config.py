@@ -12,6 +12,7 @@ from typing import Any, Final, Self, Unpack, cast
 from neardup.checks import (
     as_bytes,
     as_columns,
+    as_encoding,
     as_float,
     as_paths,
     as_spark_conf,
@@ -26,7 +27,7 @@ from neardup.checks import (
 from neardup.combinations import check_together
 from neardup.distances import SCALES
 from neardup.errors import ConfigError
-from neardup.settings import Cluster, EngineName, HtmlContent, Measure, Method, Settings, Sketch, Unit
+from neardup.settings import Cluster, EngineName, FormatName, HtmlContent, Measure, Method, Settings, Sketch, Unit
 
 CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "unit": ("word", "char"),
@@ -36,7 +37,10 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "sketch": ("fast", "minhash"),
     "cluster": ("leader", "components"),
     "html_content": ("main", "all"),
+    "format": ("jsonl", "csv", "parquet", "arrow", "text", "lines", "json"),
 }
+# Choices that may be left to the files.
+_NONE_GOES: Final = ("format",)
 KEEP_ORDERS: Final = ("first", "last", "longest")
 KEEP_COLUMN_ORDERS: Final = ("max", "min")
 # Where a slot is a single bit, it takes more of them.
@@ -108,6 +112,9 @@ class Config(_RecordsGiven):
         items_column: the column with a list of items (or items between spaces) to compare instead of a text.
         vector_column: the column with the vectors; None takes vector or embedding.
         group_column: compare only documents that are equal in this column.
+        format: the format of the files, whatever their endings say: "jsonl", "csv", "parquet", "arrow", "text" (a file
+            is a document), "lines" (a line is) or "json" (an array of objects); None goes by the endings.
+        encoding: the encoding of text files, JSON and CSV, by a name that Python knows; None takes UTF-8.
         lines: every line of a plain text file is a document, not the whole file.
         delimiter: what stands between the columns of a CSV file; None takes a comma, and a tab for .tsv.
         max_document: bytes (or text like "1GB"); a longer line, CSV record, value or text file is a rejected row.
@@ -153,6 +160,8 @@ class Config(_RecordsGiven):
     items_column: str | None = None
     vector_column: str | None = None
     group_column: str | None = None
+    format: FormatName | None = None
+    encoding: str | None = None
     lines: bool = False
     delimiter: str | None = None
     max_document: int = DEFAULT_MAX_DOCUMENT
@@ -177,7 +186,8 @@ class Config(_RecordsGiven):
             if isinstance(field.default, bool):
                 check_type(field.name, getattr(self, field.name), bool, "True or False")
         for name, choices in CHOICES.items():
-            check_choice(name, getattr(self, name), choices)
+            if name not in _NONE_GOES or getattr(self, name) is not None:
+                check_choice(name, getattr(self, name), choices)
         self._check_numbers()
         _check_keep(self.keep)
         self._set("text_column", as_columns(self.text_column))
@@ -189,6 +199,7 @@ class Config(_RecordsGiven):
         self._set("spark_conf", as_spark_conf(self.spark_conf))
         self._set("against", as_paths("against", self.against))
         check_delimiter(self.delimiter)
+        self._set("encoding", as_encoding(self.encoding))
         check_together(self)
 
     def _check_numbers(self) -> None:

@@ -16,6 +16,7 @@ EngineName = Literal["local", "spark"]
 Sketch = Literal["fast", "minhash"]
 Cluster = Literal["leader", "components"]
 HtmlContent = Literal["main", "all"]
+FormatName = Literal["jsonl", "csv", "parquet", "arrow", "text", "lines", "json"]
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
@@ -50,6 +51,8 @@ class RunSettings(TypedDict, total=False):
     items_column: str | None
     vector_column: str | None
     group_column: str | None
+    format: FormatName | None
+    encoding: str | None
     lines: bool
     delimiter: str | None
     max_document: int | str

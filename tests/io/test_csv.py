@@ -17,7 +17,8 @@ from neardup.errors import DataError
 from neardup.io.formats import base as records
 from neardup.io.formats import csv
 from neardup.io.formats.base import Columns, Verdicts
-from neardup.io.sources.discover import choose_columns, find_files
+from neardup.io.sources.column_choice import choose_columns
+from neardup.io.sources.discover import find_files
 from neardup.io.values import gather
 from neardup.io.values.scores import sortable_values
 

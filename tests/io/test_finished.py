@@ -101,7 +101,7 @@ def test_kept_documents_of_all_formats_are_texts_in_input_order(tmp_path):
         {"doc_id": "1", "text": PAGE},
         {"doc_id": "2", "text": "short one"},
         {"doc_id": "3", "text": OTHER},
-        {"doc_id": "c.txt:1", "text": "a text file of its own"},
+        {"doc_id": "c.txt", "text": "a text file of its own"},
     ]
     files = finished.kept_files(tmp_path / "out")
     assert [file.rpartition("/")[2] for file in files] == ["b.jsonl", "a.parquet", "c.txt"]

@@ -437,7 +437,7 @@ def test_lines_whose_texts_are_cut_out_read_as_those_that_are_decoded_whole(tmp_
         patched.setattr(records, "BATCH_BYTES", data.draw(st.integers(1, 2000)))
         patched.setattr(gather, "MAX_ROWS", data.draw(st.integers(1, 5)))
         given = batches(tmp_path / "a.jsonl", content, columns)
-        patched.setattr(jsonl._Rows, "_cut", lambda *_: None)
+        patched.setattr(jsonl.Rows, "_cut", lambda *_: None)
         expected = batches(tmp_path / "a.jsonl", content, columns)
     assert list(map(everything, given)) == list(map(everything, expected))
 
@@ -463,7 +463,7 @@ def everything(batch):
     ],
 )
 def test_texts_are_cut_out_where_they_are_one_column_that_is_nothing_else(tmp_path, monkeypatch, columns, is_cut):
-    monkeypatch.setattr(jsonl._Rows, "_all_at_once", lambda *_: pytest.fail("decoded whole"))
+    monkeypatch.setattr(jsonl.Rows, "_all_at_once", lambda *_: pytest.fail("decoded whole"))
     content = b'{"text": "a b", "id": "c"}\r\n{"id": "d", "text": ""}'
     if is_cut:
         assert only(tmp_path / "a.jsonl", content, columns).texts.to_pylist() in (["a b", ""], ["c", "d"])

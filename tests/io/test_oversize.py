@@ -19,7 +19,8 @@ from neardup.io.formats import base as records
 from neardup.io.formats import csv, lines
 from neardup.io.formats import registry as formats
 from neardup.io.formats.base import InputFile, Verdicts
-from neardup.io.sources.discover import choose_columns, find_files
+from neardup.io.sources.column_choice import choose_columns
+from neardup.io.sources.discover import find_files
 from neardup.io.values import oversize
 
 LONG = "l" * 5000

@@ -113,7 +113,9 @@ def test_names_with_dots_are_columns(tmp_path):
     file = stored(tmp_path, table)
     assert read_all(file, Columns(text=("a.b",)))[0].texts.to_pylist() == ["y"]
     assert read_all(file, Columns(text=("a",)))[0].texts.to_pylist() == ["x"]
-    assert read_all(file, Columns(text=("s.b",)))[0].rejected == [(0, "no column 's.b'")]
+    assert read_all(file, Columns(text=("s.b",)))[0].texts.to_pylist() == ["z"]
+    assert read_all(file, Columns(text=("s.c",)))[0].rejected == [(0, "no column 's.c'")]
+    assert read_all(file, Columns(text=("a.c",)))[0].rejected == [(0, "no column 'a.c'")]
 
 
 @pytest.mark.parametrize("row_group_size", [10, None])

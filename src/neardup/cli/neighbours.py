@@ -12,7 +12,18 @@ from neardup.config import Config
 _SETTINGS: Final = (
     *("threshold", "distance", "measure", "dimension", "packed", "unit", "size", "multiset", "fold_numbers", "html"),
     "html_content",
-    *(*options.COLUMN_SETTINGS, "lines", "delimiter", "max_document", "overwrite", "strict", "memory", "threads"),
+    *(
+        *options.COLUMN_SETTINGS,
+        "format",
+        "encoding",
+        "lines",
+        "delimiter",
+        "max_document",
+        "overwrite",
+        "strict",
+        "memory",
+        "threads",
+    ),
 )
 
 

@@ -77,6 +77,10 @@ SETTINGS: Final = {
     "items_column": _Setting(COLUMNS, "Column with a list of items to compare instead of a text.", "NAME"),
     "vector_column": _Setting(COLUMNS, "Column with the vectors. Else vector or embedding.", "NAME"),
     "group_column": _Setting(COLUMNS, "Compare only documents that are equal in this column.", "NAME"),
+    "format": _Setting(COLUMNS, "Format of the files, whatever their endings say; text: a file is a document."),
+    "encoding": _Setting(
+        COLUMNS, "Encoding of text, JSON and CSV files, such as latin-1 or utf-16; else UTF-8.", "NAME"
+    ),
     "lines": _Setting(COLUMNS, "Every line of a plain text file is a document, not the whole file."),
     "delimiter": _Setting(COLUMNS, r"What separates the columns of a CSV file, such as ';' or '\t'.", "CHARACTER"),
     "max_document": _Setting(
@@ -109,7 +113,7 @@ COLUMN_SETTINGS: Final = ("text_column", "id_column", "items_column", "vector_co
 INPUT_SETTINGS: Final = (
     *TEXT_SETTINGS,
     *("dimension", "packed", "collapse_empty"),
-    *(*COLUMN_SETTINGS, "lines", "delimiter", "max_document"),
+    *(*COLUMN_SETTINGS, "format", "encoding", "lines", "delimiter", "max_document"),
     *("against", "only_against", "strict", "engine", "master", "spark_conf", "memory", "threads"),
 )
 

@@ -27,7 +27,8 @@ from neardup.errors import ConfigError, DataError
 from neardup.io.formats import registry as formats
 from neardup.io.formats.base import InputFile, Records
 from neardup.io.outputs import known_ending
-from neardup.io.sources.discover import choose_columns, find_file
+from neardup.io.sources.column_choice import choose_columns
+from neardup.io.sources.discover import find_file
 from neardup.io.sources.parts import rows_in
 from neardup.io.sources.stdin import STDIN_PATH
 from neardup.io.stored_report import StoredReport, read_report
@@ -187,7 +188,7 @@ def _load_kept(run: Path) -> pa.Table:
         file = find_file(path, config)
         # Documents without an id are named by their place in the input, which their place here does not tell.
         name = re.escape(Path(path).relative_to(run / KEPT).as_posix())
-        places = iter(own.filter(pc.match_substring_regex(own, rf"^{name}:\d+$")).to_pylist())
+        places = iter(own.filter(pc.match_substring_regex(own, rf"^{name}(:\d+)?$")).to_pylist())
         for records in _records(file, config):
             named = [next(places, None) if doc_id is None else doc_id for doc_id in records.ids.to_pylist()]
             if None in named:

@@ -22,9 +22,10 @@ from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError, DataError
 from neardup.events import Progress, Watch
 from neardup.io.outputs import known_ending, reserved_table
-from neardup.io.sources import discover as files
 from neardup.io.sources import in_memory as memory
+from neardup.io.sources.column_choice import with_dimension
 from neardup.io.sources.corpus import FileDocuments
+from neardup.io.sources.discover import find_files, say_left_out
 from neardup.io.sources.stdin import spool
 from neardup.io.values.contents import content_type
 from neardup.io.workspace import STANDARD_INPUT, Workspace
@@ -186,10 +187,13 @@ def prepare_files(
     """Read and shingle the documents of files; `folder` holds their notes, `target` is the output."""
     with watch.stage("read"):
         paths, _ = spool(paths, folder / STANDARD_INPUT, config)
-        found = files.find_files(paths, config)
+        left_out: list[str] = []
+        found = find_files(paths, config, left_out)
+        if left_out:
+            watch.warn(say_left_out(left_out))
         if target is not None:
             check_apart(target, found)
-        config = files.with_dimension(found, config)
+        config = with_dimension(found, config)
         documents = FileDocuments(found, 0, config, Workspace(folder))
     engine = LocalEngine(config.threads, Workspace(folder), config.memory)
     with watch.stage("shingle", documents.total, documents.unit) as advance:

@@ -17,7 +17,8 @@ from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.events import Watch
 from neardup.io import finished
 from neardup.io.formats.base import InputFile
-from neardup.io.sources.discover import find_files, real_paths, with_dimension
+from neardup.io.sources.column_choice import with_dimension
+from neardup.io.sources.discover import find_files, real_paths, say_left_out
 from neardup.io.sources.sample import sample_files
 from neardup.io.sources.stdin import STDIN_PATH, spool
 from neardup.io.streams import head_of, is_remote
@@ -73,7 +74,10 @@ def begin(output: Output, inputs: Sequence[str], config: Config, watch: Watch) -
         with watch.stage("read"):
             paths, spooled = spool(inputs, folder / STANDARD_INPUT, config)
             _check_no_runs(paths)
-            own = find_files(paths, config)
+            left_out: list[str] = []
+            own = find_files(paths, config, left_out)
+            if left_out:
+                watch.warn(say_left_out(left_out))
             config = _with_earlier_seed(with_dimension(own, config), folder)
             plan = plan_for(config)
             ahead = _find_ahead(own, config)

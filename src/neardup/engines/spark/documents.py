@@ -198,7 +198,12 @@ def _whole_path(path: str) -> str:
 
 def locate(rows: I64, parts: FileParts) -> tuple[pa.Array, I64]:
     """Return file and row number of rows that are encoded by part and position."""
-    return parts.locate(parts.first_rows[rows >> ROW_BITS] + (rows & ((1 << ROW_BITS) - 1)))
+    return parts.locate(_rows_in(parts, rows))
+
+
+def _rows_in(parts: FileParts, rows: I64) -> I64:
+    in_input: I64 = parts.first_rows[rows >> ROW_BITS] + (rows & ((1 << ROW_BITS) - 1))
+    return in_input
 
 
 def _placed(
@@ -207,7 +212,7 @@ def _placed(
     columns = {name: batch.column(name) for name in batch.schema.names}
     for row, doc_id, file, number in ends:
         files, numbers = locate(columns[row].to_numpy(), parts)
-        own = pc.binary_join_element_wise(files, pa.array(numbers).cast(pa.string()), ":")
+        own = parts.name_rows(_rows_in(parts, columns[row].to_numpy()))
         columns |= {doc_id: pc.coalesce(columns[doc_id], own), file: files, number: pa.array(numbers)}
     return pa.record_batch([columns[name] for name in target.names], schema=target)
 

@@ -25,6 +25,7 @@ from neardup.io.values.arrow_rows import (
     readable,
     wanted_names,
 )
+from neardup.io.values.columns import outer_column
 
 _KIND: Final = "Arrow"
 _FILE_MAGIC: Final = b"ARROW1"
@@ -55,7 +56,8 @@ def _open(file: InputFile, names: list[str] | None = None) -> Iterator[tuple[Any
 
 
 def _places(columns: pa.Schema, names: list[str]) -> list[int]:
-    return [place for place, name in enumerate(columns.names) if name in names]
+    outer = {outer_column(columns, name) for name in names}
+    return [place for place, name in enumerate(columns.names) if name in outer]
 
 
 def _is_better_mapped(file: InputFile) -> bool:

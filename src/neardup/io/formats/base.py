@@ -39,6 +39,7 @@ class InputFile:
 
     path: what opens it, a local path or an fsspec address; name: its path below kept/, and its name in every table;
     compression: "gzip", "zstd" or None; modified: nanoseconds, or what a remote filesystem tells instead;
+    encoding: of its text, None for UTF-8;
     identity: what else tells a local file from one put in its place, "" where that is not known;
     head: what `streams.head_of` says of it, once a run has begun.
     """
@@ -49,8 +50,14 @@ class InputFile:
     compression: str | None
     size: int
     modified: str
+    encoding: str | None = None
     identity: str = ""
     head: str = ""
+
+    @property
+    def is_one_stream(self) -> bool:
+        """Whether it can be read only from its beginning, because it is decompressed or decoded on the way."""
+        return self.compression is not None or self.encoding is not None
 
     def as_found(self) -> dict[str, Any]:
         """Return what must be the same for a later start to go on; the identity may change, as with a restored copy."""

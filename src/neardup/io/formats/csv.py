@@ -14,7 +14,7 @@ from neardup.errors import DataError
 from neardup.io.formats import base as records
 from neardup.io.formats.base import MARK_COLUMNS, Columns, InputFile, Records, Verdicts
 from neardup.io.formats.registry import endings
-from neardup.io.streams import check_unchanged, copy_file, open_input, open_output
+from neardup.io.streams import check_unchanged, copy_file, open_input, open_output_like
 from neardup.io.values import gather
 from neardup.io.values.oversize import SKIPPED_AT_ONCE, most_held, passed, reason_against_size
 
@@ -57,7 +57,7 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
         return
     check_unchanged(file)
     delimiter = _delimiter(file, config)
-    with open_input(file) as stream, open_output(target, file.compression) as output:
+    with open_input(file) as stream, open_output_like(file, target) as output:
         rows = _rows(stream, file, config)
         header = _header(file, rows)
         if header is not None:
@@ -96,7 +96,7 @@ def _rows(stream: BinaryIO, file: InputFile, config: Config) -> Iterator[_Row]:
         except csv.Error as error:
             reason = _reason(error, lines.taken)
         raw = b"".join(lines.end_record())
-        yield _Row(raw, fields, gather.reason_against_bytes(raw) or reason)
+        yield _Row(raw, fields, gather.reason_against_bytes(raw, config) or reason)
 
 
 class _TooLongError(Exception):

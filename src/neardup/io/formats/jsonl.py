@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -33,7 +33,7 @@ from neardup.kernels import json_text
 split = lines.split
 
 # How many rows tell the columns of a file.
-_NUM_SAMPLE_ROWS: Final = 100
+NUM_SAMPLE_ROWS: Final = 100
 _ONE_TEXT: Final = str
 _TEXT_OF_SEVERAL: Final = str | None | UnsetType
 _ITEMS: Final = list[str | int | float | bool] | str
@@ -54,12 +54,17 @@ class _Decoder(Protocol):
 
 def column_names(file: InputFile, config: Config) -> list[str]:
     """Return the columns of the first rows, in the order they come up."""
-    names: dict[str, None] = {}
-    decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
     blocks = lines.line_blocks(file, (0, file.size), config)
     first = next((block for block in blocks if isinstance(block, bytes)), b"")
-    sample = first.split(b"\n", _NUM_SAMPLE_ROWS)[:_NUM_SAMPLE_ROWS]
+    sample = first.split(b"\n", NUM_SAMPLE_ROWS)[:NUM_SAMPLE_ROWS]
     _check_no_document(file, sample)
+    return names_in(sample)
+
+
+def names_in(sample: Iterable[bytes]) -> list[str]:
+    """Return the columns of some objects, in the order they come up."""
+    names: dict[str, None] = {}
+    decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
     for line in sample:
         try:
             names |= dict.fromkeys(decoder.decode(line))
@@ -75,13 +80,13 @@ def _check_no_document(file: InputFile, sample: list[bytes]) -> None:
         kind = "array" if first.startswith(b"[") else "object"
         raise DataError(
             f"{file.path} is one JSON {kind}, not JSON Lines with an object a line",
-            hint=f"rewrite it, as with jq -c {'.[]' if kind == 'array' else '.'}",
+            hint="pass --format json" if kind == "array" else "rewrite it, as with jq -c .",
         )
 
 
 def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:
     """Read the lines that begin in a span, a batch at a time."""
-    rows = _Rows(columns, config)
+    rows = Rows(columns, config)
     for block in lines.line_blocks(file, span, config):
         if isinstance(block, Oversize):
             yield gather.oversize_records(block.size, config)
@@ -97,18 +102,20 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
         return
 
     def marked(block: bytes, bounds: npt.NDArray[np.int64], first: int) -> bytes:
-        marks = _marks(verdicts, first, first + len(bounds) - 1)
-        pieces: list[bytes] = []
-        for row in sorted(marks):
-            line = block[bounds[row - first] : bounds[row - first + 1]]
-            brace = line.rindex(b"}")
-            pieces += (line[:brace], marks[row], line[brace:])
-        return b"".join(pieces)
+        marks = marks_of(verdicts, first, first + len(bounds) - 1)
+        rows = [(row, block[bounds[row - first] : bounds[row - first + 1]]) for row in sorted(marks)]
+        return b"".join([with_mark(line, marks[row]) for row, line in rows])
 
     lines.write_rendered(file, target, marked, config)
 
 
-def _marks(verdicts: Verdicts, start: int, stop: int) -> dict[int, bytes]:
+def with_mark(line: bytes, mark: bytes) -> bytes:
+    """Put a mark before the closing brace of an object."""
+    brace = line.rindex(b"}")
+    return line[:brace] + mark + line[brace:]
+
+
+def marks_of(verdicts: Verdicts, start: int, stop: int) -> dict[int, bytes]:
     """What is put before the closing brace of each document of the rows from `start` to `stop`."""
     marks = dict.fromkeys((np.flatnonzero(verdicts.is_kept[start:stop]) + start).tolist(), _mark(True, None, None))
     low, high = np.searchsorted(verdicts.removed, [start, stop]).tolist()
@@ -124,7 +131,7 @@ def _mark(is_kept: bool, kept_id: str | None, similarity: float | None) -> bytes
     return b"".join(b', "%b": %b' % (name.encode(), msgspec.json.encode(value)) for name, value in values)
 
 
-class _Rows:
+class Rows:
     """Decodes lines, only the columns that are taken."""
 
     def __init__(self, columns: Columns, config: Config) -> None:
@@ -154,13 +161,15 @@ class _Rows:
                 taken = range(len(group)), group, texts.slice(first, len(group))
                 yield self._records(len(group), taken, [], set(), config)
             return
-        for lines_of_group in lines.row_groups(block):
-            rejected: list[tuple[int, str]] = []
-            found: set[str] = set()
-            taken_slowly = (is_valid and self._all_at_once(lines_of_group)) or self._one_by_one(
-                lines_of_group, is_valid, rejected, found
-            )
-            yield self._records(len(lines_of_group), taken_slowly, rejected, found, config)
+        for group in lines.row_groups(block):
+            yield self.records(group, config, is_valid=is_valid)
+
+    def records(self, group: list[bytes], config: Config, *, is_valid: bool) -> Records:
+        """Decode some objects, each from its own bytes."""
+        rejected: list[tuple[int, str]] = []
+        found: set[str] = set()
+        taken = (is_valid and self._all_at_once(group)) or self._one_by_one(group, is_valid, rejected, found)
+        return self._records(len(group), taken, rejected, found, config)
 
     def _records(
         self, num_rows: int, taken: _Taken, rejected: list[tuple[int, str]], found: set[str], config: Config
@@ -181,7 +190,8 @@ class _Rows:
         """The name of the one text column, if its values are wanted for nothing else."""
         columns = self._columns
         others = (columns.items, columns.id, columns.score, columns.group)
-        if columns.items is not None or len(columns.text) != 1 or columns.text[0] in others:
+        is_plain = len(columns.text) == 1 and "." not in columns.text[0] and columns.text[0] not in others
+        if columns.items is not None or not is_plain:
             return None
         return np.frombuffer(columns.text[0].encode(errors="surrogatepass"), np.uint8)
 
@@ -218,7 +228,7 @@ class _Rows:
     ) -> _Taken:
         numbers, rows, texts = [], [], []
         for number, line in enumerate(group):
-            if not is_valid and (broken := gather.reason_against_bytes(line)):
+            if not is_valid and (broken := gather.reason_against_bytes(line, self._config)):
                 rejected.append((number, broken))
             elif line.strip():
                 try:
@@ -239,9 +249,11 @@ class _Rows:
         ]
         rename = {field: name for name, field in self._fields.items()}
         try:
-            return msgspec.json.Decoder(msgspec.defstruct("Row", fields, rename=rename, gc=False))
+            if not any("." in name for name in kinds):  # it may lead into an object
+                return msgspec.json.Decoder(msgspec.defstruct("Row", fields, rename=rename, gc=False))
         except ValueError:  # a name with a quote, a backslash or a control character
-            return _AnyNames(msgspec.defstruct("Row", fields), self._fields)
+            pass
+        return _AnyNames(msgspec.defstruct("Row", fields), self._fields)
 
     def _text_taker(self) -> Callable[[Any], Any]:
         if self._columns.vector is not None:
@@ -284,7 +296,7 @@ class _Rows:
 
 
 class _AnyNames:
-    """Decodes rows with a column whose name msgspec does not take for a field."""
+    """Decodes rows with a column whose name msgspec does not take for a field, or that is within an object."""
 
     def __init__(self, row: type[Any], fields: dict[str, str]) -> None:
         self._row, self._fields = row, fields
@@ -292,9 +304,19 @@ class _AnyNames:
 
     def decode(self, line: bytes, /) -> Any:
         values = self._decoder.decode(line)
-        return msgspec.convert(
-            {field: values[name] for name, field in self._fields.items() if name in values}, self._row
-        )
+        taken = {field: _value_at(values, name) for name, field in self._fields.items()}
+        return msgspec.convert({field: value for field, value in taken.items() if value is not UNSET}, self._row)
+
+
+def _value_at(values: dict[str, Any], name: str) -> Any:
+    """Return the value of a column, by its name, or by a path of names with dots between them."""
+    if name in values:
+        return values[name]
+    for step in name.split("."):
+        if not isinstance(values, dict) or step not in values:
+            return UNSET
+        values = values[step]
+    return values
 
 
 def _joined(row: Any, fields: list[str]) -> str:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from neardup.config import Config
 from neardup.io.formats import base as records
 from neardup.io.formats.base import Columns, InputFile, Records, Verdicts
-from neardup.io.streams import check_unchanged, copy_file, open_input, open_output
+from neardup.io.streams import check_unchanged, copy_file, open_input, open_output_like
 from neardup.io.values import gather
 from neardup.io.values.oversize import SKIPPED_AT_ONCE, Oversize, most_held, passed, read_past_line
 
@@ -24,8 +24,8 @@ Render = Callable[[bytes, npt.NDArray[np.int64], int], bytes]
 
 
 def split(file: InputFile) -> list[tuple[int, int]]:
-    """Cut a file into spans of bytes of about equal size; a compressed file is one span."""
-    count = 1 if file.compression else max(1, -(-file.size // records.PART_BYTES))
+    """Cut a file into spans of bytes of about equal size; a compressed or encoded file is one span."""
+    count = 1 if file.is_one_stream else max(1, -(-file.size // records.PART_BYTES))
     return list(itertools.pairwise(file.size * part // count for part in range(count + 1)))
 
 
@@ -41,7 +41,7 @@ def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Confi
             continue
         is_valid = gather.is_utf8(block)
         for lines in row_groups(block):
-            rejected = [] if is_valid else broken_lines(lines)
+            rejected = [] if is_valid else broken_lines(lines, config)
             broken = {row for row, _ in rejected}
             rows = [row for row, line in enumerate(lines) if line.strip() and row not in broken]
             texts = pa.array([lines[row].removesuffix(b"\r") for row in rows], pa.large_binary())
@@ -60,7 +60,7 @@ def line_blocks(file: InputFile, span: tuple[int, int], config: Config) -> Itera
 
     A BOM at the start of the file is left out.
     """
-    start, stop = (0, sys.maxsize) if file.compression else span
+    start, stop = (0, sys.maxsize) if file.is_one_stream else span
     most = most_held(config)
     with open_input(file) as stream:
         offset = _first_line(stream, start, stop)
@@ -130,9 +130,9 @@ def row_groups(block: bytes) -> Iterator[list[bytes]]:
         yield lines[first : first + gather.MAX_ROWS]
 
 
-def broken_lines(lines: list[bytes]) -> list[tuple[int, str]]:
-    """Return the lines that are not UTF-8, with the reason."""
-    return [(row, reason) for row, line in enumerate(lines) if (reason := gather.reason_against_bytes(line))]
+def broken_lines(lines: list[bytes], config: Config) -> list[tuple[int, str]]:
+    """Return the lines that are not in the encoding of the file, with the reason."""
+    return [(row, reason) for row, line in enumerate(lines) if (reason := gather.reason_against_bytes(line, config))]
 
 
 def write_kept(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
@@ -155,7 +155,7 @@ def write_kept(file: InputFile, target: str, verdicts: Verdicts, config: Config)
 def write_rendered(file: InputFile, target: str, render: Render, config: Config) -> None:
     """Write what `render` makes of each block of lines; a line that was too long to read is no document."""
     first = 0
-    with open_output(target, file.compression) as output:
+    with open_output_like(file, target) as output:
         for block in line_blocks(file, (0, file.size), config):
             if isinstance(block, Oversize):
                 first += 1

@@ -33,6 +33,7 @@ from neardup.io.values.arrow_rows import (
     readable,
     wanted_names,
 )
+from neardup.io.values.columns import outer_column
 
 _KIND: Final = "Parquet"
 # Without a buffer a whole column chunk is read ahead: 274 instead of 46 MB for a row group of 1 GB.
@@ -69,8 +70,7 @@ def column_names(file: InputFile, config: Config) -> list[str] | None:  # noqa: 
 def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:
     """Read the documents of some row groups, a batch at a time."""
     with _open(file) as parquet, readable(file, _KIND):
-        present = set(parquet.schema_arrow.names)
-        names = [name for name in wanted_names(columns) if name in present]
+        names = [name for name in wanted_names(columns) if outer_column(parquet.schema_arrow, name) is not None]
         for batch in _batches(file, parquet, range(*span), names):
             for piece in decoded_pieces(batch):
                 yield batch_records(piece, columns, config)

@@ -18,6 +18,7 @@ MODULES: Final = {
     "arrow": "neardup.io.formats.arrow",
     "text": "neardup.io.formats.text",
     "lines": "neardup.io.formats.lines",
+    "json": "neardup.io.formats.json_array",
 }
 ENDINGS: Final = {
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), "jsonl"),
@@ -26,11 +27,23 @@ ENDINGS: Final = {
     **dict.fromkeys((".arrow", ".feather", ".ipc", ".arrows"), "arrow"),
     **dict.fromkeys((".txt", ".text", ".md", ".rst", ".html", ".htm"), "text"),
 }
+# What a folder without tables is read for besides: source code and other text, a document a file.
+_SOURCES: Final = """
+    adoc asm bash bat bib c cc cfg cjs clj cmake cmd conf cpp cs css cu cxx d dart diff el erl ex exs f f90 fish
+    fs go gradle groovy h hh hpp hs ini java jl js jsx kt kts less lisp log lua m mjs mk ml mli mm nim org pas
+    patch php pl pm properties proto ps1 py pyi r rb rkt rs s sass scala scm scss sh sol sql sv svelte swift tex
+    tf toml ts tsx v vb vhd vue xml yaml yml zig zsh
+"""
+SOURCE_ENDINGS: Final = frozenset(f".{ending}" for ending in _SOURCES.split())
+# Not one text each, whatever is in them.
+_ARCHIVES: Final = frozenset({".7z", ".bz2", ".lz4", ".rar", ".tar", ".tgz", ".xz", ".zip"})
+TABLES: Final = ("jsonl", "json", "parquet", "csv", "arrow")
 COMPRESSIONS: Final = {".gz": "gzip", ".zst": "zstd"}
 # These compress within the file and are read from its end.
 _NEVER_COMPRESSED: Final = ("parquet", "arrow")
 KNOWN: Final = (
-    f"the endings known are {' '.join(ENDINGS)}, all but Parquet and Arrow also with {' or '.join(COMPRESSIONS)}"
+    f"the endings known are {' '.join(ENDINGS)}, all but Parquet and Arrow also with {' or '.join(COMPRESSIONS)}; "
+    "--format names the format of files with other endings"
 )
 
 
@@ -40,12 +53,13 @@ def load(name: str) -> Format:
 
 
 def format_of(path: str, config: Config, *, is_named: bool) -> tuple[str, str | None] | None:
-    """Return format and compression by the ending of a path; None for an ending that is not known.
+    """Return format and compression by the settings, else by the ending of a path; None for one that is not known.
 
-    is_named: the file was asked for by its name, so with config.lines any ending is plain text.
+    is_named: the file was asked for by its name, so any other ending but that of an archive is plain text.
     """
     ending, compression = endings(path)
-    name = ENDINGS.get(ending, "text" if config.lines and is_named else None)
+    other = "text" if is_named and ending not in _ARCHIVES else None
+    name = config.format or ENDINGS.get(ending, other)
     if name is None:
         return None
     if compression is not None and name in _NEVER_COMPRESSED:

@@ -56,7 +56,7 @@ def _content(file: InputFile, config: Config) -> bytes | str:
     check_unchanged(file)
     if isinstance(content, Oversize):
         return reason_against_size(content.size, config)
-    return gather.reason_against_bytes(content) or content.removeprefix(BOM)
+    return gather.reason_against_bytes(content, config) or content.removeprefix(BOM)
 
 
 def _records(

@@ -162,9 +162,7 @@ class FileDocuments(FileParts):
         """Iterate over row and doc_id of every document of a part."""
         for batch in read_batches(self._workspace.folder / f"names/{part:06}.arrow"):
             rows = batch.column("row").to_numpy() + self.first_rows[part]
-            files, numbers = self.locate(rows)
-            own = pc.binary_join_element_wise(files, pa.array(numbers).cast(pa.string()), ":")
-            yield pa.record_batch({"row": rows, "doc_id": pc.coalesce(batch.column("id"), own)})
+            yield pa.record_batch({"row": rows, "doc_id": pc.coalesce(batch.column("id"), self.name_rows(rows))})
 
     def num_ids_within(self, room: int) -> int:
         """Return how many ids take about `room` bytes."""

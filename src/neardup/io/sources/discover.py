@@ -1,7 +1,8 @@
-"""Which files a run reads, what they are called in the output, and which of their columns are taken."""
+"""Which files a run reads, and what they are called in the output."""
 
 from __future__ import annotations
 
+import codecs
 import collections
 import contextlib
 import dataclasses
@@ -11,19 +12,20 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
-from neardup.checks import VECTOR_MEASURES
 from neardup.config import Config
-from neardup.errors import ConfigError, DataError
+from neardup.errors import DataError
 from neardup.io.formats import registry as formats
-from neardup.io.formats.base import MARK_COLUMNS, Columns, InputFile
-from neardup.io.sources.in_memory import ID_COLUMNS, TEXT_COLUMNS
-from neardup.io.streams import filesystem, is_remote, local_version, version_in
-from neardup.io.values.contents import dimension_of
-from neardup.io.values.vector_columns import VECTOR_COLUMNS
+from neardup.io.formats.base import InputFile
+from neardup.io.streams import filesystem, is_remote, local_version, open_input, version_in
 
 _WILDCARDS: Final = "*?["
+# What Spark leaves in a folder that it has written.
+_SUCCESS: Final = "_SUCCESS"
+_PROBED_BYTES: Final = 4096
+_NAMED_ENDINGS: Final = 5
+_WITH_ENCODING: Final = ("jsonl", "json", "csv", "text", "lines")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,12 +38,15 @@ class _Found:
     info: dict[str, Any] | None = None
 
 
-def find_files(inputs: Sequence[str], config: Config) -> list[InputFile]:
-    """Return the files of all inputs: in the given order, those of a folder or a glob sorted by path."""
+def find_files(inputs: Sequence[str], config: Config, left_out: list[str] | None = None) -> list[InputFile]:
+    """Return the files of all inputs: in the given order, those of a folder or a glob sorted by path.
+
+    Files that a folder or a glob leads to and that are not read are added to `left_out`.
+    """
     files: list[InputFile] = []
     asked: set[str] = set()
     for address in inputs:
-        found = _expand(address, config)
+        found = _expand(address, config, [] if left_out is None else left_out)
         asked |= {file.path for file in found if file.path == address}
         files += [_input_file(file, config) for file in found]
     _check_distinct(files, asked)
@@ -63,7 +68,16 @@ def is_input(address: str) -> bool:
     return is_remote(address) or _is_glob(address) or os.path.lexists(address)
 
 
-def _expand(address: str, config: Config) -> list[_Found]:
+def say_left_out(paths: Sequence[str]) -> str:
+    """Say which files were not read, by their endings."""
+    counts = collections.Counter(formats.endings(path)[0] or "no ending" for path in paths)
+    named = ", ".join(f"{count:,} with {ending}" for ending, count in counts.most_common(_NAMED_ENDINGS))
+    more = ", ..." if len(counts) > _NAMED_ENDINGS else ""
+    files = "1 file was" if len(paths) == 1 else f"{len(paths):,} files were"
+    return f"{files} left out ({named}{more}); --format text reads every file of a folder as text"
+
+
+def _expand(address: str, config: Config, left_out: list[str]) -> list[_Found]:
     if not address:
         raise DataError("an input must be a file, a folder or a glob, got ''", hint="use . for the folder you are in")
     if is_remote(address):
@@ -72,11 +86,40 @@ def _expand(address: str, config: Config) -> list[_Found]:
         candidates, is_named = _expand_local(address)
     if is_named:
         return candidates
-    usable = [file for file in candidates if formats.format_of(file.name, config, is_named=file.is_named)]
+    usable = _usable(candidates, config)
+    chosen = {file.path for file in usable}
+    left_out += [file.path for file in candidates if file.path not in chosen and _last_part(file.name) != _SUCCESS]
     if not usable:
         what = "matches no file" if _is_glob(address) and not candidates else "has no file of a known format"
         raise DataError(f"{address} {what}", hint=formats.KNOWN)
     return usable
+
+
+def _usable(candidates: list[_Found], config: Config) -> list[_Found]:
+    """Choose what is read of a folder or a glob: known formats, and source code where a folder holds no table."""
+    candidates = [file for file in candidates if _last_part(file.name) != _SUCCESS]
+    kinds = [formats.format_of(file.name, config, is_named=file.is_named) for file in candidates]
+    if any(kind and kind[0] in formats.TABLES for kind in kinds):
+        return [file for file, kind in zip(candidates, kinds, strict=True) if kind]
+    # What is text by its ending, or by its content, is read as if it had been named.
+    return [
+        file if kind else dataclasses.replace(file, is_named=True)
+        for file, kind in zip(candidates, kinds, strict=True)
+        if kind or _is_source(file)
+    ]
+
+
+def _is_source(file: _Found) -> bool:
+    ending, compression = formats.endings(file.name)
+    if ending or compression:
+        return ending in formats.SOURCE_ENDINGS
+    if file.info is not None or not os.path.isfile(file.path):  # noqa: PTH113
+        return False
+    try:
+        with open(file.path, "rb", buffering=0) as stream:  # noqa: PTH123
+            return b"\0" not in stream.read(_PROBED_BYTES)
+    except OSError:
+        return True  # it says why when it is read
 
 
 def _is_glob(address: str) -> bool:
@@ -197,22 +240,31 @@ def _input_file(found: _Found, config: Config) -> InputFile:
     kind = formats.format_of(found.name, config, is_named=found.is_named)
     if kind is None:
         raise DataError(
-            f"{found.path} has an ending that names no known format",
-            hint=f"{formats.KNOWN}; with --lines any other file is plain text with a document a line",
+            f"{found.path} is an archive, or compressed in a way that cannot be read",
+            hint="unpack it first; .gz and .zst can be read",
         )
     try:
         found.name.encode()
     except UnicodeEncodeError as error:
         raise DataError(f"{found.path!r} has a name that is not UTF-8", hint="rename the file") from error
-    return InputFile(
+    file = InputFile(
         path=found.path,
         name=found.name,
         format=kind[0],
         compression=kind[1],
         size=size,
         modified=modified,
+        encoding=config.encoding if kind[0] in _WITH_ENCODING else None,
         identity=identity,
     )
+    is_array = config.format is None and formats.endings(file.name)[0] == ".json" and size and _is_array(file)
+    return dataclasses.replace(file, format="json") if is_array else file
+
+
+def _is_array(file: InputFile) -> bool:
+    """Whether a .json file is one array, and not JSON Lines."""
+    with open_input(file) as stream:
+        return stream.read(_PROBED_BYTES).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
 
 
 def _local_version(path: str) -> tuple[int, str, str]:
@@ -286,97 +338,3 @@ def _parts(path: str) -> tuple[str, ...]:
         return (protocol, *(part for part in rest.split("/") if part not in ("", ".", "..")))
     # Without a drive's colon, a name is good on every system.
     return ("file", *(part.strip("/\\:") for part in Path(os.path.abspath(path)).parts[1:]))  # noqa: PTH100
-
-
-def with_dimension(files: Sequence[InputFile], config: Config) -> Config:
-    """Return the settings with the dimension of the first usable vector of all files, where none is set."""
-    if config.measure not in VECTOR_MEASURES or config.dimension is not None:
-        return config
-    for file in files:
-        form = formats.load(file.format)
-        columns = choose_columns(file, form.column_names(file, config), config)
-        for span in form.split(file):
-            for records in form.read(file, span, columns, config):
-                if len(records.texts):
-                    return Config.of(config, dimension=dimension_of(records.texts, config))
-    return config
-
-
-def choose_columns(file: InputFile, names: list[str] | None, config: Config) -> Columns:
-    """Return the columns to take of a file; a column that a setting names is taken even where the file lacks it."""
-    if names is None:
-        _check_no_columns(file, config)
-        if config.measure in VECTOR_MEASURES:
-            raise ConfigError(
-                f"the measure {config.measure!r} compares vectors, but {file.path} is plain text",
-                hint="put them in a Parquet, JSON Lines or CSV file",
-            )
-        return Columns(text=())
-    text: tuple[str, ...] = ()
-    is_vector = config.measure in VECTOR_MEASURES
-    if config.items_column is None and not is_vector:
-        if config.measure == "weighted":
-            raise ConfigError("the measure 'weighted' compares items", hint="name their column: --items-column")
-        asked = config.text_column
-        text = (asked,) if isinstance(asked, str) else asked or (_usual_text(file, names),)
-    columns = Columns(
-        text=text,
-        items=config.items_column,
-        vector=_vector_column(file, names, config) if is_vector else None,
-        id=config.id_column or next((name for name in ID_COLUMNS if name in names), None),
-        score=config.keep_column,
-        group=config.group_column,
-    )
-    if config.mark and file.format in ("jsonl", "csv") and MARK_COLUMNS.names[0] in names:
-        raise DataError(
-            f"{file.path} has the column {MARK_COLUMNS.names[0]!r}: an earlier run has marked it",
-            hint="name the file that was marked then, or drop its columns of marks",
-        )
-    for name in (*columns.text, columns.items, columns.vector, columns.id, columns.score, columns.group):
-        if name is not None and names.count(name) > 1:
-            raise DataError(f"{file.path} has {names.count(name)} columns named {name!r}", hint="rename all but one")
-    return columns
-
-
-def _vector_column(file: InputFile, names: list[str], config: Config) -> str:
-    usual = [name for name in VECTOR_COLUMNS if name in names]
-    if config.vector_column is None and not usual and names:
-        raise DataError(
-            f"{file.path} has no column named {', '.join(VECTOR_COLUMNS)}",
-            hint=f"name the one with the vectors: --vector-column {names[0]!r} (the columns are {', '.join(names)})",
-        )
-    return config.vector_column or (usual or list(VECTOR_COLUMNS))[0]
-
-
-def _usual_text(file: InputFile, names: list[str]) -> str:
-    usual = [name for name in TEXT_COLUMNS if name in names]
-    # A file without rows has no columns, and is no reason to stop.
-    return usual[0] if usual else _no_text(file, names) if names else TEXT_COLUMNS[0]
-
-
-def _no_text(file: InputFile, names: list[str]) -> NoReturn:
-    raise DataError(
-        f"{file.path} has no column named {', '.join(TEXT_COLUMNS)}",
-        hint=f"name the one with the text: --text-column {names[0]!r} (the columns are {', '.join(names)})",
-    )
-
-
-def _check_no_columns(file: InputFile, config: Config) -> None:
-    named = {
-        "text_column": config.text_column,
-        "items_column": config.items_column,
-        "id_column": config.id_column,
-        "keep": config.keep_column,
-        "group_column": config.group_column,
-    }
-    for setting, column in named.items():
-        if column is not None:
-            raise ConfigError(
-                f"`{setting}` names the column {column!r}, but {file.path} is plain text and has no columns",
-                hint="leave the setting out, or leave the file out",
-            )
-    if config.mark:
-        raise ConfigError(
-            f"`mark` adds columns to every row, but {file.path} is plain text and has no columns to mark",
-            hint="leave `mark` out: removed.parquet tells which documents were removed",
-        )

@@ -17,7 +17,7 @@ from neardup.errors import DataError, StaleError
 from neardup.io.formats import registry as formats
 from neardup.io.formats import text
 from neardup.io.formats.base import PART_BYTES, InputFile, Records
-from neardup.io.sources.discover import choose_columns
+from neardup.io.sources.column_choice import choose_columns
 from neardup.io.streams import check_unchanged
 from neardup.io.values import keep_order
 from neardup.io.values.columns import hash_groups
@@ -122,9 +122,21 @@ class FileParts:
 
     def locate(self, rows: I64) -> tuple[pa.Array, I64]:
         """Return the file of each row, by name, and its number there, from 1."""
-        firsts = self.file_first_rows[:-1]
-        at = np.searchsorted(firsts, rows, side="right") - 1
-        return pa.array([file.name for file in self.files], pa.string()).take(pa.array(at)), rows - firsts[at] + 1
+        at = self._files_of(rows)
+        names = pa.array([file.name for file in self.files], pa.string())
+        return names.take(pa.array(at)), rows - self.file_first_rows[at] + 1
+
+    def name_rows(self, rows: I64) -> pa.Array:
+        """Return the name of each row that has no id: file and number, the file alone where it is one document."""
+        files, numbers = self.locate(rows)
+        is_whole = np.array([file.format == "text" for file in self.files], np.bool_)[self._files_of(rows)]
+        numbered = pc.binary_join_element_wise(files, pa.array(numbers).cast(pa.string()), ":")
+        return pc.if_else(pa.array(is_whole), files, numbered)
+
+    def _files_of(self, rows: I64) -> I64:
+        # Of files without rows that begin at the same row, the last one has it.
+        at: I64 = np.searchsorted(self.file_first_rows[:-1], rows, side="right") - 1
+        return at
 
     def rows_of(self, files: pa.Array, numbers: I64) -> I64:
         """Return the rows that `locate` places so."""

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from neardup.config import Config
 from neardup.io.formats import registry as formats
 from neardup.io.formats.base import InputFile, Records, text_bytes
-from neardup.io.sources.discover import choose_columns
+from neardup.io.sources.column_choice import choose_columns
 from neardup.io.values.arrow_rows import opened
 
 # Bytes of a file for a byte of text: compressed, or with the marks of a format around it.

@@ -15,6 +15,16 @@ from neardup.io.work_folder import remove_tree
 STDIN_PATH: Final = "-"
 _MAGIC: Final = ((b"PAR1", ".parquet"), (b"ARROW1", ".arrow"), (b"\xff\xff\xff\xff", ".arrows"))
 _COMPRESSED: Final = ((b"\x1f\x8b", ".gz"), (b"\x28\xb5\x2f\xfd", ".zst"))
+# A name that fits the format that the settings give.
+_ENDINGS: Final = {
+    "jsonl": ".jsonl",
+    "json": ".json",
+    "csv": ".csv",
+    "text": ".txt",
+    "lines": ".txt",
+    "parquet": ".parquet",
+    "arrow": ".arrow",
+}
 
 
 def spool(inputs: Sequence[str], folder: Path, config: Config) -> tuple[list[str], str | None]:
@@ -47,8 +57,12 @@ def _ending(head: bytes, config: Config) -> str:
         if head.startswith(magic):
             return ending
     compressed = next((ending for magic, ending in _COMPRESSED if head.startswith(magic)), "")
+    if config.format is not None:
+        return f"{_ENDINGS[config.format]}{compressed}"
     if config.lines:
         return f".txt{compressed}"
     if config.delimiter is not None:
         return f".csv{compressed}"
+    if head.lstrip().startswith(b"["):
+        return ".json"
     return f".html{compressed}" if config.html and head.lstrip()[:1] == b"<" else f".jsonl{compressed}"

@@ -25,7 +25,7 @@ from neardup.io.formats.base import (
     runs,
 )
 from neardup.io.streams import is_remote, open_input
-from neardup.io.values.columns import is_list, is_valid, storage
+from neardup.io.values.columns import column_at, is_list, is_valid, storage
 from neardup.io.values.contents import column_type, contents_of
 from neardup.io.values.html import readable_texts
 from neardup.io.values.oversize import long_values
@@ -137,6 +137,7 @@ def batch_records(batch: pa.RecordBatch, columns: Columns, config: Config) -> Re
         texts, ids, scores, groups = (
             None if array is None else keep_values(array, is_document) for array in (texts, ids, scores, groups)
         )
+    found = [name for name in wanted_names(columns) if column_at(batch, name) is not None]
     return Records(
         num_rows=batch.num_rows,
         rows=np.flatnonzero(is_document),
@@ -145,7 +146,7 @@ def batch_records(batch: pa.RecordBatch, columns: Columns, config: Config) -> Re
         scores=scores,
         groups=groups,
         rejected=sorted(reasons.items()),
-        found=frozenset(wanted_names(columns)).intersection(batch.schema.names if batch.num_rows else ()),
+        found=frozenset(found if batch.num_rows else ()),
     )
 
 
@@ -154,21 +155,14 @@ def _texts(batch: pa.RecordBatch, columns: Columns, config: Config) -> _Strings:
     name = columns.items if columns.vector is None else columns.vector
     if name is None:
         return joined_texts(batch, columns.text)
-    column = _column(batch, name)
+    column = column_at(batch, name)
     if column is None:
         return _no_column(batch, (name,))
     return items_texts(column) if column_type(config) is None else contents_of(column, config)
 
 
-def _column(batch: pa.RecordBatch, name: str) -> pa.Array | None:
-    places = batch.schema.get_all_field_indices(name)
-    if len(places) > 1:
-        raise DataError(f"{len(places)} columns are named {name!r}", hint="rename all but one")
-    return batch.column(places[0]) if places else None
-
-
 def _scores(batch: pa.RecordBatch, name: str) -> pa.Array:
-    column = _column(batch, name)
+    column = column_at(batch, name)
     return pa.nulls(batch.num_rows, SCORES) if column is None else sortable_column(storage(column), name)
 
 
@@ -179,7 +173,7 @@ def _no_column(batch: pa.RecordBatch, names: tuple[str, ...]) -> _Strings:
 
 def joined_texts(batch: pa.RecordBatch, names: tuple[str, ...]) -> _Strings:
     """Join the text columns that are there; the reason for every row that has no usable text."""
-    present = [column for name in names if (column := _column(batch, name)) is not None]
+    present = [column for name in names if (column := column_at(batch, name)) is not None]
     reasons: dict[int, str] = {}
     if not present:
         return _no_column(batch, names)
@@ -323,7 +317,7 @@ def _joined(strings: pa.Array, lengths: npt.NDArray[np.int64]) -> pa.Array:
 
 
 def _names(batch: pa.RecordBatch, name: str | None, subject: str, reasons: dict[int, str]) -> pa.Array:
-    column = None if name is None else _column(batch, name)
+    column = None if name is None else column_at(batch, name)
     if column is None:
         return pa.nulls(batch.num_rows, pa.string())
     values, bad = _as_strings(column, subject)

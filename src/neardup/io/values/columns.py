@@ -72,6 +72,31 @@ def storage(column: pa.Array) -> pa.Array:
     return pc.run_end_decode(column) if pa.types.is_run_end_encoded(column.type) else column
 
 
+def column_at(batch: pa.RecordBatch, name: str) -> pa.Array | None:
+    """Take a column by its name, or by a path of names with dots between them that leads into structs."""
+    places = batch.schema.get_all_field_indices(name)
+    if len(places) > 1:
+        raise DataError(f"{len(places)} columns are named {name!r}", hint="rename all but one")
+    if places:
+        return batch.column(places[0])
+    outer = outer_column(batch.schema, name)
+    column = None if outer is None else batch.column(outer)
+    for step in name.removeprefix(f"{outer}.").split(".") if column is not None else ():
+        column = storage(column)
+        if not pa.types.is_struct(column.type) or column.type.get_field_index(step) < 0:
+            return None
+        column = pc.struct_field(column, step)
+    return column
+
+
+def outer_column(columns: pa.Schema, name: str) -> str | None:
+    """Return the column that holds what a name says: itself, or the struct that a path with dots begins with."""
+    if name in columns.names or "." not in name:
+        return name if name in columns.names else None
+    outer = name.partition(".")[0]
+    return outer if columns.names.count(outer) == 1 else None
+
+
 def is_list(kind: pa.DataType) -> bool:
     """Whether values of this type are lists of values."""
     return any(is_kind(kind) for is_kind in _LIST_TESTS)

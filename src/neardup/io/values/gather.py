@@ -85,11 +85,13 @@ def is_utf8(block: bytes) -> bool:
     return True
 
 
-def reason_against_bytes(line: bytes) -> str | None:
-    """Say why bytes are not UTF-8; None if they are."""
+def reason_against_bytes(line: bytes, config: Config) -> str | None:
+    """Say why bytes are not UTF-8; None if they are. What could not be decoded from another encoding is not."""
     try:
         line.decode()
     except UnicodeDecodeError as error:
+        if config.encoding is not None:
+            return f"not valid {config.encoding}"
         return f"not valid UTF-8: {error.reason} at byte {error.start}"
     return None
 

@@ -1,0 +1,103 @@
+"""JSON arrays of objects, a row an element. A file is held as a whole: nothing else tells where its elements begin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from neardup.config import Config
+from neardup.errors import DataError
+from neardup.io.formats import jsonl
+from neardup.io.formats.base import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts
+from neardup.io.formats.lines import BOM
+from neardup.io.streams import check_unchanged, copy_file, open_input, open_output_like
+from neardup.io.values import gather
+from neardup.io.values.oversize import PROCESS_BYTES
+
+# Bytes that an array takes in memory, a byte of it: itself, its elements, and a batch of them on its way.
+_COST: Final = 4
+
+
+def split(file: InputFile) -> list[tuple[int, int]]:
+    """Return the file as one span."""
+    return [(0, file.size)]
+
+
+def column_names(file: InputFile, config: Config) -> list[str]:
+    """Return the columns of the first elements, in the order they come up."""
+    return jsonl.names_in(_elements(file, config)[: jsonl.NUM_SAMPLE_ROWS])
+
+
+def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:  # noqa: ARG001
+    """Read the elements, a batch at a time."""
+    rows = jsonl.Rows(columns, config)
+    for group in _groups(_elements(file, config), config):
+        if len(group[0]) > config.max_document:
+            yield gather.oversize_records(len(group[0]), config)
+        else:
+            yield rows.records(group, config, is_valid=all(map(gather.is_utf8, group)))
+    check_unchanged(file)
+
+
+def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
+    """Write an array of the kept elements byte for byte, or with config.mark of all documents with their marks."""
+    if verdicts.is_kept.all() and not config.mark:
+        copy_file(file, target)
+        check_unchanged(file)
+        return
+    elements = _elements(file, config)
+    if config.mark:
+        marks = jsonl.marks_of(verdicts, 0, len(elements))
+        written = [jsonl.with_mark(elements[row], marks[row]) for row in sorted(marks)]
+    else:
+        written = [elements[row] for row in verdicts.is_kept.nonzero()[0].tolist()]
+    with open_output_like(file, target) as output:
+        output.write(b"[")
+        for number, element in enumerate(written):
+            output.write(b",\n" if number else b"\n")
+            output.write(element)
+        output.write(b"\n]\n")
+    check_unchanged(file)
+
+
+def _elements(file: InputFile, config: Config) -> list[bytes]:
+    """Return the bytes of every element."""
+    content = _content(file, config)
+    try:
+        return [bytes(element) for element in msgspec.json.decode(content, type=list[msgspec.Raw])]
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise DataError(
+            f"{file.path} is no readable JSON array: {str(error).removeprefix('JSON is malformed: ')}",
+            hint="repair it, or pass --format jsonl if it holds an object a line",
+        ) from error
+
+
+def _content(file: InputFile, config: Config) -> bytes:
+    most = None if config.memory is None else (config.memory - PROCESS_BYTES) // _COST
+    with open_input(file) as stream:
+        if most is None:
+            return stream.read().removeprefix(BOM)
+        content = stream.read(most + 1)
+    if len(content) > most:
+        needed = PROCESS_BYTES + _COST * max(file.size, len(content))
+        raise DataError(
+            f"{file.path} is a JSON array, which must fit in memory: it takes more than {config.memory:,} bytes",
+            hint=f"pass --memory {-(-needed // 10**6)}MB or more, or rewrite it as JSON Lines, as with jq -c '.[]'",
+        )
+    return content.removeprefix(BOM)
+
+
+def _groups(elements: list[bytes], config: Config) -> Iterator[list[bytes]]:
+    """Cut elements into runs of about BATCH_BYTES; one that is longer, or too long, is a run of its own."""
+    most = min(BATCH_BYTES, config.max_document)
+    first = size = 0
+    for row, element in enumerate(elements):
+        is_full = size > most or size + len(element) > BATCH_BYTES or len(element) > most or row - first == BATCH_ROWS
+        if row > first and is_full:
+            yield elements[first:row]
+            first, size = row, 0
+        size += len(element)
+    if elements:
+        yield elements[first:]
