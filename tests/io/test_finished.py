@@ -15,6 +15,7 @@ from neardup.config import Config
 from neardup.errors import DataError, NotStoredError
 from neardup.io import finished
 from neardup.io.formats import base as records
+from neardup.io.run_folders import kept_of_runs
 from neardup.io.sources.discover import find_files
 from neardup.io.stored_report import read_report
 from neardup.io.workspace import is_finished
@@ -107,17 +108,11 @@ def test_kept_documents_of_all_formats_are_texts_in_input_order(tmp_path):
     assert [file.rpartition("/")[2] for file in files] == ["b.jsonl", "a.parquet", "c.txt"]
 
 
-def test_a_finished_run_stands_for_its_kept_files(tmp_path, pages):
-    run_on(pages, out=tmp_path / "out")
-    paths = ["x.jsonl", str(tmp_path / "out"), str(tmp_path)]
-    assert finished.kept_of_runs(paths) == ["x.jsonl", str(tmp_path / "out" / "kept" / "pages.jsonl"), str(tmp_path)]
-
-
 @pytest.mark.parametrize(("setting", "word"), [("mark", "--mark"), ("dry_run", "--dry-run")])
 def test_a_run_whose_kept_rows_do_not_stand_apart_is_refused(tmp_path, pages, setting, word):
     run_on(pages, out=tmp_path / "out", **{setting: True})
     with pytest.raises(DataError) as error:
-        finished.kept_of_runs([str(tmp_path / "out")])
+        kept_of_runs([str(tmp_path / "out")])
     assert word in str(error.value)
 
 

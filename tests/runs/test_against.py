@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -149,6 +150,68 @@ def test_daily_increments_leave_what_one_run_over_all_days_leaves(tmp_path):
         for line in (out / "kept" / f"day{number}.jsonl").read_text().splitlines()
     ]
     assert kept == [DOCUMENTS[row]["id"] for row in Truth(TEXTS).kept]
+
+
+@pytest.fixture
+def days(tmp_path, monkeypatch):
+    """Three days, each of which repeats the pages of the days before; the first two are finished runs in clean/."""
+    monkeypatch.chdir(tmp_path)
+    for number in range(3):
+        texts = [f"{page} {PAGE} {page}" for page in range(number + 1)]
+        corpora.write_json_lines(Path(f"in/day{number}.jsonl"), [{"text": text} for text in texts])
+    corpora.deduplicate(["in/day0.jsonl"], "clean/day0")
+    corpora.deduplicate(["in/day1.jsonl"], "clean/day1", against="clean/day0")
+
+
+@pytest.mark.usefixtures("days")
+@pytest.mark.parametrize("against", ["clean", "clean/*", "clean/day*", "cl*n", "./clean/"])
+def test_a_folder_or_a_glob_of_finished_runs_means_their_kept_documents(against, tmp_path):
+    one_by_one = corpora.deduplicate(["in/day2.jsonl"], tmp_path / "expected", against=("clean/day0", "clean/day1"))
+    report = corpora.deduplicate(["in/day2.jsonl"], tmp_path / "out", against=against)
+    assert report.removed.column("kept_file").to_pylist() == ["day0.jsonl", "day1.jsonl"]
+    assert report.removed == one_by_one.removed
+    assert [entry["file"] for entry in report.inputs] == ["day0.jsonl", "day1.jsonl", "day2.jsonl"]
+
+
+@pytest.mark.usefixtures("days")
+def test_the_output_is_left_out_of_a_folder_of_runs(tmp_path):
+    first = corpora.deduplicate(["in/day2.jsonl"], "clean/day2", against="clean")
+    before = corpora.contents(tmp_path / "clean/day2")
+    again = corpora.deduplicate(["in/day2.jsonl"], "clean/day2", against="clean", overwrite=True)
+    assert (first.num_kept, again.num_kept, again.removed_against) == (1, 1, 2)
+    after = corpora.contents(tmp_path / "clean/day2")
+    assert after.pop("report.json")["inputs"] == before.pop("report.json")["inputs"]
+    assert after == before
+    with pytest.raises(NearDupError, match="holds the input"):  # named by itself it is no slip
+        corpora.deduplicate(["in/day2.jsonl"], "clean/day2", against="clean/day2", overwrite=True)
+
+
+@pytest.mark.usefixtures("days")
+def test_only_the_first_run_in_a_folder_goes_against_nothing():
+    report = corpora.deduplicate(["in/day1.jsonl"], "alone/day1")
+    assert corpora.deduplicate(["in/day1.jsonl"], "alone/day1", against="alone", overwrite=True).num_kept == 2
+    assert report.num_kept == 2
+
+
+@pytest.mark.usefixtures("days")
+@pytest.mark.parametrize("against", ["clean", "clean/*"])
+def test_runs_beside_other_files_are_refused_by_name(against):
+    Path("clean/notes.txt").write_text("what we did")
+    with pytest.raises(
+        NearDupError, match=r"holds finished runs beside other files: clean/notes\.txt is no run"
+    ) as told:
+        corpora.deduplicate(["in/day2.jsonl"], "out", against=against)
+    assert told.value.hint == "name the runs alone, such as --against clean/day0"
+    assert corpora.deduplicate(["in/day2.jsonl"], "out", against="clean/d*").removed_against == 2
+
+
+@pytest.mark.usefixtures("days")
+def test_runs_in_folders_of_folders_are_found_and_hidden_ones_are_not():
+    corpora.deduplicate(["in/day0.jsonl"], "years/2025/day0")
+    corpora.deduplicate(["in/day1.jsonl"], "years/2026/day1")
+    corpora.deduplicate(["in/day2.jsonl"], "years/.hidden")
+    report = corpora.deduplicate(["in/day2.jsonl"], "out", against="years")
+    assert (report.removed_against, report.num_kept) == (2, 1)
 
 
 def test_a_dry_run_has_no_kept_documents_to_go_against(tmp_path):

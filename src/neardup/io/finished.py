@@ -48,14 +48,6 @@ def is_run(folder: Path) -> bool:
     return (folder / "removed.parquet").is_file() and (folder / REPORT).is_file()
 
 
-def kept_of_runs(paths: Sequence[str]) -> list[str]:
-    """Replace the folder of a finished run by its kept documents."""
-    found: list[str] = []
-    for path in paths:
-        found += kept_files(Path(path)) if is_run(Path(path)) else [path]
-    return found
-
-
 def kept_files(run: Path) -> list[str]:
     """Return the files with the kept rows of a finished run, in input order; one that is gone raises."""
     report = read_report(run)

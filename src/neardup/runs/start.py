@@ -17,6 +17,7 @@ from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.events import Watch
 from neardup.io import finished
 from neardup.io.formats.base import InputFile
+from neardup.io.run_folders import kept_of_runs
 from neardup.io.sources.column_choice import with_dimension
 from neardup.io.sources.discover import find_files, real_paths, say_left_out
 from neardup.io.sources.sample import sample_files
@@ -80,7 +81,7 @@ def begin(output: Output, inputs: Sequence[str], config: Config, watch: Watch) -
                 watch.warn(say_left_out(left_out))
             config = _with_earlier_seed(with_dimension(own, config), folder)
             plan = plan_for(config)
-            ahead = _find_ahead(own, config)
+            ahead = _find_ahead(own, config, out)
             check_apart(out, [*ahead, *own])
             ahead, own = (
                 [dataclasses.replace(file, head=head_of(file.path)) for file in files] for files in (ahead, own)
@@ -144,9 +145,9 @@ def _check_no_runs(paths: Sequence[str]) -> None:
             raise DataError(f"the input {path} is the output of a run", hint=f"its kept rows are in {path}/kept")
 
 
-def _find_ahead(own: Sequence[InputFile], config: Config) -> list[InputFile]:
+def _find_ahead(own: Sequence[InputFile], config: Config, out: Path) -> list[InputFile]:
     """Find the files of --against, with names that no input file has."""
-    paths = finished.kept_of_runs(config.against)
+    paths = kept_of_runs(config.against, out)
     ahead, taken = find_files(paths, config) if paths else [], {file.name for file in own}
     if not taken.isdisjoint(file.name for file in ahead):
         ahead = [dataclasses.replace(file, name=f"against/{file.name}") for file in ahead]

@@ -1,0 +1,65 @@
+"""Finished runs to go against: one folder, a folder of many, or a glob. A run stands for its kept documents."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from neardup.errors import DataError
+from neardup.io.finished import is_run, kept_files
+from neardup.io.streams import is_remote
+
+
+def kept_of_runs(paths: Sequence[str], out: Path | None = None) -> list[str]:
+    """Replace finished runs, folders of them and globs that match them by the files of their kept documents.
+
+    Runs are taken in the order of their paths. `out`, the output of the run that asks, is left out where a folder or a
+    glob leads to it, so that a day can be run again.
+    """
+    found: list[str] = []
+    for path in paths:
+        runs = [Path(path)] if is_run(Path(path)) else _runs_of(path, out)
+        found += [path] if runs is None else [file for run in runs for file in kept_files(run)]
+    return found
+
+
+def _runs_of(path: str, out: Path | None) -> list[Path] | None:
+    """The runs that a folder or a glob leads to, None where there are none; other files beside them are an error."""
+    if is_remote(path):
+        return None
+    if Path(path).is_dir():
+        entries = _children(Path(path))
+    elif glob.has_magic(path) and not os.path.lexists(path):
+        entries = sorted(map(Path, glob.glob(path)))  # noqa: PTH207 - a glob may begin at the root
+    else:
+        return None
+    reached = [found for entry in entries for found in _reach(entry)]
+    runs, others = ([place for place, is_finished in reached if is_finished == wanted] for wanted in (True, False))
+    if not runs:
+        return None
+    if others:
+        raise DataError(
+            f"{path} holds finished runs beside other files: {others[0]} is no run",
+            hint=f"name the runs alone, such as --against {runs[0]}",
+        )
+    target = None if out is None else os.path.realpath(out)
+    return [run for run in runs if os.path.realpath(run) != target]
+
+
+def _children(folder: Path) -> list[Path]:
+    try:
+        return sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
+    except OSError as error:
+        raise DataError(f"the folder {folder} cannot be listed: {error.strerror}") from error
+
+
+def _reach(place: Path) -> Iterator[tuple[Path, bool]]:
+    """Yield the runs and files below a folder, or the file itself, and whether it is a run; links are not followed."""
+    is_finished = place.is_dir() and is_run(place)
+    if is_finished or not place.is_dir() or place.is_symlink():
+        yield place, is_finished
+    else:
+        for child in _children(place):
+            yield from _reach(child)
