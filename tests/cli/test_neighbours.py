@@ -54,7 +54,7 @@ def test_json_is_one_object_and_a_threshold_is_the_least_similarity(run, pages):
         (["--k", "many"], 2, "--k"),
         (["-o", "near.xlsx"], 2, ".parquet, .jsonl or .csv"),
         (["-o", "nowhere/near.csv"], 1, "the folder nowhere does not exist"),
-        (["-o", "pages.jsonl"], 1, "is there already"),
+        (["-o", "pages.jsonl"], 1, "already exists"),
         (["--measure", "cosine"], 1, "no column named vector"),
         (["--recall", "0.9"], 2, "No such option"),
     ],

@@ -333,7 +333,7 @@ def test_a_killed_run_leaves_no_lock_behind(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="cannot be made") as error, opened(tmp_path / "file" / "out"):
+    with pytest.raises(DataError, match="cannot be created") as error, opened(tmp_path / "file" / "out"):
         pass
     assert error.value.hint == "choose another -o"
 
@@ -343,7 +343,7 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
 
 def test_an_output_that_is_there_is_an_error(tmp_path):
     finished_output(tmp_path / "out")
-    with pytest.raises(DataError, match="is there already") as error, opened(tmp_path / "out"):
+    with pytest.raises(DataError, match="already exists") as error, opened(tmp_path / "out"):
         pass
     assert "--overwrite" in error.value.hint
     assert not folder_of(tmp_path / "out").exists()
@@ -362,7 +362,7 @@ def test_a_foreign_folder_is_never_overwritten(tmp_path, name):
     out = tmp_path / "out"
     out.mkdir()
     (out / name).write_text('{"title": 1}')
-    with pytest.raises(DataError, match="no output of neardup"), opened(out, overwrite=True):
+    with pytest.raises(DataError, match="was not written by neardup"), opened(out, overwrite=True):
         pass
     assert (out / name).exists()
 

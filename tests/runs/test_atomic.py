@@ -61,7 +61,7 @@ def test_an_output_that_is_there_is_an_error_without_overwrite(run, pages, tmp_p
     before = _snapshot(tmp_path)
     again = run("dedup", pages, "-o", "out")
     assert again.code == 1
-    assert "out is there already" in again.stderr
+    assert "out already exists" in again.stderr
     assert "--overwrite" in again.stderr
     assert _snapshot(tmp_path) == before
 

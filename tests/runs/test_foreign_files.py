@@ -181,7 +181,7 @@ def test_an_output_that_comes_while_a_run_works_is_not_replaced_unasked(run, pag
     add = "before_report(lambda: Path('out').mkdir())"
     refused = run("dedup", pages, "-o", "out", before=add)
     assert refused.code == 1
-    assert "is there already" in refused.stderr
+    assert "already exists" in refused.stderr
     assert _names(tmp_path / "out") == []
 
 

@@ -213,7 +213,7 @@ def test_killed_at_any_call_of_its_end_a_run_is_known_to_be_done(command, out, l
         is_over = not (folder / work / LOCK).exists()
         again = programs.run(*given, cwd=folder, stdin=piped)
         assert again.code == is_over, (number, again.stderr)
-        assert not is_over or "is there already" in again.stderr
+        assert not is_over or "already exists" in again.stderr
         assert everything(folder) == whole, f"killed at {number}"
         assert not (folder / work).exists()
     assert number > least
@@ -240,7 +240,7 @@ def test_neighbours_that_a_killed_start_left_are_no_answer_to_another_question(p
     assert programs.run(*command, "page.jsonl", cwd=tmp_path, before=killed).code == -signal.SIGKILL
     refused = programs.run(*command, "other.jsonl", cwd=tmp_path)
     assert refused.code == 1
-    assert "is there already" in refused.stderr
+    assert "already exists" in refused.stderr
     assert "page.jsonl" in (tmp_path / "near.csv").read_text("utf-8")
     assert programs.run(*command, "other.jsonl", "--overwrite", cwd=tmp_path).code == 0
     assert "other.jsonl" in (tmp_path / "near.csv").read_text("utf-8")
@@ -252,7 +252,7 @@ def test_a_finished_output_is_no_excuse_for_another_command(start, tmp_path):
     before = everything(tmp_path)
     refused = start("--threshold", "0.7")
     assert refused.code == 1
-    assert "is there already" in refused.stderr
+    assert "already exists" in refused.stderr
     assert everything(tmp_path / "out") == {
         name.removeprefix("out/"): data for name, data in before.items() if name.startswith("out/")
     }

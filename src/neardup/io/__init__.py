@@ -1,1 +1,1 @@
-"""Where documents come from."""
+"""Input and output: file formats, sources, the work folder and finished runs."""

@@ -1,7 +1,7 @@
 """Finished runs: the tables of an output, and the texts of its documents.
 
-A run may come from others, so nothing of it is taken on trust: its report has a schema, its tables have columns, its
-files lie in its folder, and an input is read again only if it is what the report says.
+A run may come from somebody else, so it is not trusted: its report must match a schema, its tables must have the right
+columns, its files must be in its folder, and an input is read again only if it is unchanged.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from neardup.report import Audit, Report
 from neardup.theory.plan import Plan, plan_for
 
 KEPT: Final = "kept"
-# What Python and Arrow raise for lines of JSON that are no rows of a table.
+# What Python and Arrow raise for JSON lines that are not rows of the table.
 _MALFORMED: Final = (ValueError, TypeError, AttributeError, OverflowError, RecursionError)
-_SAY_WHERE: Final = "what the run has read is read again; put it back, or start it in the same folder, or run again"
+_SAY_WHERE: Final = "the input files are read again: restore them, start in the same folder, or run neardup again"
 
 
 def is_run(folder: Path) -> bool:
-    """Whether a folder is what a run on files has written, whatever became of it since."""
+    """Whether a folder is the output of a run on files, even if it was changed since."""
     return (folder / "removed.parquet").is_file() and (folder / REPORT).is_file()
 
 
 def kept_files(run: Path) -> list[str]:
-    """Return the files with the kept rows of a finished run, in input order; one that is gone raises."""
+    """Return the files with the kept rows of a finished run, in input order; raise if one is missing."""
     report = read_report(run)
     config = report.settings()
     if config.dry_run or not (run / KEPT).is_dir():
@@ -65,7 +65,7 @@ def kept_files(run: Path) -> list[str]:
 
 
 def _without_kept_file(run: Path, names: Sequence[str], report: StoredReport, config: Config) -> set[str]:
-    """The inputs that left no file among the kept ones: those that are one document, which was not kept."""
+    """The inputs without a file among the kept ones: single-document files that were not kept."""
     whole = {name for name in names if (formats.format_of(name, config, is_named=True) or ("",))[0] == "text"}
     if report.written is not None:
         return {name for name in whole if f"{KEPT}/{name}" not in report.written}
@@ -76,7 +76,7 @@ def _without_kept_file(run: Path, names: Sequence[str], report: StoredReport, co
 
 
 def _below(run: Path, name: str | Path) -> Path:
-    """Return a file that a run has written, by its name there; one that is gone, or lies elsewhere, raises."""
+    """Return a file that a run has written, by name; raise if it is missing or outside the folder of the run."""
     path = run / name
     try:
         is_own = path.resolve().is_relative_to(run.resolve())
@@ -109,7 +109,7 @@ def _stored_table(run: Path, name: str) -> pa.Table:
 
 
 def load_pairs(path: Path, name: str) -> pa.Table | None:
-    """Return what a run of pairs wrote: `pairs` or `rejected`."""
+    """Return a table of a run of pairs: `pairs` or `rejected`."""
     if name == "rejected":
         return load_rejected(path.with_name(f"{path.name}.rejected.jsonl"))
     if name != "pairs":
@@ -123,7 +123,7 @@ def load_rejected(path: Path) -> pa.Table:
 
 
 def _checked(path: Path, read: Callable[[], pa.Table], columns: pa.Schema) -> pa.Table:
-    """Read a table; raise where it is not one with at least these columns, or has a null in one of them."""
+    """Read a table; raise unless it has at least these columns, without nulls."""
     try:
         table = read()
     except FileNotFoundError as error:
@@ -171,14 +171,14 @@ _READERS: Final[dict[str, Callable[[Path], pa.Table]]] = {
 
 
 def _load_kept(run: Path) -> pa.Table:
-    """The kept documents of all formats alike: doc_id and text."""
+    """The kept documents of any format: doc_id and text."""
     config = read_report(run).settings()
     ids, texts = [pa.array([], pa.string())], [pa.array([], pa.large_string())]
     clusters = _stored_table(run, "clusters")
     own = clusters.filter(pc.equal(clusters.column("doc_id"), clusters.column("cluster_id"))).column("doc_id")
     for path in kept_files(run):
         file = find_file(path, config)
-        # Documents without an id are named by their place in the input, which their place here does not tell.
+        # Documents without an id are named by their row in the input, which differs from the row among the kept ones.
         name = re.escape(Path(path).relative_to(run / KEPT).as_posix())
         places = iter(own.filter(pc.match_substring_regex(own, rf"^{name}(:\d+)?$")).to_pylist())
         for records in _records(file, config):
@@ -267,10 +267,10 @@ def _plan_of(run: Path, stored: StoredReport, config: Config) -> Plan:
 
 
 def find_again(entry: Mapping[str, Any], config: Config) -> InputFile:
-    """Find a file that a run has read; raise unless it is what the run has read, before more is read of it.
+    """Find an input file of a run; raise unless it is unchanged, before more of it is read.
 
-    `entry` is what the report says of the file. Whoever wrote it has to know the file, so that the report of others
-    cannot make anybody show a file that they have not seen.
+    `entry` is the file's entry in the report, with a digest of its first bytes: a forged report cannot make a user
+    disclose a file that its author has not seen.
     """
     path = entry["path"]
     if path == STDIN_PATH:

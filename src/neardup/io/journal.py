@@ -1,6 +1,6 @@
-"""What a work folder remembers between starts: the manifest of its run, and a journal with a line a finished file.
+"""The checkpoints of a work folder: the manifest of its run, and a journal with one line per finished file.
 
-What is not as a run wrote it, torn by a kill or changed by anybody, counts as not there: it is made again.
+An entry that was torn by a kill, or changed, counts as missing: the file is made again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 
 
 class _Entry(msgspec.Struct):
-    """A finished file: `check` is the digest of the other values, so that no facts but a run's own are believed."""
+    """A finished file; `check` is a digest of the other values, to detect torn or changed lines."""
 
     name: str
     digest: str
@@ -35,7 +35,7 @@ class _Manifest(msgspec.Struct):
 
 
 def journal_line(entry: dict[str, Any]) -> str:
-    """Return the line that remembers a finished file: its name, digest and facts."""
+    """Return the journal line of a finished file: its name, digest and facts."""
     return json.dumps(entry | {"check": _check(entry["name"], entry["digest"], entry["facts"])}) + "\n"
 
 
@@ -56,7 +56,7 @@ def _check(name: str, digest: str, facts: dict[str, Any]) -> str:
 
 
 def read_manifest(path: Path) -> dict[str, Any] | None:
-    """Return the manifest of a run, None where there is none."""
+    """Return the manifest of a run, None if there is none."""
     try:
         manifest: dict[str, Any] = msgspec.json.decode(path.read_bytes())
         msgspec.convert(manifest, _Manifest)

@@ -1,6 +1,6 @@
-"""The tables that a run writes for itself: removed, pairs, clusters, rejected.
+"""Writers for the tables of a run: removed, pairs, clusters, rejected.
 
-The bytes depend on the rows alone, not on how they were cut into calls.
+The bytes depend on the rows alone, not on how they are split into calls.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from neardup.io.work_folder import remove_folder, reserve
 from neardup.io.workspace import digest, left_complete, open_workspace, publish_files
 from neardup.version import VERSION
 
-# Rows of a Parquet row group, and rows that wait to be written.
+# Rows per Parquet row group, which are buffered until it is written.
 GROUP_ROWS: Final = 1 << 17
-# A group of long ids is full before it has its rows.
+# Bytes per row group, which long ids reach first.
 GROUP_BYTES: Final = 32 << 20
 
 
 class _Sink(Protocol):
     def write(self, table: pa.Table) -> None:
-        """Write the next group of rows, or the last; a column is one chunk."""
+        """Write the next group of rows; every column is one chunk."""
 
     def close(self) -> None:
-        """Write what ends the file."""
+        """Finish the file."""
 
 
 class _Parquet:
@@ -65,11 +65,11 @@ class _JsonLines:
         self._output.write(self._encoder.encode_lines(lines))
 
     def close(self) -> None:
-        """Nothing ends a file of lines."""
+        """Do nothing: JSON Lines has no footer."""
 
 
 def _json_values(column: pa.ChunkedArray) -> list[Any]:
-    """Return Python values; a number as Python writes it, null for what JSON has no number for."""
+    """Return Python values; floats as Python prints them, null for NaN and infinity, which JSON lacks."""
     values: list[Any] = column.to_pylist()
     if not pa.types.is_floating(column.type):
         return values
@@ -79,10 +79,10 @@ def _json_values(column: pa.ChunkedArray) -> list[Any]:
 
 
 class _Lines(list[str]):
-    """Lines of CSV; a line must end in both characters for Python 3.11 to quote a cell with either of them."""
+    """Lines of CSV; Python 3.11 quotes cells with a carriage return or a newline only if lines end in both."""
 
     def write(self, line: str) -> None:
-        """Add a line, with a line feed alone at its end."""
+        """Add a line that ends in a newline alone."""
         self.append(line.removesuffix("\r\n") + "\n")
 
 
@@ -100,7 +100,7 @@ class _Csv:
         self._output.write("".join(lines).encode())
 
     def close(self) -> None:
-        """Nothing ends a CSV file."""
+        """Do nothing: CSV has no footer."""
 
 
 _SINKS: Final[dict[str, Any]] = {".parquet": _Parquet, ".jsonl": _JsonLines, ".csv": _Csv}
@@ -121,7 +121,7 @@ def _row_bytes(table: pa.Table) -> npt.NDArray[np.int64]:
 
 
 def known_ending(path: str | os.PathLike[str]) -> str:
-    """Return the ending that chooses the format of a table."""
+    """Return the file extension, which determines the format of a table."""
     ending = Path(path).suffix.lower()
     if ending not in _SINKS:
         raise ConfigError(
@@ -132,7 +132,7 @@ def known_ending(path: str | os.PathLike[str]) -> str:
 
 
 class TableWriter:
-    """Write tables one after the other to a .parquet, .jsonl or .csv file; a failed block leaves no file."""
+    """Writes tables to a .parquet, .jsonl or .csv file; if the block fails, the file is removed."""
 
     def __init__(self, path: str | os.PathLike[str], columns: pa.Schema) -> None:
         """Open the file for rows of the given schema."""
@@ -153,7 +153,7 @@ class TableWriter:
         ends = np.cumsum(_row_bytes(table))
         first = before = 0
         while first < table.num_rows:
-            # A group ends with the row that fills it, wherever the calls were cut.
+            # A group ends with the row that fills it, regardless of how rows are split into calls.
             full = int(np.searchsorted(ends, before + GROUP_BYTES - self._num_bytes)) + 1
             stop = min(full, first + GROUP_ROWS - self._num_waiting, table.num_rows)
             self._waiting.append(table.slice(first, stop - first))
@@ -164,13 +164,13 @@ class TableWriter:
                 self._sink.write(self._group())
 
     def _group(self) -> pa.Table:
-        """Take what waits: each column as one chunk, since chunks decide where pages end; what it came in is freed."""
+        """Return the buffered rows with one chunk per column, because chunks determine the pages; clear the buffer."""
         group = pa.concat_tables(self._waiting).combine_chunks()
         self._waiting, self._num_waiting, self._num_bytes = [], 0, 0
         return group
 
     def close(self) -> None:
-        """Write what waits and end the file; a second call does nothing."""
+        """Write the buffered rows and finish the file; a second call does nothing."""
         if self._sink is None:
             return
         sink, self._sink = self._sink, None
@@ -189,7 +189,7 @@ class TableWriter:
             self.close()
             return
         self._num_waiting = 0
-        with contextlib.suppress(OSError, pa.ArrowException):  # what went wrong first is on its way already
+        with contextlib.suppress(OSError, pa.ArrowException):  # the first error is already being raised
             self.close()
         if not is_remote(self._path):
             Path(self._path).unlink(missing_ok=True)
@@ -226,7 +226,7 @@ def _written(path: Path, table: pa.Table) -> Path:
 
 
 def write_rejected(path: str | os.PathLike[str], batches: Iterable[pa.Table | pa.RecordBatch]) -> None:
-    """Write the rejected rows as JSON Lines, in order; an empty file if there are none."""
+    """Write the rejected rows as JSON Lines, in order; the file is empty if there are none."""
     with open_output(os.fspath(path), None) as output:
         sink = _JsonLines(output, schema.REJECTED)
         for batch in batches:

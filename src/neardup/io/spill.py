@@ -1,4 +1,4 @@
-"""Sorting beyond memory, by DuckDB; and texts set aside on disk."""
+"""External sorting with DuckDB, and documents spilled to disk."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pyarrow as pa
 
 # A column and "ascending" or "descending".
 SortKey = tuple[str, str]
-# DuckDB goes up to half as much again over its limit.
+# DuckDB overshoots its memory limit by up to half.
 _SHARE: Final = 0.5
-# With less DuckDB fails.
+# DuckDB fails with less.
 _LEAST_BYTES: Final = 64 << 20
 _SQL_DIRECTIONS: Final = {"ascending": "ASC", "descending": "DESC"}
 _SORTED_ROWS: Final = 1 << 17
@@ -23,7 +23,7 @@ _SORTED_ROWS: Final = 1 << 17
 def sort_on_disk(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, by: Sequence[SortKey], folder: Path, room: int, threads: int
 ) -> Iterator[pa.RecordBatch]:
-    """Sort rows by columns with about `room` bytes of memory."""
+    """Sort rows with about `room` bytes of memory."""
     import duckdb
 
     settings: dict[str, str | bool | int | float | list[str]] = {
@@ -39,7 +39,7 @@ def sort_on_disk(
         with duckdb.connect(config=settings) as connection:
             connection.register("source", source)
             for batch in connection.sql(f"SELECT * FROM source ORDER BY {order}").to_arrow_reader(_SORTED_ROWS):  # noqa: S608
-                # DuckDB forgets which columns are never null.
+                # DuckDB drops the non-null flags of the schema.
                 yield pa.record_batch(batch.columns, schema=schema)
     except (duckdb.Error, pa.ArrowException) as error:
         if not failed:
@@ -48,7 +48,7 @@ def sort_on_disk(
 
 
 def _watched(batches: Iterable[pa.RecordBatch], failed: list[BaseException]) -> Iterator[pa.RecordBatch]:
-    """Note what stops the source: DuckDB, whose threads read it, tells of it in its own words only."""
+    """Record the exception of the source, because DuckDB, whose threads read it, raises only its own errors."""
     try:
         yield from batches
     except BaseException as error:
@@ -57,12 +57,12 @@ def _watched(batches: Iterable[pa.RecordBatch], failed: list[BaseException]) -> 
 
 
 class Shelves:
-    """Documents set aside by shelf, in memory up to a limit, then on disk; safe to use from many threads."""
+    """Documents stored by shelf, in memory up to a limit, then on disk; thread-safe."""
 
     def __init__(self, folder: Path | None = None, limit: int | None = None) -> None:
         self._folder, self._limit = folder, limit
         if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)  # what a killed start left is written again
+            shutil.rmtree(folder, ignore_errors=True)  # leftovers of a killed run
             folder.mkdir(parents=True)
         self._held: dict[int, list[pa.RecordBatch]] = {}
         self._size = 0
@@ -79,7 +79,7 @@ class Shelves:
                 self._size = 0
 
     def _write(self, shelf: int) -> None:
-        """Append a whole Arrow stream: no file stays open, however many shelves there are."""
+        """Append a complete Arrow stream: no file stays open, however many shelves there are."""
         table = pa.Table.from_batches(self._held.pop(shelf)).combine_chunks()
         with self._path(shelf).open("ab") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
@@ -95,7 +95,7 @@ class Shelves:
         yield from self._held.get(shelf, [])
 
     def clear(self, shelf: int) -> None:
-        """Take everything off a shelf."""
+        """Delete the documents of a shelf."""
         with self._lock:
             self._held.pop(shelf, None)
         if self._folder is not None:

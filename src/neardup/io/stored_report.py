@@ -1,4 +1,4 @@
-"""report.json by its schema: whoever wrote it, what is read of it has the types that a run writes."""
+"""Parse report.json by a strict schema, because a report may come from somebody else."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from neardup.io.workspace import REPORT
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
-# No path of any system holds the character that ends one.
+# No system allows NUL in a path.
 FilePath = Annotated[str, msgspec.Meta(pattern=r"\A[^\x00]+\Z")]
-# From this schema on a report lists the files that the run has written.
+# From this schema version on, a report lists the files that the run has written.
 _LISTS_FILES: Final = 2
 
 
 class StoredInput(TypedDict):
-    """A file that a run has read; `head`: what `streams.head_of` said of it, empty for a remote one."""
+    """An input file of a run; `head`: its `streams.head_of`, empty for a remote file."""
 
     file: FilePath
     path: FilePath
@@ -32,7 +32,7 @@ class StoredInput(TypedDict):
 
 
 class _Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of a plan that the settings do not tell."""
+    """The part of a plan that does not follow from the settings."""
 
     method: Literal["lsh", "exact"]
     bands: Count
@@ -105,7 +105,7 @@ class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def written(self) -> frozenset[str] | None:
-        """The files that the run has written, None where the report does not list them."""
+        """The files that the run has written, None if the report does not list them."""
         return None if self.schema < _LISTS_FILES or self.files is None else frozenset(self.files)
 
     def settings(self) -> Config:
@@ -115,7 +115,7 @@ class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_report(run: Path) -> StoredReport:
-    """Return what report.json of a run holds; the run is a folder, or the file that a run of pairs wrote."""
+    """Read report.json of a run, which is a folder, or the output file of a run of pairs."""
     path = run.with_name(f"{run.name}.{REPORT}") if run.is_file() else run / REPORT
     try:
         report = msgspec.json.decode(path.read_bytes(), type=StoredReport)

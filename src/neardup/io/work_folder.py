@@ -1,7 +1,7 @@
-"""The hidden folder beside an output: made for one run at a time, and used only if it is ours.
+"""The hidden work folder next to an output: locked by one run at a time, and used only if neardup created it.
 
-A file in it is lock and marker at once: it is made first and removed last. The folder is closed to other users, so what
-was checked when it was reserved stays so.
+One file in it is both lock and marker: it is created first and removed last. The folder is not accessible to other
+users, so checks made when it was reserved remain valid.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def folder_of(out: Path) -> Path:
 
 @contextlib.contextmanager
 def reserve(out: Path) -> Iterator[Path]:
-    """Hold the work folder of an output for one run; a second run on the same output gets an error.
+    """Lock the work folder of an output for one run; a second run on the same output raises.
 
-    A run that fails before anything is finished, or so that nothing it did is of use, leaves no folder.
+    A run that fails before it has finished anything, or whose checkpoints are stale, removes the folder.
     """
     folder = folder_of(out)
     with _locked(folder) as lock:
@@ -59,7 +59,7 @@ def reserve(out: Path) -> Iterator[Path]:
 
 
 def read_marker(folder: Path) -> dict[str, Any]:
-    """Return what the marker of a reserved folder says: `process`, and `published` once the output may be visible."""
+    """Return the marker of a reserved folder: `process`, and `published` once the output may be visible."""
     with contextlib.suppress(FileNotFoundError, ValueError), (folder / LOCK).open("rb") as marker:
         said = json.loads(marker.readline(_MOST_BYTES))
         return said if isinstance(said, dict) else {}
@@ -67,12 +67,12 @@ def read_marker(folder: Path) -> dict[str, Any]:
 
 
 def write_marker(folder: Path, **facts: Any) -> None:
-    """Put facts into the marker of a reserved folder; None takes one away."""
+    """Update the marker of a reserved folder; None deletes a fact."""
     said = {"neardup": "work folder"} | read_marker(folder) | facts
     line = json.dumps({name: value for name, value in said.items() if value is not None}).encode() + b"\n"
     marker = os.open(folder / LOCK, _OPEN_LOCK, 0o600)
     try:
-        # One call, and what follows the first line does not count: a kill leaves the old words or the new.
+        # A single write, and only the first line counts: after a kill the marker is either the old or the new one.
         os.write(marker, line)
         os.ftruncate(marker, len(line))
     finally:
@@ -80,17 +80,17 @@ def write_marker(folder: Path, **facts: Any) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Delete a reserved work folder; the marker goes last, so that a kill leaves a folder that is known to be ours."""
+    """Delete a reserved work folder; the marker goes last, so that a killed run leaves a folder known to be ours."""
     for entry in folder.iterdir():
         if entry.name != LOCK:
             remove_tree(entry)
     (folder / LOCK).unlink()
-    with contextlib.suppress(OSError):  # another run has just begun in it
+    with contextlib.suppress(OSError):  # another run has just started in it
         folder.rmdir()
 
 
 def remove_tree(path: Path) -> None:
-    """Delete a file or a folder; a link goes, and what it leads to stays."""
+    """Delete a file or a folder; of a link, only the link itself."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -98,7 +98,7 @@ def remove_tree(path: Path) -> None:
 
 
 def list_files(folder: Path, *, without: str | None = None) -> Iterator[os.DirEntry[str]]:
-    """Iterate over everything below a folder that is not a folder; links are not followed, `without` is passed over."""
+    """Iterate over all files below a folder; links are not followed, and the top-level entry `without` is skipped."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name == without:
@@ -122,14 +122,14 @@ def _locked(folder: Path) -> Iterator[int]:
 
 
 def _is_held(lock: int, folder: Path) -> bool:
-    """Whether a lock is that of the folder: a run that ends takes its folder, and the lock in it, away."""
+    """Whether a lock still belongs to the folder: a run that ends deletes its folder with the lock."""
     with contextlib.suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(lock), (folder / LOCK).lstat())
     return False
 
 
 def _open_lock(folder: Path) -> int:
-    """Open the lock of a work folder that is ours, or of a new one."""
+    """Open the lock of a work folder of ours, creating the folder if necessary."""
     for attempt in range(_ATTEMPTS):
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -139,7 +139,7 @@ def _open_lock(folder: Path) -> int:
             _check_ours(folder, is_new=is_new)
             lock = os.open(folder / LOCK, _OPEN_LOCK, 0o600)
         except (FileNotFoundError, FileExistsError) as error:
-            # A run that ends may take the folder away, and one that begins may make it, between two of these lines.
+            # Between two of these lines another run may end and delete the folder, or start and create it.
             if attempt == _ATTEMPTS - 1:
                 raise _not_made(folder, error) from error
         except OSError as error:
@@ -150,16 +150,16 @@ def _open_lock(folder: Path) -> int:
 
 
 def _not_made(folder: Path, error: OSError) -> DataError:
-    return DataError(f"the work folder {folder} cannot be made: {error.strerror}", hint="choose another -o")
+    return DataError(f"the work folder {folder} cannot be created: {error.strerror}", hint="choose another -o")
 
 
 def _check_ours(folder: Path, *, is_new: bool) -> None:
-    """Raise unless a folder was made by us for this purpose; nothing in it is opened before that is known."""
+    """Raise unless neardup created a folder as a work folder; nothing in it is opened before that is certain."""
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode):
         raise _foreign(folder, "is a symbolic link" if stat.S_ISLNK(status.st_mode) else "is not a folder")
     _check_owner(folder, status)
-    # A disk without permissions shows others in a folder that was just made too.
+    # On a disk without permissions, even a new folder shows them for other users.
     if not is_new and os.name == "posix" and status.st_mode & 0o077:
         raise _foreign(folder, f"is open to other users (mode {stat.S_IMODE(status.st_mode):04o})")
     names = os.listdir(folder)  # noqa: PTH208
@@ -170,9 +170,9 @@ def _check_ours(folder: Path, *, is_new: bool) -> None:
     lock = folder / LOCK
     status = lock.lstat()
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
-        raise _foreign(folder, f"holds {LOCK} as something else than a plain file")
+        raise _foreign(folder, f"holds {LOCK}, which is not a plain file")
     _check_owner(lock, status)
-    # Killed before it wrote its first word, a run has made nothing else.
+    # A run killed before it wrote its marker has created nothing else.
     with lock.open("rb") as marker:
         is_marked = marker.read(len(_MAGIC)) == _MAGIC
     if not is_marked and (status.st_size or len(names) > 1):
@@ -192,12 +192,12 @@ def _foreign(path: Path, what: str) -> DataError:
 
 
 def _check_below(folder: Path) -> None:
-    """Raise where a name below a work folder leads elsewhere, so that writing to it would change a foreign file."""
-    # An output that was moved aside is only moved back or deleted.
+    """Raise if an entry below a work folder is a link, so that writing to it would change a file elsewhere."""
+    # A replaced output is only moved back or deleted.
     for entry in list_files(folder, without=REPLACED):
         status = entry.stat(follow_symlinks=False)
         if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
-            raise _foreign(folder, f"holds {entry.path}, which is a link or no plain file")
+            raise _foreign(folder, f"holds {entry.path}, which is a link or not a plain file")
 
 
 def _hold(lock: int, folder: Path) -> None:

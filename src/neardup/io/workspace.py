@@ -1,4 +1,4 @@
-"""The hidden folder beside an output: what is finished stays there by name and digest until the run is done."""
+"""The workspace of a run in its work folder: finished files are checkpoints, known by name and digest."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ _DIGEST_BLOCK: Final = 4 << 20
 
 
 class Workspace:
-    """Files of a run that is under way; safe to use from many threads. overwrite: its output may replace another."""
+    """The files of a running run; thread-safe. overwrite: its output may replace an existing one."""
 
     def __init__(self, folder: Path, *, overwrite: bool = False) -> None:
         self.folder, self.overwrite = folder, overwrite
         self._finished = read_journal(folder / JOURNAL)
         self._is_torn = _is_torn(folder / JOURNAL)
-        self._sound: set[str] = set()  # finished, and checked by this process
+        self._sound: set[str] = set()  # finished, and verified by this process
         self._lock = threading.Lock()
 
     def once(self, name: str, make: Callable[[Path], dict[str, Any] | None]) -> Path:
-        """Make a file unless an earlier start of the run finished it.
+        """Make a file unless an interrupted run has already finished it.
 
-        `make` writes to the path it is given and may return facts to remember; see `facts`.
+        `make` writes to the path it is given and may return facts to record; see `facts`.
         """
         if not self.has(name):
             self.finish(name, make(self.draft(name)))
         return self.folder / name
 
     def has(self, name: str) -> bool:
-        """Whether a file is finished and as it was then."""
+        """Whether a file is finished and unchanged."""
         entry, path = self._finished.get(name), self.folder / name
         if entry is not None and name not in self._sound and digest(path) == entry["digest"]:
             self._sound.add(name)
@@ -68,7 +68,7 @@ class Workspace:
         return path
 
     def finish(self, name: str, facts: dict[str, Any] | None = None) -> None:
-        """Let a draft be the file, and remember it."""
+        """Move a draft to its place, and record it in the journal."""
         draft = self.draft(name)
         entry = {"name": name, "digest": digest(draft), "facts": facts or {}}
         path = self.folder / name
@@ -83,35 +83,35 @@ class Workspace:
                 self._is_torn = False
 
     def facts(self, name: str) -> dict[str, Any]:
-        """Return what was remembered about a finished file."""
+        """Return the facts recorded about a finished file."""
         facts: dict[str, Any] = self._finished[name]["facts"]
         return facts
 
     def forget(self, name: str) -> None:
-        """Let a file be made again."""
+        """Drop a file from the journal, so that it is made again."""
         with self._lock:
             self._sound.discard(name)
             self._finished.pop(name, None)
 
     def digest_of(self, path: Path) -> str:
-        """Return the digest of a file of this folder; that of a finished one is known."""
+        """Return the digest of a file of this folder, without reading a finished one."""
         name = path.relative_to(self.folder).as_posix()
         return str(self._finished[name]["digest"]) if name in self._sound else digest(path)
 
 
 def _stays_below(name: str) -> bool:
-    """Whether a name is that of a file below a folder, wherever the folder is."""
+    """Whether a relative name stays below any folder."""
     path = PurePosixPath(name)
     return bool(path.parts) and not path.is_absolute() and ".." not in path.parts
 
 
 def _is_torn(path: Path) -> bool:
-    """Whether the last line has no end: the run was killed while it wrote it."""
+    """Whether the last line has no newline, because the run was killed while writing it."""
     return path.exists() and path.read_bytes()[-1:] not in (b"", b"\n")
 
 
 def digest(path: Path) -> str:
-    """Return the digest of a file, or nothing where there is none: a text file that is removed leaves no file."""
+    """Return the digest of a file, empty if there is none: a removed text leaves no file."""
     if not path.is_file():
         return ""
     digest = hashlib.sha256()
@@ -129,34 +129,34 @@ def write_batches(path: Path, batches: Iterator[pa.RecordBatch], schema: pa.Sche
 
 
 def read_batches(path: Path, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """Read an Arrow file, or some of its columns, in the order of `columns`, a batch at a time."""
+    """Read an Arrow file, or some of its columns in the order of `columns`, batch by batch."""
     if columns is None:
         with pa.OSFile(str(path), "rb") as source:
             reader = pa.ipc.open_file(source)
             yield from map(reader.get_batch, range(reader.num_record_batches))
         return
-    # Reading a column allocates room for the whole batch, of which the system clears pages; a mapped column does not,
-    # and its copy lets go of the file.
+    # Reading a column allocates, and zeroes, memory for the whole batch. A mapped column does not; it is copied so that
+    # the pages of the file can be released.
     with path.open("rb") as stream:
         mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
     reader = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped)))
     for number in range(reader.num_record_batches):
         chosen = reader.get_batch(number).select(columns)
         copied = pa.ipc.read_record_batch(chosen.serialize(), chosen.schema)
-        if hasattr(mapped, "madvise"):  # else what was read of the file counts as memory until its end
+        if hasattr(mapped, "madvise"):  # otherwise the pages read so far count as memory until the end of the file
             mapped.madvise(mmap.MADV_DONTNEED)
         yield copied
 
 
 def open_workspace(folder: Path, out: Path, manifest: dict[str, Any], *, overwrite: bool, is_fresh: bool) -> Workspace:
-    """Open a reserved work folder to go on, or to begin; is_fresh: begin whatever an earlier start has left."""
+    """Open a reserved work folder to resume or start a run; is_fresh: start anew, whatever is in it."""
     check_output(out, overwrite=overwrite)
     _check_manifest(folder, manifest, overwrite=overwrite or is_fresh)
     return Workspace(folder, overwrite=overwrite)
 
 
 def earlier_manifest(folder: Path) -> dict[str, Any]:
-    """Return the manifest of an earlier start in a work folder; nothing where there is none."""
+    """Return the manifest of an earlier start in a work folder; empty if there is none."""
     return read_manifest(folder / MANIFEST) or {}
 
 
@@ -207,21 +207,21 @@ def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
 
 
 def check_output(out: Path, *, overwrite: bool) -> None:
-    """Raise where an output is in the way: with `overwrite` what neardup did not write, else anything."""
+    """Raise if the output exists; with `overwrite`, only if neardup did not write it."""
     if out.is_symlink():
         raise DataError(f"the output {out} is a symbolic link", hint="name what it points to, or choose another -o")
     if not out.exists():
         return
     if not overwrite:
-        raise DataError(f"the output {out} is there already", hint="choose another -o, or pass --overwrite")
+        raise DataError(f"the output {out} already exists", hint="choose another -o, or pass --overwrite")
     if out.is_dir():
         _check_replaceable(out)
     elif not out.is_file():
-        raise DataError(f"the output {out} is no regular file", hint="choose another -o")
+        raise DataError(f"the output {out} is not a regular file", hint="choose another -o")
 
 
 def _check_replaceable(out: Path) -> None:
-    """Raise unless everything in a folder was written by the run that its report tells of."""
+    """Raise unless everything in a folder was written by the run of its report."""
     found = [Path(entry.path).relative_to(out).as_posix() for entry in list_files(out)]
     listed = listed_files(out / REPORT)
     if not found and not any(out.iterdir()):
@@ -233,7 +233,7 @@ def _check_replaceable(out: Path) -> None:
         )
     if listed is None:
         raise DataError(
-            f"{out} is no output of neardup, so it is not overwritten",
+            f"{out} was not written by neardup, so it is not overwritten",
             hint="choose another -o, or delete it yourself",
         )
     if foreign := set(found) - listed:
@@ -245,7 +245,7 @@ def _check_replaceable(out: Path) -> None:
 
 
 def listed_files(report: Path) -> set[str] | None:
-    """Return the files that a run says it wrote, by its report.json; None where that says nothing of the kind."""
+    """Return the files that a run has written according to its report.json; None if it does not list them."""
     if report.is_symlink() or not report.is_file():
         return None
     try:
@@ -270,15 +270,15 @@ def is_finished(folder: Path) -> bool:
 
 
 def written_files(folder: Path) -> tuple[str, ...]:
-    """Return what the report of a folder lists: all files below it, with the report that is still to be written."""
-    # Of many files: paths of the standard library take longer than to list them.
+    """Return the files that a report lists: all below the folder, and the report itself, which is written later."""
+    # Strings, because building pathlib paths for many files takes longer than listing them.
     begin = len(os.path.join(folder, ""))  # noqa: PTH118
     found = {entry.path[begin:].replace(os.sep, "/") for entry in list_files(folder)} if folder.exists() else ()
     return tuple(sorted({*found, REPORT}))
 
 
 def publish_folder(workspace: Workspace, out: Path) -> None:
-    """Let the folder `out` of a workspace appear whole as the output, by one rename, and end the workspace."""
+    """Publish the folder `out` of a workspace as the output, by one rename, and remove the workspace."""
     draft = workspace.folder / "out"
     _declare(workspace, {f"{out.name}/{REPORT}": workspace.digest_of(draft / REPORT)})
     publish(draft, out, overwrite=workspace.overwrite)
@@ -286,7 +286,7 @@ def publish_folder(workspace: Workspace, out: Path) -> None:
 
 
 def publish_files(workspace: Workspace, drafts: Sequence[tuple[Path, Path]]) -> None:
-    """Let files of a workspace appear beside each other, the one that completes the output last, and end it."""
+    """Publish files of a workspace, the one that completes the output last, and remove the workspace."""
     _declare(workspace, {target.name: workspace.digest_of(draft) for draft, target in drafts})
     for draft, target in drafts:
         publish(draft, target, overwrite=workspace.overwrite)
@@ -294,7 +294,7 @@ def publish_files(workspace: Workspace, drafts: Sequence[tuple[Path, Path]]) -> 
 
 
 def _declare(workspace: Workspace, digests: dict[str, str]) -> None:
-    """Note in the marker by which files a later start knows that the output is complete."""
+    """Record in the marker the files by which a later start recognises that the output is complete."""
     manifest = json.loads((workspace.folder / MANIFEST).read_text("utf-8"))
     write_marker(workspace.folder, published={"manifest": _fingerprint(manifest), "files": digests})
 
@@ -304,7 +304,7 @@ def _fingerprint(manifest: dict[str, Any]) -> str:
 
 
 def is_published(out: Path, manifest: dict[str, Any]) -> bool:
-    """Whether the same run was killed between the moment its output was complete and its end."""
+    """Whether the same run was killed after its output was complete, but before it ended."""
     published = read_marker(folder_of(out)).get("published", {})
     digests = published.get("files", {})
     is_same = published.get("manifest") == _fingerprint(manifest)
@@ -312,7 +312,7 @@ def is_published(out: Path, manifest: dict[str, Any]) -> bool:
 
 
 def left_complete(out: Path) -> str | None:
-    """Return the digest of a file that a run has published before it was killed in its clean-up; else None."""
+    """Return the digest of a file published by a run that was killed during its clean-up; else None."""
     known = read_marker(folder_of(out)).get("published", {}).get("files", {}).get(out.name, "")
     return known if _is_published(out, known) else None
 
@@ -322,7 +322,7 @@ def _is_published(path: Path, known: str) -> bool:
 
 
 def retract(out: Path, paths: Sequence[Path]) -> None:
-    """Delete files beside an output that a run killed while it published them has left."""
+    """Delete files next to an output that were left by a run killed while publishing."""
     digests = read_marker(folder_of(out)).get("published", {}).get("files", {})
     for path in paths:
         if path.name in digests and _is_published(path, digests[path.name]):
@@ -330,8 +330,8 @@ def retract(out: Path, paths: Sequence[Path]) -> None:
 
 
 def publish(draft: Path, out: Path, *, overwrite: bool) -> None:
-    """Let an output appear whole, by one rename; with `overwrite` an earlier one goes."""
-    check_output(out, overwrite=overwrite)  # hours may have passed since the first look
+    """Publish an output atomically, by one rename; with `overwrite`, replace an existing one."""
+    check_output(out, overwrite=overwrite)  # hours may have passed since the first check
     aside = folder_of(out) / REPLACED
     if out.is_dir():
         remove_tree(aside)
