@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tempfile
 
 import numpy as np
 
@@ -27,6 +28,27 @@ def main() -> None:
     neardup.find_pairs(VECTORS, measure="euclidean", distance=1)
     neardup.find_pairs((VECTORS > 0).astype(np.uint8), measure="hamming", distance=2)
     neardup.find_pairs(items=BASKETS, measure="weighted")
+    _warm_index()
+
+
+def _warm_index() -> None:
+    """Look up in a run and among fresh documents, by every measure."""
+    bits = (VECTORS > 0).astype(np.uint8)
+    for settings, documents in (
+        ({}, TEXTS),
+        ({"measure": "weighted"}, BASKETS),
+        ({"measure": "cosine", "dimension": 8}, VECTORS),
+        ({"measure": "euclidean", "dimension": 8}, VECTORS),
+        ({"measure": "hamming", "dimension": 8}, bits),
+    ):
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            neardup.Index.create(f"{folder}/index", durability="fast", **settings) as index,
+        ):
+            index.insert("a", documents[0])
+            index.query(documents[0])
+            index.compact()
+            index.query(documents[0])
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from neardup.config import Config
     from neardup.engines.spark import SparkEngine
     from neardup.errors import NearDupError
+    from neardup.index.answers import Inserted, Match
+    from neardup.index.index import Index
     from neardup.questions.bucketing import buckets, merge_signatures
     from neardup.questions.compare import Comparison, Explanation
     from neardup.questions.texts import jaccard, shingles, signatures
@@ -34,6 +36,9 @@ __all__ = [
     "Comparison",
     "Config",
     "Explanation",
+    "Index",
+    "Inserted",
+    "Match",
     "NearDupError",
     "Plan",
     "Report",
@@ -59,6 +64,9 @@ _HOMES = {
     "Comparison": "neardup.questions.compare",
     "Config": "neardup.config",
     "Explanation": "neardup.questions.compare",
+    "Index": "neardup.index.index",
+    "Inserted": "neardup.index.answers",
+    "Match": "neardup.index.answers",
     "NearDupError": "neardup.errors",
     "Plan": "neardup.theory.plan",
     "Report": "neardup.report",

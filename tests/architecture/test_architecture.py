@@ -22,7 +22,8 @@ TREES = {file.relative_to(PACKAGE).as_posix(): ast.parse(file.read_text("utf-8")
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])}
 
 EXPORTED = [
-    *("Audit", "Comparison", "Config", "Explanation", "NearDupError", "Plan", "Report", "SparkEngine"),
+    *("Audit", "Comparison", "Config", "Explanation", "Index", "Inserted", "Match", "NearDupError"),
+    *("Plan", "Report", "SparkEngine"),
     *("audit", "buckets", "compare", "deduplicate", "explain", "find_pairs", "jaccard", "load", "merge_signatures"),
     *("neighbours", "plan"),
     *("shingles", "signatures"),

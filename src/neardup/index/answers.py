@@ -1,0 +1,163 @@
+"""What an index answers, and what can be asked of payloads and times."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from neardup.errors import ConfigError, DataError
+from neardup.index.store import Document
+
+MOST_PAYLOAD: Final = 1 << 16
+_RANGES: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "gt": lambda value, bound: value > bound,
+    "gte": lambda value, bound: value >= bound,
+    "lt": lambda value, bound: value < bound,
+    "lte": lambda value, bound: value <= bound,
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Match:
+    """A document of the index that is similar to a query; `is_estimate`: the index keeps signatures alone."""
+
+    doc_id: str
+    similarity: float
+    is_estimate: bool = False
+    payload: dict[str, Any] | None = None
+    inserted: float = 0.0
+    expires: float | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Inserted:
+    """Whether a document was new, and the most similar one that was not."""
+
+    is_new: bool
+    match: Match | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Stored:
+    """A document of the index; met, first_met, last_met: how often, and when, insert_new found it as a match.
+
+    Times are seconds since 1970; text: None unless the index keeps texts.
+    """
+
+    doc_id: str
+    payload: dict[str, Any] | None
+    inserted: float
+    expires: float | None
+    met: int
+    first_met: float | None
+    last_met: float | None
+    text: str | None = None
+
+
+def match_of(document: Document, similarity: float, *, is_estimate: bool) -> Match:
+    """Return a document as a match."""
+    payload = read_payload(document.payload)
+    return Match(document.doc_id, similarity, is_estimate, payload, document.inserted, document.expires)
+
+
+def stored_of(document: Document, text: str | None) -> Stored:
+    """Return all that is known of a document."""
+    _, doc_id, inserted, expires, payload, met, first_met, last_met = document
+    return Stored(doc_id, read_payload(payload), inserted, expires, met, first_met, last_met, text)
+
+
+def write_payload(payload: Any) -> str | None:
+    """Return a payload as JSON, or raise where it is no small JSON object."""
+    if payload is None:
+        return None
+    if not isinstance(payload, Mapping):
+        raise ConfigError(f"`payload` must be a dict, got {payload!r}", hint="payload={'lang': 'de'}")
+    try:
+        text = json.dumps(dict(payload), ensure_ascii=False, allow_nan=False)
+        size = len(text.encode())
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DataError(f"the payload is no JSON object: {error}", hint="use strings, numbers, lists, dicts") from error
+    if size > MOST_PAYLOAD:
+        raise DataError(f"the payload takes {size:,} bytes, and may take {MOST_PAYLOAD:,}", hint="keep it elsewhere")
+    return text
+
+
+def read_payload(text: str | None) -> dict[str, Any] | None:
+    """Return a payload."""
+    payload: dict[str, Any] | None = None if text is None else json.loads(text)
+    return payload
+
+
+def as_time(name: str, value: Any) -> float | None:
+    """Return a time as seconds since 1970: of a number, a datetime, or text as 2026-01-31T12:00."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            value = dt.datetime.fromisoformat(value)
+        except ValueError as error:
+            raise ConfigError(f"`{name}` must be a time, got {value!r}", hint="write 2026-01-31T12:00") from error
+    if isinstance(value, dt.datetime):
+        return value.timestamp()
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ConfigError(f"`{name}` must be a datetime, or seconds since 1970, got {value!r}")
+    return float(value)
+
+
+def filter_of(where: Any, since: Any) -> Callable[[Document], bool] | None:
+    """Return what says whether a document is asked for; None where all are."""
+    after, conditions = as_time("since", since), _conditions(where)
+    if after is None and not conditions:
+        return None
+
+    def is_asked_for(document: Document) -> bool:
+        if after is not None and document.inserted <= after:
+            return False
+        payload = read_payload(document.payload) or {} if conditions else {}
+        return all(name in payload and condition(payload[name]) for name, condition in conditions.items())
+
+    return is_asked_for
+
+
+def _conditions(where: Any) -> dict[str, Callable[[Any], bool]]:
+    if where is None:
+        return {}
+    if not isinstance(where, Mapping) or not all(isinstance(name, str) for name in where):
+        raise ConfigError(
+            f"`where` must be a dict of payload keys, got {where!r}",
+            hint="where={'lang': 'de', 'day': {'gte': '2026-01-01'}, 'site': ['a', 'b']}",
+        )
+    return {name: _condition(name, asked) for name, asked in where.items()}
+
+
+def _condition(name: str, asked: Any) -> Callable[[Any], bool]:
+    """Return what a value of the payload must satisfy: equal, one of a list, or within a range."""
+    if isinstance(asked, Mapping):
+        unknown = [bound for bound in asked if bound not in _RANGES]
+        if unknown or not asked:
+            raise ConfigError(
+                f"`where` asks for {name!r} with {unknown[0] if unknown else 'nothing'!r}",
+                hint=f"a range has {', '.join(_RANGES)}",
+            )
+        return lambda value: all(_is_within(bound, value, limit) for bound, limit in asked.items())
+    if isinstance(asked, (list, tuple, set, frozenset)):
+        choices = list(asked)
+        return lambda value: any(_is_equal(value, choice) for choice in choices)
+    return lambda value: _is_equal(value, asked)
+
+
+def _is_equal(value: Any, other: Any) -> bool:
+    """JSON tells true from 1, which Python does not."""
+    return bool(value == other) and isinstance(value, bool) == isinstance(other, bool)
+
+
+def _is_within(bound: str, value: Any, limit: Any) -> bool:
+    """Whether a value is on its side of a limit; what cannot be compared is not."""
+    try:
+        return _RANGES[bound](value, limit) and isinstance(value, bool) == isinstance(limit, bool)
+    except TypeError:
+        return False

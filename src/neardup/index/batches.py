@@ -1,0 +1,287 @@
+"""What an index does with many documents at once: a change each, whole or not at all."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.errors import DataError
+from neardup.index.finding import SPAN, Found, find, rank
+from neardup.index.inputs import Batch
+from neardup.index.index_settings import Settings, check_id
+from neardup.index.sketches import Sketches, sketch_contents, take_sketches, with_keys
+from neardup.index.store import Change, Document, Met, Store, View
+from neardup.kernels import lookup
+from neardup.report import Progress, Watch
+
+ON_DUPLICATE: Final = ("skip", "replace", "link", "insert")
+MATCHES: Final = pa.schema(
+    [("query_id", pa.string()), ("doc_id", pa.string()), ("similarity", pa.float64()), ("rank", pa.int64())]
+)
+INSERTED: Final = pa.schema(
+    [("doc_id", pa.string()), ("is_new", pa.bool_()), ("match_id", pa.string()), ("similarity", pa.float64())]
+)
+PAIRS: Final = pa.schema([("doc_a", pa.string()), ("doc_b", pa.string()), ("similarity", pa.float64())])
+EXPORTED: Final = pa.schema(
+    [
+        *(("doc_id", pa.string()), ("inserted", pa.float64()), ("expires", pa.float64()), ("payload", pa.string())),
+        *(("met", pa.int64()), ("first_met", pa.float64()), ("last_met", pa.float64()), ("text", pa.string())),
+    ]
+)
+_EXPORTED_AT_ONCE: Final = 4096
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Stored:
+    """What `insert_many` did: how many documents it stored, and the place of every row that it could not, with why."""
+
+    documents: int
+    rejected: tuple[tuple[str, str], ...] = ()
+
+
+Asked = tuple[int | None, float, Callable[[Document], bool] | None]
+
+
+def insert_many(
+    store: Store, read: Iterator[Batch], settings: Settings, progress: Progress | None, tag: str | None
+) -> Stored:
+    """Store the documents of all batches in one change."""
+    watch, rejected = Watch(progress), list[tuple[str, str]]()
+
+    def make(change: Change) -> int:
+        if tag is not None:
+            if change.has_tag(tag):
+                return 0
+            change.tag(tag)
+        before = change.next_number
+        with watch.stage("insert") as advance:
+            for batch in read:
+                rejected.extend(batch.rejected)
+                _put(change, batch, _sketch(batch.contents, settings), settings)
+                advance(len(batch.ids))
+        return change.next_number - before
+
+    return Stored(store.change(make), tuple(rejected))
+
+
+def _sketch(contents: pa.Array, settings: Settings) -> Sketches:
+    sketches = sketch_contents(contents, settings.plan, settings.config)
+    return sketches._replace(items=None) if settings.store == "signature" else sketches
+
+
+def _put(change: Change, batch: Batch, sketches: Sketches, settings: Settings) -> None:
+    now, number = time.time(), change.next_number
+    documents = [Document(number + at, check_id(doc_id), now) for at, doc_id in enumerate(batch.ids)]
+    change.put(documents, sketches, batch.contents.to_pylist() if settings.store == "text" else None)
+
+
+def query_many(store: Store, read: Iterator[Batch], settings: Settings, asked: Asked) -> pa.Table:
+    """Answer every document of all batches; each batch from one commit."""
+    k, threshold, is_asked_for = asked
+    tables = [MATCHES.empty_table()]
+    for batch in read:
+        sketches = _sketch(batch.contents, settings)
+        for first in range(0, len(batch.ids), SPAN):
+            chosen = take_sketches(sketches, np.arange(first, min(first + SPAN, len(batch.ids))), settings.config)
+
+            def ask(view: View, chosen: Sketches = chosen) -> list[Any]:
+                return rank(view, find(view, chosen, threshold, settings), chosen.sizes.size, k, is_asked_for)
+
+            tables.append(_as_table(batch.ids[first : first + SPAN], store.read(ask)))
+    return pa.concat_tables(tables).combine_chunks()
+
+
+def _as_table(ids: Sequence[str], answers: Sequence[Sequence[tuple[Document, float]]]) -> pa.Table:
+    rows = [
+        (doc_id, document.doc_id, similarity, place + 1)
+        for doc_id, answer in zip(ids, answers, strict=True)
+        for place, (document, similarity) in enumerate(answer)
+    ]
+    columns = zip(*rows, strict=True) if rows else ([], [], [], [])
+    return pa.table(
+        [pa.array(list(column), kind) for column, kind in zip(columns, MATCHES.types, strict=True)], MATCHES
+    )
+
+
+def settle(change: Change, doc_id: str, met: Document, on_duplicate: str) -> None:
+    """Count that a document was met, and do with it what was asked for."""
+    if on_duplicate == "replace":
+        change.remove([met])
+        return
+    first = change.now if met.first_met is None else met.first_met
+    change.update([met._replace(met=met.met + 1, first_met=first, last_met=change.now)])
+    if on_duplicate == "link":
+        change.link(doc_id, met.number)
+
+
+def insert_new_many(
+    store: Store, read: Iterator[Batch], settings: Settings, on_duplicate: str, progress: Progress | None
+) -> pa.Table:
+    """Store the documents of all batches that are new, one after the other, in one change."""
+    watch = Watch(progress)
+
+    def make(change: Change) -> pa.Table:
+        rows: list[tuple[str, bool, str | None, float | None]] = []
+        with watch.stage("insert") as advance:
+            for batch in read:
+                sketches = _sketch(batch.contents, settings)
+                for first in range(0, len(batch.ids), SPAN):
+                    chosen = np.arange(first, min(first + SPAN, len(batch.ids)))
+                    part = Batch([batch.ids[at] for at in chosen], batch.contents.slice(first, chosen.size), [])
+                    rows += _InTurn(change, part, take_sketches(sketches, chosen, settings.config), settings).run(
+                        on_duplicate
+                    )
+                    advance(chosen.size)
+        columns = zip(*rows, strict=True) if rows else ([], [], [], [])
+        return pa.table(
+            [pa.array(list(column), kind) for column, kind in zip(columns, INSERTED.types, strict=True)], INSERTED
+        )
+
+    return store.change(make)
+
+
+class _InTurn:
+    """Some documents that are inserted one after the other, where each is compared with those before it too."""
+
+    def __init__(self, change: Change, batch: Batch, sketches: Sketches, settings: Settings) -> None:
+        self._change, self._batch, self._sketches, self._settings = change, batch, sketches, settings
+        threshold = settings.config.threshold
+        held = find(change, sketches, threshold, settings)
+        self._ranked = rank(change, held, len(batch.ids), None, None)
+        own = find(_Held(sketches), sketches, threshold, settings)
+        self._own = _by_query(own, len(batch.ids))
+        self._documents: dict[int, Document] = {}  # by place in the batch: stored so far
+        self._gone: set[int] = set()  # numbers that were replaced
+
+    def run(self, on_duplicate: str) -> list[tuple[str, bool, str | None, float | None]]:
+        """Insert all that are new; return what is told of each."""
+        rows: list[tuple[str, bool, str | None, float | None]] = []
+        for at, doc_id in enumerate(self._batch.ids):
+            if self._change.numbers_of([check_id(doc_id)]):
+                raise DataError(f"the id {doc_id!r} already exists in the index", hint="remove it from the source")
+            best = self._best(at)
+            if best is not None:
+                settle(self._change, doc_id, self._latest(best[0]), on_duplicate)
+                if on_duplicate == "replace":
+                    self._gone.add(best[0].number)
+            if best is None or on_duplicate in ("insert", "replace"):
+                self._store(at, doc_id)
+            match = (None, None) if best is None else (best[0].doc_id, best[1])
+            rows.append((doc_id, best is None, *match))
+        return rows
+
+    def _best(self, at: int) -> tuple[Document, float] | None:
+        """The most similar document before this one; of equals the one that was inserted first."""
+        best = next((entry for entry in self._ranked[at] if entry[0].number not in self._gone), None)
+        for place, similarity in self._own[at]:
+            document = self._documents.get(place)
+            if document is None or document.number in self._gone:
+                continue
+            if best is None or (similarity, -document.number) > (best[1], -best[0].number):
+                best = document, similarity
+        return best
+
+    def _latest(self, document: Document) -> Document:
+        return self._change.fetch([document.number])[document.number]
+
+    def _store(self, at: int, doc_id: str) -> None:
+        document = Document(self._change.next_number, doc_id, time.time())
+        texts = [self._batch.contents[at].as_py()] if self._settings.store == "text" else None
+        self._change.put([document], take_sketches(self._sketches, np.array([at]), self._settings.config), texts)
+        self._documents[at] = document
+
+
+class _Held:
+    """Documents in memory that are looked up as those of a store are."""
+
+    def __init__(self, sketches: Sketches) -> None:
+        self._sketches = sketches
+
+    def look_up(self, keys: Any, sizes: Any, threshold: float) -> Iterator[Any]:
+        """Find who shares a band key."""
+        held = self._sketches
+        queries, docs = lookup.scan(keys, sizes, held.keys, held.sizes, threshold)
+        yield Met(queries, docs, np.arange(held.sizes.size), held)
+
+
+def _by_query(found: Found, num_queries: int) -> list[list[tuple[int, float]]]:
+    """Return the earlier documents that each one is similar to."""
+    pairs: list[list[tuple[int, float]]] = [[] for _ in range(num_queries)]
+    for query, place, similarity in zip(*(column.tolist() for column in found), strict=True):
+        if place < query:
+            pairs[query].append((place, similarity))
+    return pairs
+
+
+def remove(change: Change, ids: Sequence[str]) -> int:
+    """Remove documents and aliases; return how many ids were in the index."""
+    found = change.numbers_of(ids)
+    held = change.fetch(found.values())
+    own = [document for document in held.values() if document.doc_id in set(ids)]
+    for doc_id, number in found.items():
+        if held[number].doc_id != doc_id:
+            change.unlink(doc_id)
+    change.remove(own)
+    return len(found)
+
+
+def export(view: View, write: Callable[[pa.Table], None]) -> int:
+    """Write all documents; return how many."""
+    rows: list[tuple[Any, ...]] = []
+    count = 0
+
+    def flush() -> None:
+        columns = zip(*rows, strict=True) if rows else ([],) * len(EXPORTED)
+        write(
+            pa.table(
+                [pa.array(list(column), kind) for column, kind in zip(columns, EXPORTED.types, strict=True)], EXPORTED
+            )
+        )
+        rows.clear()
+
+    for document in view.documents():
+        rows.append((*document[1:], view.text_of(document.number)))
+        count += 1
+        if len(rows) == _EXPORTED_AT_ONCE:
+            flush()
+    flush()
+    return count
+
+
+def pairs(own: View, theirs: View, settings: Settings) -> pa.Table:
+    """List the similar documents of two stores, in the order that the first's were inserted, the best first."""
+    found: list[tuple[int, str, str, float]] = []
+    for numbers, part in own.sketches():
+        live = own.fetch(numbers.tolist())
+        for first in range(0, numbers.size, SPAN):
+            chosen = np.arange(first, min(first + SPAN, numbers.size))
+            asked = with_keys(take_sketches(part, chosen, settings.config), settings.plan, settings.config)
+            answers = rank(theirs, find(theirs, asked, settings.config.threshold, settings), chosen.size, None, None)
+            for number, answer in zip(numbers[chosen].tolist(), answers, strict=True):
+                if number in live:
+                    found += [(number, live[number].doc_id, match.doc_id, value) for match, value in answer]
+    found.sort(key=lambda row: row[0])
+    columns = list(zip(*found, strict=True))[1:] if found else ([], [], [])
+    return pa.table([pa.array(list(column), kind) for column, kind in zip(columns, PAIRS.types, strict=True)], PAIRS)
+
+
+def merge(change: Change, theirs: View, settings: Settings) -> int:
+    """Store all documents of another store; return how many."""
+    count = 0
+    for numbers, part in theirs.sketches():
+        live = theirs.fetch(numbers.tolist())
+        chosen = np.array([at for at, number in enumerate(numbers.tolist()) if number in live], np.int64)
+        held = [live[number] for number in numbers[chosen].tolist()]
+        first = change.next_number
+        documents = [document._replace(number=first + at) for at, document in enumerate(held)]
+        texts = [theirs.text_of(document.number) or "" for document in held] if settings.store == "text" else None
+        change.put(
+            documents, with_keys(take_sketches(part, chosen, settings.config), settings.plan, settings.config), texts
+        )
+        count += len(documents)
+    return count

@@ -1,0 +1,275 @@
+"""The SQLite file of an index: documents, ids, fresh sketches, and which runs there are; every row has a digest."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from neardup.errors import DataError, NearDupError
+from neardup.index.sketches import damaged
+from neardup.index.store import Document
+
+FILE: Final = "index.sqlite"
+# "NDUP" in the header of the SQLite file, and the version of these tables.
+APPLICATION_ID: Final = 0x4E445550
+VERSION: Final = 1
+_BUSY_SECONDS: Final = 60.0
+_CACHE_KIB: Final = 32 << 10
+# SQLite takes 32,766 values in one statement; a few hundred are as fast.
+_AT_ONCE: Final = 500
+_TABLES: Final = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE state (
+    id INTEGER PRIMARY KEY CHECK (id = 1), next_number INTEGER NOT NULL, generation INTEGER NOT NULL,
+    documents INTEGER NOT NULL, digest INTEGER NOT NULL
+);
+CREATE TABLE documents (
+    number INTEGER PRIMARY KEY, doc_id TEXT NOT NULL, inserted REAL NOT NULL, expires REAL, payload TEXT,
+    met INTEGER NOT NULL, first_met REAL, last_met REAL, digest INTEGER NOT NULL
+);
+CREATE INDEX documents_by_expiry ON documents (expires) WHERE expires IS NOT NULL;
+CREATE TABLE names (doc_id TEXT PRIMARY KEY, number INTEGER NOT NULL, is_alias INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX aliases_by_number ON names (number) WHERE is_alias;
+CREATE TABLE texts (number INTEGER PRIMARY KEY, text BLOB NOT NULL, digest INTEGER NOT NULL);
+CREATE TABLE fresh (number INTEGER PRIMARY KEY, sketch BLOB NOT NULL, digest INTEGER NOT NULL);
+CREATE TABLE runs (name TEXT PRIMARY KEY, documents INTEGER NOT NULL, place INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE tags (tag TEXT PRIMARY KEY, made REAL NOT NULL) WITHOUT ROWID;
+"""
+_COLUMNS: Final = "number, doc_id, inserted, expires, payload, met, first_met, last_met, digest"
+
+
+@contextlib.contextmanager
+def explained(folder: Path) -> Iterator[None]:
+    """Turn what SQLite raises into errors that name the index."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if "full" in str(error):
+            raise DataError(
+                f"no space is left for the index {folder}; nothing of this change was stored", hint="make room"
+            ) from error
+        if "locked" in str(error):
+            raise NearDupError(f"the index {folder} is busy: {error}", hint="try again") from error
+        raise damaged(f"{folder / FILE}: {error}") from error
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        raise damaged(f"{folder / FILE}: {error}") from error
+
+
+def connect(folder: Path, *, writable: bool, durability: str = "full") -> sqlite3.Connection:
+    """Open the SQLite file of an index."""
+    mode = "rw" if writable else "ro"
+    address = f"{(folder / FILE).absolute().as_uri()}?mode={mode}"
+    connection = sqlite3.connect(
+        address, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True, cached_statements=256
+    )
+    connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+    connection.execute("PRAGMA trusted_schema = OFF")
+    if writable:
+        # NORMAL leaves a commit to the next checkpoint: a power cut may take the last ones, a killed process none.
+        connection.execute(f"PRAGMA synchronous = {'FULL' if durability == 'full' else 'NORMAL'}")
+    return connection
+
+
+def create(folder: Path, meta: dict[str, Any]) -> None:
+    """Make the SQLite file of a new index."""
+    connection = sqlite3.connect(folder / FILE, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.executescript(f"BEGIN; {_TABLES} COMMIT;")
+        value = json.dumps(meta, sort_keys=True)
+        connection.execute("INSERT INTO meta VALUES ('settings', ?), ('digest', ?)", (value, str(_crc(value))))
+        state = (1, 0, 0)
+        connection.execute("INSERT INTO state VALUES (1, ?, ?, ?, ?)", (*state, _crc(*state)))
+    finally:
+        connection.close()
+
+
+def read_meta(folder: Path) -> dict[str, Any]:
+    """Return what an index was created with; raise where the folder holds no index, or one of another version."""
+    with explained(folder), contextlib.closing(connect(folder, writable=False)) as connection:
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if application != APPLICATION_ID:
+            raise DataError(f"{folder / FILE} was not written by neardup", hint="name the folder of an index")
+        if version != VERSION:
+            raise DataError(
+                f"the index {folder} has the format {version}, and this neardup reads {VERSION}",
+                hint="use the neardup that wrote it, or build the index again",
+            )
+        rows = dict(connection.execute("SELECT name, value FROM meta").fetchall())
+    value = rows.get("settings", "")
+    if rows.get("digest") != str(_crc(value)):
+        raise damaged(f"the settings in {folder / FILE} are not as they were written")
+    meta: dict[str, Any] = json.loads(value)
+    return meta
+
+
+def _crc(*values: Any) -> int:
+    return zlib.crc32(repr(values).encode("utf-8", "surrogatepass"))
+
+
+def chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
+    """Cut values into lists that one statement takes."""
+    rest = iter(values)
+    while chunk := list(islice(rest, _AT_ONCE)):
+        yield chunk
+
+
+def _marks(values: Sequence[Any]) -> str:
+    return ",".join("?" * len(values))
+
+
+class Tables:
+    """The rows of an index, as one connection sees them; used within one transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+
+    def state(self) -> tuple[int, int, int]:
+        """Return the next number, the generation of runs, and how many documents there are."""
+        row = self.connection.execute("SELECT next_number, generation, documents, digest FROM state").fetchone()
+        if row is None or _crc(*row[:3]) != row[3]:
+            raise damaged("the state is not as it was written")
+        return row[0], row[1], row[2]
+
+    def set_state(self, next_number: int, generation: int, documents: int) -> None:
+        """Replace the state."""
+        values = next_number, generation, documents
+        self.connection.execute(
+            "UPDATE state SET next_number = ?, generation = ?, documents = ?, digest = ?", (*values, _crc(*values))
+        )
+
+    def add_documents(self, documents: Sequence[Document]) -> None:
+        """Add documents and their ids."""
+        self.connection.executemany(
+            "INSERT INTO names VALUES (?, ?, 0)", [(document.doc_id, document.number) for document in documents]
+        )
+        self.connection.executemany(
+            "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [(*document, _crc(*document)) for document in documents],
+        )
+
+    def update_documents(self, documents: Sequence[Document]) -> None:
+        """Replace the rows of documents."""
+        self.connection.executemany(
+            "UPDATE documents SET inserted = ?, expires = ?, payload = ?, met = ?, first_met = ?, last_met = ?,"
+            " digest = ? WHERE number = ?",
+            [(*document[2:], _crc(*document), document.number) for document in documents],
+        )
+
+    def fetch(self, numbers: Iterable[int], now: float) -> dict[int, Document]:
+        """Return documents that have not expired, by number."""
+        found: dict[int, Document] = {}
+        for chunk in chunks(numbers):
+            rows = self.connection.execute(
+                f"SELECT {_COLUMNS} FROM documents WHERE number IN ({_marks(chunk)})",  # noqa: S608 - marks only
+                chunk,
+            )
+            for row in rows:
+                document = _checked(row)
+                if document.expires is None or document.expires > now:
+                    found[document.number] = document
+        return found
+
+    def all_documents(self) -> Iterator[Document]:
+        """Iterate over all documents, expired ones too, by number."""
+        cursor = self.connection.execute(f"SELECT {_COLUMNS} FROM documents ORDER BY number")  # noqa: S608
+        yield from map(_checked, cursor)
+
+    def numbers_of(self, ids: Iterable[str]) -> dict[str, tuple[int, bool]]:
+        """Return number of every id that has one, and whether it is an alias; expired documents too."""
+        found: dict[str, tuple[int, bool]] = {}
+        for chunk in chunks(ids):
+            statement = f"SELECT doc_id, number, is_alias FROM names WHERE doc_id IN ({_marks(chunk)})"  # noqa: S608
+            for doc_id, number, is_alias in self.connection.execute(statement, chunk):
+                found[doc_id] = number, bool(is_alias)
+        return found
+
+    def expired(self, now: float) -> list[int]:
+        """Return the numbers of the documents that have expired."""
+        rows = self.connection.execute("SELECT number FROM documents WHERE expires <= ?", (now,))
+        return [number for (number,) in rows]
+
+    def remove(self, documents: Iterable[Document]) -> int:
+        """Remove documents, their texts and sketches, and every name of them; return how many there were."""
+        removed = 0
+        for chunk in chunks(documents):
+            numbers, ids = [document.number for document in chunk], [document.doc_id for document in chunk]
+            marks = _marks(chunk)
+            for table in ("documents", "texts", "fresh"):
+                cursor = self.connection.execute(
+                    f"DELETE FROM {table} WHERE number IN ({marks})",  # noqa: S608 - our own names
+                    numbers,
+                )
+                removed += cursor.rowcount if table == "documents" else 0
+            self.connection.execute(f"DELETE FROM names WHERE doc_id IN ({marks})", ids)  # noqa: S608
+            self.connection.execute(
+                f"DELETE FROM names WHERE is_alias AND number IN ({marks})",  # noqa: S608
+                numbers,
+            )
+        return removed
+
+    def add_texts(self, numbers: Sequence[int], texts: Sequence[str]) -> None:
+        """Keep texts."""
+        packed = [zlib.compress(text.encode(), 1) for text in texts]
+        self.connection.executemany(
+            "INSERT INTO texts VALUES (?, ?, ?)",
+            [(number, data, zlib.crc32(data)) for number, data in zip(numbers, packed, strict=True)],
+        )
+
+    def text_of(self, number: int) -> str | None:
+        """Return the text of a document."""
+        row = self.connection.execute("SELECT text, digest FROM texts WHERE number = ?", (number,)).fetchone()
+        return None if row is None else unpack_text(row)
+
+    def add_fresh(self, rows: Iterable[tuple[int, bytes]]) -> None:
+        """Keep sketches until they are flushed to a run."""
+        self.connection.executemany(
+            "INSERT INTO fresh VALUES (?, ?, ?)", [(number, data, zlib.crc32(data)) for number, data in rows]
+        )
+
+    def fresh(self, after: int, before: int) -> tuple[list[int], list[bytes]]:
+        """Return numbers and sketches of the fresh documents between two numbers."""
+        rows = self.connection.execute(
+            "SELECT number, sketch, digest FROM fresh WHERE number > ? AND number < ? ORDER BY number", (after, before)
+        ).fetchall()
+        if any(not isinstance(data, bytes) or zlib.crc32(data) != digest for _, data, digest in rows):
+            raise damaged("a fresh document is not as it was written")
+        return [number for number, _, _ in rows], [data for _, data, _ in rows]
+
+    def count(self, table: str) -> int:
+        """Count the rows of a table."""
+        number: int = self.connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0]  # noqa: S608
+        return number
+
+    def runs(self) -> list[tuple[str, int]]:
+        """Return name and documents of every run, in order."""
+        return self.connection.execute("SELECT name, documents FROM runs ORDER BY place, name").fetchall()
+
+    def add_run(self, name: str, num_docs: int) -> None:
+        """Add a run."""
+        place = self.connection.execute("SELECT COALESCE(MAX(place), 0) + 1 FROM runs").fetchone()[0]
+        self.connection.execute("INSERT INTO runs VALUES (?, ?, ?)", (name, num_docs, place))
+
+
+def _checked(row: tuple[Any, ...]) -> Document:
+    *values, digest = row
+    if _crc(*values) != digest:
+        raise damaged(f"document number {values[0]!r} is not as it was written")
+    return Document(*values)
+
+
+def unpack_text(row: tuple[Any, Any]) -> str:
+    """Return a text that was packed."""
+    if not isinstance(row[0], bytes) or zlib.crc32(row[0]) != row[1]:
+        raise damaged("a text is not as it was written")
+    return zlib.decompress(row[0]).decode()

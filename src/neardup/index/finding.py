@@ -1,0 +1,93 @@
+"""Finding the documents of a store that are similar to queries, by the rule of a run, and ranking them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+
+from neardup.index.run_file import estimated_similarities
+from neardup.index.index_settings import Settings
+from neardup.index.sketches import Sketches
+from neardup.index.store import Document, Met, View
+from neardup.kernels import lookup
+from neardup.measures.base import F64, I64, U64, concatenated, num_docs_of
+
+# Queries that are answered at once.
+SPAN: Final = 1024
+Ranked = list[tuple[Document, float]]
+
+
+class Lookup(Protocol):
+    """Whatever band keys are looked up in."""
+
+    def look_up(self, keys: U64, sizes: I64, threshold: float) -> Iterator[Met]:
+        """Find the documents that share a band key with each query."""
+
+
+class Found(NamedTuple):
+    """Found pairs: a query, the number of a document, and how similar they are; the best of each query first."""
+
+    queries: I64
+    numbers: I64
+    similarities: F64
+
+
+def find(view: Lookup, asked: Sketches, threshold: float, settings: Settings) -> Found:
+    """Find every document that shares a bucket with a query, passes the signature filter, and is similar."""
+    ratio = threshold if settings.config.measure == "jaccard" else 0.0
+    parts = [Found(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
+    for met in view.look_up(asked.keys, asked.sizes, ratio):
+        values = _similarities(asked, met, threshold, settings)
+        is_found = values >= threshold
+        parts.append(Found(met.queries[is_found], met.numbers[met.places[is_found]], values[is_found]))
+    if len(parts) == 1:
+        return parts[0]
+    queries, numbers, similarities = map(np.concatenate, zip(*parts, strict=True))
+    order = np.lexsort((numbers, -similarities, queries))
+    return Found(queries[order], numbers[order], similarities[order])
+
+
+def _similarities(asked: Sketches, met: Met, threshold: float, settings: Settings) -> F64:
+    if asked.items is None or met.sketches.items is None:
+        left, right = asked.signatures[met.queries], met.sketches.signatures[met.places]
+        return estimated_similarities(left, right, settings.layout)
+    values = np.empty(met.queries.size)
+    lookup.verify_pairs(
+        concatenated([asked.items, met.sketches.items]),
+        np.concatenate([asked.signatures, met.sketches.signatures]),
+        met.queries,
+        met.places + num_docs_of(asked.items),
+        float(threshold),
+        int(settings.plan.min_agreement),
+        values,
+    )
+    return values
+
+
+def rank(
+    view: View, found: Found, num_queries: int, k: int | None, is_asked_for: Callable[[Document], bool] | None
+) -> list[Ranked]:
+    """Return the k best documents of every query that are still in the index and asked for."""
+    starts = np.searchsorted(found.queries, np.arange(num_queries + 1))
+    answers: list[Ranked] = [[] for _ in range(num_queries)]
+    at, stops = starts[:-1].copy(), starts[1:]
+    numbers, similarities = found.numbers, found.similarities
+    step = found.numbers.size if k is None else max(k, 1)
+    while (waiting := np.flatnonzero(at < stops)).size:
+        spans = [(query, int(at[query]), int(min(at[query] + step, stops[query]))) for query in waiting.tolist()]
+        wanted = np.unique(np.concatenate([numbers[first:stop] for _, first, stop in spans]))
+        live = view.fetch(wanted.tolist())
+        for query, first, stop in spans:
+            answer = answers[query]
+            for number, similarity in zip(numbers[first:stop].tolist(), similarities[first:stop].tolist(), strict=True):
+                document = live.get(number)
+                if document is not None and (is_asked_for is None or is_asked_for(document)):
+                    answer.append((document, similarity))
+            at[query] = stop
+            if k is not None and len(answer) >= k:
+                del answer[k:]
+                at[query] = stops[query]
+        step *= 4
+    return answers

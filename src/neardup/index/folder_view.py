@@ -1,0 +1,251 @@
+"""What a folder store shows of one commit, and how one change of it is made."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+import numpy as np
+
+from neardup.errors import DataError
+from neardup.index.database import Tables
+from neardup.index.run_file import RunFile
+from neardup.index.sketches import GrowingSketches, Layout, Sketches, from_bytes, join, to_bytes
+from neardup.index.store import Document, Met
+from neardup.kernels import lookup
+from neardup.measures.base import I64, U64
+
+# Documents that wait in SQLite until they become a run; a query compares its keys with all of theirs.
+FRESH_DOCS: Final = 2048
+# Documents of a run that a batch is cut into.
+RUN_DOCS: Final = 1 << 17
+_TAKEN_AT_ONCE: Final = 1 << 15
+
+
+class Runs(Protocol):
+    """What views need of their store."""
+
+    layout: Layout
+
+    def runs_of(self, view: FolderView) -> list[RunFile]:
+        """Return the runs that a commit names."""
+
+    def fresh_of(self, generation: int) -> Fresh:
+        """Return the fresh documents of a generation of runs."""
+
+    def new_run(self) -> Path:
+        """Return where the next run goes."""
+
+    def write_run(self, path: Path, numbers: I64, sketches: Sketches) -> None:
+        """Write a run."""
+
+
+class RunVanishedError(Exception):
+    """A run that a commit names is gone, because a later commit has joined it with others."""
+
+
+class Fresh:
+    """The fresh documents of one generation, held in memory; grows as they are inserted."""
+
+    def __init__(self, generation: int) -> None:
+        self.generation = generation
+        self._sketches, self._numbers, self._last = GrowingSketches(), list[int](), -1
+        self._lock = threading.Lock()
+
+    def refresh(self, tables: Tables, before: int, layout: Layout) -> tuple[I64, Sketches | None]:
+        """Read what was inserted since, below the number `before`; return numbers and sketches."""
+        with self._lock:
+            if before - 1 > self._last:
+                numbers, blobs = tables.fresh(self._last, before)
+                if blobs:
+                    self._sketches.append(from_bytes(blobs, layout))
+                    self._numbers += numbers
+                self._last = before - 1
+            return np.array(self._numbers, np.int64), self._sketches.view(layout.config)
+
+
+class FolderView:
+    """The documents of one commit of a folder store."""
+
+    def __init__(self, store: Runs, tables: Tables) -> None:
+        self._store, self.tables, self.now = store, tables, time.time()
+        self.next_number, self.generation, self.num_documents = tables.state()
+        self._first_own = self.next_number
+
+    def look_up(self, keys: U64, sizes: I64, threshold: float) -> Iterator[Met]:
+        """Find the documents that share a band key with each query."""
+        for run in self._runs():
+            queries, docs = run.look_up(keys, sizes, threshold)
+            for first in range(0, docs.size, _TAKEN_AT_ONCE):
+                chosen, places = np.unique(docs[first : first + _TAKEN_AT_ONCE], return_inverse=True)
+                yield Met(
+                    queries[first : first + _TAKEN_AT_ONCE], places, run.arrays["numbers"][chosen], run.take(chosen)
+                )
+        for numbers, held in self._unsorted():
+            queries, docs = lookup.scan(keys, sizes, held.keys, held.sizes, threshold)
+            if docs.size:
+                yield Met(queries, docs, numbers, held)
+
+    def _runs(self) -> list[RunFile]:
+        return self._store.runs_of(self)
+
+    def _unsorted(self) -> Iterator[tuple[I64, Sketches]]:
+        """What is in no run yet."""
+        fresh = self._store.fresh_of(self.generation)
+        numbers, held = fresh.refresh(self.tables, self._first_own, self._store.layout)
+        if held is not None:
+            yield numbers, held
+
+    def fetch(self, numbers: Iterable[int]) -> dict[int, Document]:
+        """Return the documents of these numbers."""
+        return self.tables.fetch(numbers, self.now)
+
+    def numbers_of(self, ids: Iterable[str]) -> dict[str, int]:
+        """Return the number of every id or alias."""
+        found = {doc_id: number for doc_id, (number, _) in self.tables.numbers_of(ids).items()}
+        live = self.fetch(set(found.values()))
+        return {doc_id: number for doc_id, number in found.items() if number in live}
+
+    def is_alias(self, doc_id: str) -> bool:
+        """Whether an id is another name of a document."""
+        return self.tables.numbers_of([doc_id]).get(doc_id, (0, False))[1]
+
+    def text_of(self, number: int) -> str | None:
+        """Return the text of a document."""
+        return self.tables.text_of(number)
+
+    def documents(self) -> Iterator[Document]:
+        """Iterate over all documents that have not expired."""
+        for document in self.tables.all_documents():
+            if document.expires is None or document.expires > self.now:
+                yield document
+
+    def sketches(self) -> Iterator[tuple[I64, Sketches]]:
+        """Iterate over all that is compared; band keys are empty where they lie in a run."""
+        for run in self._runs():
+            for first in range(0, run.num_docs, _TAKEN_AT_ONCE // 8):
+                docs = np.arange(first, min(first + _TAKEN_AT_ONCE // 8, run.num_docs))
+                yield run.arrays["numbers"][docs], run.take(docs)
+        yield from self._unsorted()
+
+    def count(self) -> dict[str, int]:
+        """Count documents, aliases, and where they are."""
+        aliases = self.tables.connection.execute("SELECT COUNT(*) FROM names WHERE is_alias").fetchone()[0]
+        return {
+            "documents": self.num_documents - len(self.tables.expired(self.now)),
+            "aliases": aliases,
+            "runs": self.tables.count("runs"),
+            "fresh": self.tables.count("fresh"),
+        }
+
+    def has_tag(self, tag: str) -> bool:
+        """Whether a change with this tag was made."""
+        found = self.tables.connection.execute("SELECT 1 FROM tags WHERE tag = ?", (tag,)).fetchone()
+        return found is not None
+
+
+class FolderChange(FolderView):
+    """One change of a folder store."""
+
+    def __init__(self, store: Runs, tables: Tables) -> None:
+        super().__init__(store, tables)
+        self._pending, self._pending_numbers = GrowingSketches(), list[int]()
+        self._waiting: list[tuple[I64, Sketches]] = []
+        self.new_runs: list[Path] = []
+        self.run_docs = RUN_DOCS
+
+    def put(self, documents: Sequence[Document], sketches: Sketches, texts: Sequence[str] | None) -> None:
+        """Store documents; what they are compared by goes to SQLite, or to a run where there is much of it."""
+        if not documents:
+            return
+        self._free_expired(documents)
+        try:
+            self.tables.add_documents(documents)
+        except sqlite3.IntegrityError as error:
+            raise _exists(documents, self.tables) from error
+        numbers = [document.number for document in documents]
+        if texts is not None:
+            self.tables.add_texts(numbers, texts)
+        if not self._waiting and self.tables.count("fresh") + len(numbers) <= FRESH_DOCS:
+            self.tables.add_fresh((number, to_bytes(sketches, at)) for at, number in enumerate(numbers))
+            self._pending.append(sketches)
+            self._pending_numbers += numbers
+        else:
+            self._waiting.append((np.array(numbers, np.int64), sketches))
+            self.write_waiting(self.run_docs)
+        self.next_number = numbers[-1] + 1
+        self.num_documents += len(numbers)
+
+    def write_waiting(self, least: int) -> None:
+        """Write what waits to become a run, if there are `least` documents of it."""
+        if sum(numbers.size for numbers, _ in self._waiting) >= max(least, 1):
+            numbers = np.concatenate([numbers for numbers, _ in self._waiting])
+            path = self._store.new_run()
+            self.new_runs.append(path)
+            self._store.write_run(path, numbers, join([sketches for _, sketches in self._waiting]))
+            self.tables.add_run(path.name, numbers.size)
+            self._waiting.clear()
+
+    def _unsorted(self) -> Iterator[tuple[I64, Sketches]]:
+        yield from super()._unsorted()
+        own = self._pending.view(self._store.layout.config)
+        if own is not None:
+            yield np.array(self._pending_numbers, np.int64), own
+        yield from self._waiting
+
+    def _runs(self) -> list[RunFile]:
+        return super()._runs() + [RunFile(path, self._store.layout) for path in self.new_runs]
+
+    def _free_expired(self, documents: Sequence[Document]) -> None:
+        """Remove expired documents whose ids are taken again."""
+        expired = self.tables.expired(self.now)
+        if expired:
+            ids = {document.doc_id for document in documents}
+            held = [document for document in self.tables.fetch(expired, 0.0).values() if document.doc_id in ids]
+            self.remove(held)
+
+    def remove(self, documents: Iterable[Document]) -> None:
+        """Remove documents and their aliases; what they are compared by goes when runs are joined."""
+        self.num_documents -= self.tables.remove(documents)
+
+    def update(self, documents: Sequence[Document]) -> None:
+        """Replace the rows of documents."""
+        self.tables.update_documents(documents)
+
+    def link(self, doc_id: str, number: int) -> None:
+        """Make an id an alias of a document."""
+        try:
+            self.tables.connection.execute("INSERT INTO names VALUES (?, ?, 1)", (doc_id, number))
+        except sqlite3.IntegrityError as error:
+            raise already_exists(doc_id) from error
+
+    def unlink(self, alias: str) -> None:
+        """Remove an alias."""
+        self.tables.connection.execute("DELETE FROM names WHERE doc_id = ? AND is_alias", (alias,))
+
+    def tag(self, tag: str) -> None:
+        """Remember that this change was made."""
+        self.tables.connection.execute("INSERT INTO tags VALUES (?, ?)", (tag, self.now))
+
+
+def already_exists(doc_id: str) -> DataError:
+    """Return the error for an id that is in the index."""
+    return DataError(
+        f"the id {doc_id!r} already exists in the index", hint="replace(doc_id, text) stores another text under it"
+    )
+
+
+def _exists(documents: Sequence[Document], tables: Tables) -> DataError:
+    """Name the id that is in the index, or twice in the batch."""
+    ids = [document.doc_id for document in documents]
+    numbers = {document.number for document in documents}
+    taken = {doc_id for doc_id, (number, _) in tables.numbers_of(ids).items() if number not in numbers}
+    if first := next((doc_id for doc_id in ids if doc_id in taken), None):
+        return already_exists(first)
+    twice, _ = Counter(ids).most_common(1)[0]
+    return DataError(f"the id {twice!r} is in the batch twice", hint="give every document an id of its own")

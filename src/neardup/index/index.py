@@ -1,0 +1,416 @@
+"""The index: insert documents, ask which are similar to a new one, remove them; on disk, while it grows."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import pyarrow as pa
+
+from neardup.checks import check_choice
+from neardup.config import Config
+from neardup.errors import ConfigError, DataError
+from neardup.index import batches, database
+from neardup.index.answers import (
+    Inserted,
+    Match,
+    Stored,
+    as_time,
+    filter_of,
+    match_of,
+    stored_of,
+    write_payload,
+)
+from neardup.index.batches import ON_DUPLICATE, settle
+from neardup.index.finding import find, rank
+from neardup.index.folder import FolderStore, make_folder, sync_folder
+from neardup.index.folder_view import already_exists
+from neardup.index.inputs import batches_of, one_content
+from neardup.index.index_settings import (
+    Settings,
+    check_durability,
+    check_id,
+    check_same,
+    for_reading,
+    new_settings,
+    stored_settings,
+)
+from neardup.index.sketches import Sketches, sketch_contents
+from neardup.index.store import Change, Document, Store, View
+from neardup.io.outputs import TableWriter, known_ending
+from neardup.io.work_folder import remove_folder, reserve
+from neardup.report import Progress
+
+_TIMEOUT_SECONDS: Final = 10.0
+
+
+class Index:
+    """Documents on disk, by which similar ones are found; settings are those of neardup.Config.
+
+    Many processes and threads may read while one process writes. What `insert` has returned for is found after a
+    crash. Calls release the GIL while they compute, read or write.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> with Index.create(f"{folder}/pages.index", size=2) as index:
+    ...     index.insert("a", "to be or not to be")
+    ...     index.query("to be or not to be!")[0].doc_id
+    'a'
+    """
+
+    def __init__(self, store: Store, settings: Settings, path: Path) -> None:
+        """Take an open store; `create` and `open` make one."""
+        self._store, self._settings, self.path = store, settings, path
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        store: str = "shingles",
+        durability: str = "full",
+        config: Config | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Make an empty index in a new folder, and open it.
+
+        Args:
+            path: the folder, which must not exist.
+            store: what is kept of documents: "shingles", "text" (also shows them), or "signature" (smallest, and
+                similarities are estimates).
+            durability: "full": what was inserted survives a power cut; "fast": a power cut may take the last inserts.
+            config: settings to start from.
+            settings: fields of Config that say what is similar, and how files are read.
+        """
+        check_durability(durability, 0)
+        chosen, folder = new_settings(Config.of(config, **settings), store), Path(path)
+        if os.path.lexists(folder):
+            raise ConfigError(
+                f"{folder} already exists", hint="open it with neardup.Index.open, or choose another path"
+            )
+        with reserve(folder) as work:
+            make_folder(work / "index")
+            database.create(work / "index", chosen.as_dict())
+            sync_folder(work / "index")
+            (work / "index").rename(folder)
+            sync_folder(folder.absolute().parent)
+            remove_folder(work)
+        return cls.open(folder, durability=durability)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        read_only: bool = False,
+        *,
+        durability: str = "full",
+        timeout: float = _TIMEOUT_SECONDS,
+        **settings: Any,
+    ) -> Self:
+        """Open an index; one process at a time may write, and a second one waits `timeout` seconds for it.
+
+        Settings, where any are given, must be those that it was created with.
+        """
+        check_durability(durability, timeout)
+        folder = Path(path)
+        _check_folder(folder)
+        stored = stored_settings(database.read_meta(folder))
+        check_same(stored, settings)
+        store = FolderStore(folder, stored.layout, read_only=read_only, durability=durability, timeout=timeout)
+        return cls(store, stored, folder)
+
+    def close(self) -> None:
+        """Let other processes write; whatever was inserted is on disk already."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def insert(self, doc_id: str, text: Any, payload: Any = None, expires: Any = None) -> None:
+        """Store a document; on disk when this returns. An id that the index has raises.
+
+        Args:
+            doc_id: its id.
+            text: the text; items, or a vector, where the index compares those.
+            payload: a small JSON object that comes with every match.
+            expires: a time from which on it is absent: a datetime, or seconds since 1970.
+        """
+        document = self._document(doc_id, payload, expires)
+        sketches = self._sketch(text)
+        self._store.change(lambda change: self._put(change, document, sketches, text))
+
+    def insert_many(
+        self,
+        source: Any,
+        *,
+        ids: Sequence[Any] | None = None,
+        progress: Progress | None = None,
+        config: Config | None = None,
+        tag: str | None = None,
+    ) -> batches.Stored:
+        """Store the documents of a source, all or none; return how many, and which rows could not be used.
+
+        Args:
+            source: whatever neardup.deduplicate takes, with ids; files; or the folder of a finished run.
+            ids: one id per document.
+            progress: called with the events of neardup.report.
+            config: settings for how files are read, such as their columns.
+            tag: a name for this change; a change of that name that was made before is not made again.
+        """
+        chosen = self._settings._replace(config=for_reading(self.config, config or self.config))
+        read = batches_of(source, chosen.config, ids=ids, named=True)
+        return batches.insert_many(self._store, read, chosen, progress, tag)
+
+    def insert_new(
+        self, doc_id: str, text: Any, on_duplicate: str = "skip", payload: Any = None, expires: Any = None
+    ) -> Inserted:
+        """Store a document unless one like it is in the index; nobody else's insert comes between the two.
+
+        Args:
+            doc_id: its id.
+            text: as for `insert`.
+            on_duplicate: what is done where the index has a similar document: "skip" stores nothing, "replace"
+                removes that one and stores this, "link" makes the id another name of that one, "insert" stores both.
+            payload: as for `insert`.
+            expires: as for `insert`.
+        """
+        check_choice("on_duplicate", on_duplicate, ON_DUPLICATE)
+        document, sketches = self._document(doc_id, payload, expires), self._sketch(text)
+
+        def make(change: Change) -> Inserted:
+            if change.numbers_of([document.doc_id]):
+                raise already_exists(document.doc_id)
+            best = self._ranked(change, sketches, 1, self.config.threshold, None)[0]
+            if best:
+                settle(change, document.doc_id, best[0][0], on_duplicate)
+            if not best or on_duplicate in ("insert", "replace"):
+                self._put(change, document, sketches, text)
+            match = match_of(*best[0], is_estimate=self._is_estimate) if best else None
+            return Inserted(match is None, match)
+
+        return self._store.change(make)
+
+    def insert_new_many(
+        self,
+        source: Any,
+        on_duplicate: str = "skip",
+        *,
+        ids: Sequence[Any] | None = None,
+        progress: Progress | None = None,
+        config: Config | None = None,
+    ) -> pa.Table:
+        """Do `insert_new` for every document of a source in turn, all or none.
+
+        Returns:
+            doc_id, is_new, match_id and similarity of each.
+        """
+        check_choice("on_duplicate", on_duplicate, ON_DUPLICATE)
+        chosen = self._settings._replace(config=for_reading(self.config, config or self.config))
+        read = batches_of(source, chosen.config, ids=ids, named=True)
+        return batches.insert_new_many(self._store, read, chosen, on_duplicate, progress)
+
+    def query(
+        self, text: Any, k: int | None = 10, threshold: float | None = None, where: Any = None, since: Any = None
+    ) -> list[Match]:
+        """Return the most similar documents, the best first.
+
+        Args:
+            text: as for `insert`.
+            k: how many at most; None lists all.
+            threshold: the least similarity; that of the index if left out, and not below it.
+            where: what their payload must hold: {"lang": "de", "day": {"gte": "2026-01-01"}, "site": ["a", "b"]}.
+            since: a time; only what was inserted after it.
+        """
+        least, is_asked_for = self._check_asked(k, threshold), filter_of(where, since)
+        sketches = self._sketch(text)
+        ranked = self._store.read(lambda view: self._ranked(view, sketches, k, least, is_asked_for))[0]
+        return [match_of(*entry, is_estimate=self._is_estimate) for entry in ranked]
+
+    def query_many(
+        self,
+        source: Any,
+        k: int | None = 10,
+        threshold: float | None = None,
+        where: Any = None,
+        since: Any = None,
+        *,
+        ids: Sequence[Any] | None = None,
+        config: Config | None = None,
+    ) -> pa.Table:
+        """Return the most similar documents of every document of a source: query_id, doc_id, similarity, rank."""
+        least, is_asked_for = self._check_asked(k, threshold), filter_of(where, since)
+        chosen = self._settings._replace(config=for_reading(self.config, config or self.config))
+        read = batches_of(source, chosen.config, ids=ids, named=False)
+        return batches.query_many(self._store, read, chosen, (k, least, is_asked_for))
+
+    def remove(self, ids: str | Iterable[str]) -> int:
+        """Remove documents, or aliases, by their ids; return how many were in the index."""
+        wanted = [ids] if isinstance(ids, str) else list(ids)
+        for doc_id in wanted:
+            check_id(doc_id)
+        return self._store.change(lambda change: batches.remove(change, wanted))
+
+    def replace(self, doc_id: str, text: Any, payload: Any = None, expires: Any = None) -> None:
+        """Store another text under an id that the index has."""
+        document, sketches = self._document(doc_id, payload, expires), self._sketch(text)
+
+        def make(change: Change) -> None:
+            held = change.fetch(change.numbers_of([document.doc_id]).values())
+            own = [entry for entry in held.values() if entry.doc_id == document.doc_id]
+            if not own:
+                raise _unknown(document.doc_id)
+            change.remove(own)
+            self._put(change, document, sketches, text)
+
+        self._store.change(make)
+
+    def get(self, doc_id: str) -> Stored:
+        """Return a document by its id or alias, with its text if the index keeps texts; raise where there is none."""
+
+        def ask(view: View) -> Stored:
+            for document in view.fetch(view.numbers_of([check_id(doc_id)]).values()).values():
+                return stored_of(document, view.text_of(document.number))
+            raise _unknown(doc_id)
+
+        return self._store.read(ask)
+
+    def ids(self) -> Iterator[str]:
+        """Iterate over the ids of all documents, in the order they were inserted."""
+        return iter(self._store.read(lambda view: [document.doc_id for document in view.documents()]))
+
+    def __len__(self) -> int:
+        return self._store.read(lambda view: int(view.count()["documents"]))
+
+    def __contains__(self, doc_id: object) -> bool:
+        return isinstance(doc_id, str) and bool(self._store.read(lambda view: view.numbers_of([doc_id])))
+
+    def info(self) -> dict[str, Any]:
+        """Return what the index holds, and what it was created with."""
+        counts = self._store.read(lambda view: view.count())
+        num_bytes = sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file())
+        return {"path": str(self.path), **counts, "bytes": num_bytes, **self._settings.as_dict()}
+
+    def check(self) -> list[str]:
+        """Read the whole index; return what is damaged, in words: nothing where all is as it was written."""
+        return self._store.check()
+
+    def compact(self) -> None:
+        """Drop removed and expired documents from disk, and join all runs into one."""
+        self._store.compact()
+
+    def snapshot(self, path: str | os.PathLike[str]) -> None:
+        """Write a copy of the index to a new folder, whole or not at all, while others read and write."""
+        self._store.snapshot(Path(path))
+
+    def export(self, path: str | os.PathLike[str]) -> int:
+        """Write all documents to a .parquet, .jsonl or .csv file; return how many."""
+        known_ending(path)
+        if os.path.lexists(path):
+            raise ConfigError(f"{path} already exists", hint="choose another file")
+        with TableWriter(path, batches.EXPORTED) as writer:
+            return self._store.read(lambda view: batches.export(view, writer.write))
+
+    def pairs(self, other: Index) -> pa.Table:
+        """Return the similar documents of two indexes: doc_a of this one, doc_b of the other, and similarity."""
+        self._check_alike(other)
+        return other._store.read(
+            lambda theirs: self._store.read(lambda own: batches.pairs(own, theirs, other._settings))
+        )
+
+    def merge(self, other: Index) -> int:
+        """Store all documents of another index, all or none; return how many."""
+        self._check_alike(other)
+        return self._store.change(
+            lambda change: other._store.read(lambda theirs: batches.merge(change, theirs, self._settings))
+        )
+
+    @property
+    def config(self) -> Config:
+        """The settings."""
+        return self._settings.config
+
+    @property
+    def plan(self) -> Any:
+        """The bands and rows, and what they promise."""
+        return self._settings.plan
+
+    @property
+    def _is_estimate(self) -> bool:
+        return self._settings.store == "signature"
+
+    def _sketch(self, text: Any) -> Sketches:
+        sketches = sketch_contents(one_content(text, self.config), self._settings.plan, self.config)
+        return sketches._replace(items=None) if self._is_estimate else sketches
+
+    def _document(self, doc_id: str, payload: Any, expires: Any) -> Document:
+        return Document(0, check_id(doc_id), time.time(), as_time("expires", expires), write_payload(payload))
+
+    def _put(self, change: Change, document: Document, sketches: Sketches, text: Any) -> None:
+        texts = [text] if self._settings.store == "text" else None
+        change.put([document._replace(number=change.next_number)], sketches, texts)
+
+    def _ranked(
+        self,
+        view: View,
+        sketches: Sketches,
+        k: int | None,
+        threshold: float,
+        is_asked_for: Callable[[Document], bool] | None,
+    ) -> list[list[tuple[Document, float]]]:
+        return rank(view, find(view, sketches, threshold, self._settings), 1, k, is_asked_for)
+
+    def _check_asked(self, k: Any, threshold: Any) -> float:
+        if k is not None and (not isinstance(k, int) or isinstance(k, bool) or k < 1):
+            raise ConfigError(f"`k` must be a whole number from 1, or None for all, got {k!r}")
+        if threshold is None:
+            return self.config.threshold
+        least = Config.of(threshold=threshold).threshold
+        if least < self.config.threshold:
+            raise ConfigError(
+                f"`threshold` {least:g} is below that of the index, {self.config.threshold:g}: its bands would miss"
+                " documents that it promises to find",
+                hint=f"create an index with threshold={least:g}",
+            )
+        return least
+
+    def _check_alike(self, other: Any) -> None:
+        if not isinstance(other, Index):
+            raise ConfigError(f"`other` must be a neardup.Index, got {type(other).__name__}")
+        mine, theirs = (index._settings.as_dict() for index in (self, other))
+        for name in ("signature_format", "plan", "store"):
+            if mine[name] != theirs[name]:
+                raise ConfigError(
+                    f"the index {self.path} has the {name.replace('_', ' ')} {mine[name]}, and {other.path} has "
+                    f"{theirs[name]}",
+                    hint="create both with the same settings",
+                )
+
+
+def _unknown(doc_id: str) -> DataError:
+    return DataError(f"the index has no document {doc_id!r}", hint="`neardup index export` lists all ids")
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise unless a path is the folder of an index, without symbolic links."""
+    for path, kind in ((folder, stat.S_ISDIR), (folder / database.FILE, stat.S_ISREG), (folder / "runs", stat.S_ISDIR)):
+        try:
+            mode = path.lstat().st_mode
+        except OSError as error:
+            raise DataError(
+                f"{folder} is no index: {path.name} cannot be read: {error.strerror}",
+                hint="neardup.Index.create(path) makes one",
+            ) from error
+        if stat.S_ISLNK(mode):
+            raise DataError(f"{path} is a symbolic link, which an index does not follow", hint="name the real folder")
+        if not kind(mode):
+            raise DataError(f"{folder} is no index: {path} is of another kind", hint="name the folder of an index")

@@ -1,0 +1,130 @@
+"""The settings of an index: which of Config it has, what it keeps of documents, and how they are stored with it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final, NamedTuple
+
+from neardup.checks import check_choice, check_type
+from neardup.config import VECTOR_MEASURES, Config
+from neardup.errors import ConfigError, DataError
+from neardup.index.sketches import Layout, damaged, layout_of
+from neardup.measures.registry import measure_of
+from neardup.theory.plan import Plan, plan_for
+
+STORES: Final = ("shingles", "text", "signature")
+DURABILITIES: Final = ("full", "fast")
+# What an answer depends on; stored with the index.
+_SIMILARITY: Final = (
+    *("threshold", "distance", "recall", "measure", "dimension", "packed", "unit", "size", "multiset", "fold_numbers"),
+    *("html", "sketch", "num_perm", "bands", "rows", "seed", "signature_filter"),
+)
+# How files are read; stored with the index, and may be given anew for every file.
+READING: Final = (
+    *("text_column", "id_column", "items_column", "vector_column", "lines", "delimiter", "max_document", "strict"),
+)
+_ALLOWED: Final = frozenset({*_SIMILARITY, *READING, "method", "threads", "memory"})
+
+
+class Settings(NamedTuple):
+    """What an index was created with; store: what it keeps of documents."""
+
+    config: Config
+    plan: Plan
+    store: str
+
+    @property
+    def layout(self) -> Layout:
+        """How wide its rows are."""
+        return layout_of(self.plan, self.config, has_items=self.store != "signature")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what is stored."""
+        values = self.config.as_dict()
+        return {
+            "settings": {name: values[name] for name in (*_SIMILARITY, *READING)},
+            "store": self.store,
+            "plan": [self.plan.bands, self.plan.rows, self.plan.min_agreement],
+            "signature_format": measure_of(self.config).signature_format(self.config),
+        }
+
+
+def new_settings(config: Config, store: str) -> Settings:
+    """Check the settings of a new index."""
+    check_choice("store", store, STORES)
+    for name in sorted(config.given - _ALLOWED):
+        hint = "store it as payload, and ask with where=" if name == "group_column" else f"leave `{name}` out"
+        raise ConfigError(f"`{name}` says nothing about an index", hint=hint)
+    if config.measure == "containment":
+        raise ConfigError("an index has no measure 'containment'", hint="leave `measure` out")
+    if config.method == "exact" or config.recall == 1:
+        raise ConfigError(
+            "an index finds documents by bands, which promise a recall below 1, got "
+            + ("method 'exact'" if config.method == "exact" else "recall 1"),
+            hint="ask for recall=0.999, or use neardup.find_pairs",
+        )
+    if config.measure in VECTOR_MEASURES and config.dimension is None:
+        raise ConfigError("an index of vectors must know their `dimension`", hint="pass dimension=384, for example")
+    if config.measure == "weighted" and config.items_column is None:
+        config = Config.of(config, items_column="items")
+    if store == "text" and (config.measure != "jaccard" or config.items_column is not None):
+        raise ConfigError("store='text' needs texts", hint="leave `store` out")
+    if store == "signature" and config.measure in ("hamming", "euclidean"):
+        raise ConfigError(
+            f"store='signature' estimates no similarity by `measure` {config.measure!r}", hint="leave `store` out"
+        )
+    config = Config.of(config, method="lsh")
+    return Settings(config, plan_for(config), store)
+
+
+def stored_settings(meta: dict[str, Any]) -> Settings:
+    """Return the settings that an index was created with."""
+    try:
+        config = Config.of(**meta["settings"], method="lsh")
+        settings = Settings(config, plan_for(config), meta["store"])
+    except (KeyError, TypeError, ConfigError) as error:
+        raise damaged(f"its settings cannot be read: {error}") from error
+    was, now = meta, json.loads(json.dumps(settings.as_dict()))
+    for name in ("signature_format", "plan"):
+        if was.get(name) != now[name]:
+            raise DataError(
+                f"the index has the {name.replace('_', ' ')} {was.get(name)}, and this neardup has {now[name]}",
+                hint="use the neardup that wrote it, or build the index again",
+            )
+    return settings
+
+
+def check_same(stored: Settings, given: dict[str, Any]) -> None:
+    """Raise where an index is opened with other settings than it was created with."""
+    asked = Config.of(stored.config, **given)
+    for name in given:
+        was, now = getattr(stored.config, name), getattr(asked, name)
+        if was != now and name not in ("method", "threads", "memory"):
+            raise ConfigError(
+                f"the index was created with `{name}` {was!r}, and is opened with {now!r}",
+                hint="leave the setting out, or create another index",
+            )
+
+
+def for_reading(stored: Config, given: Config) -> Config:
+    """Return the settings of an index with what was given anew about how files are read."""
+    return Config.of(stored, **{name: getattr(given, name) for name in READING if name in given.given})
+
+
+def check_durability(durability: Any, timeout: Any) -> None:
+    """Raise where an index cannot be opened so."""
+    check_choice("durability", durability, DURABILITIES)
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout >= 0:
+        raise ConfigError(f"`timeout` must be a number of seconds from 0, got {timeout!r}")
+
+
+def check_id(doc_id: Any) -> str:
+    """Return an id, or raise."""
+    check_type("doc_id", doc_id, str, "a string")
+    try:
+        doc_id.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(f"the id {doc_id!a} is not valid Unicode", hint="use another id") from error
+    if "\0" in doc_id:
+        raise DataError(f"the id {doc_id!r} holds a zero byte", hint="use another id")
+    return str(doc_id)

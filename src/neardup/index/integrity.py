@@ -1,0 +1,98 @@
+"""Whether an index is as it was written: every row and every section is read and compared with its digest."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from neardup.errors import NearDupError
+from neardup.index.database import Tables, unpack_text
+from neardup.index.run_file import RunFile
+from neardup.index.sketches import Layout, from_bytes
+from neardup.measures.base import I64
+
+
+def find_damage(tables: Tables, runs: Path, layout: Layout) -> list[str]:
+    """Return what is damaged, in words; nothing where all is sound."""
+    compared: list[I64] = []
+    found = _told(partial(_check_sqlite, tables))
+    found += _told(partial(_check_documents, tables))
+    found += _told(partial(_check_texts, tables))
+    found += _told(partial(_check_fresh, tables, layout, compared))
+    for name, num_docs in tables.runs():
+        found += _told(partial(_check_run, runs / name, num_docs, layout, compared))
+    return found or _told(partial(_check_complete, tables, compared))
+
+
+def _told(step: Callable[[], Iterator[str]]) -> list[str]:
+    """Return what a step finds; what it raises is found as well."""
+    found: list[str] = []
+    try:
+        found.extend(step())
+    except NearDupError as error:
+        found.append(error.message)
+    except (OSError, sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        found.append(str(error))
+    return found
+
+
+def _check_sqlite(tables: Tables) -> Iterator[str]:
+    rows = tables.connection.execute("PRAGMA integrity_check(20)").fetchall()
+    yield from (f"SQLite: {text}" for (text,) in rows if text != "ok")
+
+
+def _check_documents(tables: Tables) -> Iterator[str]:
+    """Every document has its name, every name a document, and they are as many as the state says."""
+    _, _, num_documents = tables.state()
+    seen = sum(1 for _ in tables.all_documents())
+    if seen != num_documents:
+        yield f"{seen:,} documents instead of {num_documents:,}"
+    own = tables.connection.execute(
+        "SELECT COUNT(*) FROM documents JOIN names USING (doc_id)"
+        " WHERE names.number = documents.number AND NOT is_alias"
+    ).fetchone()[0]
+    if own != seen:
+        yield f"{seen - own:,} documents without their id"
+    lost = tables.connection.execute(
+        "SELECT COUNT(*) FROM names WHERE number NOT IN (SELECT number FROM documents) OR is_alias NOT IN (0, 1)"
+    ).fetchone()[0]
+    total = tables.connection.execute("SELECT COUNT(*) FROM names WHERE is_alias = 0").fetchone()[0]
+    if lost or total != own:
+        yield f"{lost + abs(total - own):,} ids without a document"
+
+
+def _check_texts(tables: Tables) -> Iterator[str]:
+    for row in tables.connection.execute("SELECT text, digest FROM texts"):
+        unpack_text(row)
+    yield from ()
+
+
+def _check_fresh(tables: Tables, layout: Layout, compared: list[I64]) -> Iterator[str]:
+    numbers, blobs = tables.fresh(-1, 2**62)
+    if blobs:
+        from_bytes(blobs, layout)
+        compared.append(np.array(numbers, np.int64))
+    yield from ()
+
+
+def _check_run(path: Path, num_docs: int, layout: Layout, compared: list[I64]) -> Iterator[str]:
+    run = RunFile(path, layout)
+    if run.num_docs != num_docs:
+        yield f"{path} has {run.num_docs:,} documents instead of {num_docs:,}"
+    if (what := run.check()) is not None:
+        yield what
+    compared.append(run.arrays["numbers"])
+
+
+def _check_complete(tables: Tables, compared: list[I64]) -> Iterator[str]:
+    """Every document is compared once."""
+    held = np.concatenate([np.empty(0, np.int64), *compared])
+    if np.unique(held).size != held.size:
+        yield "a document is in two runs"
+    numbers = np.fromiter((number for (number,) in tables.connection.execute("SELECT number FROM documents")), np.int64)
+    if missing := int((~np.isin(numbers, held)).sum()):
+        yield f"{missing:,} documents without what they are compared by"

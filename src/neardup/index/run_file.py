@@ -1,0 +1,281 @@
+"""A run: many documents in one file that never changes, sorted by band key and mapped into memory.
+
+docs/index-format.md describes it byte by byte. Whatever a header says is checked before it is used; digests of the
+sections are checked by `RunFile.check`, and numbers that lead anywhere when they are read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from neardup.errors import DataError
+from neardup.index.sketches import Layout, Sketches, damaged, item_arrays, item_columns, take_items
+from neardup.kernels import lookup
+from neardup.measures.base import F64, I64, U64
+from neardup.measures.registry import measure_of
+
+MAGIC: Final = b"NDUPRUN\n"
+VERSION: Final = 1
+HEADER_BYTES: Final = 4096
+_HEAD: Final = struct.Struct("<8sIIQQ16s")
+_SECTION: Final = struct.Struct("<16s8sQQQ16s")
+DIGEST_BYTES: Final = 16
+_ALIGNMENT: Final = 64
+# Postings that share an entry of the directory, about.
+_POSTINGS_AN_ENTRY: Final = 8
+_BLOCK: Final = 4 << 20
+_OPEN: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+class Section(NamedTuple):
+    """An array of a run; columns: 1 for an array of one dimension."""
+
+    name: str
+    kind: str
+    rows: int
+    columns: int
+    offset: int
+    digest: bytes
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of the array."""
+        return self.rows * self.columns * np.dtype(self.kind).itemsize
+
+
+def digest_of(data: Any = b"") -> Any:
+    """Return a hash object over data."""
+    return hashlib.blake2b(data, digest_size=DIGEST_BYTES)
+
+
+def shapes_of(num_docs: int, num_items: int, num_postings: int, layout: Layout) -> dict[str, tuple[str, int, int]]:
+    """Return type, rows and columns of every section of a run, in their order."""
+    signature = np.dtype(layout.signature_type).newbyteorder("<").str
+    shapes = {
+        "numbers": ("<i8", num_docs, 1),
+        "sizes": ("<i8", num_docs, 1),
+        "signatures": (signature, num_docs, layout.signature_width),
+    }
+    for name, (kind, width) in item_columns(layout.config).items() if layout.has_items else ():
+        rows = num_items if width is None else num_docs + (name == "ends")
+        shapes[name] = kind, rows, width or 1
+    shapes["keys"], shapes["docs"] = ("<u8", num_postings, 1), ("<u4", num_postings, 1)
+    shapes["directory"] = "<i8", (1 << directory_bits(num_postings)) + 1, 1
+    return shapes
+
+
+def directory_bits(num_postings: int) -> int:
+    """Return how many leading bits of a key the directory of so many postings goes by."""
+    return max(0, (num_postings // _POSTINGS_AN_ENTRY).bit_length() - 1)
+
+
+class RunWriter:
+    """Writes a run whose sizes are known; every section is written in order, the sections in any."""
+
+    def __init__(self, path: Path, num_docs: int, num_items: int, num_postings: int, layout: Layout) -> None:
+        self._path, self._num_docs = path, num_docs
+        self._fingerprint = fingerprint_of(layout)
+        self._shapes = shapes_of(num_docs, num_items, num_postings, layout)
+        self._digests = {name: digest_of() for name in self._shapes}
+        self._offsets: dict[str, int] = {}
+        at = HEADER_BYTES
+        for name, (kind, rows, columns) in self._shapes.items():
+            self._offsets[name] = at
+            at += Section(name, kind, rows, columns, at, b"").num_bytes
+            at += -at % _ALIGNMENT
+        self._size, self._written = at, dict.fromkeys(self._shapes, 0)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        os.ftruncate(self._file, at)
+
+    def write(self, name: str, array: Any) -> None:
+        """Write the next rows of a section."""
+        data = np.ascontiguousarray(array, self._shapes[name][0]).reshape(-1).view(np.uint8).data
+        self._digests[name].update(data)
+        at, end = self._offsets[name] + self._written[name], len(data)
+        done = 0
+        while done < end:
+            done += os.pwrite(self._file, data[done : done + _BLOCK], at + done)
+        self._written[name] += end
+
+    def finish(self, *, is_durable: bool = True) -> None:
+        """Write the header and let the disk have all of it."""
+        entries = [
+            Section(name, kind, rows, columns, self._offsets[name], self._digests[name].digest())
+            for name, (kind, rows, columns) in self._shapes.items()
+        ]
+        if any(entry.num_bytes != self._written[entry.name] for entry in entries):
+            raise AssertionError(f"a section of {self._path} is not complete")
+        head = _HEAD.pack(MAGIC, VERSION, len(entries), self._size, self._num_docs, self._fingerprint)
+        for entry in entries:
+            values = entry._replace(name=entry.name.encode(), kind=entry.kind.encode())  # type: ignore[arg-type]
+            head += _SECTION.pack(*values)
+        head = head.ljust(HEADER_BYTES - DIGEST_BYTES, b"\0")
+        os.pwrite(self._file, head + digest_of(head).digest(), 0)
+        if is_durable:
+            os.fsync(self._file)
+        os.close(self._file)
+        self._file = -1
+
+    def abandon(self) -> None:
+        """Delete what was written so far."""
+        if self._file >= 0:
+            os.close(self._file)
+        self._path.unlink(missing_ok=True)
+
+
+def fingerprint_of(layout: Layout) -> bytes:
+    """Return a digest of what decides which bytes a run of these settings has."""
+    words = f"{measure_of(layout.config).signature_format(layout.config)}|{layout.bands}|{layout.has_items}"
+    return bytes(digest_of(words.encode()).digest())
+
+
+def write_run(path: Path, numbers: I64, sketches: Sketches, layout: Layout, *, is_durable: bool = True) -> None:
+    """Write documents as a run."""
+    keys, docs = sorted_postings(sketches)
+    arrays = item_arrays(sketches.items)
+    num_items = next((arrays[name].size for name in ("shingles", "hashes") if name in arrays), 0)
+    writer = RunWriter(path, numbers.size, num_items, keys.size, layout)
+    try:
+        columns = {"numbers": numbers, "sizes": sketches.sizes, "signatures": sketches.signatures}
+        columns |= arrays | {"keys": keys, "docs": docs}
+        for name, array in columns.items():
+            writer.write(name, array)
+        writer.write("directory", directory_of([keys], keys.size))
+        writer.finish(is_durable=is_durable)
+    except BaseException:
+        writer.abandon()
+        raise
+
+
+def sorted_postings(sketches: Sketches) -> tuple[U64, Any]:
+    """Return the band keys of all documents that can be similar to another, ascending, and whose they are."""
+    bands, with_items = sketches.keys.shape[1], np.flatnonzero(sketches.sizes > 0)
+    keys = sketches.keys[with_items].reshape(-1)
+    order = np.argsort(keys, kind="stable")
+    return keys[order], with_items[order // max(bands, 1)].astype(np.uint32)
+
+
+def directory_of(parts: Any, num_postings: int) -> I64:
+    """Return where the postings of every beginning of a key start, for keys that come in parts."""
+    bits = directory_bits(num_postings)
+    counts = np.zeros((1 << bits) + 1, np.int64)
+    for keys in parts:
+        beginnings = (keys >> np.uint64(64 - bits)).astype(np.int64) if bits else np.zeros(keys.size, np.int64)
+        counts[1:] += np.bincount(beginnings, minlength=1 << bits)
+    return np.cumsum(counts)
+
+
+class RunFile:
+    """A run that is open: its arrays are views of the file."""
+
+    def __init__(self, path: Path, layout: Layout) -> None:
+        self.path, self._layout = path, layout
+        file = os.open(path, _OPEN)
+        try:
+            size = os.fstat(file).st_size
+            if size < HEADER_BYTES:
+                raise damaged(f"{path} is too short to be a run")
+            self._map = mmap.mmap(file, 0, access=mmap.ACCESS_READ)
+        finally:
+            os.close(file)
+        self.sections, self.num_docs = _read_header(path, self._map, size, layout)
+        self.arrays = {name: self._array(section) for name, section in self.sections.items()}
+        self._items = {name: self.arrays[name] for name in item_columns(layout.config)} if layout.has_items else {}
+
+    def _array(self, section: Section) -> Any:
+        count = section.rows * section.columns
+        array = np.frombuffer(self._map, section.kind, count, section.offset) if count else np.empty(0, section.kind)
+        return array.reshape(section.rows, section.columns) if section.name in _MATRICES else array
+
+    def look_up(self, keys: U64, sizes: I64, threshold: float) -> tuple[I64, I64]:
+        """Return queries and documents that share a bucket."""
+        held = self.arrays
+        queries, docs, is_sound = lookup.look_up(
+            keys, sizes, held["keys"], held["docs"], held["directory"], held["sizes"], threshold
+        )
+        if not is_sound:
+            raise damaged(f"a posting of {self.path} leads nowhere")
+        return queries, docs
+
+    def take(self, docs: I64) -> Sketches:
+        """Copy some documents; their band keys are not kept, and are empty."""
+        items = take_items(self._items, docs, self._layout.config) if self._items else None
+        keys = np.empty((docs.size, 0), np.uint64)
+        return Sketches(items, self.arrays["signatures"][docs], keys, self.arrays["sizes"][docs])
+
+    def check(self) -> str | None:
+        """Say what is damaged; None where every section is as it was written."""
+        view = memoryview(self._map)
+        for section in self.sections.values():
+            digest = digest_of()
+            for at in range(section.offset, section.offset + section.num_bytes, _BLOCK):
+                digest.update(view[at : min(at + _BLOCK, section.offset + section.num_bytes)])
+            if digest.digest() != section.digest:
+                return f"the section {section.name} of {self.path} is not as it was written"
+        return None
+
+
+_MATRICES: Final = ("signatures", "words", "values")
+
+
+def _read_header(path: Path, data: Any, size: int, layout: Layout) -> tuple[dict[str, Section], int]:
+    """Return the sections of a run and how many documents it has; raise at anything a run does not have."""
+    header = data[:HEADER_BYTES]
+    magic, version, num_sections, told_size, num_docs, fingerprint = _HEAD.unpack_from(header)
+    if magic != MAGIC:
+        raise damaged(f"{path} is no run")
+    if version != VERSION:
+        raise DataError(
+            f"{path} has the format {version} of runs, and this neardup reads {VERSION}",
+            hint="use the neardup that wrote it, or build the index again",
+        )
+    if digest_of(header[:-DIGEST_BYTES]).digest() != header[-DIGEST_BYTES:]:
+        raise damaged(f"the header of {path} is not as it was written")
+    if fingerprint != fingerprint_of(layout):
+        raise damaged(f"{path} was written with other settings")
+    if told_size != size:
+        raise damaged(f"{path} has {size:,} bytes instead of {told_size:,}")
+    if _HEAD.size + num_sections * _SECTION.size > HEADER_BYTES - DIGEST_BYTES:
+        raise damaged(f"{path} has {num_sections:,} sections")
+    sections = dict(_sections(header, num_sections))
+    _check_shapes(path, sections, num_docs, size, layout)
+    return sections, num_docs
+
+
+def _sections(header: bytes, num_sections: int) -> Iterator[tuple[str, Section]]:
+    for number in range(num_sections):
+        name, kind, *rest = _SECTION.unpack_from(header, _HEAD.size + number * _SECTION.size)
+        texts = [text.rstrip(b"\0").decode("ascii", "replace") for text in (name, kind)]
+        yield texts[0], Section(*texts, *rest)
+
+
+def _check_shapes(path: Path, sections: dict[str, Section], num_docs: int, size: int, layout: Layout) -> None:
+    def rows(*names: str) -> int:
+        return next((sections[name].rows for name in names if name in sections), 0)
+
+    expected = shapes_of(min(num_docs, size), rows("shingles", "hashes"), rows("keys"), layout)
+    told = {name: (entry.kind, entry.rows, entry.columns) for name, entry in sections.items()}
+    if told != expected:
+        raise damaged(f"{path} does not have the sections of a run")
+    for section in sections.values():
+        is_aligned = section.offset % _ALIGNMENT == 0 and section.offset >= HEADER_BYTES
+        if not is_aligned or section.offset + section.num_bytes > size:
+            raise damaged(f"the section {section.name} lies outside of {path}")
+
+
+def estimated_similarities(left: Any, right: Any, layout: Layout) -> F64:
+    """Return what pairs of signatures say of the similarity."""
+    if layout.config.measure == "cosine":
+        differing = np.bitwise_count(left ^ right).sum(axis=1)
+        estimate: F64 = np.maximum(np.cos(np.pi * differing / layout.config.num_perm), 0.0)
+        return estimate
+    agreeing: F64 = (left == right).mean(axis=1)
+    return agreeing

@@ -1,0 +1,247 @@
+"""What an index keeps of documents: what is compared, signatures, band keys and sizes, a row each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.config import Config
+from neardup.errors import DataError
+from neardup.kernels import distinct
+from neardup.kernels.similarity import Bits, Items, Points, Sets, Vectors, Weights
+from neardup.measures.base import I64, U64, Signatures, band_keys, concatenated, num_docs_of
+from neardup.measures.registry import measure_of
+from neardup.theory.plan import Plan
+
+ITEM_TYPES: Final[dict[str, Any]] = {
+    "jaccard": Sets,
+    "weighted": Weights,
+    "hamming": Bits,
+    "cosine": Vectors,
+    "euclidean": Points,
+}
+# Arrays of items with an entry an item; `ends` says whose they are. All other arrays have a row a document.
+_FLAT: Final = ("shingles", "hashes", "weights")
+
+
+class Sketches(NamedTuple):
+    """Documents as they are compared; items: None where the index keeps signatures alone."""
+
+    items: Items | None
+    signatures: Signatures
+    keys: U64
+    sizes: I64
+
+
+def sketch_contents(contents: pa.Array, plan: Plan, config: Config) -> Sketches:
+    """Compute what is kept of contents, as a run computes it to verify them."""
+    measure = measure_of(config)
+    items = measure.items(contents, config)
+    signatures, slots = measure.sign(items, plan, config)
+    return Sketches(items, signatures, band_keys(slots, plan), sizes_of(items))
+
+
+def sizes_of(items: Items) -> I64:
+    """Return the sizes of sets; a vector counts as 1."""
+    return np.diff(items.ends) if isinstance(items, (Sets, Weights)) else np.ones(num_docs_of(items), np.int64)
+
+
+def join(parts: Sequence[Sketches]) -> Sketches:
+    """Return the documents of several parts, of which there is one at least, as one."""
+    if len(parts) == 1:
+        return parts[0]
+    items = [part.items for part in parts if part.items is not None]
+    return Sketches(
+        concatenated(items) if items else None,
+        *(np.concatenate([part[at] for part in parts]) for at in range(1, 4)),
+    )
+
+
+def item_arrays(items: Items | None) -> dict[str, Any]:
+    """Return the arrays that items are made of, by name."""
+    fields = {} if items is None else items._asdict()
+    return {name: array for name, array in fields.items() if isinstance(array, np.ndarray)}
+
+
+def item_columns(config: Config) -> dict[str, tuple[str, int | None]]:
+    """Return type and width of the arrays that items are made of; None: one entry an item, 0: one a document."""
+    dimension = config.dimension or 0
+    columns: dict[Any, dict[str, tuple[str, int | None]]] = {
+        Sets: {"shingles": ("<u8", None), "ends": ("<i8", 0)},
+        Weights: {"hashes": ("<u8", None), "weights": ("<f8", None), "ends": ("<i8", 0)},
+        Bits: {"words": ("<u8", -(-dimension // 64))},
+        Vectors: {"values": ("<f8", dimension), "norms": ("<f8", 0)},
+        Points: {"values": ("<f8", dimension)},
+    }
+    return columns[ITEM_TYPES[config.measure]]
+
+
+def items_from(arrays: dict[str, Any], config: Config) -> Items:
+    """Build items of arrays."""
+    numbers: dict[str, int] = {}
+    if config.measure == "hamming":
+        numbers["num_bits"] = config.dimension or 0
+    elif config.measure == "cosine":
+        numbers["num_slots"] = config.num_perm
+    items: Items = ITEM_TYPES[config.measure](**arrays, **numbers)
+    return items
+
+
+def take_items(arrays: dict[str, Any], docs: I64, config: Config) -> Items:
+    """Copy the items of some documents out of arrays that may be damaged."""
+    taken: dict[str, Any] = {}
+    if "ends" in arrays:
+        starts, stops = arrays["ends"][docs], arrays["ends"][docs + 1]
+        size = next(array.size for name, array in arrays.items() if name in _FLAT)
+        if not ((starts >= 0) & (starts <= stops) & (stops <= size)).all():
+            raise damaged("a set ends before it begins")
+        taken["ends"] = np.cumsum(np.r_[0, stops - starts], dtype=np.int64)
+    for name, array in arrays.items():
+        if name in _FLAT:
+            gathered = np.empty(taken["ends"][-1], np.uint64)
+            distinct.gather_sets(array.view(np.uint64), starts, gathered, taken["ends"])
+            taken[name] = gathered.view(array.dtype)
+        elif name != "ends":
+            taken[name] = array[docs]
+    return items_from(taken, config)
+
+
+def damaged(what: str) -> DataError:
+    """Return the error for data that is not as it was written."""
+    return DataError(
+        f"the index is damaged: {what}", hint="run `neardup index check`, and restore the index from a snapshot"
+    )
+
+
+def to_bytes(sketches: Sketches, doc: int) -> bytes:
+    """Return one document as bytes: size, keys, signature, then its items, array by array."""
+    parts = [sketches.sizes[doc : doc + 1], sketches.keys[doc], sketches.signatures[doc]]
+    arrays = item_arrays(sketches.items)
+    for name, array in arrays.items():
+        if name in _FLAT:
+            parts.append(array[arrays["ends"][doc] : arrays["ends"][doc + 1]])
+        elif name != "ends":
+            parts.append(array[doc])
+    return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
+
+
+def from_bytes(blobs: Sequence[bytes], layout: Layout) -> Sketches:
+    """Return the documents of `to_bytes`; bytes that no document has raise."""
+    records = [_parse(np.frombuffer(blob, np.uint8), layout) for blob in blobs]
+    keys = np.array([record[1] for record in records], np.uint64).reshape(len(blobs), layout.bands)
+    signatures = np.array([record[2] for record in records], layout.signature_type)
+    sizes = np.array([record[0] for record in records], np.int64)
+    items = None
+    if layout.has_items:
+        arrays: dict[str, Any] = {}
+        for name, (kind, width) in item_columns(layout.config).items():
+            if name == "ends":
+                arrays[name] = np.cumsum(np.r_[0, sizes], dtype=np.int64)
+            elif width is None:
+                arrays[name] = np.concatenate([record[3][name] for record in records])
+            else:
+                rows = np.array([record[3][name] for record in records], kind)
+                arrays[name] = rows.reshape(len(blobs), width) if width else rows.reshape(-1)
+        items = items_from(arrays, layout.config)
+    return Sketches(items, signatures.reshape(len(blobs), layout.signature_width), keys, sizes)
+
+
+class Layout(NamedTuple):
+    """How wide the rows of an index are."""
+
+    config: Config
+    bands: int
+    signature_type: Any
+    signature_width: int
+    has_items: bool
+
+
+def layout_of(plan: Plan, config: Config, *, has_items: bool) -> Layout:
+    """Return how wide the rows of an index with these settings are."""
+    if config.measure == "cosine":
+        return Layout(config, plan.bands, np.uint64, -(-config.num_perm // 64), has_items)
+    width = config.num_perm if config.measure in ("jaccard", "weighted") else 0
+    return Layout(config, plan.bands, np.uint32, width, has_items)
+
+
+def _parse(data: Any, layout: Layout) -> tuple[int, U64, Any, dict[str, Any]]:
+    """Take the bytes of one document apart."""
+    head = 8 + 8 * layout.bands
+    signature_end = head + layout.signature_width * np.dtype(layout.signature_type).itemsize
+    if data.size < signature_end:
+        raise damaged("a fresh document is too short")
+    size, at = int(data[:8].view(np.int64)[0]), signature_end
+    arrays: dict[str, Any] = {}
+    for name, (kind, width) in item_columns(layout.config).items() if layout.has_items else ():
+        if name == "ends":
+            continue
+        stop = at + 8 * (size if width is None else max(width, 1))
+        if size < 0 or stop > data.size:
+            raise damaged("a fresh document is too short")
+        arrays[name], at = data[at:stop].copy().view(kind), stop
+    if at != data.size:
+        raise damaged("a fresh document is too long")
+    return (
+        size,
+        data[8:head].copy().view(np.uint64),
+        data[head:signature_end].copy().view(layout.signature_type),
+        arrays,
+    )
+
+
+class GrowingSketches:
+    """Documents that come one by one, held so that adding one copies only that one, most times."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[str, Any] = {}
+        self._used: dict[str, int] = {}
+
+    def append(self, sketches: Sketches) -> None:
+        """Add documents."""
+        arrays = {"signatures": sketches.signatures, "keys": sketches.keys, "sizes": sketches.sizes}
+        for name, array in (arrays | item_arrays(sketches.items)).items():
+            if name == "ends":
+                last = self._buffers[name][self._used[name] - 1] if name in self._buffers else 0
+                array = array[1:] + last if name in self._buffers else array
+            self._extend(name, array)
+
+    def _extend(self, name: str, array: Any) -> None:
+        used = self._used.get(name, 0)
+        needed, held = used + array.shape[0], self._buffers.get(name)
+        if held is None or held.shape[0] < needed:
+            grown = np.empty((max(64, 2 * needed), *array.shape[1:]), array.dtype)
+            if held is not None:
+                grown[:used] = held[:used]
+            self._buffers[name] = grown
+        self._buffers[name][used:needed] = array
+        self._used[name] = needed
+
+    def view(self, config: Config) -> Sketches | None:
+        """Return what was added so far, without a copy; None where nothing was."""
+        if not self._buffers:
+            return None
+        arrays = {name: buffer[: self._used[name]] for name, buffer in self._buffers.items()}
+        signatures, keys, sizes = (arrays.pop(name) for name in ("signatures", "keys", "sizes"))
+        return Sketches(items_from(arrays, config) if arrays else None, signatures, keys, sizes)
+
+
+def take_sketches(sketches: Sketches, docs: I64, config: Config) -> Sketches:
+    """Copy some documents."""
+    items = None if sketches.items is None else take_items(item_arrays(sketches.items), docs, config)
+    return Sketches(items, sketches.signatures[docs], sketches.keys[docs], sketches.sizes[docs])
+
+
+def with_keys(sketches: Sketches, plan: Plan, config: Config) -> Sketches:
+    """Compute the band keys of documents that come without, as those of a run do."""
+    if sketches.keys.shape[1]:
+        return sketches
+    if config.measure == "cosine":
+        slots = np.unpackbits(sketches.signatures.view(np.uint8), axis=1)[:, : config.num_perm]
+    elif config.measure in ("jaccard", "weighted"):
+        slots = sketches.signatures
+    else:
+        _, slots = measure_of(config).sign(sketches.items, plan, config)
+    return sketches._replace(keys=band_keys(slots, plan))

@@ -1,0 +1,115 @@
+"""Where an index keeps its documents, as one protocol: put a batch, look keys up, fetch documents, remove, snapshot.
+
+The folder store keeps them on one machine. Whatever else keeps them passes the tests of tests/index/test_store.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from neardup.index.sketches import Sketches
+from neardup.measures.base import I64, U64
+
+Answer = TypeVar("Answer")
+
+
+class Document(NamedTuple):
+    """What is kept of a document beside what it is compared by; times are seconds since 1970, payload is JSON."""
+
+    number: int
+    doc_id: str
+    inserted: float
+    expires: float | None = None
+    payload: str | None = None
+    met: int = 0
+    first_met: float | None = None
+    last_met: float | None = None
+
+
+class Met(NamedTuple):
+    """Queries that share a bucket with documents: pair p is queries[p] and the document places[p] of `sketches`."""
+
+    queries: I64
+    places: I64
+    numbers: I64
+    sketches: Sketches
+
+
+class View(Protocol):
+    """The documents of one commit."""
+
+    now: float
+
+    def look_up(self, keys: U64, sizes: I64, threshold: float) -> Iterator[Met]:
+        """Find the documents that share a band key with each query; removed ones may be among them."""
+
+    def fetch(self, numbers: Iterable[int]) -> dict[int, Document]:
+        """Return the documents of these numbers, by number; those that were removed or have expired are absent."""
+
+    def numbers_of(self, ids: Iterable[str]) -> dict[str, int]:
+        """Return the number of every id, or alias, that is in the index."""
+
+    def text_of(self, number: int) -> str | None:
+        """Return the text of a document, where texts are kept."""
+
+    def documents(self) -> Iterator[Document]:
+        """Iterate over all documents, in the order they were inserted."""
+
+    def sketches(self) -> Iterator[tuple[I64, Sketches]]:
+        """Iterate over all that is compared, a batch at a time, with the numbers; removed ones may be among them."""
+
+    def count(self) -> dict[str, int]:
+        """Count documents, aliases, and where they are."""
+
+    def has_tag(self, tag: str) -> bool:
+        """Whether a change with this tag was made."""
+
+
+class Change(View, Protocol):
+    """One change of the store, seen by others whole or not at all."""
+
+    def put(self, documents: Sequence[Document], sketches: Sketches, texts: Sequence[str] | None) -> None:
+        """Store documents, numbered from `next_number` on; an id that is in the index raises."""
+
+    def remove(self, documents: Iterable[Document]) -> None:
+        """Remove documents and their aliases."""
+
+    def update(self, documents: Sequence[Document]) -> None:
+        """Replace what is kept of documents beside what they are compared by."""
+
+    def link(self, doc_id: str, number: int) -> None:
+        """Make an id an alias of a document."""
+
+    def unlink(self, alias: str) -> None:
+        """Remove an alias."""
+
+    def tag(self, tag: str) -> None:
+        """Remember that this change was made."""
+
+    @property
+    def next_number(self) -> int:
+        """The number of the next document."""
+
+
+class Store(Protocol):
+    """Keeps the documents of an index."""
+
+    def read(self, ask: Callable[[Any], Answer]) -> Answer:
+        """Answer a question from one commit."""
+
+    def change(self, make: Callable[[Any], Answer]) -> Answer:
+        """Make one change; where `make` raises, nothing is changed."""
+
+    def compact(self) -> None:
+        """Drop removed and expired documents, and join what is kept apart."""
+
+    def check(self) -> list[str]:
+        """Read everything; return what is not as it was written."""
+
+    def snapshot(self, path: Path) -> None:
+        """Write a copy of one commit, whole or not at all."""
+
+    def close(self) -> None:
+        """Let others write."""

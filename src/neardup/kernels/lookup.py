@@ -1,0 +1,144 @@
+"""Looking band keys up in the sorted postings of an index, and comparing queries with the documents that they meet.
+
+The files of an index may be damaged, so every number that is read from them is checked before it leads anywhere.
+"""
+
+import numba
+import numpy as np
+
+from neardup.kernels.compilation import inner
+from neardup.kernels.similarity import passes, scratch_for, similarity_of
+
+# Where no bits choose a part of the directory, a shift by 64 would be undefined.
+WHOLE = 64
+
+
+@inner
+def _first_at(keys, low, high, key):
+    """Return the first place from low to high whose key is at least `key`."""
+    while low < high:
+        middle = (low + high) >> 1
+        if keys[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inner
+def _grown(numbers):
+    more = np.empty(2 * numbers.size, np.int64)
+    for at in range(numbers.size):
+        more[at] = numbers[at]
+    return more
+
+
+@inner
+def _is_within(size, other, threshold):
+    """Whether sizes alone leave it open that two sets are similar; a threshold of 0 asks for nothing."""
+    return min(size, other) / max(size, other) >= threshold if threshold > 0.0 else True
+
+
+@inner
+def _append_distinct(met, count, query, found):
+    """Append the distinct ones of met[:count] as pairs with the query; return the grown columns and their length."""
+    queries, docs, to = found
+    met[:count].sort()
+    for at in range(count):
+        if at > 0 and met[at] == met[at - 1]:
+            continue
+        if to == queries.size:
+            queries, docs = _grown(queries), _grown(docs)
+        queries[to], docs[to] = query, met[at]
+        to += 1
+    return queries, docs, to
+
+
+@numba.njit(cache=True, nogil=True)
+def look_up(query_keys, query_sizes, keys, docs, directory, sizes, threshold):
+    """Find the documents that share a bucket with each query; return (queries, documents), and whether all is sound.
+
+    query_keys   uint64[num_queries, bands]
+    query_sizes  int64 [num_queries]        0 for a query that is similar to nothing
+    keys         uint64[num_postings]       ascending
+    docs         uint32[num_postings]       the document of each posting
+    directory    int64 [2**bits + 1]        postings whose key begins with the bits b are [directory[b], directory[b+1])
+    sizes        int64 [num_docs]           of the sets
+    threshold    float64                    least ratio of two sizes; 0 where sizes say nothing
+    """
+    bits = 0
+    while (1 << bits) < directory.size - 1:
+        bits += 1
+    shift = np.uint64(WHOLE - bits)
+    found = (np.empty(64, np.int64), np.empty(64, np.int64), 0)
+    met = np.empty(64, np.int64)
+    is_sound = True
+    for query in range(query_keys.shape[0]):
+        count = 0
+        for band in range(query_keys.shape[1] if query_sizes[query] > 0 else 0):
+            key = query_keys[query, band]
+            part = np.int64(key >> shift) if bits > 0 else np.int64(0)
+            low, high = directory[part], directory[part + 1]
+            if low < 0 or high < low or high > keys.size:
+                is_sound = False
+                continue
+            at = _first_at(keys, low, high, key)
+            while at < high and keys[at] == key:
+                doc = np.int64(docs[at])
+                at += 1
+                if doc >= sizes.size or sizes[doc] <= 0:
+                    is_sound = False
+                    continue
+                if not _is_within(query_sizes[query], sizes[doc], threshold):
+                    continue
+                if count == met.size:
+                    met = _grown(met)
+                met[count] = doc
+                count += 1
+        found = _append_distinct(met, count, query, found)
+    return found[0][: found[2]], found[1][: found[2]], is_sound
+
+
+@numba.njit(cache=True, nogil=True)
+def scan(query_keys, query_sizes, keys, sizes, threshold):
+    """As `look_up`, among a few documents whose keys are in no order; return (queries, documents).
+
+    query_keys   uint64[num_queries, bands]
+    query_sizes  int64 [num_queries]
+    keys         uint64[num_docs, bands]
+    sizes        int64 [num_docs]
+    threshold    float64
+    """
+    found = (np.empty(64, np.int64), np.empty(64, np.int64), 0)
+    met = np.empty(keys.shape[0], np.int64)
+    for query in range(query_keys.shape[0]):
+        count = 0
+        for doc in range(keys.shape[0] if query_sizes[query] > 0 else 0):
+            shared = 0
+            for band in range(keys.shape[1]):  # without a branch, so that many are compared at once
+                shared += keys[doc, band] == query_keys[query, band]
+            if shared > 0 and sizes[doc] > 0 and _is_within(query_sizes[query], sizes[doc], threshold):
+                met[count] = doc
+                count += 1
+        found = _append_distinct(met, count, query, found)
+    return found[0][: found[2]], found[1][: found[2]]
+
+
+@numba.njit(cache=True, nogil=True)
+def verify_pairs(items, signatures, left, right, threshold, min_agreement, values):
+    """Write the exact similarity of every pair that is found, else -1: the rule of `walk_components`.
+
+    items          Items
+    signatures     uint32[num_docs, num_perm]  as for `walk_components`
+    left, right    int64  [num_pairs]          documents; pairs of one left document stand together
+    threshold      float64                     the least similarity
+    min_agreement  int64                       the signature filter; 0 turns it off
+    values         float64[num_pairs]          written
+    """
+    scratch = scratch_for(items)
+    for at in range(left.size):
+        values[at] = -1.0
+        if passes(items, signatures, left[at], right[at], threshold, min_agreement):
+            value = similarity_of(items, scratch, left[at], right[at], threshold)
+            if value >= threshold:
+                values[at] = value

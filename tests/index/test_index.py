@@ -1,0 +1,399 @@
+"""What neardup.Index promises, call by call."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+
+import pyarrow as pa
+import pytest
+
+import neardup
+from index.corpora import texts
+from neardup import Index, Inserted
+from neardup.errors import ConfigError, DataError
+
+TEXT = "the quick brown fox jumps over the lazy dog and runs away into the dark green forest"
+NEAR = TEXT + " today"
+OTHER = "a completely different sentence about cooking rice with butter and salt in a large pot"
+
+
+@pytest.fixture
+def index(tmp_path):
+    with Index.create(tmp_path / "pages.index") as made:
+        yield made
+
+
+def ids_of(matches):
+    return [match.doc_id for match in matches]
+
+
+def test_query_returns_matches_best_first_with_exact_similarity(index):
+    index.insert("near", NEAR)
+    index.insert("same", TEXT)
+    index.insert("other", OTHER)
+    matches = index.query(TEXT)
+    assert ids_of(matches) == ["same", "near"]
+    assert [match.similarity for match in matches] == [1.0, neardup.compare(TEXT, NEAR).jaccard]
+    assert not matches[0].is_estimate
+    assert index.query("nothing of the kind was ever written in here by anybody at all") == []
+
+
+def test_equally_similar_documents_come_in_the_order_they_were_inserted(index):
+    for name in ("b", "c", "a"):
+        index.insert(name, TEXT)
+    assert ids_of(index.query(TEXT)) == ["b", "c", "a"]
+    assert ids_of(index.query(TEXT, k=2)) == ["b", "c"]
+    assert ids_of(index.query(TEXT, k=None)) == ["b", "c", "a"]
+
+
+def test_an_id_that_exists_is_an_error_and_changes_nothing(index):
+    index.insert("a", TEXT)
+    with pytest.raises(DataError, match="the id 'a' already exists in the index"):
+        index.insert("a", OTHER)
+    with pytest.raises(DataError, match="the id 'a' already exists in the index"):
+        index.insert_many({"b": OTHER, "a": OTHER})
+    with pytest.raises(DataError, match="the id 'a' already exists"):
+        index.insert_new("a", OTHER)
+    assert (list(index.ids()), len(index)) == (["a"], 1)
+    assert index.query(OTHER) == []
+
+
+def test_a_batch_with_an_id_twice_stores_nothing(index, tmp_path):
+    (tmp_path / "twice.jsonl").write_text(f'{{"id": "x", "text": "{TEXT}"}}\n' * 2)
+    with pytest.raises(DataError, match="the id 'x' is in the batch twice"):
+        index.insert_many(tmp_path / "twice.jsonl")
+    assert len(index) == 0
+
+
+def test_documents_without_ids_are_refused_with_the_way_out(index):
+    with pytest.raises(DataError, match="have no ids") as caught:
+        index.insert_many([TEXT])
+    assert "dict of id to text" in caught.value.hint
+
+
+def test_a_lower_threshold_than_that_of_the_index_is_an_error_that_says_why(index):
+    index.insert("near", NEAR)
+    assert index.query(TEXT, threshold=0.99) == []
+    assert ids_of(index.query(TEXT, threshold=0.9)) == ["near"]
+    with pytest.raises(ConfigError, match=r"below that of the index, 0\.8: its bands would miss"):
+        index.query(TEXT, threshold=0.7)
+
+
+def test_removed_documents_are_absent_everywhere(index):
+    index.insert_many({"a": TEXT, "b": NEAR})
+    assert index.remove("a") == 1
+    assert index.remove(["a", "never"]) == 0
+    assert ids_of(index.query(TEXT)) == ["b"]
+    assert ("a" in index, "b" in index, len(index), list(index.ids())) == (False, True, 1, ["b"])
+    with pytest.raises(DataError, match="the index has no document 'a'"):
+        index.get("a")
+    index.compact()
+    assert ids_of(index.query(TEXT)) == ["b"]
+    index.insert("a", TEXT)
+    assert ids_of(index.query(TEXT)) == ["a", "b"]
+
+
+def test_replace_stores_another_text_under_the_id(index):
+    index.insert("a", TEXT, payload={"version": 1})
+    index.replace("a", OTHER, payload={"version": 2})
+    assert index.query(TEXT) == []
+    assert index.query(OTHER)[0].payload == {"version": 2}
+    with pytest.raises(DataError, match="no document 'b'"):
+        index.replace("b", TEXT)
+
+
+@pytest.mark.parametrize(
+    ("on_duplicate", "ids", "names"),
+    [
+        ("skip", ["first"], ["first"]),
+        ("replace", ["second"], ["second"]),
+        ("link", ["first"], ["first", "second"]),
+        ("insert", ["first", "second"], ["first", "second"]),
+    ],
+)
+def test_insert_new_does_with_a_duplicate_what_was_asked_for(index, on_duplicate, ids, names):
+    assert index.insert_new("first", TEXT, on_duplicate) == Inserted(is_new=True, match=None)
+    answer = index.insert_new("second", NEAR, on_duplicate)
+    assert (answer.is_new, answer.match.doc_id) == (False, "first")
+    assert answer.match.similarity == neardup.compare(TEXT, NEAR).jaccard
+    assert list(index.ids()) == ids
+    assert [name for name in ("first", "second") if name in index] == names
+
+
+def test_an_alias_leads_to_its_document_and_goes_with_it(index):
+    index.insert_new("first", TEXT)
+    index.insert_new("alias", TEXT, "link")
+    assert index.get("alias").doc_id == "first"
+    with pytest.raises(DataError, match="already exists"):
+        index.insert("alias", OTHER)
+    index.remove("alias")
+    assert ("alias" in index, "first" in index) == (False, True)
+    index.insert_new("alias", TEXT, "link")
+    index.remove("first")
+    assert ("alias" in index, len(index)) == (False, 0)
+
+
+def test_a_document_counts_how_often_insert_new_met_it(index):
+    before = time.time()
+    index.insert_new("first", TEXT)
+    assert (index.get("first").met, index.get("first").first_met) == (0, None)
+    index.insert_new("second", NEAR)
+    index.insert_new_many({"third": TEXT, "fourth": NEAR})
+    met = index.get("first")
+    assert met.met == 3
+    assert before <= met.first_met <= met.last_met <= time.time()
+
+
+@pytest.mark.parametrize("on_duplicate", ["skip", "replace", "link", "insert"])
+def test_insert_new_many_does_what_insert_new_does_one_by_one(tmp_path, on_duplicate):
+    documents = texts(60, seed=5)
+    with Index.create(tmp_path / "one") as one, Index.create(tmp_path / "many") as many:
+        for made in (one, many):
+            made.insert_many(texts(30, seed=6) | {f"old {name}": text for name, text in list(documents.items())[:9]})
+        told = [one.insert_new(name, text, on_duplicate) for name, text in documents.items()]
+        table = many.insert_new_many(documents, on_duplicate)
+        assert table.column("is_new").to_pylist() == [answer.is_new for answer in told]
+        assert table.column("match_id").to_pylist() == [answer.match and answer.match.doc_id for answer in told]
+        assert list(one.ids()) == list(many.ids())
+        assert one.query_many(documents).equals(many.query_many(documents))
+        assert any(not answer.is_new for answer in told)
+
+
+def test_where_and_since_are_applied_before_k(index):
+    for number in range(30):
+        index.insert(f"{number}", TEXT, payload={"lang": "de" if number % 10 == 9 else "en", "day": number})
+    assert ids_of(index.query(TEXT, k=2, where={"lang": "de"})) == ["9", "19"]
+    assert ids_of(index.query(TEXT, where={"lang": ["de", "fr"], "day": {"gte": 19}})) == ["19", "29"]
+    assert ids_of(index.query(TEXT, where={"day": {"gt": 3, "lt": 6}})) == ["4", "5"]
+    assert index.query(TEXT, where={"missing": 1}) == []
+    assert index.query(TEXT, where={"lang": {"lt": 4}}) == []
+    middle = index.get("20").inserted
+    assert ids_of(index.query(TEXT, since=middle)) == [f"{number}" for number in range(21, 30)]
+    assert ids_of(index.query(TEXT, k=1, since=dt.datetime.fromtimestamp(middle + 1e-5, tz=dt.UTC))) == ["21"]
+    with pytest.raises(ConfigError, match="`where` asks for 'day' with 'above'"):
+        index.query(TEXT, where={"day": {"above": 3}})
+
+
+def test_expired_documents_are_absent_and_their_ids_are_free(index):
+    index.insert("old", TEXT, expires=time.time() - 1)
+    index.insert("new", NEAR, expires=dt.datetime.now(dt.UTC) + dt.timedelta(hours=1))
+    assert (ids_of(index.query(TEXT)), len(index), "old" in index, list(index.ids())) == (["new"], 1, False, ["new"])
+    assert index.insert_new("other", OTHER).is_new
+    index.insert("old", TEXT)
+    assert ids_of(index.query(TEXT)) == ["old", "new"]
+    index.insert("gone", TEXT, expires=0)
+    index.compact()
+    assert index.check() == []
+    assert index.info()["documents"] == 3
+
+
+def test_a_payload_must_be_a_small_json_object(index):
+    for payload in ({"a": {1}}, {"a": float("nan")}, {"a": "x" * 70_000}):
+        with pytest.raises(DataError, match="the payload"):
+            index.insert("a", TEXT, payload=payload)
+    with pytest.raises(ConfigError, match="`payload` must be a dict"):
+        index.insert("a", TEXT, payload=[1])
+    assert len(index) == 0
+
+
+def test_a_document_without_shingles_is_stored_and_similar_to_nothing(index):
+    index.insert("empty", "")
+    index.insert_many({"blank": " ... ", "text": TEXT})
+    assert (len(index), index.query(""), ids_of(index.query(TEXT))) == (3, [], ["text"])
+    index.compact()
+    assert (len(index), index.check()) == (3, [])
+
+
+def test_store_text_shows_texts_and_signature_estimates(tmp_path):
+    with Index.create(tmp_path / "t", store="text") as index:
+        index.insert("a", TEXT)
+        index.insert_many({"b": NEAR})
+        assert (index.get("a").text, index.get("b").text) == (TEXT, NEAR)
+    with Index.create(tmp_path / "s", store="signature") as index:
+        index.insert("a", TEXT)
+        index.insert_many(texts(50, seed=3) | {"b": NEAR})
+        index.compact()
+        found = index.query(TEXT)
+        assert ids_of(found)[0] == "a"
+        assert all(match.is_estimate for match in found)
+        assert found[0].similarity == 1.0
+        small = index.info()["bytes"]
+    with Index.create(tmp_path / "f") as index:
+        index.insert("a", TEXT)
+        assert index.get("a").text is None
+        index.insert_many(texts(50, seed=3) | {"b": NEAR})
+        index.compact()
+        assert index.info()["bytes"] > small
+
+
+def test_settings_are_stored_and_other_ones_name_both(tmp_path):
+    Index.create(tmp_path / "i", threshold=0.7, size=3, seed=7).close()
+    with Index.open(tmp_path / "i", size=3) as index:
+        assert (index.config.threshold, index.config.size, index.config.seed) == (0.7, 3, 7)
+        assert index.plan == neardup.plan(threshold=0.7, size=3, seed=7, method="lsh")
+    with pytest.raises(ConfigError, match="created with `size` 3, and is opened with 4"):
+        Index.open(tmp_path / "i", size=4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"method": "exact"}, "by bands"),
+        ({"recall": 1}, "by bands"),
+        ({"measure": "containment"}, "no measure 'containment'"),
+        ({"measure": "cosine"}, "must know their `dimension`"),
+        ({"keep": "last"}, "`keep` says nothing about an index"),
+        ({"group_column": "site"}, "`group_column` says nothing about an index"),
+        ({"store": "tape"}, "`store` must be one of"),
+        ({"durability": "none"}, "`durability` must be one of"),
+        ({"store": "signature", "measure": "hamming", "dimension": 64}, "estimates no similarity"),
+    ],
+)
+def test_settings_that_an_index_cannot_have_are_errors(tmp_path, settings, message):
+    with pytest.raises(ConfigError, match=message):
+        Index.create(tmp_path / "i", **settings)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_no_index_is_not_touched(tmp_path):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.txt").write_text("mine")
+    with pytest.raises(DataError, match="is no index"):
+        Index.open(tmp_path / "notes")
+    with pytest.raises(ConfigError, match="already exists"):
+        Index.create(tmp_path / "notes")
+    assert [file.name for file in (tmp_path / "notes").iterdir()] == ["a.txt"]
+
+
+def test_a_symbolic_link_is_refused_and_the_folder_is_closed_to_others(tmp_path):
+    Index.create(tmp_path / "i").close()
+    assert (tmp_path / "i").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "link").symlink_to(tmp_path / "i")
+    with pytest.raises(DataError, match="symbolic link"):
+        Index.open(tmp_path / "link")
+    (tmp_path / "i" / "index.sqlite").rename(tmp_path / "elsewhere")
+    (tmp_path / "i" / "index.sqlite").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(DataError, match="symbolic link"):
+        Index.open(tmp_path / "i")
+
+
+def test_a_closed_index_and_one_open_for_reading_say_so(tmp_path):
+    index = Index.create(tmp_path / "i")
+    index.insert("a", TEXT)
+    index.close()
+    with pytest.raises(neardup.NearDupError, match="is closed"):
+        index.query(TEXT)
+    with Index.open(tmp_path / "i", read_only=True) as index:
+        assert ids_of(index.query(TEXT)) == ["a"]
+        with pytest.raises(ConfigError, match="open for reading only"):
+            index.insert("b", TEXT)
+
+
+def test_a_snapshot_is_an_index_of_its_own(index, tmp_path):
+    index.insert_many(texts(3000, seed=1))
+    index.insert("fresh", TEXT)
+    index.snapshot(tmp_path / "copy")
+    index.remove("fresh")
+    index.compact()
+    with Index.open(tmp_path / "copy") as copy:
+        assert (len(copy), ids_of(copy.query(TEXT)), copy.check()) == (3001, ["fresh"], [])
+    with pytest.raises(ConfigError, match="already exists"):
+        index.snapshot(tmp_path / "copy")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["copy", "pages.index"]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "jsonl", "csv"])
+def test_export_writes_every_document(tmp_path, ending):
+    with Index.create(tmp_path / "i", store="text") as index:
+        index.insert("a", TEXT, payload={"lang": "en"})
+        index.insert("b", OTHER)
+        index.insert("c", OTHER)
+        index.remove("b")
+        assert index.export(tmp_path / f"out.{ending}") == 2
+    data = (tmp_path / f"out.{ending}").read_bytes()
+    assert data.count(b"lang") == 1 or ending == "parquet"
+
+
+def test_insert_many_reads_files_and_finished_runs(tmp_path):
+    (tmp_path / "pages.jsonl").write_text(f'{{"id": "a", "text": "{TEXT}"}}\n{{"text": "{OTHER}"}}\n{{"id": "x"}}\n')
+    (tmp_path / "note.txt").write_text(NEAR)
+    with Index.create(tmp_path / "i") as index:
+        stored = index.insert_many([tmp_path / "pages.jsonl", tmp_path / "note.txt"])
+        assert (stored.documents, len(stored.rejected)) == (3, 1)
+        assert list(index.ids()) == ["a", "pages.jsonl:2", "note.txt"]
+        assert ids_of(index.query(TEXT)) == ["a", "note.txt"]
+    neardup.deduplicate(tmp_path / "pages.jsonl", out=tmp_path / "run")
+    with Index.create(tmp_path / "j") as index:
+        index.insert_many(tmp_path / "run")
+        assert list(index.ids()) == ["a", "pages.jsonl:2"]
+
+
+def test_pairs_and_merge_of_two_indexes(tmp_path):
+    first, second = texts(80, seed=11), texts(80, seed=12)
+    second |= {f"copy {name}": text + " more" for name, text in list(first.items())[:20]}
+    with Index.create(tmp_path / "a") as a, Index.create(tmp_path / "b") as b:
+        a.insert_many(first)
+        b.insert_many(second)
+        b.compact()
+        b.remove("copy 11-0")
+        del second["copy 11-0"]
+        found = {tuple(row.values()) for row in a.pairs(b).to_pylist()}
+        every = neardup.find_pairs(first | second, method="lsh").pairs.to_pylist()
+        assert found == {tuple(row.values()) for row in every if row["doc_a"] in first and row["doc_b"] in second}
+        assert len(found) >= 15
+        assert a.merge(b) == len(second)
+        assert list(a.ids()) == [*first, *second]
+        assert a.query_many(second).equals(_both(tmp_path, first | second).query_many(second))
+        with pytest.raises(DataError, match="already exists"):
+            a.merge(b)
+    with (
+        Index.create(tmp_path / "c", size=3) as c,
+        Index.open(tmp_path / "a") as a,
+        pytest.raises(ConfigError, match="has the signature format"),
+    ):
+        a.pairs(c)
+
+
+def _both(tmp_path, documents):
+    index = Index.create(tmp_path / "both")
+    index.insert_many(documents)
+    return index
+
+
+def test_many_inserts_become_runs_and_runs_are_joined(tmp_path, monkeypatch):
+    from neardup.index import folder, folder_view
+
+    monkeypatch.setattr(folder_view, "FRESH_DOCS", 8)
+    monkeypatch.setattr(folder, "FRESH_DOCS", 8)
+    documents = texts(600, seed=21)
+    with Index.create(tmp_path / "i", durability="fast") as index:
+        names = list(documents)
+        for name in names[:300]:
+            index.insert(name, documents[name])
+        for first in range(300, 600, 20):
+            index.insert_many({name: documents[name] for name in names[first : first + 20]})
+        assert 1 < index.info()["runs"] < 24
+        grown = index.query_many(documents, k=None)
+        index.compact()
+        assert (index.info()["runs"], index.info()["fresh"]) == (1, 0)
+        assert index.query_many(documents, k=None).equals(grown)
+    with Index.create(tmp_path / "j") as other:
+        other.insert_many(documents)
+        assert other.query_many(documents, k=None).equals(grown)
+
+
+def test_query_many_names_queries_by_id_or_position(index):
+    index.insert("a", TEXT)
+    assert index.query_many([OTHER, TEXT]).to_pylist() == [
+        {"query_id": "1", "doc_id": "a", "similarity": 1.0, "rank": 1}
+    ]
+    assert index.query_many(pa.table({"id": ["q"], "text": [TEXT]})).column("query_id").to_pylist() == ["q"]
+    assert index.query_many([]).num_rows == 0
+
+
+def test_a_tag_is_made_once(index):
+    assert index.insert_many({"a": TEXT}, tag="run 1").documents == 1
+    assert index.insert_many({"a": TEXT}, tag="run 1").documents == 0
+    with pytest.raises(DataError, match="already exists"):
+        index.insert_many({"a": TEXT}, tag="run 2")

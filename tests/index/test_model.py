@@ -1,0 +1,186 @@
+"""A random walk over every operation, against a dict and exact similarities by plain sets."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from neardup import Index
+from neardup.errors import DataError
+from neardup.index import folder, folder_view
+
+WORDS = [f"w{number}" for number in range(14)]
+THRESHOLD = 0.5
+IDS = st.sampled_from([f"id{number}" for number in range(12)])
+# With one row a band, and bands for every slot, whoever is similar shares a bucket but for a chance of 2**-128.
+SETTINGS = {"size": 1, "threshold": THRESHOLD, "bands": 128, "rows": 1, "signature_filter": False}
+TEXTS = st.lists(st.sampled_from(WORDS), min_size=0, max_size=10).map(" ".join)
+PAYLOADS = st.none() | st.fixed_dictionaries({"lang": st.sampled_from(["de", "en"]), "day": st.integers(0, 5)})
+PAST, FUTURE = 1.0, 4e9
+
+
+def similarity(one, two):
+    first, second = set(one.split()), set(two.split())
+    union = len(first | second)
+    return len(first & second) / union if first and second else 0.0
+
+
+class Walk(RuleBasedStateMachine):
+    """Model: live documents by id, in the order they were inserted: text, payload, times met; and aliases."""
+
+    @initialize()
+    def begin(self):
+        self.folder = Path(tempfile.mkdtemp())
+        self.documents, self.aliases, self.number = {}, {}, 0
+        self.path = self.folder / "index"
+        self.index = Index.create(self.path, durability="fast", **SETTINGS)
+
+    def teardown(self):
+        if hasattr(self, "index"):
+            self.index.close()
+            shutil.rmtree(self.folder)
+
+    def taken(self, doc_id):
+        return doc_id in self.documents or doc_id in self.aliases
+
+    def ranked(self, text, keep=lambda _: True):
+        found = [
+            (doc_id, similarity(text, other))
+            for doc_id, (other, payload, _) in self.documents.items()
+            if similarity(text, other) >= THRESHOLD and keep(payload or {})
+        ]
+        return sorted(found, key=lambda entry: -entry[1])
+
+    def drop(self, doc_id):
+        del self.documents[doc_id]
+        self.aliases = {alias: target for alias, target in self.aliases.items() if target != doc_id}
+
+    @rule(doc_id=IDS, text=TEXTS, payload=PAYLOADS, expires=st.sampled_from([None, None, PAST, FUTURE]))
+    def insert(self, doc_id, text, payload, expires):
+        if self.taken(doc_id):
+            with pytest.raises(DataError, match="already exists"):
+                self.index.insert(doc_id, text)
+        else:
+            self.index.insert(doc_id, text, payload, expires)
+            if expires != PAST:
+                self.documents[doc_id] = [text, payload, 0]
+
+    @rule(batch=st.dictionaries(IDS, TEXTS, max_size=5))
+    def insert_many(self, batch):
+        if any(map(self.taken, batch)):
+            with pytest.raises(DataError, match="already exists"):
+                self.index.insert_many(batch)
+        else:
+            self.index.insert_many(batch)
+            self.documents |= {doc_id: [text, None, 0] for doc_id, text in batch.items()}
+
+    @rule(doc_id=IDS, text=TEXTS, on_duplicate=st.sampled_from(["skip", "replace", "link", "insert"]))
+    def insert_new(self, doc_id, text, on_duplicate):
+        if self.taken(doc_id):
+            with pytest.raises(DataError, match="already exists"):
+                self.index.insert_new(doc_id, text, on_duplicate)
+            return
+        answer, ranked = self.index.insert_new(doc_id, text, on_duplicate), self.ranked(text)
+        assert answer.is_new == (not ranked)
+        if ranked:
+            assert (answer.match.doc_id, answer.match.similarity) == ranked[0]
+            best = ranked[0][0]
+            if on_duplicate == "replace":
+                self.drop(best)
+            else:
+                self.documents[best][2] += 1
+            if on_duplicate == "link":
+                self.aliases[doc_id] = best
+        if not ranked or on_duplicate in ("replace", "insert"):
+            self.documents[doc_id] = [text, None, 0]
+
+    @rule(ids=st.lists(IDS, max_size=4, unique=True))
+    def remove(self, ids):
+        assert self.index.remove(ids) == sum(map(self.taken, ids))
+        for doc_id in ids:
+            self.aliases.pop(doc_id, None)
+        for doc_id in set(ids) & self.documents.keys():
+            self.drop(doc_id)
+
+    @rule(doc_id=IDS, text=TEXTS)
+    def replace(self, doc_id, text):
+        if doc_id not in self.documents:
+            with pytest.raises(DataError, match="no document"):
+                self.index.replace(doc_id, text)
+        else:
+            self.index.replace(doc_id, text)
+            self.drop(doc_id)
+            self.documents[doc_id] = [text, None, 0]
+
+    @rule(text=TEXTS, k=st.sampled_from([1, 3, None]))
+    def query(self, text, k):
+        found = [(match.doc_id, match.similarity) for match in self.index.query(text, k=k)]
+        assert found == self.ranked(text)[:k]
+
+    @rule(text=TEXTS, day=st.integers(0, 5))
+    def query_where(self, text, day):
+        found = self.index.query(text, k=2, where={"lang": "de", "day": {"lte": day}})
+        wanted = self.ranked(text, lambda payload: payload.get("lang") == "de" and payload["day"] <= day)
+        assert [match.doc_id for match in found] == [doc_id for doc_id, _ in wanted[:2]]
+
+    @rule(text=TEXTS)
+    def query_since_now(self, text):
+        assert self.index.query(text, since=time.time() + 1) == []
+
+    @rule(doc_id=IDS)
+    def get(self, doc_id):
+        assert (doc_id in self.index) == self.taken(doc_id)
+        if self.taken(doc_id):
+            target = self.aliases.get(doc_id, doc_id)
+            stored = self.index.get(doc_id)
+            assert (stored.doc_id, stored.payload, stored.met) == (target, *self.documents[target][1:])
+
+    @rule()
+    def reopen(self):
+        self.index.close()
+        self.index = Index.open(self.path, durability="fast")
+
+    @rule()
+    def compact(self):
+        self.index.compact()
+
+    @precondition(lambda self: self.number < 3)
+    @rule()
+    def go_on_from_a_snapshot(self):
+        self.number += 1
+        self.path = self.folder / f"copy{self.number}"
+        self.index.snapshot(self.path)
+        self.index.close()
+        self.index = Index.open(self.path, durability="fast")
+
+    @invariant()
+    def holds_what_the_model_holds(self):
+        if hasattr(self, "index"):
+            assert list(self.index.ids()) == list(self.documents)
+            assert len(self.index) == len(self.documents)
+
+
+def walk(monkeypatch, **limits):
+    monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)  # so that a few documents make runs, and runs are joined
+    monkeypatch.setattr(folder, "FRESH_DOCS", 4)
+    monkeypatch.setattr(folder, "TIER", 3)
+    case = Walk.TestCase
+    case.settings = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, **limits)
+    case("runTest").runTest()
+
+
+def test_a_random_walk_agrees_with_the_model(monkeypatch):
+    walk(monkeypatch, max_examples=25, stateful_step_count=30)
+
+
+@pytest.mark.long
+@pytest.mark.slow("hundreds of random walks")
+def test_long_random_walks_agree_with_the_model(monkeypatch):
+    walk(monkeypatch, max_examples=400, stateful_step_count=60)

@@ -1,0 +1,90 @@
+"""Looking band keys up in sorted postings, and verifying the pairs that share one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neardup.index.run_file import directory_of
+from neardup.kernels import lookup
+from neardup.kernels.similarity import Sets
+from plain_kernels import plain
+
+PLAIN = plain(lookup)
+KERNELS = [lookup, PLAIN]
+
+
+def postings(keys, sizes):
+    """Sorted postings of documents, as a run holds them."""
+    docs = np.flatnonzero(sizes > 0)
+    flat = keys[docs].reshape(-1)
+    order = np.argsort(flat, kind="stable")
+    held = flat[order], docs[order // keys.shape[1]].astype(np.uint32), directory_of([flat[order]], flat.size)
+    for array in held:
+        array.flags.writeable = False
+    return held
+
+
+def sharing(query_keys, query_sizes, keys, sizes, threshold):
+    """Who shares a key, by definition."""
+    return [
+        (query, doc)
+        for query in range(len(query_keys))
+        for doc in range(len(keys))
+        if set(query_keys[query]) & set(keys[doc])
+        and query_sizes[query] > 0
+        and sizes[doc] > 0
+        and min(sizes[doc], query_sizes[query]) / max(sizes[doc], query_sizes[query]) >= threshold
+    ]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("seed", range(6))
+def test_documents_that_share_a_key_are_found_once(kernel, seed):
+    draw = np.random.default_rng(seed)
+    values = np.r_[draw.integers(0, 2**64, 30, dtype=np.uint64), np.array([0, 2**64 - 1], np.uint64)]
+    keys, asked = values[draw.integers(32, size=(60, 4))], values[draw.integers(32, size=(15, 4))]
+    sizes, asked_sizes = draw.integers(0, 9, 60), draw.integers(0, 9, 15)
+    for threshold in (0.0, 0.5):
+        expected = sharing(asked, asked_sizes, keys, sizes, threshold)
+        queries, docs, is_sound = kernel.look_up(asked, asked_sizes, *postings(keys, sizes), sizes, threshold)
+        assert is_sound
+        assert list(zip(queries.tolist(), docs.tolist(), strict=True)) == expected
+        queries, docs = kernel.scan(asked, asked_sizes, keys, sizes, threshold)
+        # A scan compares band by band: keys hold the number of their band, so no two bands share one.
+        by_band = [pair for pair in expected if (asked[pair[0]] == keys[pair[1]]).any()]
+        assert list(zip(queries.tolist(), docs.tolist(), strict=True)) == by_band
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_an_empty_run_answers_nothing(kernel):
+    keys, sizes = np.empty((0, 3), np.uint64), np.empty(0, np.int64)
+    asked = np.ones((2, 3), np.uint64)
+    queries, docs, is_sound = kernel.look_up(asked, np.ones(2, np.int64), *postings(keys, sizes), sizes, 0.5)
+    assert (queries.size, docs.size, is_sound) == (0, 0, True)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_damaged_numbers_are_noticed_before_they_lead_anywhere(kernel):
+    draw = np.random.default_rng(1)
+    keys, sizes = draw.integers(0, 2**64, (40, 2), dtype=np.uint64), np.full(40, 5)
+    held = [array.copy() for array in postings(keys, sizes)]
+    for at, value in ((1, 2**32 - 1), (2, -1), (2, 2**62)):
+        broken = [array.copy() for array in held]
+        broken[at][:] = value
+        for array in broken:
+            array.flags.writeable = False
+        *_, is_sound = kernel.look_up(keys, sizes, *broken, sizes, 0.0)
+        assert not is_sound
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_pairs_are_verified_by_size_signature_and_similarity(kernel):
+    sets = [[1, 2, 3, 4, 5], [1, 2, 3, 4, 6], [1, 2, 3, 4, 5], [1], []]
+    items = Sets(np.concatenate([np.array(one, np.uint64) for one in sets]), np.cumsum([0, *map(len, sets)]))
+    signatures = np.array([[1, 1], [1, 1], [1, 2], [1, 1], [9, 9]], np.uint32)
+    left, right, values = np.array([0, 0, 0, 2]), np.array([1, 2, 3, 1]), np.empty(4)
+    kernel.verify_pairs(items, signatures, left, right, 0.6, 0, values)
+    assert values.tolist() == [4 / 6, 1.0, -1.0, 4 / 6]
+    kernel.verify_pairs(items, signatures, left, right, 0.6, 2, values)
+    assert values.tolist() == [4 / 6, -1.0, -1.0, -1.0]
