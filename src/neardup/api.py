@@ -21,7 +21,7 @@ from neardup.events import Progress, Watch, as_python_warning
 from neardup.io import finished
 from neardup.io.sources import in_memory
 from neardup.io.sources.column_choice import with_dimension
-from neardup.io.sources.discover import find_files
+from neardup.io.sources.discover import find_files, paths_of
 from neardup.io.sources.frames import is_from
 from neardup.measures.jaccard import set_signatures, text_sets
 from neardup.questions import neighbours as neighbour_search
@@ -38,7 +38,7 @@ from neardup.runs.memory import read_memory
 from neardup.runs.output import DedupFolder, PairsFile
 from neardup.runs.recall import SAMPLE, check_sample, measure
 from neardup.runs.run import Adapter, run
-from neardup.runs.source import check_in_memory, from_files, items_or_source, paths_of
+from neardup.runs.source import check_in_memory, from_files, items_or_source
 from neardup.runs.spark import SparkFiles, read_frame
 from neardup.runs.start import RunSetup, begin
 from neardup.runs.stored_pairs import list_stored, select_stored

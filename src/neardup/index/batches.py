@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import DataError
+from neardup.events import Progress, Watch
 from neardup.index.finding import SPAN, Found, find, rank
-from neardup.index.inputs import Batch
 from neardup.index.index_settings import Settings, check_id
+from neardup.index.inputs import Batch
 from neardup.index.sketches import Sketches, sketch_contents, take_sketches, with_keys
 from neardup.index.store import Change, Document, Met, Store, View
 from neardup.kernels import lookup
-from neardup.report import Progress, Watch
 
 ON_DUPLICATE: Final = ("skip", "replace", "link", "insert")
 MATCHES: Final = pa.schema(

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
-from neardup.index.run_file import estimated_similarities
 from neardup.index.index_settings import Settings
+from neardup.index.run_file import estimated_similarities
 from neardup.index.sketches import Sketches
 from neardup.index.store import Document, Met, View
 from neardup.kernels import lookup

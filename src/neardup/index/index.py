@@ -15,6 +15,7 @@ import pyarrow as pa
 from neardup.checks import check_choice
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
+from neardup.events import Progress
 from neardup.index import batches, database
 from neardup.index.answers import (
     Inserted,
@@ -30,7 +31,6 @@ from neardup.index.batches import ON_DUPLICATE, settle
 from neardup.index.finding import find, rank
 from neardup.index.folder import FolderStore, make_folder, sync_folder
 from neardup.index.folder_view import already_exists
-from neardup.index.inputs import batches_of, one_content
 from neardup.index.index_settings import (
     Settings,
     check_durability,
@@ -40,11 +40,11 @@ from neardup.index.index_settings import (
     new_settings,
     stored_settings,
 )
+from neardup.index.inputs import batches_of, one_content
 from neardup.index.sketches import Sketches, sketch_contents
 from neardup.index.store import Change, Document, Store, View
 from neardup.io.outputs import TableWriter, known_ending
 from neardup.io.work_folder import remove_folder, reserve
-from neardup.report import Progress
 
 _TIMEOUT_SECONDS: Final = 10.0
 

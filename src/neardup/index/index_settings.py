@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Final, NamedTuple
 
-from neardup.checks import check_choice, check_type
-from neardup.config import VECTOR_MEASURES, Config
+from neardup.checks import VECTOR_MEASURES, check_choice, check_type
+from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.index.sketches import Layout, damaged, layout_of
 from neardup.measures.registry import measure_of
@@ -14,16 +14,20 @@ from neardup.theory.plan import Plan, plan_for
 
 STORES: Final = ("shingles", "text", "signature")
 DURABILITIES: Final = ("full", "fast")
-# What an answer depends on; stored with the index.
-_SIMILARITY: Final = (
-    *("threshold", "distance", "recall", "measure", "dimension", "packed", "unit", "size", "multiset", "fold_numbers"),
-    *("html", "sketch", "num_perm", "bands", "rows", "seed", "signature_filter"),
-)
 # How files are read; stored with the index, and may be given anew for every file.
 READING: Final = (
-    *("text_column", "id_column", "items_column", "vector_column", "lines", "delimiter", "max_document", "strict"),
+    *("text_column", "id_column", "items_column", "vector_column", "format", "encoding", "lines", "delimiter"),
+    *("max_document", "strict"),
 )
-_ALLOWED: Final = frozenset({*_SIMILARITY, *READING, "method", "threads", "memory"})
+# What only runs have: who stays, what is written, and where the work is done.
+_OF_RUNS: Final = frozenset(
+    {
+        *("keep", "cluster", "pairs", "collapse_empty", "group_column", "against", "only_against", "mark", "dry_run"),
+        *("audit", "overwrite", "engine", "master", "spark_conf"),
+    }
+)
+# What changes no answer; not stored.
+_NOT_STORED: Final = frozenset({*_OF_RUNS, "method", "threads", "memory"})
 
 
 class Settings(NamedTuple):
@@ -42,7 +46,7 @@ class Settings(NamedTuple):
         """Return what is stored."""
         values = self.config.as_dict()
         return {
-            "settings": {name: values[name] for name in (*_SIMILARITY, *READING)},
+            "settings": {name: value for name, value in values.items() if name not in _NOT_STORED},
             "store": self.store,
             "plan": [self.plan.bands, self.plan.rows, self.plan.min_agreement],
             "signature_format": measure_of(self.config).signature_format(self.config),
@@ -52,7 +56,7 @@ class Settings(NamedTuple):
 def new_settings(config: Config, store: str) -> Settings:
     """Check the settings of a new index."""
     check_choice("store", store, STORES)
-    for name in sorted(config.given - _ALLOWED):
+    for name in sorted(config.given & _OF_RUNS):
         hint = "store it as payload, and ask with where=" if name == "group_column" else f"leave `{name}` out"
         raise ConfigError(f"`{name}` says nothing about an index", hint=hint)
     if config.measure == "containment":

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from neardup.config import VECTOR_MEASURES, Config
+from neardup.checks import VECTOR_MEASURES
+from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.io import finished
 from neardup.io.formats.base import Records, runs, text_bytes
@@ -38,8 +39,8 @@ def one_content(value: Any, config: Config) -> pa.Array:
     if is_plain:
         raise DataError(f"a document must be a text, got {type(value).__name__}", hint="pass a str")
     alone = Config.of(config, strict=False, text_column=None, id_column=None, vector_column=None)
-    values = np.asarray(value)[None] if config.measure in VECTOR_MEASURES else [value]
-    read = in_memory.read(values, alone)
+    values: Any = np.asarray(value)[None] if config.measure in VECTOR_MEASURES else [value]
+    read = in_memory.read(values if config.items_column is None else in_memory.ItemSets(values), alone)
     for rejected in read.rejected.slice(0, 1).to_pylist():
         raise DataError(f"the document cannot be used: {rejected['reason']}")
     contents = one_array(read.documents.column("text"))
@@ -80,7 +81,8 @@ def _check_dimension(read: in_memory.Source, config: Config) -> None:
 
 def _held_batches(source: Any, ids: Sequence[Any] | None, config: Config, *, named: bool) -> Iterator[Batch]:
     read = in_memory.read(source, config, ids=ids)
-    if named and ids is None and "id" not in read.columns and not isinstance(source, Mapping):
+    has_ids = ids is not None or "id" in read.columns or isinstance(source, Mapping) or read.ids.type != pa.int64()
+    if named and not has_ids:
         raise DataError(
             "the documents have no ids, and an index needs them",
             hint="pass a dict of id to text, ids=, or a table with an id column",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import reprlib
 import shutil
 import tempfile
 import weakref
@@ -17,7 +16,6 @@ import pyarrow as pa
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.events import Progress
-from neardup.io.sources.discover import is_input
 from neardup.io.sources.in_memory import ItemSets
 from neardup.io.values.matrices import is_matrix
 from neardup.report import Report
@@ -37,21 +35,6 @@ def items_or_source(source: Any, items: Any, config: Config) -> tuple[Any, Confi
     if config.measure == "weighted" and config.items_column is None:
         raise ConfigError("the measure 'weighted' compares items", hint="pass items=, or name their items_column")
     return source, config
-
-
-def paths_of(source: Any) -> list[str] | None:
-    """Return the paths of a source, None for documents in memory; a list of str is a list of texts."""
-    if isinstance(source, (str, os.PathLike)):
-        path = os.fspath(source)
-        if isinstance(source, str) and not is_input(path):
-            raise DataError(
-                f"no such file, folder or glob: {reprlib.repr(path)}",
-                hint="a single text goes in a list: [text]; neardup.compare(a, b) compares two texts",
-            )
-        return [path]
-    if isinstance(source, (list, tuple)) and source and all(isinstance(path, os.PathLike) for path in source):
-        return [os.fspath(path) for path in source]
-    return None
 
 
 def from_files(

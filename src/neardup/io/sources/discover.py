@@ -9,6 +9,7 @@ import dataclasses
 import glob
 import itertools
 import os
+import reprlib
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
@@ -66,6 +67,21 @@ def find_file(path: str, config: Config) -> InputFile:
 def is_input(address: str) -> bool:
     """Whether something could be read under an address: a file, a folder, a glob, or a remote one."""
     return is_remote(address) or _is_glob(address) or os.path.lexists(address)
+
+
+def paths_of(source: Any) -> list[str] | None:
+    """Return the paths of a source, None for documents in memory; a list of str is a list of texts."""
+    if isinstance(source, (str, os.PathLike)):
+        path = os.fspath(source)
+        if isinstance(source, str) and not is_input(path):
+            raise DataError(
+                f"no such file, folder or glob: {reprlib.repr(path)}",
+                hint="a single text goes in a list: [text]; neardup.compare(a, b) compares two texts",
+            )
+        return [path]
+    if isinstance(source, (list, tuple)) and source and all(isinstance(path, os.PathLike) for path in source):
+        return [os.fspath(path) for path in source]
+    return None
 
 
 def say_left_out(paths: Sequence[str]) -> str:
