@@ -40,7 +40,7 @@ from neardup.runs.recall import SAMPLE, check_sample, measure
 from neardup.runs.run import Adapter, run
 from neardup.runs.source import check_in_memory, from_files, items_or_source
 from neardup.runs.spark import SparkFiles, read_frame
-from neardup.runs.start import RunSetup, begin
+from neardup.runs.start import RunSetup, begin, check_against
 from neardup.runs.stored_pairs import list_stored, select_stored
 from neardup.settings import RunSettings, Settings
 from neardup.theory.plan import Plan, plan_for
@@ -139,6 +139,7 @@ def find_pairs_files(
 def plan_files(inputs: Sequence[str], config: Config, progress: Progress | None = None) -> Plan:
     """Plan a run on files, with what it will take."""
     with Watch(progress).stage("sample"):
+        check_against(config)
         files = find_files(inputs, config)
         config = with_dimension(files, config)
         return predict(sample_files(files, config), config)

@@ -114,10 +114,10 @@ def test_standard_input_is_audited_in_the_run(run, pages):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["audit"], 2, "Missing argument 'OUT'"),
+        (["audit"], 2, "missing argument 'OUT'"),
         (["audit", "nowhere"], 1, "nowhere is no finished run"),
         (["audit", "pages.jsonl"], 1, "pages.jsonl is no finished run"),
-        (["audit", "out", "--sample", "0"], 2, "`sample` must be a whole number from 1, got 0"),
+        (["audit", "out", "--sample", "0"], 2, "--sample must be a whole number from 1, got 0"),
         (["audit", "out", "--sample", "many"], 2, "'many' is not a valid integer"),
     ],
 )
@@ -138,7 +138,7 @@ def test_stored_pairs_are_listed_from_the_threshold_of_the_run_on(run, pages, tm
     assert (tmp_path / "close.csv").read_text("utf-8").count("\n") == 2
     answer = run("pairs", "out", "-o", "far.csv", "--threshold", "0.8")
     assert answer.returncode == 2
-    assert "`threshold` must be at least 0.85" in answer.stderr
+    assert "--threshold must be at least 0.85" in answer.stderr
     assert "run neardup pairs on the input files" in answer.stderr
 
 

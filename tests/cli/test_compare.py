@@ -59,12 +59,12 @@ def test_html_compares_and_shows_what_a_reader_sees(run, tmp_path):
     ("arguments", "code", "words"),
     [
         (["-", "-"], 2, 'only one of A and B can be "-"'),
-        (["a.txt"], 2, "Missing argument 'B'"),
-        (["a.txt", "nowhere.txt"], 1, "No such file or directory: 'nowhere.txt'"),
-        (["a.txt", "."], 1, "Is a directory"),
+        (["a.txt"], 2, "missing argument 'B'"),
+        (["a.txt", "nowhere.txt"], 1, "nowhere.txt does not exist"),
+        (["a.txt", "."], 1, ". is a folder"),
         (["a.txt", "latin.txt"], 1, "latin.txt is not UTF-8 text: byte 3 is 0xe9"),
         (["a.txt", "cut.gz"], 1, "cut.gz is truncated or damaged"),
-        (["a.txt", "b.txt", "--size", "0"], 2, "`size` must be a whole number from 1"),
+        (["a.txt", "b.txt", "--size", "0"], 2, "--size must be a whole number from 1"),
     ],
 )
 def test_a_mistake_is_a_message(run, tmp_path, arguments, code, words):
@@ -91,3 +91,39 @@ def test_the_verdict_is_that_of_the_measure(run, tmp_path, measure, is_pair):
     assert json.loads(run(*arguments, "--json").stdout)["is_pair"] is is_pair
     words = "by containment a pair at threshold 0.8" if is_pair else "no pair at threshold 0.8"
     assert words in run(*arguments).stdout
+
+
+@pytest.mark.usefixtures("pages")
+def test_documents_of_a_file_are_named_by_id_or_by_row(run):
+    named = run("compare", "pages.jsonl:a", "pages.jsonl:b", "--json")
+    assert (named.returncode, json.loads(named.stdout)["jaccard"]) == (0, 14 / 16)
+    assert json.loads(run("compare", "pages.jsonl:1", "pages.jsonl:b", "--json").stdout)["jaccard"] == 14 / 16
+    assert "A: pages.jsonl:a, 15 shingles" in run("compare", "pages.jsonl:a", "pages.jsonl:b").stdout
+
+
+@pytest.mark.parametrize(
+    ("document", "error", "hint"),
+    [
+        ("pages.jsonl:aa", "pages.jsonl has no document 'aa'", "did you mean a?"),
+        ("pages.jsonl:99", "pages.jsonl has no document '99'", "its ids look like a, b, c"),
+        ("x:1", "x:1 does not exist", "check the spelling, and the folder you are in"),
+    ],
+)
+@pytest.mark.usefixtures("pages")
+def test_a_document_that_no_file_has_is_named(run, document, error, hint):
+    finished = run("compare", document, "pages.jsonl:a")
+    assert (finished.returncode, finished.stderr) == (1, f"error: {error}\n\nhint: {hint}\n")
+
+
+def test_a_file_with_a_colon_in_its_name_is_that_file_and_an_id_may_have_colons(run, tmp_path):
+    (tmp_path / "a:b.txt").write_text("one two three four five six")
+    (tmp_path / "pages.csv").write_text('url,story\nhttp://x/1,"one two three four five six"\n')
+    finished = run("compare", "a:b.txt", "pages.csv:http://x/1", "--text-column", "story", "--json")
+    assert json.loads(finished.stdout)["jaccard"] == 1
+
+
+def test_documents_without_anything_in_common_are_not_said_to_be_compared(run, tmp_path):
+    (tmp_path / "a.txt").write_text("one two three four five six")
+    (tmp_path / "b.txt").write_text("seven eight nine ten eleven twelve")
+    *_, found = run("compare", "a.txt", "b.txt", "--quiet").stdout.splitlines()
+    assert found == "chance to be found    0.0000  they have no shingle in common"

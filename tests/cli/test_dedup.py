@@ -56,8 +56,8 @@ def test_an_output_that_is_there_is_replaced_only_when_asked(run, pages):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["pages.jsonl"], 2, "Missing option '-o'"),
-        (["-o", "out"], 2, "Missing argument 'INPUT...'"),
+        (["pages.jsonl"], 2, "missing option -o"),
+        (["-o", "out"], 2, "missing argument 'INPUT...'"),
         (["nowhere.jsonl", "-o", "out"], 1, "nowhere.jsonl"),
         (["pages.jsonl", "-o", "out", "--threshold", "80"], 2, "hint: use 0.8 for 80 %"),
         (["pages.jsonl", "-o", "out", "--text-column", "body"], 1, "body"),

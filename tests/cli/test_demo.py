@@ -38,11 +38,11 @@ def test_higher_threshold_removes_exact_copies_only(run):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["demo", "--threshold", "80"], "`threshold` must be a number in (0, 1], got 80.0\n\nhint: use 0.8 for 80 %"),
+        (["demo", "--threshold", "80"], "--threshold must be a number in (0, 1], got 80.0\n\nhint: use 0.8 for 80 %"),
         (["demo", "--threshold", "much"], "'much' is not a valid float"),
         (["demo", "--cluster", "leaders"], "'leaders' is not one of"),
-        (["demo", "--fast"], "No such option"),
-        (["demonstrate"], "No such command"),
+        (["demo", "--fast"], "there is no option"),
+        (["demonstrate"], "there is no command"),
     ],
 )
 def test_wrong_usage_exits_2_with_a_message_and_no_traceback(run, arguments, words):

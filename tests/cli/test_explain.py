@@ -98,3 +98,40 @@ def test_a_folder_that_is_no_run_is_an_error_that_names_it(run, tmp_path):
     assert finished.returncode in {1, 2}
     assert "empty" in finished.stderr
     assert "Traceback" not in finished.stderr
+
+
+@pytest.mark.parametrize("ending", ["parquet", "jsonl", "csv"])
+def test_the_output_of_pairs_is_explained_too(run, pages, ending):
+    out = f"pairs.{ending}"
+    assert run("pairs", pages.name, "-o", out, "--quiet").returncode == 0
+    assert run("explain", out, "b").stdout.splitlines() == [
+        "b (pages.jsonl:2) is in 2 pairs:",
+        "  0.8750  a (pages.jsonl:1)",
+        "  0.8750  d (pages.jsonl:4)",
+    ]
+    for first, second in ("ab", "ba"):
+        told = run("explain", out, first, second).stdout.splitlines()
+        places = {"a": "a (pages.jsonl:1)", "b": "b (pages.jsonl:2)"}
+        assert told[0] == f"{places[first]} and {places[second]} are 0.8750 similar."
+        assert told[1].startswith("They share 14 of 16 distinct shingles: 93.3% of the first (A)")
+        assert told[-2:] == (["- house", "+ station"] if first == "a" else ["- station", "+ house"])
+    listed = json.loads(run("explain", out, "b", "--json").stdout)["pairs"]
+    assert [(pair["doc_a"], pair["doc_b"], pair["row_b"]) for pair in listed] == [("b", "a", 1), ("b", "d", 4)]
+
+
+def test_a_pair_of_a_run_of_dedup_is_explained(run, pages):
+    run("dedup", pages.name, "-o", "clean", "--quiet")
+    assert "a (pages.jsonl:1) and b (pages.jsonl:2) are 0.8750" in run("explain", "clean", "a", "b").stdout
+
+
+@pytest.mark.parametrize(
+    ("ids", "error", "hint"),
+    [
+        (["c"], "no pair of pairs.parquet has the document 'c'", "only documents that have a partner are listed"),
+        (["bb", "a"], "no pair of pairs.parquet has the document 'bb'", "did you mean b?"),
+    ],
+)
+def test_a_document_without_a_pair_is_said(run, pages, ids, error, hint):
+    run("pairs", pages.name, "-o", "pairs.parquet", "--quiet")
+    finished = run("explain", "pairs.parquet", *ids)
+    assert (finished.returncode, finished.stderr) == (1, f"error: {error}\n\nhint: {hint}\n")

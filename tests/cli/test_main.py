@@ -65,7 +65,7 @@ def test_no_command_shows_the_help_and_is_wrong_usage(run):
     [
         ("raise MemoryError", 1, "error: out of memory\n\nhint: pass a smaller --memory"),
         ("raise OSError(28, 'full', '/data/out')", 1, "error: No space left on device: /data/out\n\nhint: make room"),
-        ("raise PermissionError(13, 'Permission denied', 'x')", 1, "error: [Errno 13] Permission denied: 'x'"),
+        ("raise PermissionError(13, 'Permission denied', 'x')", 1, "error: x: Permission denied"),
         ("raise __import__('neardup').errors.DataError('row 3 is bad')", 1, "error: row 3 is bad"),
         ("raise __import__('neardup').errors.ConfigError('no such value')", 2, "error: no such value"),
         ("raise BrokenPipeError(32, 'the server hung up')", 1, "error: [Errno 32] the server hung up"),

@@ -50,13 +50,13 @@ def test_json_is_one_object_and_a_threshold_is_the_least_similarity(run, pages):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["--k", "0"], 2, "`k` must be a whole number from 1, got 0"),
+        (["--k", "0"], 2, "--k must be a whole number from 1, got 0"),
         (["--k", "many"], 2, "--k"),
         (["-o", "near.xlsx"], 2, ".parquet, .jsonl or .csv"),
-        (["-o", "nowhere/near.csv"], 1, "the folder nowhere does not exist"),
+        (["-o", "pages.jsonl/near.csv"], 1, "cannot write the output pages.jsonl/near.csv: "),
         (["-o", "pages.jsonl"], 1, "already exists"),
         (["--measure", "cosine"], 1, "no column named vector"),
-        (["--recall", "0.9"], 2, "No such option"),
+        (["--recall", "0.9"], 2, "there is no option"),
     ],
 )
 def test_mistakes_are_named_and_nothing_is_written(run, pages, tmp_path, arguments, code, words):

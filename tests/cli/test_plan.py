@@ -129,7 +129,7 @@ def test_a_comparison_that_cannot_be_drawn_is_refused(options, message):
 def test_another_ending_of_a_picture_is_wrong_usage_and_writes_nothing(run, tmp_path):
     finished = run("plan", "--plot", "curve.pdf")
     assert finished.returncode == 2
-    assert "`plot` must be a file that ends in .svg or .png, got 'curve.pdf'" in finished.stderr
+    assert "--plot must be a file that ends in .svg or .png, got 'curve.pdf'" in finished.stderr
     assert (finished.stdout, list(tmp_path.iterdir())) == ("", [])
 
 
@@ -142,7 +142,7 @@ def test_without_matplotlib_the_error_says_how_to_install_it(run):
 def test_no_feasible_plan_is_wrong_usage_with_the_way_out(run):
     finished = run("plan", "--threshold", "0.1", "--num-perm", "16")
     assert finished.returncode == 2
-    assert "hint: use num_perm=64" in finished.stderr
+    assert "hint: use --num-perm 64" in finished.stderr
 
 
 def test_inputs_add_documents_memory_disk_and_time(run, pages):

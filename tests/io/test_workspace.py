@@ -333,7 +333,7 @@ def test_a_killed_run_leaves_no_lock_behind(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="cannot be created") as error, opened(tmp_path / "file" / "out"):
+    with pytest.raises(DataError, match="is a file, not a folder") as error, opened(tmp_path / "file" / "out"):
         pass
     assert error.value.hint == "choose another -o"
 

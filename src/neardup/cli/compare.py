@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 import click
 
@@ -20,19 +20,21 @@ _CODECS: Final = {".gz": "gzip", ".zst": "zstd"}
 @click.command(cls=options.Command, short_help="Say how similar two files are, and where they differ.")
 @click.argument("a", type=click.Path(allow_dash=True))
 @click.argument("b", type=click.Path(allow_dash=True))
-@options.settings(*options.TEXT_SETTINGS)
+@options.settings(*options.TEXT_SETTINGS, "text_column", "id_column", "delimiter")
 @options.as_json("the numbers")
 @options.quiet("Only the numbers, not the texts.")
 def compare(a: str, b: str, config: Config, as_json: bool, quiet: bool) -> None:
-    """Compare two text files: exact and estimated similarity, containment, and what differs.
+    """Compare two texts: exact and estimated similarity, containment, and what differs.
 
-    A or B may be "-" for standard input, and may end in .gz or .zst. Side by side on a wide terminal, with markers
-    elsewhere; long equal stretches are folded.
+    A and B are text files, also as .gz and .zst, "-" for standard input, or documents of a file: FILE:ID, or FILE:ROW
+    where a document has no id. Code is shown line by line with numbers, prose word by word; where most differs, the
+    parts that both have are listed.
 
     \b
     Examples:
       neardup compare old.txt new.txt
       neardup compare old.txt new.txt --unit char --size 5
+      neardup compare pages.jsonl:page-1 pages.jsonl:page-17
       neardup compare old.html new.html --html --quiet
       neardup compare old.txt new.txt --threshold 0.9 --bands 20 --rows 5
       git show HEAD:README.md | neardup compare - README.md --json
@@ -41,7 +43,7 @@ def compare(a: str, b: str, config: Config, as_json: bool, quiet: bool) -> None:
         raise click.UsageError('only one of A and B can be "-": standard input is read once')
     from neardup.cli import render
 
-    text_a, text_b = _read(a), _read(b)
+    text_a, text_b = _read(a, config), _read(b, config)
     with render.working("compare", quiet=quiet):
         import neardup
 
@@ -60,8 +62,14 @@ def _name(path: str) -> str:
     return "standard input" if path == STDIN else path
 
 
-def _read(path: str) -> str:
-    content = sys.stdin.buffer.read() if path == STDIN else _uncompressed(path)
+def _read(path: str, config: Config) -> str:
+    if path != STDIN and ":" in path:
+        from neardup.io.sources.lookup import read_by_id, split_address
+
+        address = split_address(path)
+        if address is not None:  # the text as it is stored: what a reader would see of it is taken later
+            return read_by_id(*address, Config.of(config, html=False))
+    content = sys.stdin.buffer.read() if path == STDIN else _content(path)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -71,18 +79,27 @@ def _read(path: str) -> str:
         ) from error
 
 
-def _uncompressed(path: str) -> bytes:
+def _content(path: str) -> bytes:
     codec = _CODECS.get(Path(path).suffix)
-    with Path(path).open("rb") as file:
-        if codec is None:
-            return file.read()
-        import pyarrow as pa
+    try:
+        with Path(path).open("rb") as file:
+            return file.read() if codec is None else _uncompressed(path, file, codec)
+    except FileNotFoundError as error:
+        raise DataError(f"{path} does not exist", hint="check the spelling, and the folder you are in") from error
+    except IsADirectoryError as error:
+        raise DataError(f"{path} is a folder", hint="name two files, or two documents as FILE:ID") from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
 
-        with pa.CompressedInputStream(file, codec) as stream:
-            try:
-                content: bytes = stream.read()
-            except OSError as error:
-                raise DataError(f"{path} is truncated or damaged: {error}") from error
+
+def _uncompressed(path: str, file: IO[bytes], codec: str) -> bytes:
+    import pyarrow as pa
+
+    with pa.CompressedInputStream(file, codec) as stream:
+        try:
+            content: bytes = stream.read()
+        except OSError as error:
+            raise DataError(f"{path} is truncated or damaged: {error}") from error
     return content
 
 

@@ -14,6 +14,8 @@ from neardup.theory.plan import Plan
 HEIGHT: Final = 12
 MARGIN: Final = 8  # room for "  100 % " before the axis
 _WIDTHS: Final = (20, 80)
+# The similarities in the table of chances, besides the threshold.
+_TABLE_STEPS: Final = tuple(step / 20 for step in range(6, 21))
 FALSE_STYLE: Final = "yellow"
 FOUND_STYLE: Final = "cyan"
 MISSED_STYLE: Final = "red"
@@ -48,6 +50,17 @@ def legend(plan: Plan, symbols: Symbols) -> Iterator[Text]:
         (f"{symbols.missed} ", MISSED_STYLE),
         f"right of it, above the curve: missed; area {plan.false_negative_area:.6f}",
     )
+
+
+def chances(chosen: Plan) -> Iterator[str | Text]:
+    """List the chance to share a bucket at every similarity."""
+    yield ""
+    yield Text("similarity  chance to share a bucket", "bold")
+    for similarity in sorted({*_TABLE_STEPS, chosen.threshold}):
+        is_threshold = similarity == chosen.threshold
+        note = "  the threshold" if is_threshold else "  never reported" if similarity < chosen.threshold else ""
+        style = "bold" if is_threshold else "dim" if similarity < chosen.threshold else ""
+        yield Text(f"{similarity:10g}  {chosen.chance(similarity):.6f}{note}", style)
 
 
 def _label(row: int, symbols: Symbols) -> str:

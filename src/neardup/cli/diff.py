@@ -21,6 +21,8 @@ Numbers = npt.NDArray[np.int64]
 # Scripts written without spaces, where a character counts as a word (DESIGN.md, section 4).
 _UNSPACED: Final = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORD: Final = re.compile(f"(?:[{_UNSPACED}]|[^ {_UNSPACED}]+) ?")
+_BARE_WORD: Final = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
+_BREAK: Final = re.compile("\n")
 # Longest first: a long run of words is an anchor even where every word is frequent.
 _ANCHOR_WORDS: Final = (16, 4, 1)
 # A gap of more cells (words x words) is cut by anchors first; all gaps together may take so many cells, about 5 s.
@@ -69,6 +71,23 @@ def split_words(text: str) -> list[str]:
     return _WORD.findall(" ".join(text.split()))
 
 
+def word_lines(text: str) -> Numbers:
+    r"""Return the number of the line, from 1, that each word of `split_words` stands in.
+
+    >>> word_lines("to be\n\nor 灯台").tolist()
+    [1, 1, 3, 3, 3]
+    """
+    breaks = np.array([found.start() for found in _BREAK.finditer(text)], np.int64)
+    starts = np.array([found.start() for found in _BARE_WORD.finditer(text)], np.int64)
+    return np.searchsorted(breaks, starts).astype(np.int64) + 1
+
+
+def number_words(words_a: list[str], words_b: list[str]) -> tuple[Numbers, Numbers]:
+    """Give equal words of two texts equal numbers; the space after a word does not count."""
+    numbers: dict[str, int] = {}
+    return _number(words_a, numbers), _number(words_b, numbers)
+
+
 def differ(text_a: str, text_b: str) -> list[Passage]:
     """Return the passages of two texts in order, equal ones and different ones in turn.
 
@@ -76,8 +95,7 @@ def differ(text_a: str, text_b: str) -> list[Passage]:
     [(True, 'to ', 'to '), (False, 'be ', 'see '), (True, 'or not', 'or not')]
     """
     words_a, words_b = split_words(text_a), split_words(text_b)
-    numbers: dict[str, int] = {}
-    ids_a, ids_b = _number(words_a, numbers), _number(words_b, numbers)
+    ids_a, ids_b = number_words(words_a, words_b)
     passages: list[Passage] = []
     end_a = end_b = 0
     for block in [*_join(sorted(_match(ids_a, ids_b))), _Block(len(words_a), len(words_b), 0)]:
@@ -90,7 +108,6 @@ def differ(text_a: str, text_b: str) -> list[Passage]:
 
 
 def _number(words: list[str], numbers: dict[str, int]) -> Numbers:
-    """Give equal words equal numbers; the space after a word does not count."""
     return np.array([numbers.setdefault(word.rstrip(), len(numbers)) for word in words], np.int64)
 
 

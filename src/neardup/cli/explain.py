@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import click
 
@@ -12,6 +13,7 @@ from neardup.cli import options
 @click.command(cls=options.Command, short_help="Say why a document of a finished run was removed.")
 @click.argument("out", type=click.Path(), metavar="OUT")
 @click.argument("doc_id")
+@click.argument("other_id", required=False)
 @click.option(
     "--file", cls=options.Option, heading=options.COLUMNS, metavar="NAME", help="File of an id that is there twice."
 )
@@ -25,11 +27,14 @@ from neardup.cli import options
 )
 @options.as_json("the explanation")
 @options.quiet("Only the reason, not the texts.")
-def explain(out: str, doc_id: str, file: str | None, row: int | None, as_json: bool, quiet: bool) -> None:
+def explain(
+    out: str, doc_id: str, other_id: str | None, file: str | None, row: int | None, as_json: bool, quiet: bool
+) -> None:
     """Say why a document was removed: the kept one, the similarity, the shared shingles, and what differs.
 
-    OUT is the folder that `neardup dedup` wrote; the texts are read again from the inputs. For a kept document it
-    lists the removed ones that it stands for.
+    OUT is the folder that `neardup dedup` wrote, or the file that `neardup pairs` wrote; the texts are read again from
+    the inputs. For a kept document it lists the removed ones that it stands for, of a list of pairs those of the
+    document. With OTHER_ID it shows one pair of the two documents.
 
     \b
     Examples:
@@ -38,9 +43,14 @@ def explain(out: str, doc_id: str, file: str | None, row: int | None, as_json: b
       neardup explain clean page-17 --quiet             without the texts
       neardup explain clean page-17 --file b.jsonl      an id that several files have
       neardup explain clean page-17 --json
+      neardup explain pairs.parquet page-1              all pairs that it is in
+      neardup explain pairs.parquet page-1 page-17      a pair, and what differs
     """  # noqa: D301 - click reads the backspace
     from neardup.cli import render
 
+    if other_id is not None or Path(out).is_file():
+        _explain_pairs(out, doc_id, other_id, as_json=as_json, quiet=quiet)
+        return
     with render.working("explain", quiet=quiet):
         from neardup import api
 
@@ -49,3 +59,25 @@ def explain(out: str, doc_id: str, file: str | None, row: int | None, as_json: b
         render.as_json(dataclasses.asdict(answer))
     else:
         render.explanation(answer, has_texts=not quiet)
+
+
+def _explain_pairs(out: str, doc_id: str, other_id: str | None, *, as_json: bool, quiet: bool) -> None:
+    from neardup.cli import render
+
+    with render.working("explain", quiet=quiet):
+        from neardup import api
+        from neardup.questions import explain_pair
+
+        pairs = explain_pair.find_pairs_of(Path(out), doc_id, other_id)
+        texts = comparison = None
+        if other_id is not None and not as_json:
+            *texts, config = explain_pair.read_pair(Path(out), pairs[0])
+            comparison = api.compare(*texts, config=config)
+    if as_json:
+        render.as_json({"pairs": [dataclasses.asdict(pair) for pair in pairs]})
+    elif texts is None or comparison is None:
+        render.pairs_of(pairs)
+    else:
+        render.pair(pairs[0], comparison)
+        if not quiet:
+            render.texts(texts[0], texts[1], (pairs[0].doc_a, pairs[0].doc_b))

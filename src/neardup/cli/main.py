@@ -16,6 +16,7 @@ from typing import Any, Final
 import click
 
 import neardup
+from neardup.cli.usage import as_options, nearest, usage_words
 from neardup.errors import ConfigError, NearDupError
 
 # Each command is one module with a click command of its name; it is imported when it is called or listed.
@@ -26,6 +27,14 @@ _FORMAT_WARNING: Final = warnings.formatwarning
 
 class _InterruptedError(Exception):
     """The user pressed Ctrl-C; click would otherwise turn that into exit 1."""
+
+
+class UnknownCommandError(click.UsageError):
+    """No command has this name; `possible` is the one that was probably meant."""
+
+    def __init__(self, name: str, possible: str | None, ctx: click.Context) -> None:
+        super().__init__(f"there is no command {name!r}", ctx)
+        self.possible = possible
 
 
 class _Commands(click.Group):
@@ -41,6 +50,14 @@ class _Commands(click.Group):
             return None
         command: click.Command = getattr(importlib.import_module(f"neardup.cli.{cmd_name}"), cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that was named; a name that is none gets the nearest one as a hint."""
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            raise UnknownCommandError(args[0], nearest(args[0], COMMANDS), ctx)
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; keep what click would swallow."""
@@ -70,14 +87,19 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character shows a question mark
             stream.reconfigure(errors="replace")
     _show_no_controls()
+    sys.exit(run())
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run one command line, that of the process if none is given, and return the exit code."""
     try:
-        code = commands(prog_name="neardup", standalone_mode=False)
+        code = commands(arguments, prog_name="neardup", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError as error:
         code = 0 if _is_stdout_closed() else _fail(error)
     except (click.ClickException, _InterruptedError, NearDupError, OSError, MemoryError) as error:
         code = _fail(error)
-    sys.exit(code if isinstance(code, int) else 0)
+    return code if isinstance(code, int) else 0
 
 
 def _show_no_controls() -> None:
@@ -105,7 +127,11 @@ def _fail(error: Exception) -> int:
     from neardup.cli import render
 
     if isinstance(error, click.ClickException):
-        render.wrong_usage(error)
+        if isinstance(error, click.exceptions.NoArgsIsHelpError):
+            render.text(error.format_message(), is_error=True)
+        else:
+            message, hint = usage_words(error)
+            render.failure(f"error: {message}", hint)
         return error.exit_code
     if isinstance(error, _InterruptedError):
         for line in error.args:
@@ -118,12 +144,15 @@ def _fail(error: Exception) -> int:
 
 def _message(error: Exception) -> tuple[str, str | None]:
     if isinstance(error, NearDupError):
-        return error.message, error.hint
+        return as_options(error.message), error.hint and as_options(error.hint)
     if isinstance(error, MemoryError):
         return f"out of memory{f': {error}' if str(error) else ''}", "pass a smaller --memory, or fewer --threads"
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         where = f": {error.filename}" if error.filename else ""
         return f"No space left on device{where}", "make room, or write to another disk, and run it again"
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror}", None
     return str(error), None
 
 

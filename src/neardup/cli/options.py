@@ -192,9 +192,18 @@ def quiet(what: str) -> Callable[[Function], Function]:
     return click.option("-q", "--quiet", cls=Option, is_flag=True, help=what)
 
 
+def option_of(name: str) -> str:
+    """Return the option of a field of Config.
+
+    >>> option_of("num_perm")
+    '--num-perm'
+    """
+    return f"--{name.replace('_', '-')}"
+
+
 def _option(name: str) -> Callable[[Function], Function]:
     setting, default = SETTINGS[name], _default(name)
-    flag = f"--{name.replace('_', '-')}"
+    flag = option_of(name)
     attributes: dict[str, Any] = {"cls": Option, "heading": setting.heading, "help": setting.help}
     if isinstance(default, bool):
         # Only a setting that is on by default needs a word to turn it off.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -11,6 +12,7 @@ from neardup.checks import check_int
 from neardup.cli import options
 from neardup.config import Config
 from neardup.errors import ConfigError
+from neardup.io.work_folder import check_writable, unwritable
 
 if TYPE_CHECKING:
     from neardup.theory.plan import Plan
@@ -61,6 +63,7 @@ def plan(
     _check_comparison(config, picture, compare_bands, compare_rows)
     if picture is not None:
         plot.format_of(picture)
+        check_writable(Path(picture), "--plot")
     if inputs:
         with render.progress(quiet=quiet) as progress:
             from neardup import api
@@ -72,7 +75,10 @@ def plan(
         chosen = plan_for(config)
     if picture is not None:
         other = _with_bands(chosen, compare_bands, compare_rows)
-        plot.plot(chosen, picture, other=other, by_distance=config.distance is not None)
+        try:
+            plot.plot(chosen, picture, other=other, by_distance=config.distance is not None)
+        except OSError as error:
+            raise unwritable(Path(picture), error, "--plot") from error
     if as_json:
         chances = [[step / _CHANCE_STEPS, chosen.chance(step / _CHANCE_STEPS)] for step in range(_CHANCE_STEPS + 1)]
         render.as_json(chosen.as_dict() | {"chances": chances})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import io
+import itertools
 import json
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,21 +20,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from neardup.cli import curve
+from neardup.cli import curve, forecast_view
 from neardup.cli.symbols import ASCII, UNICODE, Symbols
 from neardup.cli.visible import visible, visible_json, visible_lines
 from neardup.theory.plan import Plan
 
 if TYPE_CHECKING:  # these take a second to import, and a plan without inputs needs none of them
-    from neardup.cli.sides import Piece
     from neardup.events import Progress
     from neardup.questions.compare import Comparison, Explanation
+    from neardup.questions.explain_pair import ListedPair
     from neardup.report import Audit, Report
 
 # Two columns of text need at least this.
 SIDE_BY_SIDE_WIDTH: Final = 80
-# The similarities in the table of `plan`, besides the threshold.
-_TABLE_STEPS: Final = tuple(step / 20 for step in range(6, 21))
 MAX_MEMBERS: Final = 50
 MAX_MISSED: Final = 20
 
@@ -79,9 +77,9 @@ def as_json(answer: dict[str, Any]) -> None:
     click.echo(visible_json(json.dumps(answer, ensure_ascii=False, indent=2)))
 
 
-def text(words: str) -> None:
+def text(words: str, *, is_error: bool = False) -> None:
     """Print a text of our own as it is."""
-    click.echo(words)
+    click.echo(words, err=is_error)
 
 
 def failure(message: str, hint: str | None = None) -> None:
@@ -94,13 +92,6 @@ def failure(message: str, hint: str | None = None) -> None:
 def crash(error: BaseException) -> None:
     """Print on stderr where an error that nobody foresaw came from."""
     click.echo(visible_lines("".join(traceback.format_exception(error))), err=True, nl=False)
-
-
-def wrong_usage(error: click.ClickException) -> None:
-    """Print on stderr what click has against a command, which may name a file."""
-    told = io.StringIO()
-    error.show(told)
-    click.echo(visible_lines(told.getvalue()), err=True, nl=False)
 
 
 def summary(report: Report, out: str) -> None:
@@ -238,7 +229,7 @@ def plan(chosen: Plan) -> None:
     else:
         _print_curve(chosen)
     if chosen.estimate is not None:
-        _print_lines(_estimated(chosen.estimate))
+        _print_lines(forecast_view.lines(chosen.estimate))
         if chosen.reason is not None:
             _print_lines([f"A run would take: {chosen.reason}."])
 
@@ -251,44 +242,7 @@ def _print_curve(chosen: Plan) -> None:
     _print_lines([f"{chosen.judgement()}.", f"{shape}; {steepest}", ""])
     _print_lines(curve.draw(chosen, console.width, symbols))
     _print_lines(curve.legend(chosen, symbols))
-    _print_lines(_chances(chosen))
-
-
-def _chances(chosen: Plan) -> Iterator[str | Text]:
-    yield ""
-    yield Text("similarity  chance to share a bucket", "bold")
-    for similarity in sorted({*_TABLE_STEPS, chosen.threshold}):
-        is_threshold = similarity == chosen.threshold
-        note = "  the threshold" if is_threshold else "  never reported" if similarity < chosen.threshold else ""
-        style = "bold" if is_threshold else "dim" if similarity < chosen.threshold else ""
-        yield Text(f"{similarity:10g}  {chosen.chance(similarity):.6f}{note}", style)
-
-
-def _estimated(estimate: Any) -> Iterator[str]:
-    from neardup.cli.progress import BYTES, amount, duration
-
-    yield ""
-    about = "" if estimate.sampled_documents == estimate.documents else "about "
-    yield f"documents  {about}{estimate.documents:,}, {amount(estimate.text_bytes, BYTES)} of text"
-    titles = [("method", "bands x rows", "promises", "compares", "pairs", "memory", "disk", "time")]
-    cells = [
-        (
-            forecast.method,
-            f"{forecast.bands} x {forecast.rows}" if forecast.bands else "-",
-            f"{forecast.recall_at_threshold:.4f}",
-            f"{forecast.candidates:,}",
-            f"{forecast.pairs:,}",
-            amount(forecast.memory_bytes, BYTES),
-            amount(forecast.disk_bytes, BYTES),
-            duration(forecast.seconds),
-        )
-        for forecast in estimate.forecasts
-    ]
-    widths = [max(map(len, column)) for column in zip(*titles, *cells, strict=True)]
-    yield ""
-    for row in titles + cells:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-    yield from (f"advice: {words}." for words in estimate.advice)
+    _print_lines(curve.chances(chosen))
 
 
 def comparison(answer: Comparison, *, plan: Plan, names: tuple[str, str]) -> None:
@@ -297,8 +251,10 @@ def comparison(answer: Comparison, *, plan: Plan, names: tuple[str, str]) -> Non
     verdict = f"{'a pair' if is_pair else 'no pair'} at threshold {plan.threshold:g}"
     if plan.measure == "containment":
         verdict = f"by containment {verdict}"
-    found = "that two such documents share a bucket" + ("" if is_pair else "; they are compared, and not reported")
-    if plan.is_exact:
+    found = "that a run finds the pair" if is_pair else "that a run compares them; below the threshold none is reported"
+    if not answer.shared:
+        found = "they have no shingle in common"
+    elif plan.is_exact:
         found = plan.judgement()
     a, b = names
     rows = (
@@ -313,8 +269,11 @@ def comparison(answer: Comparison, *, plan: Plan, names: tuple[str, str]) -> Non
 
 
 def texts(text_a: str, text_b: str, names: tuple[str, str]) -> None:
-    """Print two texts with what differs between them: side by side on a wide terminal, else one under the other."""
-    from neardup.cli import sides
+    """Print two texts with what differs between them: side by side on a wide terminal, else one under the other.
+
+    Code is shown line by line; where most differs, what the texts share is listed instead.
+    """
+    from neardup.cli import views
     from neardup.cli.diff import differ
 
     console, names = _console(), (visible(names[0]), visible(names[1]))
@@ -327,16 +286,13 @@ def texts(text_a: str, text_b: str, names: tuple[str, str]) -> None:
         return
     count = f"{len(places):,} place{'s'[: len(places) != 1]} differ{'s'[: len(places) == 1]}"
     _print_lines(["", f"{count}: {only_a:,} word{'s'[: only_a != 1]} only in A, {only_b:,} only in B."])
-    pieces = map(_safe_piece, sides.fold(passages, _symbols(console).ellipsis))
-    if console.is_terminal and console.width >= SIDE_BY_SIDE_WIDTH:
-        console.print(sides.beside(pieces, f"A  {names[0]}", f"B  {names[1]}"))
-    else:
-        _print_lines([Text(f"--- A  {names[0]}", sides.STYLE_A), Text(f"+++ B  {names[1]}", sides.STYLE_B)])
-        _print_lines(sides.unified(pieces))
-
-
-def _safe_piece(piece: Piece) -> Piece:
-    return dataclasses.replace(piece, text_a=visible(piece.text_a), text_b=visible(piece.text_b))
+    is_wide = console.is_terminal and console.width >= SIDE_BY_SIDE_WIDTH
+    titles = f"A  {names[0]}", f"B  {names[1]}"
+    for drawn in views.lay_out((text_a, text_b), passages, titles, is_wide=is_wide, symbols=_symbols(console)):
+        if isinstance(drawn, Table):
+            console.print(drawn)
+        else:
+            _print_lines([drawn])
 
 
 def explanation(answer: Explanation, *, has_texts: bool) -> None:
@@ -347,16 +303,34 @@ def explanation(answer: Explanation, *, has_texts: bool) -> None:
         _print_lines(_stands_for(name, answer.members))
         return
     kept = _place(answer.kept_id, answer.kept_file, answer.kept_row)
-    union = compared.shingles_a + compared.shingles_b - compared.shared
-    _print_lines(
-        [
-            f"{name} was removed: it is {answer.similarity:.4f} similar to {kept}, which stays.",
-            f"They share {compared.shared:,} of {union:,} distinct shingles: {compared.containment_a:.1%} of the "
-            f"removed one (A), {compared.containment_b:.1%} of the kept one (B).",
-        ]
-    )
+    reason = f"{name} was removed: it is {answer.similarity:.4f} similar to {kept}, which stays."
+    _print_lines([reason, _shared(compared, "the removed one", "the kept one")])
     if has_texts:
         texts(answer.text or "", answer.kept_text or "", (answer.doc_id, answer.kept_id))
+
+
+def pair(listed: ListedPair, compared: Comparison) -> None:
+    """Print how similar the two documents of a pair are."""
+    a, b = _place(listed.doc_a, listed.file_a, listed.row_a), _place(listed.doc_b, listed.file_b, listed.row_b)
+    _print_lines([f"{a} and {b} are {listed.similarity:.4f} similar.", _shared(compared, "the first", "the second")])
+
+
+def pairs_of(pairs: Sequence[ListedPair]) -> None:
+    """Print the pairs of one document, most similar first."""
+    name = _place(pairs[0].doc_a, pairs[0].file_a, pairs[0].row_a)
+    _print_lines([f"{name} is in {len(pairs):,} pair{'s'[: len(pairs) != 1]}:"])
+    others = (f"  {pair.similarity:.4f}  {_place(pair.doc_b, pair.file_b, pair.row_b)}" for pair in pairs)
+    _print_lines(itertools.islice(others, MAX_MEMBERS))
+    if len(pairs) > MAX_MEMBERS:
+        _print_lines([f"  and {len(pairs) - MAX_MEMBERS:,} more; --json lists all"])
+
+
+def _shared(compared: Comparison, a: str, b: str) -> str:
+    union = compared.shingles_a + compared.shingles_b - compared.shared
+    return (
+        f"They share {compared.shared:,} of {union:,} distinct shingles: {compared.containment_a:.1%} of {a} (A), "
+        f"{compared.containment_b:.1%} of {b} (B)."
+    )
 
 
 def _place(doc_id: str, file: str | None, row: int | None) -> str:

@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from neardup.cli.diff import Passage
+from neardup.cli.diff import Numbers, Passage
 
 CONTEXT_WORDS: Final = 8
 # An equal stretch is folded where that saves more than a few words.
@@ -25,17 +25,37 @@ STYLE_B: Final = "green"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of the drawing: equal words, different words, or (with `note`) what was left out."""
+    """A part of the drawing: equal words, different words, or (with `note`) what was left out.
+
+    place_a, place_b: the number of the line where it begins, as it is shown; empty in a text of one line.
+    """
 
     is_equal: bool
     text_a: str = ""
     text_b: str = ""
     num_words: int = 0
     note: str = ""
+    place_a: str = ""
+    place_b: str = ""
 
 
-def fold(passages: list[Passage], ellipsis: str) -> Iterator[Piece]:
-    """Shorten the passages to what a reader needs; every omission is counted."""
+def fold(passages: list[Passage], ellipsis: str, lines: tuple[Numbers, Numbers] | None = None) -> Iterator[Piece]:
+    """Shorten the passages to what a reader needs; every omission is counted. `lines`: those of all words."""
+    at_a = at_b = 0
+    for piece, skip in _fold(passages, ellipsis):
+        if lines is None or piece.note:
+            yield piece
+        else:
+            yield dataclasses.replace(piece, place_a=_place(lines[0], at_a), place_b=_place(lines[1], at_b))
+        at_a, at_b = at_a + skip[0], at_b + skip[1]
+
+
+def _place(lines: Numbers, at: int) -> str:
+    return f"{lines[at]}: " if at < lines.size else ""
+
+
+def _fold(passages: list[Passage], ellipsis: str) -> Iterator[tuple[Piece, tuple[int, int]]]:
+    """Every piece, with the words of each text that it stands for."""
     places = 0
     last = len(passages) - 1
     for number, passage in enumerate(passages):
@@ -44,13 +64,13 @@ def fold(passages: list[Passage], ellipsis: str) -> Iterator[Piece]:
             continue
         if places == MAX_PLACES:
             left = sum(not passage.is_equal for passage in passages[number:])
-            yield Piece(
-                True, note=f"{ellipsis} {left:,} more {'place differs' if left == 1 else 'places differ'} {ellipsis}"
-            )
+            what = "place differs" if left == 1 else "places differ"
+            yield Piece(True, note=f"{ellipsis} {left:,} more {what} {ellipsis}"), (0, 0)
             return
         places += 1
         text_a, text_b = _cut(passage.words_a, ellipsis), _cut(passage.words_b, ellipsis)
-        yield Piece(False, text_a, text_b, min(MAX_WORDS, max(len(passage.words_a), len(passage.words_b))))
+        sizes = len(passage.words_a), len(passage.words_b)
+        yield Piece(False, text_a, text_b, min(MAX_WORDS, max(sizes))), sizes
 
 
 def unified(pieces: Iterable[Piece]) -> Iterator[Text]:
@@ -59,12 +79,12 @@ def unified(pieces: Iterable[Piece]) -> Iterator[Text]:
         if piece.note:
             yield Text(f"  {piece.note}", "dim")
         elif piece.is_equal:
-            yield Text(f"  {piece.text_a}".rstrip())
+            yield Text(f"  {piece.place_a}{piece.text_a}".rstrip())
         else:
             if piece.text_a:
-                yield Text(f"- {piece.text_a}".rstrip(), STYLE_A)
+                yield Text(f"- {piece.place_a}{piece.text_a}".rstrip(), STYLE_A)
             if piece.text_b:
-                yield Text(f"+ {piece.text_b}".rstrip(), STYLE_B)
+                yield Text(f"+ {piece.place_b}{piece.text_b}".rstrip(), STYLE_B)
 
 
 def beside(pieces: Iterable[Piece], title_a: str, title_b: str) -> Table:
@@ -80,6 +100,9 @@ def beside(pieces: Iterable[Piece], title_a: str, title_b: str) -> Table:
         if piece.note:
             table.add_row(Text(piece.note, "dim"), Text(piece.note, "dim"))
             continue
+        if not (left or right):
+            left.append(piece.place_a, "dim")
+            right.append(piece.place_b, "dim")
         left.append(piece.text_a, "" if piece.is_equal else f"{STYLE_A} underline")
         right.append(piece.text_b, "" if piece.is_equal else f"{STYLE_B} underline")
         num_words += piece.num_words
@@ -94,16 +117,18 @@ def _add_row(table: Table, left: Text, right: Text) -> None:
 
 def _fold_equal(
     words_a: list[str], words_b: list[str], is_first: bool, is_last: bool, ellipsis: str
-) -> Iterator[Piece]:
-    if len(words_a) <= _FOLD_WORDS:
-        yield Piece(True, "".join(words_a), "".join(words_b), len(words_a))
+) -> Iterator[tuple[Piece, tuple[int, int]]]:
+    size = len(words_a)
+    if size <= _FOLD_WORDS:
+        yield Piece(True, "".join(words_a), "".join(words_b), size), (size, size)
         return
     head, tail = 0 if is_first else CONTEXT_WORDS, 0 if is_last else CONTEXT_WORDS
     if head:
-        yield Piece(True, "".join(words_a[:head]), "".join(words_b[:head]), head)
-    yield Piece(True, note=f"{ellipsis} {len(words_a) - head - tail:,} equal words {ellipsis}")
+        yield Piece(True, "".join(words_a[:head]), "".join(words_b[:head]), head), (head, head)
+    folded = size - head - tail
+    yield Piece(True, note=f"{ellipsis} {folded:,} equal words {ellipsis}"), (folded, folded)
     if tail:
-        yield Piece(True, "".join(words_a[-tail:]), "".join(words_b[-tail:]), tail)
+        yield Piece(True, "".join(words_a[-tail:]), "".join(words_b[-tail:]), tail), (tail, tail)
 
 
 def _cut(words: list[str], ellipsis: str) -> str:

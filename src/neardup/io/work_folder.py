@@ -7,6 +7,7 @@ users, so checks made when it was reserved remain valid.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -43,7 +44,7 @@ def reserve(out: Path) -> Iterator[Path]:
     A run that fails before it has finished anything, or whose checkpoints are stale, removes the folder.
     """
     folder = folder_of(out)
-    with _locked(folder) as lock:
+    with _locked(out) as lock:
         _check_below(folder)
         write_marker(folder, process=os.getpid())
         aside = folder / REPLACED
@@ -110,11 +111,12 @@ def list_files(folder: Path, *, without: str | None = None) -> Iterator[os.DirEn
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[int]:
+def _locked(out: Path) -> Iterator[int]:
+    folder = folder_of(out)
     with contextlib.ExitStack() as stack:
         is_held = False
         while not is_held:
-            lock = _open_lock(folder)
+            lock = _open_lock(out)
             stack.callback(os.close, lock)
             _hold(lock, folder)
             is_held = _is_held(lock, folder)
@@ -128,8 +130,9 @@ def _is_held(lock: int, folder: Path) -> bool:
     return False
 
 
-def _open_lock(folder: Path) -> int:
-    """Open the lock of a work folder of ours, creating the folder if necessary."""
+def _open_lock(out: Path) -> int:
+    """Open the lock of the work folder of an output, creating the folder if necessary."""
+    folder = folder_of(out)
     for attempt in range(_ATTEMPTS):
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -141,16 +144,30 @@ def _open_lock(folder: Path) -> int:
         except (FileNotFoundError, FileExistsError) as error:
             # Between two of these lines another run may end and delete the folder, or start and create it.
             if attempt == _ATTEMPTS - 1:
-                raise _not_made(folder, error) from error
+                raise unwritable(out, error) from error
         except OSError as error:
-            raise _not_made(folder, error) from error
+            raise unwritable(out, error) from error
         else:
             return lock
     raise AssertionError("the last attempt returns or raises")
 
 
-def _not_made(folder: Path, error: OSError) -> DataError:
-    return DataError(f"the work folder {folder} cannot be created: {error.strerror}", hint="choose another -o")
+def check_writable(out: Path, option: str = "-o") -> None:
+    """Raise before the work begins if the folder of an output cannot be made or written to."""
+    place = next(above for above in out.absolute().parents if os.path.lexists(above))
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        raise unwritable(out, PermissionError(errno.EACCES, os.strerror(errno.EACCES)), option)
+
+
+def unwritable(out: Path, error: OSError, option: str = "-o") -> DataError:
+    """Return the error for an output that cannot be written: what is in the way, and which option names it."""
+    place = next(above for above in out.absolute().parents if os.path.lexists(above))
+    reason = error.strerror or str(error)
+    if not place.is_dir():
+        reason = f"{place} is a file, not a folder"
+    elif not os.access(place, os.W_OK | os.X_OK):
+        reason = f"no permission to write to the folder {place}"
+    return DataError(f"cannot write the output {out}: {reason}", hint=f"choose another {option}")
 
 
 def _check_ours(folder: Path, *, is_new: bool) -> None:

@@ -28,6 +28,7 @@ from neardup.io.sources.corpus import FileDocuments
 from neardup.io.sources.discover import find_files, say_left_out
 from neardup.io.sources.stdin import spool
 from neardup.io.values.contents import content_type
+from neardup.io.work_folder import check_writable
 from neardup.io.workspace import STANDARD_INPUT, Workspace
 from neardup.measures.base import concatenated
 from neardup.measures.registry import measure_of
@@ -221,10 +222,8 @@ def prepare_files(
 def check_target(out: str) -> Path:
     """Return the file that the answer goes to; raise where it could not be written."""
     known_ending(out)
-    target = Path(out)
-    if not target.absolute().parent.is_dir():
-        raise DataError(f"the folder {target.parent} does not exist", hint="create it, or choose another -o")
-    return target
+    check_writable(Path(out))
+    return Path(out)
 
 
 def _temporary_folder() -> tempfile.TemporaryDirectory[str]:

@@ -35,7 +35,10 @@ class DedupFolder:
     def __init__(self, out: str) -> None:
         self.target = _local_path(out)
         if self.target.exists() and not self.target.is_dir():
-            raise DataError(f"the output {out} is a file, not a folder", hint="choose another -o")
+            raise DataError(
+                f"the output {out} is a file, but dedup writes a folder",
+                hint=f"name a folder: -o {self.target.stem}-clean",
+            )
         self.drafts = {name: f"{_DRAFTS}/{name}.parquet" for name in ("removed", "clusters", "pairs", "order")}
         self.drafts["rejected"] = f"{_DRAFTS}/rejected.jsonl"
 
@@ -68,7 +71,7 @@ class PairsFile:
     def __init__(self, out: str) -> None:
         self.target = _local_path(out)
         if self.target.is_dir():
-            raise DataError(f"the output {out} is a folder, not a file", hint="name a file: -o pairs.parquet")
+            raise DataError(f"the output {out} is a folder, but pairs writes a file", hint="name it: -o pairs.parquet")
         known_ending(self.target)
         self.drafts = {"pairs": f"{_DRAFTS}/pairs{self.target.suffix}", "rejected": f"{_DRAFTS}/rejected.jsonl"}
         self._beside = [self.target.with_name(f"{self.target.name}.{name}") for name in ("rejected.jsonl", REPORT)]

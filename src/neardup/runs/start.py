@@ -19,12 +19,13 @@ from neardup.io import finished
 from neardup.io.formats.base import InputFile
 from neardup.io.run_folders import kept_of_runs
 from neardup.io.sources.column_choice import with_dimension
-from neardup.io.sources.discover import find_files, real_paths, say_left_out
+from neardup.io.sources.discover import find_files, has_documents, is_input, real_paths, say_left_out
 from neardup.io.sources.sample import sample_files
 from neardup.io.sources.stdin import STDIN_PATH, spool
 from neardup.io.streams import head_of, is_remote
 from neardup.io.work_folder import folder_of, list_files, remove_folder, reserve
 from neardup.io.workspace import (
+    REPORT,
     STANDARD_INPUT,
     Workspace,
     digest,
@@ -147,11 +148,31 @@ def _check_no_runs(paths: Sequence[str]) -> None:
 
 def _find_ahead(own: Sequence[InputFile], config: Config, out: Path) -> list[InputFile]:
     """Find the files of --against, with names that no input file has."""
+    check_against(config)
     paths = kept_of_runs(config.against, out)
     ahead, taken = find_files(paths, config) if paths else [], {file.name for file in own}
     if not taken.isdisjoint(file.name for file in ahead):
         ahead = [dataclasses.replace(file, name=f"against/{file.name}") for file in ahead]
     return ahead
+
+
+def check_against(config: Config) -> None:
+    """Raise where --against names nothing that documents could be read from, and say what it should name."""
+    for path in config.against:
+        hint = "name the output folder of a finished run, or files with documents"
+        if not is_input(path) and folder_of(Path(path)).is_dir():
+            raise ConfigError(
+                f"`against` names {path}, a run that has not finished",
+                hint="run the command that writes it again: it resumes where it stopped",
+            )
+        if not is_input(path):
+            raise ConfigError(f"`against` names {path}, which does not exist", hint=hint)
+        if Path(f"{path}.{REPORT}").is_file():
+            raise ConfigError(f"`against` names {path}, a list of pairs, not of documents", hint=hint)
+        if Path(path).is_dir() and not has_documents(path, config):
+            raise ConfigError(
+                f"`against` names {path}, which is neither a finished run nor a folder with documents", hint=hint
+            )
 
 
 def _with_earlier_seed(config: Config, folder: Path) -> Config:
@@ -185,8 +206,8 @@ def check_apart(out: Path, files: Sequence[InputFile]) -> None:
     paths = [file.path for file in files if not is_remote(file.path)]
     for path, real in zip(paths, real_paths(paths), strict=True):
         if f"{real}/".startswith(f"{whole.rstrip('/')}/"):
-            what = "is" if real == whole else "holds"
-            raise ConfigError(f"the output {out} {what} the input {path}", hint="choose another -o")
+            what = "is the input itself" if real == whole else f"holds the input {path}"
+            raise ConfigError(f"the output {out} {what}", hint=f"write elsewhere, for example -o {out.stem}-clean")
 
 
 def _check_disk(files: Sequence[InputFile], plan: Plan, config: Config, folder: Path) -> None:

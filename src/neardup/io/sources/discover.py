@@ -84,6 +84,14 @@ def paths_of(source: Any) -> list[str] | None:
     return None
 
 
+def has_documents(folder: str, config: Config) -> bool:
+    """Whether a local folder has a file that would be read."""
+    try:
+        return bool(_expand(folder, config, []))
+    except DataError:
+        return False
+
+
 def say_left_out(paths: Sequence[str]) -> str:
     """Say which files were not read, by their endings."""
     counts = collections.Counter(formats.endings(path)[0] or "no ending" for path in paths)

@@ -1,0 +1,125 @@
+"""What two texts share where most of them differs: runs of words that stand in both, wherever they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from neardup.cli.diff import Numbers, Passage, number_words, split_words, word_lines
+from neardup.cli.line_view import LONG_LINE
+from neardup.cli.visible import visible
+
+# Fewer words are shared by chance.
+LEAST_WORDS: Final = 5
+# Texts of fewer words are shown whole.
+_LEAST_TEXT: Final = 60
+# Of places in the other text where a part may stand, so many are tried.
+_MOST_PLACES: Final = 16
+MAX_PARTS: Final = 20
+_SHOWN_WORDS: Final = 40
+_SHOWN_LINES: Final = 10
+
+
+class Part(NamedTuple):
+    """`num_words` equal words, from a word of each text on, and the lines they stand in."""
+
+    at_a: int
+    at_b: int
+    num_words: int
+    lines_a: tuple[int, int]
+    lines_b: tuple[int, int]
+    text: str
+
+
+def is_mostly_different(passages: list[Passage]) -> bool:
+    """Whether less than half of the words of the longer text stand in the other, in the same order."""
+    sizes = [sum(len(getattr(passage, side)) for passage in passages) for side in ("words_a", "words_b")]
+    num_equal = sum(len(passage.words_a) for passage in passages if passage.is_equal)
+    return max(sizes) >= _LEAST_TEXT and 2 * num_equal < max(sizes)
+
+
+def shared_parts(text_a: str, text_b: str) -> list[Part]:
+    """Return the runs of at least LEAST_WORDS words of text a that text b has too, longest first.
+
+    >>> [part.text for part in shared_parts("he said to be or not to be", "to be or not to be, that is it")]
+    ['to be or not to']
+    """
+    words_a, words_b = split_words(text_a), split_words(text_b)
+    ids_a, ids_b = number_words(words_a, words_b)
+    lines_a, lines_b = word_lines(text_a), word_lines(text_b)
+    parts = []
+    for at_a, at_b, size in _runs(ids_a, ids_b):
+        span_a, span_b = (
+            (int(lines[at]), int(lines[at + size - 1])) for lines, at in ((lines_a, at_a), (lines_b, at_b))
+        )
+        parts.append(Part(at_a, at_b, size, span_a, span_b, "".join(words_a[at_a : at_a + size]).rstrip()))
+    return sorted(parts, key=lambda part: (-part.num_words, part.at_a))
+
+
+def listing(parts: list[Part], text_a: str, ellipsis: str) -> Iterator[str]:
+    """Say where each part stands, and how it reads; parts of code, or of verse, by its lines."""
+    if not parts:
+        yield f"They share no {LEAST_WORDS} words in a row."
+        return
+    words, lines = sum(part.num_words for part in parts), text_a.split("\n")
+    yield f"Most differs. They share {len(parts):,} part{'s'[: len(parts) != 1]} of {words:,} words, the longest first:"
+    for part in parts[:MAX_PARTS]:
+        yield ""
+        yield f"  {part.num_words:,} words: A {_span(part.lines_a)}, B {_span(part.lines_b)}"
+        yield from (f"    {line}" for line in _shown(part, lines, ellipsis))
+    if len(parts) > MAX_PARTS:
+        yield ""
+        yield f"  {ellipsis} {len(parts) - MAX_PARTS:,} shorter parts {ellipsis}"
+
+
+def _shown(part: Part, lines: list[str], ellipsis: str) -> Iterator[str]:
+    first, last = part.lines_a
+    own = lines[first - 1 : last]
+    if len(own) > 1 and max(map(len, own)) <= LONG_LINE:
+        width = len(str(last))
+        for number, line in enumerate(own[:_SHOWN_LINES], first):
+            yield f"{number:>{width}}  {visible(line.expandtabs(4))}".rstrip()
+        if len(own) > _SHOWN_LINES:
+            yield f"{ellipsis} {len(own) - _SHOWN_LINES:,} more lines {ellipsis}"
+        return
+    words = split_words(part.text)
+    more = f" {ellipsis} {len(words) - _SHOWN_WORDS:,} more words {ellipsis}" if len(words) > _SHOWN_WORDS else ""
+    yield f"{visible(''.join(words[:_SHOWN_WORDS]).rstrip())}{more}"
+
+
+def _span(lines: tuple[int, int]) -> str:
+    first, last = lines
+    return f"line {first}" if first == last else f"lines {first}-{last}"
+
+
+def _runs(ids_a: Numbers, ids_b: Numbers) -> Iterator[tuple[int, int, int]]:
+    """From left to right in a, the longest run that stands anywhere in b; runs do not overlap in a."""
+    places: dict[tuple[int, ...], list[int]] = {}
+    listed_a, listed_b = ids_a.tolist(), ids_b.tolist()
+    for at in range(len(listed_b) - LEAST_WORDS + 1):
+        found = places.setdefault(tuple(listed_b[at : at + LEAST_WORDS]), [])
+        if len(found) < _MOST_PLACES:
+            found.append(at)
+    at = 0
+    while at <= len(listed_a) - LEAST_WORDS:
+        best, size = -1, 0
+        for place in places.get(tuple(listed_a[at : at + LEAST_WORDS]), ()):
+            length = _num_equal(ids_a[at:], ids_b[place:])
+            if length > size:
+                best, size = place, length
+        if size:
+            yield at, best, size
+        at += size or 1
+
+
+def _num_equal(ids_a: Numbers, ids_b: Numbers) -> int:
+    """How many words are equal from the start on; looks twice as far each time, so that short runs cost little."""
+    most, seen, step = min(ids_a.size, ids_b.size), 0, 64
+    while seen < most:
+        different = ids_a[seen : min(seen + step, most)] != ids_b[seen : min(seen + step, most)]
+        if different.any():
+            return seen + int(np.argmax(different))
+        seen, step = min(seen + step, most), 2 * step
+    return most

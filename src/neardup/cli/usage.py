@@ -1,0 +1,61 @@
+"""Errors in the words of the command line: an option is called by its name there, and a misspelt one is recognised."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from typing import Final
+
+import click
+
+from neardup.cli.options import SETTINGS, option_of
+
+# Options that are no settings, and are checked by the library.
+_NAMES: Final = frozenset({*SETTINGS, "k", "plot", "sample", "compare_bands", "compare_rows"})
+_NAMED: Final = re.compile(r"`(\w+)`")
+_ASSIGNED: Final = re.compile(r"\b([a-z_]+)=('[^']*'|[\w.]+)")
+# Below this, names share letters by chance: --frobnicate is no --strict.
+_CLOSE: Final = 0.65
+_QUOTED: Final = re.compile(r"'(-[^']*)'")
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """Return the name that a misspelt one was probably meant to be.
+
+    >>> nearest("dedpu", ["demo", "dedup", "pairs"]), nearest("--treshold", ["--method", "--threads", "--threshold"])
+    ('dedup', '--threshold')
+    """
+    return next(iter(difflib.get_close_matches(name, list(names), n=1, cutoff=_CLOSE)), None)
+
+
+def as_options(text: str) -> str:
+    """Call settings by their options, as the command line has them.
+
+    >>> as_options("`num_perm` must be less; pass signature_filter=False, or num_perm=256")
+    '--num-perm must be less; pass --no-signature-filter, or --num-perm 256'
+    """
+    text = _NAMED.sub(lambda found: option_of(found[1]) if found[1] in _NAMES else found[0], text)
+    return _ASSIGNED.sub(lambda found: _assigned(found[1], found[2]) if found[1] in SETTINGS else found[0], text)
+
+
+def _assigned(name: str, value: str) -> str:
+    option = option_of(name)
+    if value in ("True", "False"):
+        return option if value == "True" else f"--no-{option[2:]}"
+    return f"{option} {value.strip(chr(39))}"
+
+
+def usage_words(error: click.ClickException) -> tuple[str, str | None]:
+    """Return what click has against a command line, and the one thing to do about it."""
+    command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "neardup"
+    hint = f"{command} --help lists the {'commands' if command == 'neardup' else 'options'}"
+    message = _QUOTED.sub(r"\1", error.format_message()).rstrip(".")
+    if isinstance(error, click.NoSuchOption):
+        message = f"there is no option {error.option_name}"
+        options = [name for parameter in error.ctx.command.params for name in parameter.opts] if error.ctx else []
+        meant = nearest(error.option_name, options)
+        hint = f"did you mean {meant}?" if meant else hint
+    elif meant := getattr(error, "possible", None):
+        hint = f"did you mean {command} {meant}?"
+    return f"{message[:1].lower()}{message[1:]}", hint

@@ -1,0 +1,71 @@
+"""One document of a file, found by its id or its row."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterator
+from typing import Final
+
+import pyarrow.compute as pc
+
+from neardup.config import Config
+from neardup.errors import DataError
+from neardup.io.formats import registry as formats
+from neardup.io.formats.base import InputFile, Records
+from neardup.io.sources.column_choice import choose_columns
+from neardup.io.sources.discover import find_file
+
+# Near names are looked for among this many ids.
+_MANY_IDS: Final = 100_000
+
+
+def split_address(address: str) -> tuple[str, str] | None:
+    """Return file and id of `FILE:ID`, None for anything else; a file whose own name has a colon is that file.
+
+    An id may have colons too: the file is the shortest part before one that exists.
+    """
+    if os.path.lexists(address):
+        return None
+    for at in (at for at, character in enumerate(address) if character == ":"):
+        if os.path.isfile(address[:at]):  # noqa: PTH113 - a path with a slash at its end is none to Path
+            return address[:at], address[at + 1 :]
+    return None
+
+
+def read_by_id(path: str, doc_id: str, config: Config) -> str:
+    """Return the text of the document with this id; a document without an id is found by its row, from 1."""
+    file = find_file(path, config)
+    first, by_row = 1, None
+    ids: list[str] = []
+    for records in _records(file, config):
+        at = pc.index(records.ids, doc_id).as_py()
+        if at >= 0:
+            return str(records.texts[at].as_py())
+        if doc_id.isdecimal() and 0 <= int(doc_id) - first < records.num_rows:
+            places = (records.rows == int(doc_id) - first).nonzero()[0]
+            by_row = str(records.texts[int(places[0])].as_py()) if places.size else None
+        first += records.num_rows
+        if len(ids) < _MANY_IDS:
+            ids += [found for found in records.ids.to_pylist() if found is not None]
+    if by_row is not None:
+        return by_row
+    raise _unknown(file, doc_id, ids, first - 1)
+
+
+def _unknown(file: InputFile, doc_id: str, ids: list[str], num_rows: int) -> DataError:
+    near = difflib.get_close_matches(doc_id, ids, n=3)
+    if near:
+        hint = f"did you mean {' or '.join(near)}?"
+    elif ids:
+        hint = f"its ids look like {', '.join(ids[:3])}"
+    else:
+        hint = f"it has no ids; name one of its {num_rows:,} rows, from 1"
+    return DataError(f"{file.path} has no document {doc_id!r}", hint=hint)
+
+
+def _records(file: InputFile, config: Config) -> Iterator[Records]:
+    form = formats.load(file.format)
+    columns = choose_columns(file, form.column_names(file, config), config)
+    for span in form.split(file):
+        yield from form.read(file, span, columns, config)

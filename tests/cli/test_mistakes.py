@@ -1,0 +1,215 @@
+"""A mistake in every option of every command, and the usual mistakes beside: what is said, and the exit code."""
+
+from __future__ import annotations
+
+import json
+
+import click
+import pytest
+
+from neardup.cli import main
+
+WORDS = "the ferry to the island leaves every morning at nine from the second pier behind the old customs house".split()
+# A wrong value of every option that takes one, whatever the command.
+WRONG = {
+    "threshold": "80",
+    "distance": "-1",
+    "recall": "2",
+    "measure": "jacard",
+    "dimension": "0",
+    "unit": "words",
+    "size": "0",
+    "method": "fast",
+    "sketch": "md5",
+    "num_perm": "100",
+    "bands": "0",
+    "rows": "none",
+    "seed": "x",
+    "html_content": "body",
+    "delimiter": "ab",
+    "format": "xlsx",
+    "encoding": "utf-99",
+    "max_document": "big",
+    "keep": "best",
+    "cluster": "graph",
+    "against": "nowhere",
+    "engine": "dask",
+    "spark_conf": "novalue",
+    "memory": "1KB",
+    "threads": "0",
+    "sample": "0",
+    "k": "0",
+    "compare_bands": "0",
+    "compare_rows": "0",
+    "picture": "curve.pdf",
+    "row": "first",
+}
+# Only the files tell whether these are right, so that the run fails; the column, or the path, is named.
+ONLY_THE_FILES_TELL = {"text_column", "id_column", "items_column", "vector_column", "group_column", "queries", "out"}
+# Any value would do elsewhere: --master without Spark, --file of an id that no file has.
+NEVER_WRONG = {"master", "file"}
+# What a command needs beside the option.
+ARGUMENTS = {
+    "demo": [],
+    "dedup": ["pages.jsonl", "-o", "out"],
+    "pairs": ["pages.jsonl", "-o", "out.csv"],
+    "neighbours": ["pages.jsonl"],
+    "compare": ["pages.jsonl", "pages.jsonl"],
+    "plan": ["pages.jsonl"],
+    "audit": ["clean"],
+    "explain": ["clean", "a"],
+    "completion": ["bash"],
+}
+BESIDE = {
+    "distance": ["--measure", "euclidean"],
+    "dimension": ["--measure", "cosine"],
+    "spark_conf": ["--engine", "spark"],
+    "compare_bands": ["--compare-rows", "5", "--plot", "curve.svg"],
+    "compare_rows": ["--compare-bands", "20", "--plot", "curve.svg"],
+    "html_content": ["--html"],
+}
+
+
+@pytest.fixture
+def say(tmp_path, monkeypatch, capfd):
+    """Run a command line in this process, in a folder with pages.jsonl: what it exits with, and says on stderr."""
+    monkeypatch.chdir(tmp_path)
+    rows = [{"id": name, "text": " ".join([*WORDS, name])} for name in "abc"]
+    (tmp_path / "pages.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def run(*arguments):
+        code = main.run(list(arguments))
+        return code, capfd.readouterr().err
+
+    return run
+
+
+def options():
+    """Every option of every command."""
+    context = click.Context(main.commands)
+    for name in main.COMMANDS:
+        for parameter in main.commands.get_command(context, name).params:
+            if isinstance(parameter, click.Option):
+                yield name, parameter
+
+
+@pytest.mark.parametrize("command", main.COMMANDS)
+def test_a_wrong_value_of_an_option_is_named_with_the_option(say, command):
+    for name, option in options():
+        if name != command or option.is_flag or option.name in ONLY_THE_FILES_TELL | NEVER_WRONG:
+            continue
+        flag, value = option.opts[-1], WRONG[option.name]
+        code, said = say(command, *ARGUMENTS[command], *BESIDE.get(option.name, []), flag, value)
+        first = said.partition("\n")[0]
+        assert (code, "Traceback" in said) == (2, False), (flag, said)
+        assert first.startswith("error: "), (flag, said)
+        assert flag in first, (flag, said)
+        assert value.split(":")[0].lstrip("-") in first, (flag, said)
+
+
+@pytest.mark.parametrize("command", main.COMMANDS)
+def test_a_flag_takes_no_value(say, command):
+    for name, option in options():
+        if name == command and option.is_flag:
+            code, said = say(command, *ARGUMENTS[command], f"{option.opts[-1]}=maybe")
+            assert code == 2, option.name
+            assert option.opts[-1] in said
+
+
+def test_every_option_is_tried_and_nothing_else_is_listed():
+    named = {option.name for _, option in options() if not option.is_flag}
+    # A new option gets a wrong value in WRONG, or a reason in one of the sets beside it.
+    assert named == WRONG.keys() | ONLY_THE_FILES_TELL | NEVER_WRONG
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--text-column", "story"], "story"),
+        (["--id-column", "number"], "number"),
+        (["--items-column", "basket"], "basket"),
+        (["--group-column", "lang"], "lang"),
+        (["--measure", "cosine", "--vector-column", "embedding"], "embedding"),
+        (["--keep", "max:score"], "score"),
+    ],
+)
+def test_a_column_that_no_row_has_is_named(say, arguments, words):
+    code, said = say("dedup", "pages.jsonl", "-o", "out", *arguments)
+    assert (code, words in said, "Traceback" in said) == (1, True, False), said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "hint"),
+    [
+        (["dedpu", "pages.jsonl"], "there is no command 'dedpu'", "did you mean neardup dedup?"),
+        (["dedup", "--treshold", "1"], "there is no option --treshold", "did you mean --threshold?"),
+        (["dedup", "--frobnicate"], "there is no option --frobnicate", "neardup dedup --help lists the options"),
+        (["xyz"], "there is no command 'xyz'", "neardup --help lists the commands"),
+        (["dedup", "pages.jsonl"], "missing option -o / --output", "neardup dedup --help lists the options"),
+        (
+            ["plan", "--recall", "0.99999"],
+            "--recall 0.99999 leaves no room for the signature filter, which may drop 0.0001",
+            "ask for less than 0.9999, or pass --no-signature-filter",
+        ),
+        (
+            ["pairs", "pages.jsonl", "-o", "pages.jsonl"],
+            "the output pages.jsonl is the input itself",
+            "write elsewhere, for example -o pages-clean",
+        ),
+    ],
+)
+def test_wrong_usage_gets_one_hint(say, arguments, error, hint):
+    assert say(*arguments) == (2, f"error: {error}\n\nhint: {hint}\n")
+
+
+def test_an_output_that_holds_the_input_is_refused(say, tmp_path):
+    (tmp_path / "crawl").mkdir()
+    (tmp_path / "pages.jsonl").rename(tmp_path / "crawl" / "pages.jsonl")
+    code, said = say("dedup", "crawl", "-o", "crawl")
+    assert (code, said.splitlines()[0]) == (2, "error: the output crawl holds the input crawl/pages.jsonl")
+    assert "-o crawl-clean" in said
+
+
+def test_dedup_onto_a_file_names_a_folder_instead(say):
+    code, said = say("dedup", "pages.jsonl", "-o", "pages.jsonl")
+    assert (code, said.splitlines()[-1]) == (1, "hint: name a folder: -o pages-clean")
+
+
+def test_what_against_cannot_be_is_said(say, tmp_path):
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "a.jpg").write_bytes(b"jpg")
+    (tmp_path / ".stopped.neardup").mkdir()
+    for name in ("pairs.csv", "pairs.csv.report.json"):
+        (tmp_path / name).write_text("")
+    told = {
+        "nowhere": "which does not exist",
+        "photos": "which is neither a finished run nor a folder with documents",
+        "stopped": "a run that has not finished",
+        "pairs.csv": "a list of pairs, not of documents",
+    }
+    for path, what in told.items():
+        code, said = say("dedup", "pages.jsonl", "-o", "out", "--against", path)
+        assert (code, said.splitlines()[0]) == (2, f"error: --against names {path}, {what}")
+        assert said.count("hint: ") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path"),
+    [
+        (["dedup", "pages.jsonl", "-o"], "pages.jsonl/out"),
+        (["pairs", "pages.jsonl", "-o"], "pages.jsonl/out.csv"),
+        (["neighbours", "pages.jsonl", "-o"], "pages.jsonl/out.csv"),
+        (["plan", "--plot"], "pages.jsonl/out.svg"),
+    ],
+)
+def test_an_output_that_cannot_be_written_is_the_same_error_everywhere(say, tmp_path, arguments, path):
+    code, said = say(*arguments, path)
+    error = f"error: cannot write the output {path}: {tmp_path}/pages.jsonl is a file, not a folder\n"
+    assert (code, said) == (1, f"{error}\nhint: choose another {arguments[-1]}\n")
+
+
+def test_a_folder_that_takes_no_files_is_named(say):
+    """On /proc even root cannot make a folder."""
+    for arguments in (["dedup", "pages.jsonl", "-o", "/proc/out"], ["neighbours", "pages.jsonl", "-o", "/proc/o.csv"]):
+        code, said = say(*arguments)
+        assert (code, said.startswith(f"error: cannot write the output {arguments[-1]}: ")) == (1, True), said

@@ -1,0 +1,84 @@
+"""Where most differs: the parts that two texts share, wherever they stand."""
+
+from __future__ import annotations
+
+import random
+import time
+
+from neardup.cli.diff import differ
+from neardup.cli.shared_parts import LEAST_WORDS, is_mostly_different, listing, shared_parts
+
+QUOTE = "the ferry to the island leaves every morning at nine from the second pier behind the old customs house"
+
+
+def made(seed, num_words):
+    rng = random.Random(seed)
+    return " ".join(f"w{rng.randrange(5000)}" for _ in range(num_words))
+
+
+def test_a_quotation_is_found_with_the_lines_where_it_stands():
+    text_a, text_b = f"{made(1, 50)}\n{QUOTE}\n{made(2, 30)}", f"{made(3, 40)}\n{made(4, 9)}\n{made(5, 9)}\n{QUOTE}"
+    assert is_mostly_different(differ(text_a, text_b))
+    (part,) = shared_parts(text_a, text_b)
+    assert (part.text, part.lines_a, part.lines_b) == (QUOTE, (2, 2), (4, 4))
+    assert list(listing([part], text_a, "…")) == [
+        "Most differs. They share 1 part of 19 words, the longest first:",
+        "",
+        "  19 words: A line 2, B line 4",
+        f"    {QUOTE}",
+    ]
+
+
+def test_parts_that_were_moved_are_found_the_longest_first():
+    first, second, third = made(1, 30), made(2, 80), made(3, 12)
+    parts = shared_parts(f"{first} x {second} y {third}", f"{third} p {second} q {first}")
+    assert [part.text for part in parts] == [second, first, third]
+
+
+def test_shared_code_keeps_its_lines():
+    code = "def area(width, height):\n    # of a rectangle, in square metres\n    return width * height"
+    text_a, text_b = f"{made(1, 80)}\n{code}\n{made(2, 40)}", f"{code}\n{made(3, 90)}"
+    assert list(listing(shared_parts(text_a, text_b), text_a, "…"))[2:] == [
+        "  14 words: A lines 2-4, B lines 1-3",
+        "    2  def area(width, height):",
+        "    3      # of a rectangle, in square metres",
+        "    4      return width * height",
+    ]
+
+
+def test_long_parts_and_many_parts_are_cut_and_counted():
+    shared = [made(seed, 60) for seed in range(25)]
+    text_a, text_b = " x ".join(shared), " y ".join(reversed(shared))
+    told = list(listing(shared_parts(text_a, text_b), text_a, "…"))
+    assert told[0] == "Most differs. They share 25 parts of 1,500 words, the longest first:"
+    assert told[3].endswith(" … 20 more words …")
+    assert told[-1] == "  … 5 shorter parts …"
+
+
+def test_nothing_in_common_is_said():
+    assert list(listing(shared_parts(made(1, 100), "other " * 100), "", "…")) == ["They share no 5 words in a row."]
+
+
+def test_short_texts_and_texts_that_are_mostly_alike_are_shown_whole():
+    assert not is_mostly_different(differ("one two three", "four five six"))
+    assert not is_mostly_different(differ(made(1, 100), f"{made(1, 100)} {made(2, 90)}"))
+    assert is_mostly_different(differ(made(1, 100), f"{made(1, 100)} {made(2, 110)}"))
+
+
+def test_parts_are_found_in_both_texts_and_no_word_is_counted_twice():
+    rng = random.Random(5)
+    for _ in range(30):
+        words_a, words_b = ([rng.choice("abcdef") for _ in range(80)] for _ in "ab")
+        text_a, text_b, seen = " ".join(words_a), " ".join(words_b), set()
+        for part in shared_parts(text_a, text_b):
+            assert part.num_words >= LEAST_WORDS
+            assert words_a[part.at_a : part.at_a + part.num_words] == words_b[part.at_b : part.at_b + part.num_words]
+            own = set(range(part.at_a, part.at_a + part.num_words))
+            assert not own & seen
+            seen |= own
+
+
+def test_texts_of_one_word_stay_fast():
+    began = time.perf_counter()
+    shared_parts("spam " * 100_000, "spam " * 50_000 + "egg " + "spam " * 40_000)
+    assert time.perf_counter() - began < 15
