@@ -118,7 +118,7 @@ def test_links_to_folders_are_followed_but_not_in_a_circle(tree, tmp_path_factor
     (other / "linked").symlink_to(tree / "a")
     assert names([other]) == ["linked/10.csv", "linked/2.jsonl.gz"]
     (other / "circle").symlink_to(other)
-    with pytest.raises(DataError, match="is a link to a folder that it is in"):
+    with pytest.raises(DataError, match="is a link to one of its own parent folders"):
         names([other])
 
 

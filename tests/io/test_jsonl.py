@@ -253,7 +253,7 @@ def test_column_names_are_those_of_the_first_rows(tmp_path):
 
 @pytest.mark.parametrize("content", [b'[{"text": "a"}]', b"[\n{}\n]", b'{\n"text": "a"}'])
 def test_a_json_file_that_is_one_document_is_an_error(tmp_path, content):
-    with pytest.raises(DataError, match=r"a\.json is one JSON (array|object), not JSON Lines"):
+    with pytest.raises(DataError, match=r"a\.json is a single JSON (array|object), not JSON Lines"):
         jsonl.column_names(found(tmp_path / "a.json", content), Config())
     assert jsonl.column_names(found(tmp_path / "a.jsonl", content), Config()) in ([], ["text"])
 

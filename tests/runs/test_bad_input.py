@@ -389,7 +389,7 @@ def make_nothing(folder):
         (make_nothing, ["memory://not/there.jsonl"], "memory://not/there.jsonl does not exist"),
         (make_folder, ["x.jsonl"], "x.jsonl has no file of a known format"),
         (make_link, ["x.jsonl"], "x.jsonl is a link to a file that does not exist"),
-        (make_loop, ["x"], "is a link to a folder that it is in"),
+        (make_loop, ["x"], "is a link to one of its own parent folders"),
         (make_pipe, ["x.jsonl"], "x.jsonl is not a regular file"),
         (make_file, ["x.jsonl", "x.jsonl"], "x.jsonl is in the inputs twice"),
         (make_file, ["x.jsonl", "./x.jsonl"], "x.jsonl is in the inputs twice"),

@@ -30,10 +30,10 @@ from neardup.io.values.columns import outer_column
 _KIND: Final = "Arrow"
 _FILE_MAGIC: Final = b"ARROW1"
 _FEATHER_1_MAGIC: Final = b"FEA1"
-# In the file format the messages of a stream begin after the magic, padded to 8 bytes.
+# In the file format, the messages of a stream follow the magic, which is padded to 8 bytes.
 _MESSAGES_START: Final = 8
 _WHOLE_STREAM: Final = (0, 1)
-# Places of fields in Arrow's Message.fbs, and the codecs of BodyCompression.
+# Field numbers in Arrow's Message.fbs, and the codecs of BodyCompression.
 _MESSAGE_HEADER: Final = 2
 _BATCH_COMPRESSION: Final = 3
 _CODECS: Final = ("lz4", "zstd")
@@ -41,14 +41,14 @@ _CODECS: Final = ("lz4", "zstd")
 
 @contextlib.contextmanager
 def _open(file: InputFile, names: list[str] | None = None) -> Iterator[tuple[Any, bool]]:
-    """Open a file, for some of its columns or all; also tell whether its batches can be read in any order."""
+    """Open a file for some of its columns or all; also return whether its batches can be read in any order."""
     is_mapped = _is_better_mapped(file)
     with opened(file, _KIND, memory_map=is_mapped) as source:
         with readable(file, _KIND):
             is_file = _is_file(file, source)
             open_reader = pa.ipc.open_file if is_file else pa.ipc.open_stream
             reader = open_reader(source)
-            if names is not None and not is_mapped:  # to choose columns would read a mapped file into memory
+            if names is not None and not is_mapped:  # selecting columns would read a mapped file into memory
                 source.seek(0)
                 options = pa.ipc.IpcReadOptions(included_fields=_places(reader.schema, names), use_threads=False)
                 reader = open_reader(source, options=options)
@@ -61,7 +61,7 @@ def _places(columns: pa.Schema, names: list[str]) -> list[int]:
 
 
 def _is_better_mapped(file: InputFile) -> bool:
-    """Whether batches are too large to be held; the pages of a map count as memory as well, so not for small ones."""
+    """Whether batches are too large for memory. Small ones are not mapped: mapped pages count as memory, too."""
     with opened(file, _KIND) as source, readable(file, _KIND):
         if file.size <= PART_BYTES or not _is_file(file, source):
             return False
@@ -78,7 +78,7 @@ def _is_file(file: InputFile, source: Any) -> bool:
 
 
 def split(file: InputFile) -> list[tuple[int, int]]:
-    """Cut a file into spans of record batches of about PART_BYTES."""
+    """Split a file into spans of record batches of about PART_BYTES."""
     with _open(file) as (reader, is_file):
         if not is_file:
             return [_WHOLE_STREAM]
@@ -93,7 +93,7 @@ def column_names(file: InputFile, config: Config) -> list[str] | None:  # noqa: 
 
 
 def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:
-    """Read the documents of some record batches, cut to pieces of about BATCH_BYTES."""
+    """Read the documents of some record batches, split into pieces of about BATCH_BYTES."""
     names = wanted_names(columns)
     with _open(file, names) as (reader, is_file), readable(file, _KIND):
         for batch in map(reader.get_batch, range(*span)) if is_file else reader:
@@ -123,7 +123,11 @@ def _all_rows(file: InputFile, reader: Any, *, is_file: bool) -> Iterator[pa.Rec
 
 
 def _compression(file: InputFile) -> str | None:
-    """Return the codec of the first record batch; pyarrow decompresses without a word about it."""
+    """Return the codec of the first record batch.
+
+    pyarrow (26.0) decompresses transparently and does not expose the codec: neither readers, `ReadStats` and
+    `IpcReadOptions` nor `Message` have it. The metadata of a message is the only source, so the flatbuffer is parsed.
+    """
     with opened(file, _KIND, memory_map=True) as source, readable(file, _KIND):
         if _is_file(file, source):
             source.seek(_MESSAGES_START)
@@ -136,7 +140,7 @@ def _compression(file: InputFile) -> str | None:
 
 
 def _codec(message: bytes) -> str | None:
-    """Read the codec out of the flatbuffer of a record batch."""
+    """Read the codec from the flatbuffer of a record batch."""
     root = struct.unpack_from("<I", message)[0]
     header = _child(message, root, _MESSAGE_HEADER)
     compression = header and _child(message, header, _BATCH_COMPRESSION)
@@ -147,13 +151,13 @@ def _codec(message: bytes) -> str | None:
 
 
 def _child(message: bytes, table: int, place: int) -> int:
-    """Return where the table begins that a field points to, 0 for none."""
+    """Return the offset of the table that a field refers to, 0 if it is absent."""
     field = _field(message, table, place)
     return field and field + int(struct.unpack_from("<I", message, field)[0])
 
 
 def _field(message: bytes, table: int, place: int) -> int:
-    """Return where a field of a flatbuffer table lies, 0 for one that is left out."""
+    """Return the offset of a field of a flatbuffer table, 0 if it is absent."""
     layout = table - struct.unpack_from("<i", message, table)[0]
     entry = 4 + 2 * place
     if entry >= struct.unpack_from("<H", message, layout)[0]:

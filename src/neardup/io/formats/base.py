@@ -1,6 +1,6 @@
-"""What every file format reads and writes: the words between files and documents.
+"""The interface of a file format: what it reads and writes.
 
-A format is a module of this folder with the four functions of `Format`; `formats.py` names them all.
+A format is a module of this folder with the four functions of `Format`; `registry.py` lists them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from neardup.config import Config
 
-# Bytes of text in one batch of records, about; a longer document is a batch of its own.
+# Approximate bytes of text per batch of records; a longer document is a batch of its own.
 BATCH_BYTES: Final = 4 << 20
-# Rows in one batch at most, however short they are.
+# The most rows per batch, however short they are.
 BATCH_ROWS: Final = 1 << 14
-# Bytes of a file in one part, about: the unit of reading in parallel and of going on after a stop.
+# Approximate bytes of a file per part, the unit of parallel reading and of checkpoints.
 PART_BYTES: Final = 64 << 20
-# Items of a set travel as one text, each ended by this character.
+# The items of a set are stored as one text, each terminated by this character.
 ITEM_END: Final = "\x1f"
 # What --mark adds to every row.
 MARK_COLUMNS: Final = pa.schema(
@@ -41,7 +41,7 @@ class InputFile:
     compression: "gzip", "zstd" or None; modified: nanoseconds, or what a remote filesystem tells instead;
     encoding: of its text, None for UTF-8;
     identity: what else tells a local file from one put in its place, "" where that is not known;
-    head: what `streams.head_of` says of it, once a run has begun.
+    head: its `streams.head_of`, once a run has started.
     """
 
     path: str
@@ -60,14 +60,14 @@ class InputFile:
         return self.compression is not None or self.encoding is not None
 
     def as_found(self) -> dict[str, Any]:
-        """Return what must be the same for a later start to go on; the identity may change, as with a restored copy."""
+        """Return what must not change for a run to resume; the identity may, as in a restored copy."""
         names = (field.name for field in dataclasses.fields(self))
         return {name: getattr(self, name) for name in names if name != "identity"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Columns:
-    """The columns of one file that are taken; several text columns are joined by a newline."""
+    """The columns of one file that are used; several text columns are joined by a newline."""
 
     text: tuple[str, ...]
     items: str | None = None
@@ -77,7 +77,7 @@ class Columns:
     group: str | None = None
 
     def taken(self) -> dict[str, str]:
-        """Return which columns are taken for what."""
+        """Return the column of every role that has one."""
         chosen = {"text": " + ".join(self.text), "items": self.items, "vector": self.vector}
         chosen |= {"id": self.id, "keep": self.score, "group": self.group}
         return {role: name for role, name in chosen.items() if name}
@@ -87,12 +87,12 @@ class Columns:
 class Records:
     """Consecutive rows of a file.
 
-    num_rows: rows covered, those that are blank or rejected too;
-    rows: which of them are documents, counted from 0 at the first of the batch;
-    texts: large_string, one a document, no null, valid UTF-8, or large_binary, what a measure has instead;
-    ids: string, null where the document has none;
-    scores: what keep="max:COLUMN" orders by, as scores.SCORES; groups: string; rejected: (row, reason);
-    found: the names of `Columns` that at least one row has, null or not.
+    num_rows: number of rows, including blank and rejected ones;
+    rows: which of them are documents, counted from 0 at the start of the batch;
+    texts: large_string, one per document, no null, valid UTF-8; large_binary for measures of other contents;
+    ids: string, null if the document has none;
+    scores: the values for keep="max:COLUMN", as scores.SCORES; groups: string; rejected: (row, reason);
+    found: the names in `Columns` that occur in at least one row, even as null.
     """
 
     num_rows: int
@@ -107,10 +107,10 @@ class Records:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Verdicts:
-    """What a run says of the rows of one file.
+    """The decisions of a run on the rows of one file.
 
-    is_kept: one a row of the file; False for removed, rejected and blank rows;
-    removed: the removed rows, ascending from 0; kept_ids: string, who stands for each; similarities: float64.
+    is_kept: one per row of the file; False for removed, rejected and blank rows;
+    removed: the removed rows, ascending, from 0; kept_ids: string, the kept document of each; similarities: float64.
     """
 
     is_kept: npt.NDArray[np.bool_]
@@ -120,19 +120,19 @@ class Verdicts:
 
 
 class Format(Protocol):
-    """A file format. Rows are counted the same way by `read` and `write`."""
+    """A file format. `read` and `write` must count rows alike."""
 
     def split(self, file: InputFile) -> list[tuple[int, int]]:
-        """Cut a file into spans of about PART_BYTES that can be read apart; what a span counts is the format's own."""
+        """Split a file into spans of about PART_BYTES that can be read independently; each format has its own unit."""
 
     def column_names(self, file: InputFile, config: Config) -> list[str] | None:
-        """Return the columns of the file, of its first rows where rows differ; None for a format without columns."""
+        """Return the columns of the file (of its first rows, if rows differ); None for a format without columns."""
 
     def read(self, file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:
-        """Read the rows that begin in a span, a batch at a time."""
+        """Read the rows that begin in a span, batch by batch."""
 
     def write(self, file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
-        """Write the kept rows of a file to `target` as they came in; with config.mark all documents and the marks."""
+        """Write the kept rows of a file to `target`, unchanged; with config.mark, all documents with marks."""
 
 
 def text_bytes(texts: pa.Array) -> npt.NDArray[np.int64]:
@@ -142,7 +142,7 @@ def text_bytes(texts: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def runs(ends: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Cut items whose sizes add up to `ends` into runs of about BATCH_BYTES, at least one item each."""
+    """Split items with the cumulative sizes `ends` into runs of about BATCH_BYTES, at least one item each."""
     start = 0
     while start < ends.size:
         before = int(ends[start - 1]) if start else 0

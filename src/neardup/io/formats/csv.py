@@ -1,4 +1,4 @@
-"""CSV and TSV with a header, read record by record; newlines inside quotes are part of a field."""
+"""CSV and TSV with a header, parsed record by record; newlines inside quotes belong to the field."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from neardup.io.values.oversize import SKIPPED_AT_ONCE, most_held, passed, reaso
 
 
 class _Row(NamedTuple):
-    """One record: its bytes as they came in, its fields, and why it cannot be used."""
+    """One record: its original bytes, its fields, and the reason if it cannot be used."""
 
     raw: bytes
     fields: list[str]
@@ -28,7 +28,7 @@ class _Row(NamedTuple):
 
 
 def split(file: InputFile) -> list[tuple[int, int]]:
-    """Return the file as one span: where a record begins depends on every quote before it."""
+    """Return the file as one span: where a record begins depends on all quotes before it."""
     return [(0, file.size)]
 
 
@@ -40,7 +40,7 @@ def column_names(file: InputFile, config: Config) -> list[str]:
 
 
 def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:  # noqa: ARG001
-    """Read the records after the header, a batch at a time."""
+    """Read the records after the header, batch by batch."""
     with open_input(file) as stream:
         rows = _rows(stream, file, config)
         header = _header(file, rows)
@@ -50,7 +50,7 @@ def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Confi
 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
-    """Write the header and the kept records byte for byte, or with config.mark all documents and their marks."""
+    """Write the header and the kept records byte for byte; with config.mark, all documents with marks."""
     if verdicts.is_kept.all() and not config.mark:
         copy_file(file, target)
         check_unchanged(file)
@@ -81,7 +81,7 @@ def _rows(stream: BinaryIO, file: InputFile, config: Config) -> Iterator[_Row]:
     _allow_any_length()
     delimiter = _delimiter(file, config)
     lines = _Lines(stream, most_held(config))
-    # Strict: else a quote that is never closed swallows rows until the next quote, and nobody is told.
+    # Strict: otherwise an unclosed quote silently swallows rows until the next quote.
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
         fields, reason = [], None
@@ -100,11 +100,11 @@ def _rows(stream: BinaryIO, file: InputFile, config: Config) -> Iterator[_Row]:
 
 
 class _TooLongError(Exception):
-    """A record is longer than what may be held."""
+    """A record is longer than the limit."""
 
 
 class _Lines:
-    """Decodes the lines of a stream one by one, and notes their bytes in `taken` until the record is complete."""
+    """Decodes the lines of a stream one by one, and collects their bytes in `taken` until the record is complete."""
 
     def __init__(self, stream: BinaryIO, most: int) -> None:
         self._stream, self._most = stream, most
@@ -113,7 +113,7 @@ class _Lines:
         self.taken: list[bytes] = []
 
     def end_record(self) -> list[bytes]:
-        """Return the lines of a record that is complete, and begin the next."""
+        """Return the lines of a complete record, and start the next."""
         taken, self.taken, self._size = self.taken, [], 0
         return taken
 
@@ -129,12 +129,12 @@ class _Lines:
         if self._size - line.endswith(b"\n") > self._most:
             raise _TooLongError
         encoding, self._encoding = self._encoding, "utf-8"
-        # A byte that is not UTF-8 must not end the record; the row is set aside when it is complete.
+        # Invalid UTF-8 must not end the record; the row is rejected once it is complete.
         return line.decode(encoding, errors="surrogateescape")
 
 
 def _read_past_record(taken: list[bytes], stream: BinaryIO, delimiter: str) -> int:
-    """Go to the next record; return the bytes of this one, of which `taken` was read, without the last newline."""
+    """Skip to the next record; return the size of this one, of which `taken` was read, without the last newline."""
     quotes = _Quotes(delimiter)
     size, piece = 0, b""
     for piece in itertools.chain(taken, iter(lambda: stream.readline(SKIPPED_AT_ONCE), b"")):
@@ -146,17 +146,17 @@ def _read_past_record(taken: list[bytes], stream: BinaryIO, delimiter: str) -> i
 
 
 class _Quotes:
-    """Follows the quotes of a record as csv.reader does, and holds nothing of it."""
+    """Tracks the quotes of a record as csv.reader does, without storing it."""
 
     def __init__(self, delimiter: str) -> None:
         self._opening = delimiter.encode() + b'"'
         self._last = self._opening[:1]
         self.is_open = False
-        self._is_broken = False  # then the record ends with its line
+        self._is_broken = False  # if so, the record ends with its line
 
     def follow(self, piece: bytes) -> None:
-        """Go on to the end of a piece; a newline is always the last byte of one."""
-        # The byte before tells whether a quote opens a field, or which kind of quote the last one was.
+        """Process a piece; a newline can only be its last byte."""
+        # The byte before determines whether a quote opens a field, or what the last quote meant.
         piece = self._last + piece
         at = 1
         if self.is_open and self._last == b'"':
@@ -182,7 +182,7 @@ class _Quotes:
                     self.is_open, at = True, opening + 2
 
     def _after_quote(self, piece: bytes, at: int) -> int:
-        """Tell a doubled quote from one that closes the field, which only a delimiter or a line end may follow."""
+        """Distinguish a doubled quote from a closing one, which must be followed by a delimiter or a line end."""
         after = piece[at : at + 1]
         if after == b'"':
             return at + 1
@@ -218,7 +218,7 @@ def _header(file: InputFile, rows: Iterator[_Row]) -> _Row | None:
 
 
 class _Taker:
-    """Takes the values of the columns out of records."""
+    """Extracts the values of the columns from records."""
 
     def __init__(self, header: list[str], columns: Columns, config: Config) -> None:
         self.columns = columns
@@ -232,7 +232,7 @@ class _Taker:
         self._texts = [self.places[name] for name in columns.text if name in self.places]
 
     def text(self, row: _Row) -> Any:
-        """Return the text of a record, or what a measure has instead; raise the reason if it has none."""
+        """Return the text, items or vector of a record; raise RowError with the reason if it has none."""
         if row.reason is not None:
             raise gather.RowError(row.reason)
         if len(row.fields) != self.num_fields:
@@ -290,7 +290,7 @@ def _records(batch: list[_Row], taker: _Taker, config: Config) -> Records:
 
 
 def _number(score: str) -> int | float | str:
-    """A score is a number where it looks like one, so that 10 is above 9."""
+    """Parse a score as a number if possible, so that 10 is greater than 9."""
     for kind in (int, float):
         try:
             return score if "_" in score else kind(score)
@@ -305,9 +305,9 @@ def _marks(verdicts: Verdicts) -> dict[int, list[str]]:
 
 
 def _with_fields(raw: bytes, fields: list[str], delimiter: str) -> bytes:
-    """Put fields behind a record, before its line end."""
+    """Append fields to a record, before its line end."""
     record = raw.rstrip(b"\r\n")
     buffer = io.StringIO()
-    # With these line ends the writer quotes a field that has either of the two characters.
+    # With these line ends, the writer quotes fields that contain either of the two characters.
     csv.writer(buffer, delimiter=delimiter, lineterminator="\r\n").writerow(fields)
     return record + (delimiter + buffer.getvalue().removesuffix("\r\n")).encode() + raw[len(record) :]

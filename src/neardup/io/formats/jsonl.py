@@ -1,8 +1,7 @@
-"""JSON Lines: an object a line. Lines are decoded one by one, so that a bad one is set aside and no other.
+"""JSON Lines: one object per line. Lines are decoded one by one, so that a bad line affects no other.
 
-Most of a line is its text. Where every line of a block has one, a kernel takes the texts out, straight to UTF-8, and
-only what is left of the lines is decoded here. A block with a line that is blank or bad takes the slower way, which
-knows the reasons.
+Most of a line is its text. If every line of a block has one, a kernel extracts the texts directly as UTF-8, and only
+the rest of each line is decoded here. A block with a blank or bad line takes the slower path, which reports reasons.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from neardup.kernels import json_text
 
 split = lines.split
 
-# How many rows tell the columns of a file.
+# The number of rows from which the columns of a file are read.
 NUM_SAMPLE_ROWS: Final = 100
 _ONE_TEXT: Final = str
 _TEXT_OF_SEVERAL: Final = str | None | UnsetType
@@ -40,7 +39,7 @@ _ITEMS: Final = list[str | int | float | bool] | str
 _WEIGHTED_ITEMS: Final = dict[str, float] | list[tuple[str | int | float | bool, float]]
 _NUMBERS: Final = list[float]
 _SCALAR: Final = str | int | float | bool | None | UnsetType
-# What decoding a line, or taking its text, raises.
+# The exceptions of decoding a line or extracting its text.
 _ROW_ERRORS: Final = (msgspec.DecodeError, RecursionError, RowError)
 
 
@@ -53,7 +52,7 @@ class _Decoder(Protocol):
 
 
 def column_names(file: InputFile, config: Config) -> list[str]:
-    """Return the columns of the first rows, in the order they come up."""
+    """Return the columns of the first rows, in order of appearance."""
     blocks = lines.line_blocks(file, (0, file.size), config)
     first = next((block for block in blocks if isinstance(block, bytes)), b"")
     sample = first.split(b"\n", NUM_SAMPLE_ROWS)[:NUM_SAMPLE_ROWS]
@@ -69,23 +68,23 @@ def names_in(sample: Iterable[bytes]) -> list[str]:
         try:
             names |= dict.fromkeys(decoder.decode(line))
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            continue  # reading sets it aside with the reason
+            continue  # rejected with a reason when it is read
     return list(names)
 
 
 def _check_no_document(file: InputFile, sample: list[bytes]) -> None:
-    """A .json file may be one JSON document, whose lines are no rows."""
+    """Raise for a .json file that is a single JSON document, whose lines are not rows."""
     first = next((line.strip() for line in sample if line.strip()), b"")
     if endings(file.name)[0] == ".json" and (first == b"{" or first.startswith(b"[")):
         kind = "array" if first.startswith(b"[") else "object"
         raise DataError(
-            f"{file.path} is one JSON {kind}, not JSON Lines with an object a line",
+            f"{file.path} is a single JSON {kind}, not JSON Lines (one object per line)",
             hint="pass --format json" if kind == "array" else "rewrite it, as with jq -c .",
         )
 
 
 def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:
-    """Read the lines that begin in a span, a batch at a time."""
+    """Read the lines that begin in a span, batch by batch."""
     rows = Rows(columns, config)
     for block in lines.line_blocks(file, span, config):
         if isinstance(block, Oversize):
@@ -96,7 +95,7 @@ def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Confi
 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
-    """Write the kept lines byte for byte, or with config.mark the line of every document with its marks."""
+    """Write the kept lines byte for byte; with config.mark, the lines of all documents with marks."""
     if not config.mark:
         lines.write_kept(file, target, verdicts, config)
         return
@@ -116,7 +115,7 @@ def with_mark(line: bytes, mark: bytes) -> bytes:
 
 
 def marks_of(verdicts: Verdicts, start: int, stop: int) -> dict[int, bytes]:
-    """What is put before the closing brace of each document of the rows from `start` to `stop`."""
+    """The marks of each document from `start` to `stop`, to insert before its closing brace."""
     marks = dict.fromkeys((np.flatnonzero(verdicts.is_kept[start:stop]) + start).tolist(), _mark(True, None, None))
     low, high = np.searchsorted(verdicts.removed, [start, stop]).tolist()
     kept_ids = verdicts.kept_ids.slice(low, high - low).to_pylist()
@@ -132,7 +131,7 @@ def _mark(is_kept: bool, kept_id: str | None, similarity: float | None) -> bytes
 
 
 class Rows:
-    """Decodes lines, only the columns that are taken."""
+    """Decodes the columns that are used."""
 
     def __init__(self, columns: Columns, config: Config) -> None:
         self._columns, self._config = columns, config
@@ -152,7 +151,7 @@ class Rows:
         self._name = self._name_to_cut()
 
     def batches(self, block: bytes, config: Config) -> Iterator[Records]:
-        """Decode the lines of a block: all at once, or one by one where one of them is blank or bad."""
+        """Decode the lines of a block: all at once, or one by one if one of them is blank or bad."""
         is_valid = gather.is_utf8(block)
         if is_valid and (cut := self._cut(block)):
             rows, texts = cut
@@ -187,7 +186,7 @@ class Rows:
         return gather.records_of(num_rows, values, rejected, found=frozenset(found), config=config)
 
     def _name_to_cut(self) -> npt.NDArray[np.uint8] | None:
-        """The name of the one text column, if its values are wanted for nothing else."""
+        """The name of the only text column, if it has no other role."""
         columns = self._columns
         others = (columns.items, columns.id, columns.score, columns.group)
         is_plain = len(columns.text) == 1 and "." not in columns.text[0] and columns.text[0] not in others
@@ -196,10 +195,10 @@ class Rows:
         return np.frombuffer(columns.text[0].encode(errors="surrogatepass"), np.uint8)
 
     def _cut(self, block: bytes) -> tuple[list[Any], pa.Array] | None:
-        """The rows and texts of a block; None if there is a line without just one text, or anything wrong."""
+        """The rows and texts of a block; None if a line does not have exactly one text, or is malformed."""
         if self._name is None:
             return None
-        # Arrow uses memory again that it was given back, where NumPy has the system clear new pages each time.
+        # Arrow's allocator reuses freed memory, while NumPy makes the system zero new pages each time.
         texts = pa.allocate_buffer(len(block) + json_text.BLOCK, resizable=True)
         ends: npt.NDArray[np.int64] = np.empty(json_text.most_lines(len(block), self._name.size) + 1, np.int64)
         rest: npt.NDArray[np.uint8] = np.empty(len(block), np.uint8)
@@ -276,7 +275,7 @@ class Rows:
         return any(value is not UNSET for value in map(take, rows))
 
     def _reason(self, line: bytes, error: Exception, found: set[str]) -> str:
-        """Say why a line is no document, and note which columns it has all the same."""
+        """Return why a line is rejected, and record which columns it has."""
         try:
             row = self._loose.decode(line)
         except (msgspec.DecodeError, RecursionError) as broken:
@@ -336,8 +335,8 @@ def _reason_against_json(line: bytes, error: Exception) -> str:
             json.loads(line)
         except (ValueError, RecursionError):
             pass
-        else:  # msgspec takes no half of a surrogate pair, Python does
-            return "lone surrogate escape, which is no character and has no UTF-8"
+        else:  # msgspec rejects half of a surrogate pair, Python does not
+            return "lone surrogate escape, which has no UTF-8 encoding"
     return f"broken JSON: {str(error).removeprefix('JSON is malformed: ')}"
 
 

@@ -1,4 +1,4 @@
-"""Plain text with a document a line (--lines), and what JSON Lines shares with it: lines as rows, in spans of bytes."""
+"""Plain text with one document per line (--lines), and what it shares with JSON Lines: lines as rows, in byte spans."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from neardup.io.values import gather
 from neardup.io.values.oversize import SKIPPED_AT_ONCE, Oversize, most_held, passed, read_past_line
 
 BOM: Final = b"\xef\xbb\xbf"
-# Turns a block of lines, the bounds of its lines and the row of the first into what is written of them.
+# Returns what to write for a block of lines, given the bounds of the lines and the row of the first.
 Render = Callable[[bytes, npt.NDArray[np.int64], int], bytes]
 
 
@@ -34,7 +34,7 @@ def column_names(file: InputFile, config: Config) -> None:
 
 
 def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:  # noqa: ARG001
-    """Read the lines that begin in a span, a batch at a time."""
+    """Read the lines that begin in a span, batch by batch."""
     for block in line_blocks(file, span, config):
         if isinstance(block, Oversize):
             yield gather.oversize_records(block.size, config)
@@ -56,9 +56,9 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
 
 
 def line_blocks(file: InputFile, span: tuple[int, int], config: Config) -> Iterator[bytes | Oversize]:
-    """Yield the lines that begin in a span as blocks of whole lines; one that is too long is read past.
+    """Yield the lines that begin in a span as blocks of whole lines; lines that are too long are skipped.
 
-    A BOM at the start of the file is left out.
+    A BOM at the start of the file is dropped.
     """
     start, stop = (0, sys.maxsize) if file.is_one_stream else span
     most = most_held(config)
@@ -72,7 +72,7 @@ def line_blocks(file: InputFile, span: tuple[int, int], config: Config) -> Itera
             if is_first:
                 block = block.removeprefix(BOM)
             begin = block.rfind(b"\n") + 1
-            if len(block) - begin > most:  # a line of which there may be more
+            if len(block) - begin > most:  # a line that may continue
                 skipped = read_past_line(stream)
                 offset += skipped + 1
                 size, block = len(block) - begin + skipped, block[:begin]
@@ -83,7 +83,7 @@ def line_blocks(file: InputFile, span: tuple[int, int], config: Config) -> Itera
 
 
 def _without_long_lines(block: bytes, config: Config) -> Iterator[bytes | Oversize]:
-    """Cut lines out of a block that are longer than `max_document`, where that is less than a block."""
+    """Remove lines longer than `max_document` from a block."""
     if len(block) <= config.max_document:
         if block:
             yield block
@@ -102,14 +102,14 @@ def _without_long_lines(block: bytes, config: Config) -> Iterator[bytes | Oversi
 
 
 def line_bounds(block: bytes) -> npt.NDArray[np.int64]:
-    """Return where the lines of a block begin, and where the last one ends."""
+    """Return the start of every line of a block, and the end of the last one."""
     ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + 1
     bounds: npt.NDArray[np.int64] = np.r_[0, ends] if block.endswith(b"\n") else np.r_[0, ends, len(block)]
     return bounds
 
 
 def _first_line(stream: BinaryIO, start: int, stop: int) -> int:
-    """Go to the first line that begins at `start` or later and return where that is; `stop` if none is before it."""
+    """Seek to the first line that begins at or after `start`; return its offset, or `stop` if none begins before it."""
     if start == 0:
         return 0
     # The newline before a line that begins at `start` is one byte back.
@@ -122,7 +122,7 @@ def _first_line(stream: BinaryIO, start: int, stop: int) -> int:
 
 
 def row_groups(block: bytes) -> Iterator[list[bytes]]:
-    """Yield the lines of a block without their newlines, as many at a time as a batch may have."""
+    """Yield the lines of a block without newlines, at most MAX_ROWS at a time."""
     lines = block.split(b"\n")
     if not lines[-1]:
         lines.pop()
@@ -144,7 +144,7 @@ def write_kept(file: InputFile, target: str, verdicts: Verdicts, config: Config)
 
     def kept(block: bytes, bounds: npt.NDArray[np.int64], first: int) -> bytes:
         is_kept = verdicts.is_kept[first : first + len(bounds) - 1]
-        # Neighbours go out together: where the verdict changes, a run begins or ends.
+        # Consecutive kept lines are written as one slice: `runs` has the bounds of these slices.
         runs = bounds[np.flatnonzero(np.diff(is_kept.astype(np.int8), prepend=0, append=0))].reshape(-1, 2)
         view = memoryview(block)
         return b"".join([view[begin:end] for begin, end in runs.tolist()])
@@ -153,7 +153,7 @@ def write_kept(file: InputFile, target: str, verdicts: Verdicts, config: Config)
 
 
 def write_rendered(file: InputFile, target: str, render: Render, config: Config) -> None:
-    """Write what `render` makes of each block of lines; a line that was too long to read is no document."""
+    """Write what `render` returns for each block of lines; lines that were too long are left out."""
     first = 0
     with open_output_like(file, target) as output:
         for block in line_blocks(file, (0, file.size), config):

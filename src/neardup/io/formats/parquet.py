@@ -1,4 +1,4 @@
-"""Parquet files. A span counts row groups."""
+"""Parquet files. A span is a range of row groups."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from neardup.io.values.arrow_rows import (
 from neardup.io.values.columns import outer_column
 
 _KIND: Final = "Parquet"
-# Without a buffer a whole column chunk is read ahead: 274 instead of 46 MB for a row group of 1 GB.
+# Without a buffer, a whole column chunk is read ahead: 274 instead of 46 MB for a row group of 1 GB.
 _BUFFER_BYTES: Final = 1 << 20
 _PROBE_ROWS: Final = 16
-# A batch of rows that all have the longest value of a dictionary.
+# The most bytes of a batch if all rows have the longest value of a dictionary.
 _MAX_BATCH_BYTES: Final = 4 * BATCH_BYTES
-# A value that takes more than this is no place in a dictionary; trying one costs a sixth of the time to write.
+# Columns with more bytes per value than this were not dictionary-encoded; trying to costs a sixth of the writing time.
 _LONG_VALUE: Final = 32
 
 
@@ -55,7 +55,7 @@ def _open(file: InputFile) -> Iterator[Any]:
 
 
 def split(file: InputFile) -> list[tuple[int, int]]:
-    """Cut a file into spans of row groups of about PART_BYTES, uncompressed."""
+    """Split a file into spans of row groups of about PART_BYTES, uncompressed."""
     with _open(file) as parquet:
         metadata = parquet.metadata
         return join_parts([metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)])
@@ -68,7 +68,7 @@ def column_names(file: InputFile, config: Config) -> list[str] | None:  # noqa: 
 
 
 def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:
-    """Read the documents of some row groups, a batch at a time."""
+    """Read the documents of some row groups, batch by batch."""
     with _open(file) as parquet, readable(file, _KIND):
         names = [name for name in wanted_names(columns) if outer_column(parquet.schema_arrow, name) is not None]
         for batch in _batches(file, parquet, range(*span), names):
@@ -77,7 +77,7 @@ def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Confi
 
 
 def _batches(file: InputFile, parquet: Any, groups: Sequence[int], names: list[str] | None) -> Iterator[pa.RecordBatch]:
-    # One thread: callers read several spans at once.
+    # One thread, because callers read several spans in parallel.
     yield from parquet.iter_batches(
         batch_size=_batch_rows(file, parquet, groups, names), row_groups=list(groups), columns=names, use_threads=False
     )
@@ -96,8 +96,8 @@ def _batch_rows(file: InputFile, parquet: Any, groups: Sequence[int], names: lis
     for group in map(metadata.row_group, groups):
         group_bytes = sum(group.column(place).total_uncompressed_size for place in places)
         row_bytes = max(row_bytes, group_bytes / max(group.num_rows, 1))
-    # Copies of a text are stored once, so the metadata may tell much less than comes out: look at the first rows of
-    # lists, and at the dictionaries of columns.
+    # A dictionary stores repeated texts once, so the metadata may be far below the decoded size: probe the first rows
+    # of lists, and the dictionaries of columns.
     lists = [leaves[place].path for place in places if leaves[place].max_repetition_level]
     if lists and groups:
         first_rows = parquet.iter_batches(_PROBE_ROWS, row_groups=[groups[0]], columns=lists, use_threads=False)
@@ -110,7 +110,7 @@ def _batch_rows(file: InputFile, parquet: Any, groups: Sequence[int], names: lis
 
 
 def _longest_values(file: InputFile, metadata: Any, number: int, paths: Sequence[str]) -> int:
-    """Add up the longest value of the dictionary of each column of a row group: what a row takes at most."""
+    """Add up the longest dictionary value of each column of a row group: the most bytes of a row."""
     group = metadata.row_group(number)
     chunks = [group.column(place) for place in range(group.num_columns)]
     stored = [
@@ -123,7 +123,7 @@ def _longest_values(file: InputFile, metadata: Any, number: int, paths: Sequence
         parquet = pq.ParquetFile(
             source, metadata=metadata, read_dictionary=stored, pre_buffer=False, buffer_size=_BUFFER_BYTES
         )
-        # One row brings the whole dictionary with it.
+        # Reading one row loads the whole dictionary.
         for row in parquet.iter_batches(1, row_groups=[number], columns=stored, use_threads=False) if stored else ():
             for column in row.columns:
                 if pa.types.is_dictionary(column.type):
@@ -133,7 +133,7 @@ def _longest_values(file: InputFile, metadata: Any, number: int, paths: Sequence
 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
-    """Write the kept rows with schema, metadata, codecs and about the row groups of the source."""
+    """Write the kept rows with the schema, metadata, codecs and approximate row groups of the source."""
     if is_untouched(verdicts, config):
         copy_file(file, target)
         return
@@ -155,7 +155,7 @@ def _group_rows(metadata: Any) -> int:
 
 
 def _row_groups(batches: Iterator[pa.RecordBatch], max_rows: int) -> Iterator[pa.Table]:
-    """Gather batches to tables of `max_rows`, or of PART_BYTES: pyarrow holds the whole of a row group it writes."""
+    """Collect batches into tables of `max_rows` or PART_BYTES, because pyarrow writes a row group from memory."""
     waiting: list[pa.RecordBatch] = []
     num_rows = num_bytes = 0
     for batch in batches:
@@ -171,7 +171,7 @@ def _row_groups(batches: Iterator[pa.RecordBatch], max_rows: int) -> Iterator[pa
 
 
 def _layout(metadata: Any, schema: pa.Schema, *, mark: bool) -> dict[str, Any]:
-    """Return the options of a writer that stores columns as the first row group does."""
+    """Return writer options that store columns like the first row group."""
     if not metadata.num_row_groups:
         return {}
     group = metadata.row_group(0)
@@ -179,7 +179,7 @@ def _layout(metadata: Any, schema: pa.Schema, *, mark: bool) -> dict[str, Any]:
     if mark:
         chunks = [chunk for chunk in chunks if chunk.path_in_schema not in MARK_COLUMNS.names]
     paths = _leaf_paths(schema)
-    # Other writers name the levels of a list otherwise, so columns are matched by place; marks, the last, as the first.
+    # Writers name the levels of lists differently, so columns are matched by position; marks are stored like the first.
     stored = dict(zip(paths, chunks + chunks[:1] * (len(paths) - len(chunks)), strict=True))
     return {
         "compression": {path: chunk.compression.replace("UNCOMPRESSED", "NONE") for path, chunk in stored.items()},
@@ -192,7 +192,7 @@ def _layout(metadata: Any, schema: pa.Schema, *, mark: bool) -> dict[str, Any]:
 
 
 def _has_useful_dictionary(chunk: Any) -> bool:
-    """Whether values were stored as places in a dictionary; long texts overflow it and are then stored plain."""
+    """Whether values were dictionary-encoded; long texts overflow the dictionary and are then stored plain."""
     is_plain = chunk.total_uncompressed_size > _LONG_VALUE * max(1, chunk.num_values)
     return bool(chunk.has_dictionary_page) and not is_plain
 

@@ -1,1 +1,1 @@
-"""Where documents come from."""
+"""The sources of documents: files, standard input and data in memory."""

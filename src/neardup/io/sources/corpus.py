@@ -1,4 +1,4 @@
-"""Documents in files: read twice at most, numbered in input order, named by id or by file and row."""
+"""Documents in files: read at most twice, numbered in input order, named by id or by file and row."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from neardup.io.values import keep_order
 from neardup.io.workspace import Workspace, read_batches
 
 Advance = Callable[[int], None]
-# Pairs that get their names together; some hundred bytes each.
+# Pairs that are named in one batch, at a few hundred bytes each.
 _NAMED_AT_ONCE: Final = 1 << 15
-# Small text files that are written, and remembered, together.
+# Small text files per journal entry.
 _WRITTEN_AT_ONCE: Final = 256
-# What an id takes beside its bytes; a document without one is named by file and row.
+# Bytes per id beyond its characters; a document without an id is named by file and row.
 _ID_OVERHEAD: Final = 48
 
 
 class FileDocuments(FileParts):
-    """The documents of many files, with what the first reading notes of them on disk.
+    """The documents of many files, with the notes of the first pass on disk.
 
-    Texts stay in memory for the second reading up to `room_to_hold` bytes.
+    Up to `room_to_hold` bytes of text stay in memory for the second pass.
     """
 
     unit = "bytes"
@@ -61,7 +61,7 @@ class FileDocuments(FileParts):
         self._lock = threading.Lock()
 
     def read(self, part: int, advance: Advance) -> Iterator[pa.RecordBatch]:
-        """Read the documents of a part; the first reading also notes ids, scores and rejected rows on disk."""
+        """Read the documents of a part; the first pass also writes ids, scores and rejected rows to disk."""
         if self.first_rows.size:
             batches = self._held[part] if part in self._held else joined(self._read_pieces(part, None))
             yield from (self.place(part, batch) for batch in batches)
@@ -82,14 +82,14 @@ class FileDocuments(FileParts):
         advance(self.weights[part] - heard)
 
     def _hold(self, part: int, batches: list[pa.RecordBatch], size: int) -> None:
-        """Keep a part for the second reading while there is room."""
+        """Keep a part in memory for the second pass if there is room."""
         with self._lock:
             if batches and size <= self._room_to_hold:
                 self._held[part] = batches
                 self._room_to_hold -= size
 
     def release(self) -> None:
-        """Forget what was held; the second reading is over."""
+        """Free the texts in memory; the second pass is over."""
         self._held.clear()
 
     def _read_pieces(self, part: int, notes: Notes | None) -> Iterator[pa.RecordBatch]:
@@ -105,21 +105,21 @@ class FileDocuments(FileParts):
                 notes.end_pieces(len(pieces), num_rows)
 
     def has_read(self, part: int) -> bool:
-        """Whether an earlier start has read a part and its notes are sound."""
+        """Whether an interrupted run has read a part, and its notes are intact."""
         return all(self._workspace.has(f"{kind}/{part:06}.arrow") for kind in ("names", "rejected"))
 
     def skip(self, part: int, advance: Advance) -> None:
-        """Count a part that an earlier start has read."""
+        """Count a part that an interrupted run has read."""
         advance(self.weights[part])
 
     def _check_strict(self, pieces: range, first_row: int, found: Records) -> None:
         if self.config.strict and found.rejected:
             row, reason = min(found.rejected)
             piece = pieces.start
-            if len(pieces) > 1:  # of a row each
+            if len(pieces) > 1:  # pieces of one row each
                 piece, first_row, row = pieces[first_row + row], 0, 0
             at, _ = self.pieces[piece]
-            before = 0  # rows of earlier pieces of the file, which may not have been counted yet
+            before = 0  # rows of earlier pieces of the file, which may not be counted yet
             for _, span in self.pieces[self.file_pieces[at] : piece]:
                 before += sum(earlier.num_rows for earlier in self.records(at, span))
             raise DataError(
@@ -128,7 +128,7 @@ class FileDocuments(FileParts):
             )
 
     def settle(self, sort: Callable[..., Iterable[pa.RecordBatch]]) -> None:
-        """Number the rows of all parts and put them in keep order."""
+        """Number the rows of all parts and compute their keep order."""
         facts = self._facts()
         self.number([rows for part in facts for rows in part["piece_rows"]])
         self.check_found([(sum(part["piece_rows"]), part["found"]) for part in facts])
@@ -145,7 +145,7 @@ class FileDocuments(FileParts):
                 yield keep_order.unsorted(batch.column("score"), batch.column("row").to_numpy() + self.first_rows[part])
 
     def place(self, part: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Turn the part's own rows and priorities into those of the whole run."""
+        """Turn rows and priorities local to a part into those of the whole run."""
         rows = batch.column("row").to_numpy() + self.first_rows[part]
         batch = batch.set_column(batch.schema.get_field_index("row"), batch.schema.field("row"), pa.array(rows))
         at = batch.schema.get_field_index("priority")
@@ -165,13 +165,13 @@ class FileDocuments(FileParts):
             yield pa.record_batch({"row": rows, "doc_id": pc.coalesce(batch.column("id"), self.name_rows(rows))})
 
     def num_ids_within(self, room: int) -> int:
-        """Return how many ids take about `room` bytes."""
+        """Return how many ids fit in about `room` bytes."""
         facts = self._facts()
         num_documents, id_bytes = (sum(part[name] for part in facts) for name in ("documents", "id_bytes"))
         return int(max(1, room // (id_bytes // max(num_documents, 1) + _ID_OVERHEAD)))
 
     def ids_of(self, rows: I64) -> pa.Array:
-        """Return the doc_id of each of some rows, ascending and distinct."""
+        """Return the doc_id of some rows, which must be ascending and distinct."""
         ends = np.searchsorted(rows, self.first_rows)
         found = [pa.array([], pa.string())]
         for part in np.flatnonzero(np.diff(ends)).tolist():
@@ -182,7 +182,7 @@ class FileDocuments(FileParts):
         return pa.concat_arrays(found)
 
     def name_pairs(self, pairs: pa.RecordBatch, num_ids: int) -> Iterator[pa.RecordBatch]:
-        """Put ids, files and rows to pairs of rows, with `num_ids` ids in memory at most."""
+        """Replace the rows of pairs by ids, files and row numbers, with at most `num_ids` ids in memory."""
         columns = schema.with_shares(schema.PAIRS_FROM_FILES, pairs.schema)
         ends = np.stack([pairs.column("row_a").to_numpy(), pairs.column("row_b").to_numpy()], axis=1)
         first = 0
@@ -202,7 +202,7 @@ class FileDocuments(FileParts):
             first = stop
 
     def rejected(self, *, ahead: bool = False) -> Iterator[pa.RecordBatch]:
-        """Iterate over the rejected rows of the input, or of the files ahead of it, as schema.REJECTED."""
+        """Iterate over the rejected rows of the input, or of the reference files, as schema.REJECTED."""
         for part in range(self.num_ahead_parts) if ahead else self._own_parts():
             for batch in read_batches(self._workspace.folder / f"rejected/{part:06}.arrow"):
                 files, numbers = self.locate(batch.column("row").to_numpy() + self.first_rows[part])
@@ -212,7 +212,7 @@ class FileDocuments(FileParts):
         return range(self.num_ahead_parts, self.num_parts)
 
     def count(self, fact: str, *, ahead: bool = False) -> int:
-        """Add up a fact of the parts of the input, or of those ahead of it: documents, rejected, text_bytes."""
+        """Add up a count over the input, or over the reference files: documents, rejected, text_bytes."""
         facts, num_ahead = self._facts(), self.num_ahead_parts
         return sum(part[fact] for part in (facts[:num_ahead] if ahead else facts[num_ahead:]))
 
@@ -223,7 +223,7 @@ class FileDocuments(FileParts):
 
     def _document_rows(self, part: int) -> Iterable[I64]:
         """Iterate over the rows of a part that are documents, ascending."""
-        if self.part_pieces[part + 1] - self.part_pieces[part] > 1:  # many files will ask
+        if self.part_pieces[part + 1] - self.part_pieces[part] > 1:  # cached, because many files need it
             with self._lock:
                 if self._rows_of_part[0] != part:
                     self._rows_of_part = part, np.concatenate([*self._read_rows(part), np.empty(0, np.int64)])
@@ -235,16 +235,16 @@ class FileDocuments(FileParts):
             yield batch.column("row").to_numpy() + self.first_rows[part]
 
     def _rows_removed(self, selection: pa.Table) -> I64:
-        """The removed rows; many files ask, and to take them out of the chunks of a table is a copy."""
+        """The removed rows; cached, because many files need them, and combining the chunks of a table copies them."""
         if self._removed is None or self._removed[0] is not selection:
             self._removed = selection, selection.column("row").to_numpy()
         return self._removed[1]
 
     def write_groups(self) -> list[range]:
-        """Return the numbers of the files of the input, neighbours of one text each together."""
+        """Return the numbers of the input files in groups: consecutive text files together, other files alone."""
         own = self.own_files()
         is_text = np.array([self.files[at].format == "text" for at in own], np.bool_)
-        # A group ends after some files, and before and after a file of another format.
+        # A new group starts every _WRITTEN_AT_ONCE files, and before and after a file of another format.
         cuts = np.flatnonzero(
             ~is_text | np.r_[False, ~is_text[:-1]] | (np.arange(is_text.size) % _WRITTEN_AT_ONCE == 0)
         )
@@ -252,7 +252,7 @@ class FileDocuments(FileParts):
         return [range(first, stop) for first, stop in pairwise(bounds)]
 
     def write_texts(self, group: range, folder: Path, selection: pa.Table) -> None:
-        """Write the files of a group, of one text each, to a folder, those whose text is kept."""
+        """Write those text files of a group that are kept to a folder."""
         is_kept, _ = self._is_kept(group, selection)
         for file, kept in zip(self.files[group.start : group.stop], is_kept.tolist(), strict=True):
             if kept:
@@ -262,7 +262,7 @@ class FileDocuments(FileParts):
             check_unchanged(file)
 
     def _is_kept(self, files: range, selection: pa.Table) -> tuple[npt.NDArray[np.bool_], slice]:
-        """Tell which rows of files that follow each other are kept, and where the selection speaks of them."""
+        """Return which rows of consecutive files are kept, and the slice of the selection about them."""
         first, stop = self.file_first_rows[[files.start, files.stop]].tolist()
         is_kept = np.zeros(stop - first, np.bool_)
         begin, end = self.file_pieces[[files.start, files.stop]]
@@ -276,7 +276,7 @@ class FileDocuments(FileParts):
         return is_kept, slice(int(begin), int(end))
 
     def write(self, at: int, target: str, selection: pa.Table, kept_ids: KeptIds) -> None:
-        """Write the kept rows of a file; `kept_ids` are who stands for each row of the selection."""
+        """Write the kept rows of a file; `kept_ids` has the kept document of each row of the selection."""
         is_kept, own = self._is_kept(range(at, at + 1), selection)
         removed = selection.slice(own.start, own.stop - own.start)
         verdicts = Verdicts(

@@ -31,7 +31,7 @@ _WITH_ENCODING: Final = ("jsonl", "json", "csv", "text", "lines")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Found:
-    """A file that an input leads to; name: relative to the input; info: what a remote filesystem tells of it."""
+    """A file found under an input; name: relative to the input; info: from a remote filesystem."""
 
     path: str
     name: str
@@ -55,7 +55,7 @@ def find_files(inputs: Sequence[str], config: Config, left_out: list[str] | None
 
 
 def find_file(path: str, config: Config) -> InputFile:
-    """Return the one file that a path or an address names as it is: neither a folder nor a glob."""
+    """Return the file at a path or an address, which is taken literally: neither a folder nor a glob."""
     info = None
     if is_remote(path):
         files, inner = filesystem(path)
@@ -65,7 +65,7 @@ def find_file(path: str, config: Config) -> InputFile:
 
 
 def is_input(address: str) -> bool:
-    """Whether something could be read under an address: a file, a folder, a glob, or a remote one."""
+    """Whether an address may be an input: an existing file or folder, a glob, or a remote address."""
     return is_remote(address) or _is_glob(address) or os.path.lexists(address)
 
 
@@ -147,13 +147,13 @@ def _is_source(file: _Found) -> bool:
 
 
 def _is_glob(address: str) -> bool:
-    # In an address of the web a question mark begins the query.
+    # In a web address, a question mark starts the query.
     wildcards = "*[" if address.startswith(("http://", "https://")) else _WILDCARDS
     return any(wildcard in address for wildcard in wildcards)
 
 
 def _expand_local(address: str) -> tuple[list[_Found], bool]:
-    """Return the files of a local input, and whether it is one file asked for by name."""
+    """Return the files of a local input, and whether it is a single file given by name."""
     if os.path.isdir(address):  # noqa: PTH112
         return _folder(address, address), False
     if os.path.lexists(address) or not _is_glob(address):
@@ -169,7 +169,7 @@ def _expand_local(address: str) -> tuple[list[_Found], bool]:
 
 
 def _before_wildcard(address: str) -> str:
-    """The folder that the part of a glob before its first wildcard names."""
+    """The folder part of a glob before its first wildcard."""
     first = min(address.index(wildcard) for wildcard in _WILDCARDS if wildcard in address)
     return address[: address.rfind("/", 0, first) + 1] or "."
 
@@ -179,7 +179,7 @@ def _relative(path: str, base: str) -> str:
 
 
 def _in_folders(paths: Sequence[str], place: Callable[[str], str]) -> Iterator[str]:
-    """Yield where each file is, given where a folder is: asked once a folder, since to tell takes long."""
+    """Yield the location of each file, calling `place` once per folder, because it is slow."""
     places: dict[str, str] = {}
     for path in paths:
         folder, name = os.path.split(path)
@@ -189,7 +189,7 @@ def _in_folders(paths: Sequence[str], place: Callable[[str], str]) -> Iterator[s
 
 
 def real_paths(paths: Sequence[str]) -> list[str]:
-    """Return local paths without links."""
+    """Return local paths with links resolved."""
     found = list(_in_folders(paths, os.path.realpath))
     is_plain = (os.path.basename(path) not in ("", ".", "..") and not os.path.islink(path) for path in paths)  # noqa: PTH114, PTH119
     return [real if plain else os.path.realpath(path) for real, plain, path in zip(found, is_plain, paths, strict=True)]
@@ -203,10 +203,10 @@ def _folder(folder: str, base: str) -> list[_Found]:
 
 
 def _walk(folder: str, above: tuple[str, ...]) -> Iterator[str]:
-    """Yield the files below a folder that are not hidden; links to folders are followed."""
+    """Yield the files below a folder, except hidden ones; links to folders are followed."""
     real = os.path.realpath(folder)
     if real in above:
-        raise DataError(f"{folder} is a link to a folder that it is in", hint="remove the link")
+        raise DataError(f"{folder} is a link to one of its own parent folders", hint="remove the link")
     try:
         with os.scandir(folder) as listed:
             entries = sorted((entry.name, entry.is_dir()) for entry in listed if not entry.name.startswith("."))
@@ -221,7 +221,7 @@ def _walk(folder: str, above: tuple[str, ...]) -> Iterator[str]:
 
 
 def _expand_remote(address: str) -> tuple[list[_Found], bool]:
-    """Return the files of a remote input, and whether it is one file asked for by name."""
+    """Return the files of a remote input, and whether it is a single file given by name."""
     files, inner = filesystem(address)
     with _asked(address):
         if _is_glob(address):
@@ -242,7 +242,7 @@ def _expand_remote(address: str) -> tuple[list[_Found], bool]:
 
 @contextlib.contextmanager
 def _asked(address: str) -> Iterator[None]:
-    """What a remote filesystem raises says which address it was about."""
+    """Turn the errors of a remote filesystem into errors that name the address."""
     try:
         yield
     except FileNotFoundError as error:
@@ -252,7 +252,7 @@ def _asked(address: str) -> Iterator[None]:
 
 
 def _last_part(address: str) -> str:
-    """The name of a file of the web, without the query."""
+    """The file name of an address, without the query of a web address."""
     return PurePosixPath(address.partition("?")[0] if is_remote(address) else address).name
 
 
@@ -307,7 +307,7 @@ def _local_version(path: str) -> tuple[int, str, str]:
 
 
 def _check_distinct(files: list[InputFile], asked: set[str]) -> None:
-    """Raise for a file that is there twice; hard links count as one where one is `asked` for by its own path."""
+    """Raise for a file that is given twice; hard links count as one file if one of them is in `asked`."""
     seen: dict[str, str] = {}
     linked: dict[tuple[int, int], str] = {}
     reals = iter(real_paths([file.path for file in files if not is_remote(file.path)]))
@@ -324,7 +324,7 @@ def _check_distinct(files: list[InputFile], asked: set[str]) -> None:
 
 
 def _key_of_links(path: str) -> tuple[int, int] | None:
-    """What hard links to one file share; None for a file with one name."""
+    """The key that hard links to a file share; None for a file with a single name."""
     if is_remote(path):
         return None
     status = os.stat(path)  # noqa: PTH116
@@ -337,7 +337,7 @@ def _twice(path: str, other: str) -> DataError:
 
 
 def _with_distinct_names(files: list[InputFile]) -> list[InputFile]:
-    """Keep the names unless two collide or one leads upwards; then name all by their place below what paths share."""
+    """Keep the names unless two collide or one contains ".."; then name all relative to their common parent."""
     counts = collections.Counter(file.name for file in files)
     holders = {name.rpartition("/")[0] for name in counts}
     folders = {str(parent) for holder in holders for parent in PurePosixPath(holder, "name").parents}
@@ -360,5 +360,5 @@ def _parts(path: str) -> tuple[str, ...]:
     if is_remote(path):
         protocol, _, rest = path.partition("://")
         return (protocol, *(part for part in rest.split("/") if part not in ("", ".", "..")))
-    # Without a drive's colon, a name is good on every system.
+    # Without the colon of a drive, a name is valid on every system.
     return ("file", *(part.strip("/\\:") for part in Path(os.path.abspath(path)).parts[1:]))  # noqa: PTH100

@@ -1,4 +1,4 @@
-"""Documents that are in memory already: lists, dicts, Arrow, pandas, polars, Hugging Face datasets."""
+"""Documents in memory: lists, dicts, Arrow, pandas, polars and Hugging Face datasets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TEXT_COLUMNS: Final = ("text", "content", "body")
 ID_COLUMNS: Final = ("id", "url")
 # Tables of the library itself name documents so.
 HELD_ID_COLUMNS: Final = (*ID_COLUMNS, "doc_id")
-# A shuffled dataset comes with a chunk per row; work goes by chunks, so smaller ones than this are joined.
+# A shuffled dataset has one chunk per row; chunks are the unit of work, so smaller ones than this are combined.
 MIN_CHUNK_BYTES: Final = 1 << 20
 BATCH_ROWS: Final = records.BATCH_ROWS
 
@@ -78,7 +78,7 @@ class _Taken(NamedTuple):
 
 
 def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> Source:
-    """Take any in-memory source apart into documents and rejected rows."""
+    """Split any in-memory source into documents and rejected rows."""
     taken = _take(source, config, ids)
     role, values, odd = _role(config), taken.values, taken.reasons
     if role != "text" and isinstance(values, list):
@@ -98,7 +98,7 @@ def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> So
         [pa.array(np.arange(len(texts))), texts, keep_priority(original, texts, config), _groups(original, config)],
         schema=schema.documents(texts.type),
     )
-    if reasons:  # a filter copies every text, so not for nothing
+    if reasons:  # a filter copies every text
         is_usable = np.ones(len(texts), np.bool_)
         is_usable[list(reasons)] = False
         documents = documents.filter(pa.array(is_usable))
@@ -124,7 +124,7 @@ def _original(taken: _Taken, ids: pa.Array, role: str, contents: Any, config: Co
 
 
 def _take(source: Any, config: Config, ids: Any) -> _Taken:
-    """Find the contents and the ids of a source, and the columns that they come from."""
+    """Find the contents and the ids of a source, and their columns."""
     is_items = isinstance(source, ItemSets)
     source = source.values if is_items else source
     if isinstance(source, Mapping) and not is_from(source, "datasets"):
@@ -189,7 +189,7 @@ def with_ids(read: Source) -> pa.Table:
 
 
 def with_dimension(read: Source, config: Config) -> Config:
-    """Return the settings with the dimension of the vectors that were read, where none is set."""
+    """Return the settings with the dimension of the vectors that were read, unless it is set."""
     if config.measure not in VECTOR_MEASURES or not read.documents.num_rows:
         return config
     contents = read.documents.column("text").slice(0, 1)
@@ -210,7 +210,7 @@ class InMemoryDocuments:
         self.first_rows = np.array([0, num_rows])
 
     def read(self, part: int, advance: Callable[[int], None]) -> Iterator[pa.RecordBatch]:
-        """Cut the documents into batches that stay in a core's reach."""
+        """Yield the documents in batches that fit in the cache of a core."""
         del part
         for batch in self._documents.to_batches(max_chunksize=BATCH_ROWS):
             if batch.num_rows:
@@ -236,19 +236,19 @@ class InMemoryDocuments:
 
 
 def _role(config: Config) -> str:
-    """What documents are made of: text, items or vectors."""
+    """The kind of contents: text, items or vector."""
     return "vector" if config.measure in VECTOR_MEASURES else "text" if config.items_column is None else "items"
 
 
 def _contents(values: pa.Array | pa.ChunkedArray | list[Any], config: Config) -> tuple[pa.ChunkedArray, dict[int, str]]:
-    """Return the contents of a column of items or vectors, and the reason for each row that is unusable."""
+    """Return the contents of a column of items or vectors, and the reason for each unusable row."""
     column = schema.one_array(values) if isinstance(values, pa.ChunkedArray) else values
     contents, reasons = items_texts(column) if column_type(config) is None else contents_of(column, config)
     return pa.chunked_array([contents]), reasons
 
 
 def _one_column(source: Any, *, is_vector: bool = False) -> pa.ChunkedArray | list[Any] | None:
-    """Return the values of a source that is one column, None for what may be a table."""
+    """Return the values of a source that is a single column, None if it may be a table."""
     if isinstance(source, (str, bytes, bytearray)):
         raise DataError(
             f"`source` must be a collection of documents, got one {type(source).__name__}",
@@ -260,7 +260,7 @@ def _one_column(source: Any, *, is_vector: bool = False) -> pa.ChunkedArray | li
         return _chunks(source)
     if isinstance(source, np.ndarray):
         return _array_values(source, is_vector=is_vector)
-    # Asked of the class: a polars LazyFrame resolves its whole query to name its columns.
+    # Looked up on the class, because a polars LazyFrame resolves its whole query to name its columns.
     if not hasattr(type(source), "columns"):
         if is_from(source, "pandas") and hasattr(source, "isna"):
             return pandas_values(source) if source.dtype == object else _chunks(pa.Array.from_pandas(source))

@@ -1,4 +1,4 @@
-"""What the first reading of a part learns beside the texts: ids, scores and rejected rows, streamed to disk."""
+"""The notes of the first pass over a part: ids, scores and rejected rows, streamed to disk."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from neardup.io.formats.base import BATCH_ROWS, Records
 from neardup.io.values.scores import SCORES
 from neardup.io.workspace import Workspace
 
-# How many small batches wait to become one.
+# The most small batches that are combined into one.
 _MANY_BATCHES: Final = 256
 _NAMES: Final = pa.schema([("row", pa.int64()), ("id", pa.string())])
 _SCORED_NAMES: Final = pa.schema([*_NAMES, ("score", SCORES)])
@@ -25,7 +25,7 @@ _REJECTED: Final = pa.schema([("row", pa.int64()), ("reason", pa.string())])
 
 
 def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Join small batches, as those of many small files, to about BATCH_BYTES."""
+    """Combine small batches, such as those of many small files, to about BATCH_BYTES."""
     waiting: list[pa.RecordBatch] = []
     size = num_rows = 0
     for batch in batches:
@@ -39,7 +39,7 @@ def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 class Notes:
-    """What the first reading of a part learns beside the texts: ids, scores and rejected rows, streamed to disk."""
+    """Writes the notes of a part."""
 
     def __init__(self, part: int, config: Config, workspace: Workspace) -> None:
         self._names, self._rejected = f"names/{part:06}.arrow", f"rejected/{part:06}.arrow"
@@ -57,7 +57,7 @@ class Notes:
         return self
 
     def add(self, first_row: int, found: Records) -> None:
-        """Note a batch."""
+        """Add a batch."""
         names = [pa.array(found.rows + first_row), found.ids]
         scores = [pa.nulls(len(found.rows), SCORES) if found.scores is None else found.scores]
         self._writers[0].write(pa.record_batch(names + scores * self._has_scores, schema=self._columns))
@@ -72,7 +72,7 @@ class Notes:
         self._found |= found.found
 
     def end_pieces(self, num_pieces: int, num_rows: int) -> None:
-        """Note how many rows a piece has, or several that have equally many."""
+        """Record the number of rows of a piece, or of several with equally many."""
         self._facts["piece_rows"] += [num_rows // num_pieces] * num_pieces
 
     def __exit__(self, kind: Any, *_: object) -> None:
@@ -83,7 +83,7 @@ class Notes:
 
 
 class _NoteWriter:
-    """Writes an Arrow file, small batches joined."""
+    """Writes an Arrow file, combining small batches."""
 
     def __init__(self, path: Path, columns: pa.Schema) -> None:
         self._writer = pa.ipc.new_file(str(path), columns)

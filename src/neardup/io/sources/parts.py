@@ -1,4 +1,4 @@
-"""The files of a run in parts that can be read apart: pieces of large files, many small files together."""
+"""The files of a run in parts that can be read independently: pieces of large files, or many small files."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from neardup.io.values.columns import hash_groups
 
 I64 = npt.NDArray[np.int64]
 
-# Small files share a part of about this size: each part costs a few milliseconds in every stage.
+# Small files share a part of about this size, because each part costs a few milliseconds in every stage.
 JOINED_BYTES: Final = PART_BYTES
 
 
 class FileParts:
-    """The parts of many files, those of the first `num_ahead_files` ahead of all others.
+    """The parts of many files; the first `num_ahead_files` are reference files.
 
-    A piece is a span of a file; a part holds many where they are small. Rows are numbered once all were counted.
+    A piece is a span of a file; a part has many if they are small. Rows are numbered once all have been counted.
     """
 
     def __init__(self, files: Sequence[InputFile], num_ahead_files: int, config: Config) -> None:
@@ -55,9 +55,9 @@ class FileParts:
         return self.formats[at].read(self.files[at], span, self.columns[at], self.config)
 
     def read_pieces(self, part: int) -> Iterator[tuple[range, Iterator[tuple[int, Records]]]]:
-        """Iterate over the pieces of a part: numbers, and (first row in the part, records), to be read in turn.
+        """Iterate over the pieces of a part: their numbers, and (first row in the part, records), to be read in turn.
 
-        Pieces come one by one; those of a row each, as text files, come together.
+        Pieces come one by one, except consecutive text files, which come together.
         """
         row = 0
 
@@ -69,7 +69,7 @@ class FileParts:
             for found in text.read_all(files, self.config) if is_many else self.records(at, span):
                 yield row, found
                 row += found.num_rows
-            if not is_many:  # else each was checked when it was read
+            if not is_many:  # otherwise each was checked when it was read
                 check_unchanged(self.files[at])
 
         numbers = range(*self.part_pieces[part : part + 2])
@@ -80,11 +80,11 @@ class FileParts:
                 yield range(first, first + step), rows(range(first, first + step))
 
     def documents_of(self, found: Records, first_row: int) -> pa.RecordBatch:
-        """Return records as schema.DOCUMENTS, with the part's own rows and priorities."""
+        """Return records as schema.DOCUMENTS, with rows and priorities local to the part."""
         return documents_of(found, found.rows + first_row, self.config)
 
     def number(self, piece_rows: Sequence[int]) -> None:
-        """Number the rows of all parts, given how many each piece has."""
+        """Number the rows of all parts, given the number of rows of each piece."""
         firsts = np.cumsum([0, *piece_rows], dtype=np.int64)
         self.first_rows, self.file_first_rows = firsts[self.part_pieces], firsts[self.file_pieces]
 
@@ -107,21 +107,21 @@ class FileParts:
 
     @property
     def num_rows(self) -> int:
-        """Rows of all files, once all were read."""
+        """The number of rows of all files, known once all have been read."""
         return int(self.first_rows[-1])
 
     @property
     def num_ahead(self) -> int:
-        """Rows of the files that are kept ahead."""
+        """The number of rows of the reference files."""
         return int(self.file_first_rows[self.num_ahead_files])
 
     @property
     def num_ahead_parts(self) -> int:
-        """Parts of the files that are kept ahead."""
+        """The number of parts of the reference files."""
         return int(np.searchsorted(self.part_pieces, self.file_pieces[self.num_ahead_files]))
 
     def locate(self, rows: I64) -> tuple[pa.Array, I64]:
-        """Return the file of each row, by name, and its number there, from 1."""
+        """Return the name of the file of each row, and its row number there, from 1."""
         at = self._files_of(rows)
         names = pa.array([file.name for file in self.files], pa.string())
         return names.take(pa.array(at)), rows - self.file_first_rows[at] + 1
@@ -139,11 +139,11 @@ class FileParts:
         return at
 
     def rows_of(self, files: pa.Array, numbers: I64) -> I64:
-        """Return the rows that `locate` places so."""
+        """Return the rows for files and row numbers, the inverse of `locate`."""
         return rows_in(files, numbers, [file.name for file in self.files], self.file_first_rows)
 
     def columns_taken(self) -> dict[str, str]:
-        """Return which columns the files of the input gave for what; several where they differ."""
+        """Return the columns of every role in the input files, comma-separated if files differ."""
         taken: dict[str, list[str]] = {}
         for columns in map(self.columns.__getitem__, self.own_files()):
             for role, name in columns.taken().items():
@@ -152,7 +152,7 @@ class FileParts:
         return {role: ", ".join(names) for role, names in taken.items()}
 
     def summary(self) -> tuple[dict[str, Any], ...]:
-        """Return name, path, version and rows of every file that was read, those ahead first."""
+        """Return name, path, version and rows of every file, reference files first."""
         firsts = self.file_first_rows
         return tuple(
             {
@@ -181,7 +181,7 @@ def documents_of(found: Records, rows: I64, config: Config) -> pa.RecordBatch:
 
 
 def rows_in(files: pa.Array, numbers: I64, names: Sequence[str], first_rows: I64) -> I64:
-    """Return the rows of a run that stand in files of these names, given the first row of each file."""
+    """Return the rows of a run for files and row numbers, given the names and the first row of all files."""
     at = pc.index_in(files, pa.array(names, pa.string())).fill_null(-1).to_numpy()
     rows: I64 = first_rows[at] + numbers - 1
     is_there = (at >= 0) & (numbers >= 1) & (numbers <= np.diff(first_rows)[at]) if names else np.zeros(at.size, bool)
@@ -195,7 +195,7 @@ def rows_in(files: pa.Array, numbers: I64, names: Sequence[str], first_rows: I64
 
 
 def _join_pieces(weights: Sequence[int], boundary: int) -> list[int]:
-    """Join pieces to parts of about JOINED_BYTES; return the ends. One part ends at the boundary."""
+    """Combine pieces to parts of about JOINED_BYTES; return their ends. One part ends at the boundary."""
     ends, size = [0], 0
     for piece, weight in enumerate(weights):
         if piece > ends[-1] and (size + weight > JOINED_BYTES or piece == boundary):

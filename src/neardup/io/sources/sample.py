@@ -1,4 +1,4 @@
-"""A sample of files: the first documents of some of them, and how many times as much the whole is."""
+"""A sample of files: the first documents of some of them, and the factor to scale up to the whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of columnar files: Arrow batches become records on the way in, verdicts choose and mark rows on the way out."""
+"""Rows of columnar files: from Arrow batches to records when reading; selected and marked by verdicts when writing."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _BYTE_TYPES: Final = {
     pa.large_string(): pa.large_binary(),
     pa.string_view(): pa.binary_view(),
 }
-# A column as strings, null where there is none, and the reason for each value that is something else.
+# A column as strings, and the reason for each value that cannot be one, which is null.
 _Strings = tuple[pa.Array, dict[int, str]]
 
 
 @contextlib.contextmanager
 def readable(file: InputFile, kind: str) -> Iterator[None]:
-    """Turn what pyarrow says of a broken file into one line that names the file."""
+    """Turn the errors of pyarrow about a broken file into one line that names the file."""
     try:
         yield
     except UnsortableError as error:
@@ -56,7 +56,7 @@ def readable(file: InputFile, kind: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def opened(file: InputFile, kind: str, *, memory_map: bool = False) -> Iterator[Any]:
-    """Open a file for pyarrow to read from any place of it."""
+    """Open a file with random access for pyarrow."""
     with readable(file, kind):
         if is_remote(file.path):
             source: Any = pa.PythonFile(open_input(file), "r")
@@ -67,7 +67,7 @@ def opened(file: InputFile, kind: str, *, memory_map: bool = False) -> Iterator[
 
 
 def join_parts(sizes: Sequence[float]) -> list[tuple[int, int]]:
-    """Join neighbours of the given bytes to spans of about PART_BYTES; a larger one is a span of its own."""
+    """Combine consecutive parts of the given sizes to spans of about PART_BYTES; a larger one is a span of its own."""
     spans: list[tuple[int, int]] = []
     first, total = 0, 0.0
     for place, size in enumerate(sizes):
@@ -79,22 +79,22 @@ def join_parts(sizes: Sequence[float]) -> list[tuple[int, int]]:
 
 
 def wanted_names(columns: Columns) -> list[str]:
-    """List the columns that the records are made of, each once."""
+    """Return the distinct columns needed for records."""
     names = (*columns.text, columns.items, columns.vector)
     return list(dict.fromkeys(name for name in (*names, columns.id, columns.score, columns.group) if name is not None))
 
 
 def pieces(batch: pa.RecordBatch, num_bytes: int = BATCH_BYTES) -> Iterator[pa.RecordBatch]:
-    """Cut a batch into pieces of about that many bytes, without a copy."""
+    """Split a batch into pieces of about this many bytes, without a copy."""
     num_rows = max(1, batch.num_rows * num_bytes // max(batch.nbytes, 1))
     for first in range(0, batch.num_rows, num_rows):
         yield batch.slice(first, num_rows)
 
 
 def decoded_pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Cut a batch into pieces of about BATCH_BYTES, each with the values of dictionaries in place.
+    """Split a batch into pieces of about BATCH_BYTES, with dictionaries decoded.
 
-    Ordered categories stay encoded: their positions are what documents are kept by.
+    Ordered categories stay encoded, because `keep` ranks them by position.
     """
     encoded = [place for place, kind in enumerate(batch.schema.types) if pa.types.is_dictionary(kind)]
     if not encoded or not batch.num_rows:
@@ -111,7 +111,7 @@ def decoded_pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _decoded_bytes(column: pa.DictionaryArray) -> npt.NDArray[np.int64]:
-    """Return the bytes of every value of an encoded column."""
+    """Return the bytes of every value of a dictionary-encoded column."""
     values = column.dictionary
     if _is_text(values.type):
         lengths = pc.binary_length(values.cast(_BYTE_TYPES.get(values.type, values.type)))
@@ -122,7 +122,7 @@ def _decoded_bytes(column: pa.DictionaryArray) -> npt.NDArray[np.int64]:
 
 
 def batch_records(batch: pa.RecordBatch, columns: Columns, config: Config) -> Records:
-    """Take the documents out of the rows of a batch; a row without a usable text is rejected."""
+    """Extract the documents of a batch; a row without usable contents is rejected."""
     texts, reasons = _texts(batch, columns, config)
     reasons |= dict(long_values(texts, config))
     if config.html and columns.items is None:
@@ -151,7 +151,7 @@ def batch_records(batch: pa.RecordBatch, columns: Columns, config: Config) -> Re
 
 
 def _texts(batch: pa.RecordBatch, columns: Columns, config: Config) -> _Strings:
-    """Take the texts, or what a measure has instead."""
+    """Extract the texts, items or vectors."""
     name = columns.items if columns.vector is None else columns.vector
     if name is None:
         return joined_texts(batch, columns.text)
@@ -172,7 +172,7 @@ def _no_column(batch: pa.RecordBatch, names: tuple[str, ...]) -> _Strings:
 
 
 def joined_texts(batch: pa.RecordBatch, names: tuple[str, ...]) -> _Strings:
-    """Join the text columns that are there; the reason for every row that has no usable text."""
+    """Join the text columns that exist; also return the reason for every row without a usable text."""
     present = [column for name in names if (column := column_at(batch, name)) is not None]
     reasons: dict[int, str] = {}
     if not present:
@@ -202,7 +202,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _as_texts(column: pa.Array, subject: str) -> _Strings:
-    """Take strings, and bytes as UTF-8, as large_string."""
+    """Convert strings, and bytes in UTF-8, to large_string."""
     column = storage(column)
     kind = column.type
     if pa.types.is_dictionary(kind):
@@ -223,7 +223,7 @@ def _as_texts(column: pa.Array, subject: str) -> _Strings:
 
 
 def _as_strings(column: pa.Array, subject: str) -> _Strings:
-    """Take single values of any type as a string type."""
+    """Convert scalar values of any type to strings."""
     is_uuid = getattr(column.type, "extension_name", None) == "arrow.uuid"
     column = column if is_uuid else storage(column)
     kind = column.type
@@ -243,7 +243,7 @@ def _as_strings(column: pa.Array, subject: str) -> _Strings:
 
 
 def _none_usable(column: pa.Array, reason: str) -> _Strings:
-    """Give the same reason against every value that is not null."""
+    """Reject every value that is not null for the same reason."""
     return pa.nulls(len(column), pa.large_string()), dict.fromkeys(np.flatnonzero(is_valid(column)).tolist(), reason)
 
 
@@ -256,7 +256,7 @@ def _by_dictionary(indices: pa.Array, values: pa.Array, bad: dict[int, str]) -> 
 
 
 def _decode(column: pa.Array, subject: str) -> _Strings:
-    """Find the values that are not valid UTF-8; other damage to the column raises."""
+    """Find the values that are not valid UTF-8; raise for other damage to the column."""
     as_bytes = column.cast(_BYTE_TYPES.get(column.type, column.type))
     as_bytes.validate(full=True)
     texts: list[str | None] = []
@@ -271,7 +271,7 @@ def _decode(column: pa.Array, subject: str) -> _Strings:
 
 
 def items_texts(column: pa.Array) -> _Strings:
-    """Write the items of each row one after the other, every one followed by ITEM_END."""
+    """Concatenate the items of each row, each terminated by ITEM_END."""
     column = storage(column)
     reasons: dict[int, str] = {}
     if not is_list(column.type):
@@ -290,7 +290,7 @@ def items_texts(column: pa.Array) -> _Strings:
 def _split_items(column: pa.Array) -> _Strings:
     texts, reasons = _as_texts(column, "items are")
     split = pc.utf8_split_whitespace(texts)
-    # Arrow gives an empty item before and after the outer white space.
+    # Arrow returns empty items for leading and trailing white space.
     items = split.flatten()
     is_item = pc.binary_length(items).to_numpy(zero_copy_only=False) > 0
     parents = pc.list_parent_indices(split).to_numpy()[is_item]
@@ -309,7 +309,7 @@ def _bad_items(items: pa.Array, bad: dict[int, str]) -> Iterator[tuple[int, str]
 
 
 def _joined(strings: pa.Array, lengths: npt.NDArray[np.int64]) -> pa.Array:
-    """Join runs of the given lengths; the bytes stay where they are."""
+    """Join runs of strings of the given lengths, without copying bytes."""
     _, offsets, data = strings.buffers()
     starts = np.frombuffer(offsets, np.int64)[strings.offset :] if offsets else np.zeros(1, np.int64)
     bounds = starts[np.r_[0, np.cumsum(lengths)]]
@@ -327,24 +327,24 @@ def _names(batch: pa.RecordBatch, name: str | None, subject: str, reasons: dict[
 
 
 def keep_values(column: pa.Array, is_kept: npt.NDArray[np.bool_]) -> pa.Array:
-    """Return the chosen values of an array of any type."""
+    """Return the selected values of an array of any type."""
     return keep_rows(pa.record_batch([column], ["values"]), is_kept).column(0)
 
 
 def keep_rows(batch: pa.RecordBatch, is_kept: npt.NDArray[np.bool_]) -> pa.RecordBatch:
-    """Return the chosen rows of a batch, in order; columns of any type."""
+    """Return the selected rows of a batch, in order, with columns of any type."""
     if is_kept.all():
         return batch
     try:
         return batch.filter(pa.array(is_kept))
-    except pa.ArrowNotImplementedError:  # views and run-end encoded values: Arrow can join slices, but not filter
+    except pa.ArrowNotImplementedError:  # views and run-end encoded values: Arrow can concatenate slices, not filter
         bounds = np.flatnonzero(np.diff(is_kept, prepend=False, append=False)).reshape(-1, 2).tolist()
         runs = [batch.slice(first, stop - first) for first, stop in bounds]
         return pa.concat_batches(runs) if runs else batch.slice(0, 0)
 
 
 def output_schema(schema: pa.Schema, *, mark: bool) -> pa.Schema:
-    """Return the schema of the written file; marks of an earlier run give way to the new ones."""
+    """Return the schema of the written file; new marks replace those of an earlier run."""
     if not mark:
         return schema
     fields = [field for field in schema if field.name not in MARK_COLUMNS.names]
@@ -354,7 +354,7 @@ def output_schema(schema: pa.Schema, *, mark: bool) -> pa.Schema:
 def output_batches(
     file: InputFile, batches: Iterator[pa.RecordBatch], verdicts: Verdicts, *, mark: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the kept rows of a whole file; with `mark` all its documents and the marks."""
+    """Yield the kept rows of a whole file; with `mark`, all its documents with marks."""
     first = 0
     for batch in batches:
         stop = first + batch.num_rows
@@ -373,7 +373,7 @@ def output_batches(
 
 
 def _marked(batch: pa.RecordBatch, first: int, verdicts: Verdicts) -> pa.RecordBatch:
-    """Append the marks to the rows from `first` on, and leave out those that are no documents."""
+    """Append the marks to the rows from `first` on, and drop rows that are not documents."""
     is_kept = verdicts.is_kept[first : first + batch.num_rows]
     low, high = np.searchsorted(verdicts.removed, [first, first + batch.num_rows]).tolist()
     places = np.full(batch.num_rows, -1, np.int64)
@@ -396,5 +396,5 @@ def _marked(batch: pa.RecordBatch, first: int, verdicts: Verdicts) -> pa.RecordB
 
 
 def is_untouched(verdicts: Verdicts, config: Config) -> bool:
-    """Whether the output is the input, byte for byte."""
+    """Whether the output equals the input, byte for byte."""
     return bool(verdicts.is_kept.all()) and not config.mark

@@ -1,4 +1,4 @@
-"""What the columns of any source must hold: readable texts, ids that tell documents apart, scores to keep by."""
+"""Checks on the columns of any source: valid texts, unique ids, sortable scores."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from neardup.io.values import keep_order
 from neardup.io.values.scores import sortable_column
 from neardup.kernels.keys import group_key
 
-# What Arrow raises for Python values that it cannot put in one column.
+# What Arrow raises for Python values that do not fit in one column.
 CONVERSION_ERRORS: Final = (pa.ArrowException, TypeError, ValueError, OverflowError)
-# Arrow can neither take nor sort the rows of a view; the plain type holds the same values.
+# Arrow can neither take nor sort the rows of a view type; the plain type has the same values.
 _PLAIN_TYPES: Final = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 _NULL: Final = "text is null"
 _LIST_TESTS: Final = tuple(
@@ -31,7 +31,7 @@ _LIST_TESTS: Final = tuple(
 
 
 def choose(names: list[str], asked: str | None, setting: str, usual: tuple[str, ...]) -> str | None:
-    """Return the column that was asked for, or the first of the usual ones that is there."""
+    """Return the requested column, or the first of the usual ones that exists."""
     if asked is not None and asked not in names:
         raise ConfigError(
             f"`{setting}` names {asked!r}, which is no column of the source",
@@ -44,7 +44,7 @@ def choose(names: list[str], asked: str | None, setting: str, usual: tuple[str, 
 
 
 def plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    """Return a column whose rows can be taken."""
+    """Return a column whose rows Arrow can take."""
     kind = column.type
     if kind in _PLAIN_TYPES:
         return column.cast(_PLAIN_TYPES[kind])
@@ -60,13 +60,13 @@ def plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
 
 
 def is_valid(column: pa.Array) -> npt.NDArray[np.bool_]:
-    """Say which rows are not null."""
+    """Return which rows are not null."""
     valid: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
     return valid
 
 
 def storage(column: pa.Array) -> pa.Array:
-    """Return the values of an extension type or of runs."""
+    """Return the storage of an extension type, with run-end encoding decoded."""
     while isinstance(column.type, pa.BaseExtensionType):
         column = column.storage
     return pc.run_end_decode(column) if pa.types.is_run_end_encoded(column.type) else column
@@ -103,10 +103,10 @@ def is_list(kind: pa.DataType) -> bool:
 
 
 def usable_texts(values: pa.ChunkedArray | list[Any], column: str | None) -> tuple[pa.ChunkedArray, dict[int, str]]:
-    """Return the texts, null where unusable, and the reason for each of those rows."""
+    """Return the texts, null if unusable, and the reason for each unusable row."""
     if isinstance(values, list):
         return _usable_values(values)
-    if values.null_count == len(values):  # a column of nothing may have any type: pandas makes it a float one
+    if values.null_count == len(values):  # a column of nulls may have any type: in pandas it is float
         values = pa.chunked_array([pa.nulls(len(values), pa.large_string())])
     values = plain(values, column or "text")
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
@@ -136,7 +136,7 @@ def _nulls(chunk: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def _decode(texts: pa.ChunkedArray) -> list[Any]:
-    """The rows of a column that is not all valid UTF-8; a row that is not stays bytes."""
+    """The rows of a column with invalid UTF-8; an invalid row is replaced by its UnicodeDecodeError."""
     decoded: list[Any] = []
     as_bytes = texts.cast(pa.large_binary())
     try:
@@ -163,7 +163,7 @@ def _usable_values(values: list[Any]) -> tuple[pa.ChunkedArray, dict[int, str]]:
 
 
 def reason_against(value: Any) -> str | None:
-    """Say why a value is no text; None for a text."""
+    """Return why a value is not a valid text; None if it is."""
     if value is None:
         return _NULL
     if isinstance(value, UnicodeDecodeError):
@@ -223,7 +223,7 @@ def _id_array(ids: Any) -> pa.Array:
 
 
 def _odd_id(ids: list[Any]) -> str | None:
-    """Name the first id that no Arrow array holds, alone or beside the first one."""
+    """Describe the first id that Arrow does not support, by itself or in one column with the first id."""
     for row, value in enumerate(ids):
         try:
             pa.array([ids[0], value])
@@ -234,9 +234,9 @@ def _odd_id(ids: list[Any]) -> str | None:
 
 
 def hash_groups(values: pa.Array | pa.ChunkedArray, seed: int) -> npt.NDArray[np.int64]:
-    """Return a hash of every value, equal for equal values; a null is a value of its own, and no hash is 0.
+    """Return a non-zero hash of every value; null is a value, too.
 
-    seed: keys the hash, so that nobody can name two groups of one hash; a prediction needs none.
+    seed: keys the hash, so that nobody can construct two groups with the same hash.
     """
     values = schema.one_array(values) if isinstance(values, pa.ChunkedArray) else values
     encoded = values.cast(pa.string()).dictionary_encode(null_encoding="encode")

@@ -1,4 +1,4 @@
-"""What measures compare that is no text: columns of vectors, or of items with weights, as binary contents."""
+"""Binary contents for measures that do not compare texts: vectors, and items with weights."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from neardup.io.values.weights import WEIGHTED_ITEMS, weighted_contents
 
 
 def column_type(config: Config) -> pa.DataType | None:
-    """Return the type of the column that contents are made of, as Python values become it; None for texts."""
+    """Return the Arrow type for Python values of the contents; None for texts."""
     if config.measure in VECTOR_MEASURES:
         return pa.large_list(pa.float64())
     return WEIGHTED_ITEMS if config.measure == "weighted" else None
 
 
 def content_type(config: Config) -> pa.DataType:
-    """Return the type of what documents are compared by, in batches of them."""
+    """Return the Arrow type of contents in batches of documents."""
     return pa.large_string() if column_type(config) is None else pa.large_binary()
 
 
 def dimension_of(contents: pa.Array, config: Config) -> int:
-    """Return how many numbers or bits the first of some contents has."""
+    """Return the dimension of the first vector: its numbers or bits."""
     content = contents[0].as_py()
     return int.from_bytes(content[:8], sys.byteorder) if config.measure == "hamming" else len(content) // 8
 
 
 def contents_of(column: pa.Array, config: Config) -> tuple[pa.Array, dict[int, str]]:
-    """Return the contents of every row, and the reason for each that has none."""
+    """Return the contents of every row, and the reason for each unusable row."""
     if config.measure == "weighted":
         return weighted_contents(column, config.seed)
     found = vector_contents(column, config)

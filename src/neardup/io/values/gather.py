@@ -1,4 +1,4 @@
-"""From the values of rows to Records: what every reader of values, not of Arrow columns, does at the end of a batch."""
+"""Build Records from row values, for readers that do not produce Arrow columns."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _NUMBERS: Final = (int, float, np.number)
 
 
 class RowError(Exception):
-    """A row cannot be a document; the message is the reason."""
+    """A row is rejected; the message is the reason."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Values:
-    """What was taken of the rows that are documents, one value a row; None for a column that is not taken."""
+    """The values of the rows that are documents, one per row; None for a column that is not used."""
 
     rows: Sequence[int]
     texts: pa.Array
@@ -69,13 +69,13 @@ def records_of(
 
 
 def oversize_records(size: int, config: Config) -> Records:
-    """Build the records of one row that was read past because of its size."""
+    """Build the records of one row that was skipped because of its size."""
     values = Values(rows=[], texts=text_array([], config))
     return records_of(1, values, [(0, reason_against_size(size, config))], found=frozenset(), config=config)
 
 
 def is_utf8(block: bytes) -> bool:
-    """Whether bytes are valid UTF-8; Arrow tells without making a text of them."""
+    """Whether bytes are valid UTF-8; Arrow checks without decoding them."""
     offsets: npt.NDArray[np.int64] = np.array([0, len(block)], np.int64)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(block)]
     try:
@@ -97,7 +97,7 @@ def reason_against_bytes(line: bytes, config: Config) -> str | None:
 
 
 def as_string(value: Any) -> str:
-    """Spell an id, a group or an item as Arrow does.
+    """Format an id, a group or an item as Arrow does.
 
     >>> as_string(7), as_string(True), as_string(2.0)
     ('7', 'true', '2')
@@ -116,7 +116,7 @@ def string_array(values: list[Any]) -> pa.Array:
 
 
 def items_text(value: Any) -> str:
-    """Join the items of a set into the text they travel as; a text is cut at white space."""
+    """Join the items of a set to one text; a text is split at white space first."""
     items = value.split() if isinstance(value, str) else list(map(as_string, value))
     text = "".join([item + ITEM_END for item in items])
     if text.count(ITEM_END) != len(items):
@@ -143,14 +143,14 @@ def weighted_items(value: Any) -> list[tuple[str, float]]:
 
 
 def item_string(value: Any) -> str:
-    """Spell an item that came as a Python value."""
+    """Format an item given as a Python value."""
     if not isinstance(value, (str, int, float, np.generic)):
         raise TypeError(f"an item is {type(value).__name__}, neither text nor a number")
     return as_string(value.item() if isinstance(value, np.generic) else value)
 
 
 def _pair(value: Any) -> tuple[Any, Any]:
-    """Take an item and its weight out of a list, or an object with two fields."""
+    """Unpack an item and its weight from a list, or from an object with two fields."""
     if isinstance(value, (str, bytes)):
         raise TypeError(f"{value!r} has no weight")
     item, weight = value.values() if isinstance(value, Mapping) else value
@@ -158,7 +158,7 @@ def _pair(value: Any) -> tuple[Any, Any]:
 
 
 def numbers_of(text: str) -> list[float]:
-    """Return the numbers of a text, between spaces or commas, in brackets or not.
+    """Parse the numbers in a text, separated by spaces or commas, with or without brackets.
 
     >>> numbers_of("[0.5, 1]")
     [0.5, 1.0]
@@ -170,5 +170,5 @@ def numbers_of(text: str) -> list[float]:
 
 
 def text_array(values: list[Any], config: Config) -> pa.Array:
-    """Return texts, or what a measure has instead, as a column."""
+    """Return texts, items or vectors as a column."""
     return pa.array(values, column_type(config) or pa.large_string())

@@ -1,4 +1,4 @@
-"""Which document of a cluster stays: the one of the smallest priority, ties by row. One rule for every source."""
+"""The keep order: the document of a cluster with the smallest priority is kept, ties by row, for every source."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SORTED: Final = pa.schema([("is_missing", pa.bool_()), *SCORES, ("row", pa.int64
 
 
 def priorities(keep: str, rows: I64, texts: pa.Array | None = None) -> I64:
-    """Return the priority of every row; where a column decides, all are equal until their scores are ranked."""
+    """Return the priority of every row; if a column decides, all are 0 until scores are ranked."""
     if keep == "last":
         return -rows
     if keep == "longest":
@@ -28,20 +28,20 @@ def priorities(keep: str, rows: I64, texts: pa.Array | None = None) -> I64:
 
 
 def unsorted(scores: pa.StructArray, rows: I64) -> pa.RecordBatch:
-    """Return scores and their rows as SORTED has them."""
+    """Return scores and their rows as SORTED, not sorted yet."""
     number, rest, text = scores.flatten()
     is_missing = pc.and_(pc.is_null(number), pc.is_null(text))
     return pa.record_batch([is_missing, number, rest, text, pa.array(rows)], schema=SORTED)
 
 
 def sort_keys(keep: str) -> list[tuple[str, str]]:
-    """Return the order of scores: the best first, rows without a score last, ties by row."""
+    """Return the sort keys of scores: the best first, rows without a score last, ties by row."""
     direction = "descending" if keep.startswith("max:") else "ascending"
     return [("is_missing", "ascending"), *((field.name, direction) for field in SCORES), ("row", "ascending")]
 
 
 def rank(batches: Iterable[pa.RecordBatch], num_rows: int, keep: str) -> I64:
-    """Return the place of every row in the order that sorted batches come in; 0 for rows that are in none."""
+    """Return the rank of every row in sorted batches; 0 for rows that are in none."""
     places: I64 = np.zeros(num_rows, np.int64)
     place, has_number, has_text = 0, False, False
     for batch in batches:

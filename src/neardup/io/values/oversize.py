@@ -1,6 +1,6 @@
-"""Documents that are too long: past `max_document` a row is rejected, past what `memory` holds the run fails.
+"""Documents that are too long: a row longer than `max_document` is rejected; one too long for `memory` fails the run.
 
-Which rows are rejected depends on `max_document` alone, so that the output does not depend on memory.
+Which rows are rejected depends on `max_document` alone, so the output does not depend on `memory`.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io.formats.base import BATCH_BYTES, InputFile, text_bytes
 
-# What the process holds before it reads: the libraries and the compiled kernels.
+# Memory of the process before it reads: libraries and compiled kernels.
 PROCESS_BYTES: Final = 250 * 10**6
-# Bytes that a document takes on its way, a byte of it: the line, its text, its shingles while they are sorted.
+# Bytes of memory per byte of a document: the line, its text, its shingles while they are sorted.
 COST: Final = 12
 SKIPPED_AT_ONCE: Final = 1 << 18
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Oversize:
-    """One row that was read past because it is longer than `max_document`."""
+    """A row that was skipped because it is longer than `max_document`."""
 
     size: int
 
 
 def most_held(config: Config) -> int:
-    """Return how many bytes of one row may be held; of a longer one only the length is found out."""
+    """Return the most bytes of one row that are kept in memory; of a longer row, only the length is determined."""
     if config.memory is None:
         return config.max_document
     return min(config.max_document, max(BATCH_BYTES, (config.memory - PROCESS_BYTES) // COST))
 
 
 def reason_against_size(size: int, config: Config) -> str:
-    """Say why a row is rejected for its length."""
+    """Return the reason to reject a row of this length."""
     return f"{size:,} bytes long, more than the {config.max_document:,} that max_document allows"
 
 
 def passed(size: int, file: InputFile, config: Config) -> Oversize:
-    """Return a row that was read past; raise if it is no longer than `max_document`, but than what memory holds."""
+    """Return a row that was skipped; raise if it is within `max_document`, but too long for `memory`."""
     if size > config.max_document:
         return Oversize(size)
     needed = PROCESS_BYTES + COST * size
@@ -66,7 +66,7 @@ def read_document(stream: BinaryIO, file: InputFile, config: Config) -> bytes | 
 
 
 def read_past_line(stream: BinaryIO) -> int:
-    """Go to the next line and return how many bytes that took, without the newline."""
+    """Skip to the next line; return the number of bytes skipped, without the newline."""
     size = 0
     while skipped := stream.readline(SKIPPED_AT_ONCE):
         size += len(skipped)
@@ -76,7 +76,7 @@ def read_past_line(stream: BinaryIO) -> int:
 
 
 def long_values(texts: pa.Array, config: Config) -> Iterator[tuple[int, str]]:
-    """Tell which texts of a column are too long, and the reason against each."""
+    """Yield the texts of a column that are too long, with the reason."""
     sizes = text_bytes(texts) if len(texts) else np.empty(0, np.int64)
     for row in np.flatnonzero(sizes > config.max_document).tolist():
         yield row, reason_against_size(int(sizes[row]), config)
