@@ -201,10 +201,11 @@ def compare(a: str, b: str, *, config: Config | None = None, **settings: Unpack[
     )
 
 
-def neighbours(
+def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a default
     source: Any = None,
     *,
-    k: int = NUM_NEIGHBOURS,
+    k: int | None = NUM_NEIGHBOURS,
+    contained: neighbour_search.Contained = "either",
     items: Any = None,
     queries: Any = None,
     ids: Sequence[Any] | None = None,
@@ -212,14 +213,16 @@ def neighbours(
     progress: Progress | bool | None = None,
     **settings: Unpack[Settings],
 ) -> pa.Table:
-    """Return the k most similar documents of each document, exactly, ranked; ties by the order of the source.
+    """Return the most similar documents of each document, exactly, ranked; ties by the order of the source.
 
     Documents that have nothing in common, or point away, are no neighbours. A threshold, where one is given, is the
     least similarity of a neighbour. The source is held in memory.
 
     Args:
         source: as for `deduplicate`; without ids of its own a document is named by its position.
-        k: how many neighbours of each at most.
+        k: how many neighbours of each at most; None lists all from the threshold on.
+        contained: what has to be contained in the other, with measure="containment": "query", "neighbour" or
+            "either", the smaller one. The columns containment_query and containment_neighbour tell both shares.
         items: sets to compare instead of texts, as for `deduplicate`.
         queries: documents, or items where `items` is given, whose neighbours in the source are asked for instead.
         ids: one id per document of the source.
@@ -230,8 +233,12 @@ def neighbours(
     >>> texts = ["a rose is a rose", "a rose is a flower", "the sea"]
     >>> neighbours(texts, k=1, size=2).to_pylist()[0]
     {'doc_id': 0, 'neighbour_id': 1, 'similarity': 0.75, 'rank': 1}
+    >>> pets = {"items": [["cat"], ["cat", "dog", "emu"]], "queries": [["cat", "dog"]], "measure": "containment"}
+    >>> neighbours(**pets, contained="query").column("similarity").to_pylist()
+    [1.0, 0.5]
     """
-    number, chosen = neighbour_search.check_k(k), Config.of(config, **settings)
+    chosen = Config.of(config, **settings)
+    wanted = neighbour_search.check_wanted(k, contained, chosen)
     source, chosen = items_or_source(source, items, chosen)
     queries = in_memory.ItemSets(queries) if isinstance(source, in_memory.ItemSets) and queries is not None else queries
     neighbour_search.check_settings(chosen)
@@ -249,7 +256,7 @@ def neighbours(
 
     with _listening(progress) as listener:
         watch = Watch(listener)
-        found = neighbour_search.search(read, (source, queries), number, chosen, watch)
+        found = neighbour_search.search(read, (source, queries), wanted, chosen, watch)
     if listener is None:  # there is no report that would tell of rows that took no part
         for message in watch.warnings:
             warnings.warn(message, stacklevel=2)

@@ -146,12 +146,13 @@ def clusters(id_type: pa.DataType) -> pa.Schema:
     return pa.schema([("doc_id", id_type), ("cluster_id", id_type)])
 
 
-def neighbours(own: Sequence[pa.DataType], other: Sequence[pa.DataType]) -> pa.Schema:
+def neighbours(own: Sequence[pa.DataType], other: Sequence[pa.DataType], *, has_shares: bool = False) -> pa.Schema:
     """Return the schema of neighbours, ranked from 1.
 
     Args:
         own: types of the id and, from files, of file and row of the queries.
         other: the same for their neighbours.
+        has_shares: whether the shares of both that are contained stand beside the similarity.
     """
     ranked = [
         ("doc_id", own[0]),
@@ -164,7 +165,9 @@ def neighbours(own: Sequence[pa.DataType], other: Sequence[pa.DataType]) -> pa.S
         for prefix, kinds in (("", own), ("neighbour_", other))
         for name, kind in zip(("file", "row"), kinds[1:], strict=False)
     ]
-    return pa.schema([*ranked, *places])
+    sides = ("query", "neighbour") if has_shares else ()
+    shares = [pa.field(f"containment_{side}", pa.float64(), nullable=False) for side in sides]
+    return pa.schema([*ranked, *shares, *places])
 
 
 # Ids from files may repeat, so file and row identify a document.

@@ -88,3 +88,20 @@ def test_queries_ask_for_their_neighbours_in_the_input(run, pages, tmp_path):
     absent = run("neighbours", pages.name, "--queries", "absent.jsonl")
     assert absent.returncode == 1
     assert "absent.jsonl" in absent.stderr
+
+
+def test_all_neighbours_from_a_threshold_on_and_those_that_contain_the_query(run, pages):
+    finished = run("neighbours", pages.name, "--k", "all", "--threshold", "0.8", "--json", "-q")
+    answer = json.loads(finished.stdout)
+    assert (answer["k"], ranked(answer["neighbours"])) == (None, FOUND)
+    finished = run(
+        "neighbours", pages.name, "--measure", "containment", "--contained", "query", "--k", "1", "--json", "-q"
+    )
+    first = json.loads(finished.stdout)["neighbours"][0]
+    assert first["similarity"] == first["containment_query"] == 1.0
+    refused = run("neighbours", pages.name, "--k", "all")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "no threshold says what that is" in refused.stderr
+    refused = run("neighbours", pages.name, "--k", "some")
+    assert refused.returncode == 2
+    assert "'some' is not a valid integer" in refused.stderr

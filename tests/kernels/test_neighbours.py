@@ -32,20 +32,26 @@ def drawn_items(kind, rng, num_docs):
     return Vectors(values, np.sqrt((values * values).sum(axis=1)), 64) if kind is Vectors else Points(values)
 
 
-@pytest.mark.parametrize("is_containment", [False, True])
+@pytest.mark.parametrize("share", [0, 1, 2, 3])
 @pytest.mark.parametrize("kind", [Sets, Weights, Bits, Vectors, Points])
 @settings(max_examples=25, deadline=None)
 @given(seed=SEEDS, num_docs=st.integers(1, 12), k=st.integers(1, 4))
-def test_compiled_kernels_give_what_plain_python_gives(kind, is_containment, seed, num_docs, k):
+def test_compiled_kernels_give_what_plain_python_gives(kind, share, seed, num_docs, k):
     rng = np.random.default_rng(seed)
     docs = Compared(drawn_items(kind, rng, num_docs), rng.integers(0, 2, num_docs))
-    finder = stage.finder_for(docs, None, stage.SearchOptions(k=k, above=0.0, is_containment=is_containment))
-    compiled = finder.find(0, num_docs)
-    stage.kernel = plain(kernel)
-    try:
-        with np.errstate(over="ignore"):  # products of words wrap around
-            in_python = finder.find(0, num_docs)
-    finally:
-        stage.kernel = kernel
+    finder = stage.finder_for(docs, None, stage.SearchOptions(k=k, above=0.0, share=share))
+    sets = kind in (Sets, Weights)
+
+    def answers():
+        ends = np.repeat(np.arange(num_docs), 2), np.resize(np.arange(num_docs), 2 * num_docs)
+        return [*finder.find(0, num_docs), *finder.find_all(0, num_docs), *(finder.shares(*ends) if sets else ())]
+
+    with np.errstate(over="ignore", invalid="ignore"):  # products of words wrap around; empty sets have no share
+        compiled = answers()
+        stage.kernel = plain(kernel)
+        try:
+            in_python = answers()
+        finally:
+            stage.kernel = kernel
     for one, two in zip(compiled, in_python, strict=True):
         assert one.tobytes() == two.tobytes()

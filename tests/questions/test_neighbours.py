@@ -206,7 +206,16 @@ def test_groups_of_vectors_are_apart(measure):
     assert [pair[:2] for pair in found] == [(1, 3), (3, 1)]
 
 
-@pytest.mark.parametrize("k", [0, -1, 2.5, True, "10", None])
+@pytest.mark.parametrize(
+    "k",
+    [
+        0,
+        -1,
+        2.5,
+        True,
+        "10",
+    ],
+)
 def test_k_must_be_a_whole_number_from_one(k):
     with pytest.raises(ConfigError, match="`k` must be a whole number from 1"):
         neardup.neighbours(["a", "b"], k=k)
@@ -267,3 +276,92 @@ def test_rows_that_take_no_part_are_told_where_nobody_listens():
     with pytest.warns(UserWarning, match="1 row cannot be used and take no part, the first: "):
         found = neardup.neighbours(["a b c d e f", None, "a b c d e f g"], k=1)
     assert found.column("doc_id").to_pylist() == [0, 2]
+
+
+# all neighbours from a threshold on, and who is contained in whom
+
+
+@pytest.mark.parametrize("has_queries", [False, True])
+@pytest.mark.parametrize("measure", MEASURES)
+def test_without_k_all_from_the_threshold_on_are_listed(measure, has_queries, monkeypatch):
+    monkeypatch.setattr("neardup.searches.nearest_neighbours._ROOM", 1)
+    monkeypatch.setattr("neardup.searches.nearest_neighbours.BLOCK", 7)
+    docs, threshold = (
+        corpus(measure, 60),
+        0.1537 if measure == "euclidean" else 0.5137 if measure == "hamming" else 0.3137,
+    )
+    queries = corpus(measure, 20, seed=2) if has_queries else None
+    asked = {} if queries is None else {"queries": next(iter(arguments(measure, queries).values()))}
+    found = neardup.neighbours(**arguments(measure, docs), **asked, k=None, measure=measure, threshold=threshold)
+    assert found.num_rows > 100
+    assert_agrees(rows_of(found), measure, docs, len(docs), threshold, queries)
+    for doc_id in set(found.column("doc_id").to_pylist()):
+        ranks = [row["rank"] for row in found.to_pylist() if row["doc_id"] == doc_id]
+        assert ranks == list(range(1, len(ranks) + 1))
+
+
+def test_without_k_one_query_may_have_very_many_neighbours():
+    found = neardup.neighbours(items=[["tea"]] * 3000, k=None, threshold=1.0, queries=[["tea"], ["jam"]])
+    assert found.column("neighbour_id").to_pylist() == list(range(3000))
+    found = neardup.neighbours(np.ones((5000, 2)), measure="cosine", k=None, threshold=1.0, queries=np.ones((1, 2)))
+    assert found.column("rank").to_pylist() == list(range(1, 5001))
+
+
+def test_without_k_and_without_a_threshold_nothing_says_who_is_near():
+    with pytest.raises(ConfigError, match=r"no threshold says what that is[\s\S]*hint: pass threshold=0.5"):
+        neardup.neighbours(["a b"], k=None)
+    assert neardup.neighbours(["a b", "a b"], k=None, distance=0.1).num_rows == 2
+
+
+def test_a_list_that_grows_long_is_announced(monkeypatch):
+    monkeypatch.setattr("neardup.questions.neighbours.MANY_NEIGHBOURS", 10)
+    with pytest.warns(UserWarning, match="more than 10 neighbours to list"):
+        neardup.neighbours(items=[["tea"]] * 5, k=None, threshold=1.0)
+
+
+def test_a_query_that_has_to_be_contained_ranks_only_by_its_own_share():
+    pets = {"items": [["cat"], ["cat", "dog", "emu", "fox"], ["dog", "cat"]], "queries": [["cat", "dog"]]}
+    ranked = {
+        contained: [
+            (row["neighbour_id"], row["similarity"], row["containment_query"], row["containment_neighbour"])
+            for row in neardup.neighbours(**pets, measure="containment", contained=contained).to_pylist()
+        ]
+        for contained in ("query", "neighbour", "either")
+    }
+    assert ranked["query"] == [(1, 1.0, 1.0, 0.5), (2, 1.0, 1.0, 1.0), (0, 0.5, 0.5, 1.0)]
+    assert ranked["neighbour"] == [(0, 1.0, 0.5, 1.0), (2, 1.0, 1.0, 1.0), (1, 0.5, 1.0, 0.5)]
+    assert ranked["either"] == [(0, 1.0, 0.5, 1.0), (1, 1.0, 1.0, 0.5), (2, 1.0, 1.0, 1.0)]
+
+
+@pytest.mark.parametrize("k", [3, None])
+@pytest.mark.parametrize("contained", ["query", "neighbour", "either"])
+def test_shares_are_those_of_brute_force(contained, k):
+    docs, queries = corpus("containment", 80), corpus("containment", 30, seed=2)
+    found = neardup.neighbours(
+        items=[sorted(doc) for doc in docs],
+        queries=[sorted(query) for query in queries],
+        k=k,
+        measure="containment",
+        contained=contained,
+        threshold=0.4,
+    )
+    expected = []
+    for at, query in enumerate(queries):
+        scored = []
+        for place, doc in enumerate(docs):
+            shares = [len(query & doc) / len(side) if side else 0.0 for side in (query, doc)]
+            similarity = {"query": shares[0], "neighbour": shares[1], "either": max(shares)}[contained]
+            if similarity >= 0.4:
+                scored.append((-similarity, place, *shares))
+        expected += [(at, place, -value, *shares) for value, place, *shares in sorted(scored)[:k]]
+    names = ("doc_id", "neighbour_id", "similarity", "containment_query", "containment_neighbour")
+    assert [tuple(row[name] for name in names) for row in found.to_pylist()] == expected
+    assert len(expected) > 50
+
+
+def test_only_containment_has_shares():
+    with pytest.raises(ConfigError, match="`contained` needs the measure 'containment', got 'jaccard'"):
+        neardup.neighbours(["a"], contained="query")
+    with pytest.raises(ConfigError, match="`contained` must be one of 'query', 'neighbour', 'either', got 'both'"):
+        neardup.neighbours(["a"], measure="containment", contained="both")
+    assert neardup.neighbours(["a b", "a b"]).column_names == ["doc_id", "neighbour_id", "similarity", "rank"]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from neardup.cli import options
 from neardup.config import Config
+
+if TYPE_CHECKING:
+    from neardup.questions.neighbours import Contained
 
 _SETTINGS: Final = (
     *("threshold", "distance", "measure", "dimension", "packed", "unit", "size", "multiset", "fold_numbers", "html"),
@@ -27,17 +30,36 @@ _SETTINGS: Final = (
 )
 
 
+class _Number(click.ParamType):  # type: ignore[type-arg]
+    """A whole number, or `all`."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:
+        """Return the number, None for all."""
+        return None if value == "all" else click.INT.convert(value, param, ctx)
+
+
 @click.command(cls=options.Command, short_help="List the most similar documents of each.")
 @options.inputs()
 @click.option(
     "--k",
     cls=options.Option,
     heading=options.SIMILAR,
-    type=int,
+    type=_Number(),
     default=10,
     show_default=True,
     metavar="N",
-    help="How many neighbours of each document at most.",
+    help="How many neighbours of each document at most; all lists every one from --threshold on.",
+)
+@click.option(
+    "--contained",
+    cls=options.Option,
+    heading=options.SIMILAR,
+    type=click.Choice(["query", "neighbour", "either"]),
+    default="either",
+    show_default=True,
+    help="What has to be contained in the other, with --measure containment; either is the smaller one.",
 )
 @click.option(
     "--queries",
@@ -51,9 +73,10 @@ _SETTINGS: Final = (
 @options.settings(*_SETTINGS)
 @options.as_json("the neighbours")
 @options.quiet("No progress, no warnings and no summary; errors stay.")
-def neighbours(
+def neighbours(  # noqa: PLR0913 - click passes every option by name
     inputs: tuple[str, ...],
-    k: int,
+    k: int | None,
+    contained: Contained,
     queries: tuple[str, ...],
     out: str | None,
     config: Config,
@@ -71,6 +94,8 @@ def neighbours(
       neardup neighbours pages.jsonl --k 3 -o neighbours.parquet
       neardup neighbours pages.jsonl --threshold 0.5 -o close.csv
       neardup neighbours pages.jsonl --queries new.jsonl --k 1
+      neardup neighbours pages.jsonl --k all --threshold 0.8
+      neardup neighbours books.jsonl --queries quotes.jsonl --measure containment --contained query
       neardup neighbours baskets.csv --items-column products --json
       neardup neighbours images.parquet --measure cosine --vector-column embedding -o near.jsonl
     """  # noqa: D301 - click reads the backspace
@@ -79,7 +104,8 @@ def neighbours(
     with render.progress(quiet=quiet) as progress:
         from neardup.questions import neighbours as nearest
 
-        found = nearest.neighbours_files(inputs, out, k, config, progress, queries=queries)
+        wanted = nearest.check_wanted(k, contained, config)
+        found = nearest.neighbours_files(inputs, out, wanted, config, progress, queries=queries)
     if as_json:
         render.as_json({"k": k, "neighbours": found.to_pylist()})
     elif out is None or not quiet:

@@ -13,6 +13,8 @@ from neardup.kernels.sorted_sets import weight_sums
 
 # So many times as many documents as are asked for are compared as soon as they are met; they set the bar for the rest.
 EAGER = 4
+# What the shared items are a share of: all items of both (Jaccard), the query's, the neighbour's, those of the smaller.
+OF_UNION, OF_QUERY, OF_NEIGHBOUR, OF_SMALLER = np.int64(0), np.int64(1), np.int64(2), np.int64(3)
 
 
 @inner
@@ -35,18 +37,32 @@ def _enter(value, row, values, rows):
 
 
 @inner
-def _set_similarity(queries, docs, query, doc, is_containment):
-    smaller, larger = weight_sums(queries, query, docs, doc)
-    if is_containment:
-        return smaller / min(queries.totals[query], docs.totals[doc])
-    return smaller / larger
+def _whole(total, other, share):
+    """What the shared items of a query and a document are a share of, by containment."""
+    if share == OF_QUERY:
+        return total
+    return other if share == OF_NEIGHBOUR else min(total, other)
 
 
 @inner
-def _most(shared, total, other, is_containment):
+def _set_similarity(queries, docs, query, doc, share):
+    smaller, larger = weight_sums(queries, query, docs, doc)
+    return smaller / (larger if share == OF_UNION else _whole(queries.totals[query], docs.totals[doc], share))
+
+
+@inner
+def _most(shared, total, other, share):
     """The largest similarity that a document with so much shared at most can have."""
     shared = min(shared, total, other)
-    return shared / min(total, other) if is_containment else shared / (total + other - shared)
+    return shared / (total + other - shared if share == OF_UNION else _whole(total, other, share))
+
+
+@inner
+def _most_unseen(rest, total, share, slack):
+    """The largest similarity of a document that shares none of the items walked so far."""
+    # A smaller set may be contained whole, so that every list is walked.
+    is_bounded = share != OF_NEIGHBOUR and share != OF_SMALLER
+    return min(1.0, rest / total * slack) if is_bounded else np.inf
 
 
 @numba.njit(cache=True, nogil=True)
@@ -62,13 +78,13 @@ def nearest_sets(queries, docs, walks, postings, own, span, rule, scratch, best_
     postings     Postings                       of the documents
     own          int64[num_queries]             the document that a query is itself, or NOBODY
     span         (int64, int64)                 the queries to answer
-    rule         (bool, float64)                whether by containment; what a bound is raised by for rounding
+    rule         (int64, float64)               OF_UNION or another share; what a bound is raised by for rounding
     scratch      (int64[num_docs], float64[num_docs], int64[num_docs], int64[1])  the walk that met a document last;
                  what they shared; whom a walk met; the number of walks; zeros before the first call
     best_values  float64[span, k]               written
     best_rows    int64  [span, k]               written
     """
-    is_containment, slack = rule
+    share, slack = rule
     seen, shared, met, num_walks = scratch
     for query in range(span[0], span[1]):
         values, rows = best_values[query - span[0]], best_rows[query - span[0]]
@@ -78,8 +94,7 @@ def nearest_sets(queries, docs, walks, postings, own, span, rule, scratch, best_
         for at in range(walks.ends[query], walks.ends[query + 1]):
             rest += walks.weights[at]
         for at in range(walks.ends[query], walks.ends[query + 1]):
-            # A smaller set may be contained whole, so by containment every list is walked.
-            bound = np.inf if is_containment else min(1.0, rest / total * slack)
+            bound = _most_unseen(rest, total, share, slack)
             if bound < values[-1]:
                 break
             weight, is_over = walks.weights[at], False
@@ -96,7 +111,7 @@ def nearest_sets(queries, docs, walks, postings, own, span, rule, scratch, best_
                     if eager > 0:
                         eager -= 1
                         shared[doc] = -np.inf
-                        _enter(_set_similarity(queries, docs, query, doc, is_containment), doc, values, rows)
+                        _enter(_set_similarity(queries, docs, query, doc, share), doc, values, rows)
                     else:
                         met[num_met] = doc
                         num_met += 1
@@ -106,9 +121,69 @@ def nearest_sets(queries, docs, walks, postings, own, span, rule, scratch, best_
             rest -= weight
         for at in range(num_met):
             doc = met[at]
-            most = _most(shared[doc] + rest, total, docs.totals[doc], is_containment) * slack
+            most = _most(shared[doc] + rest, total, docs.totals[doc], share) * slack
             if _enters(most, doc, values, rows):
-                _enter(_set_similarity(queries, docs, query, doc, is_containment), doc, values, rows)
+                _enter(_set_similarity(queries, docs, query, doc, share), doc, values, rows)
+
+
+@numba.njit(cache=True, nogil=True)
+def list_sets(queries, docs, walks, postings, own, span, rule, above, scratch, found_values, found_ends):
+    """List all documents above a similarity of some queries, in any order; return how many there are.
+
+    Arguments as those of `nearest_sets`, but
+
+    above         float64                  a document must exceed it
+    found_values  float64[room]            written as far as there is room
+    found_ends    int64  [2, room]         query and document of each
+    """
+    share, slack = rule
+    seen, shared, met, num_walks = scratch
+    count = 0
+    for query in range(span[0], span[1]):
+        total, group, num_met = queries.totals[query], queries.groups[query], 0
+        num_walks[0] += 1
+        walk, rest = num_walks[0], 0.0
+        for at in range(walks.ends[query], walks.ends[query + 1]):
+            rest += walks.weights[at]
+        for at in range(walks.ends[query], walks.ends[query + 1]):
+            if _most_unseen(rest, total, share, slack) <= above:
+                break
+            weight = walks.weights[at]
+            for place in range(postings.ends[walks.lists[at]], postings.ends[walks.lists[at] + 1]):
+                doc = postings.members[place]
+                if doc == own[query] or docs.groups[doc] != group:
+                    continue
+                if seen[doc] != walk:
+                    seen[doc] = walk
+                    shared[doc] = 0.0
+                    met[num_met] = doc
+                    num_met += 1
+                shared[doc] += min(weight, postings.weights[place])
+            rest -= weight
+        for at in range(num_met):
+            doc = met[at]
+            if _most(shared[doc] + rest, total, docs.totals[doc], share) * slack <= above:
+                continue
+            value = _set_similarity(queries, docs, query, doc, share)
+            if value > above:
+                if count < found_values.size:
+                    found_values[count] = value
+                    found_ends[0, count], found_ends[1, count] = query, doc
+                count += 1
+    return count
+
+
+@numba.njit(cache=True, nogil=True)
+def shared_items(queries, docs, ends, shared):
+    """Add up what queries and documents share.
+
+    queries  Bags
+    docs     Bags
+    ends     int64  [2, num_pairs]  query and document of each pair
+    shared   float64[num_pairs]     overwritten
+    """
+    for at in range(shared.size):
+        shared[at] = weight_sums(queries, ends[0, at], docs, ends[1, at])[0]
 
 
 @inner

@@ -6,16 +6,18 @@ import contextlib
 import dataclasses
 import math
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schema
+from neardup.checks import check_choice
 from neardup.config import Config
 from neardup.engines.local.blas import one_blas_thread
 from neardup.engines.local.engine import LocalEngine
@@ -30,14 +32,25 @@ from neardup.io.sources.stdin import spool
 from neardup.io.values.contents import content_type
 from neardup.io.work_folder import check_writable
 from neardup.io.workspace import STANDARD_INPUT, Workspace
+from neardup.kernels import neighbours as kernel
 from neardup.measures.base import concatenated
 from neardup.measures.registry import measure_of
 from neardup.runs.start import check_apart
-from neardup.searches.nearest_neighbours import SPAN, SearchOptions, finder_for
+from neardup.searches.nearest_neighbours import SPAN, Finder, SearchOptions, SetFinder, finder_for
 from neardup.searches.set_index import BYTES_A_SHINGLE, Compared
 
 I64 = npt.NDArray[np.int64]
 NUM_NEIGHBOURS: Final = 10
+# From so many on a list takes gigabytes.
+MANY_NEIGHBOURS: Final = 50_000_000
+Contained = Literal["query", "neighbour", "either"]
+_SHARES: Final[dict[Contained, int]] = {
+    "query": int(kernel.OF_QUERY),
+    "neighbour": int(kernel.OF_NEIGHBOUR),
+    "either": int(kernel.OF_SMALLER),
+}
+# Positions of queries and of their neighbours, similarities, ranks from 1.
+_Ranked = tuple[I64, I64, npt.NDArray[np.float64], I64]
 # Settings that do not apply to neighbours.
 _NOT_HERE: Final = ("against", "mark", "dry_run", "audit", "pairs", "collapse_empty")
 
@@ -55,23 +68,23 @@ class SearchInput:
 def neighbours_files(
     inputs: Sequence[str],
     out: str | None,
-    k: int,
+    wanted: Wanted,
     config: Config,
     progress: Progress | None = None,
     *,
     queries: Sequence[str] = (),
 ) -> pa.Table:
     """Return the neighbours of the documents in files, or of queries in other files, and write them to `out`."""
-    number, watch = check_k(k), Watch(progress)
+    watch = Watch(progress)
     check_settings(config)
     if "-" in inputs and "-" in queries:
         raise ConfigError("standard input is one source, got `-` for INPUT and for --queries", hint="store one of them")
     sources = inputs, queries or None
     if out is None:
-        return search(partial(prepare_files, watch=watch), sources, number, config, watch)
+        return search(partial(prepare_files, watch=watch), sources, wanted, config, watch)
     target = check_target(out)
     with reserved_table(target, overwrite=config.overwrite) as write:
-        found = search(partial(prepare_files, watch=watch, target=target), sources, number, config, watch)
+        found = search(partial(prepare_files, watch=watch, target=target), sources, wanted, config, watch)
         write(found)
     return found
 
@@ -79,7 +92,7 @@ def neighbours_files(
 def search(
     read: Callable[[Any, Config, Path, MemoryBudget], SearchInput],
     source_and_queries: tuple[Any, Any],
-    k: int,
+    wanted: Wanted,
     config: Config,
     watch: Watch,
 ) -> pa.Table:
@@ -90,14 +103,33 @@ def search(
         docs = read(source, config, Path(folder), budget)
         chosen = Config.of(config, dimension=docs.config.dimension)
         asked = None if queries is None else read(queries, chosen, Path(other), budget)
-        return find_neighbours(docs, asked, k, watch)
+        return find_neighbours(docs, asked, wanted, watch)
 
 
-def check_k(k: Any) -> int:
-    """Return the number of neighbours, or raise."""
+class Wanted(NamedTuple):
+    """Which neighbours are asked for: the k nearest, None for all from the threshold on; who has to be contained."""
+
+    k: int | None
+    contained: Contained
+
+
+def check_wanted(k: Any, contained: Any, config: Config) -> Wanted:
+    """Return which neighbours are asked for, or raise."""
+    check_choice("contained", contained, tuple(_SHARES))
+    if contained != "either" and config.measure != "containment":
+        raise ConfigError(
+            f"`contained` needs the measure 'containment', got {config.measure!r}", hint="pass measure='containment'"
+        )
+    if k is None:
+        if not config.is_threshold_given:
+            raise ConfigError(
+                "`k` None lists all neighbours that are similar enough, and no threshold says what that is",
+                hint="pass threshold=0.5, for example, or a number k",
+            )
+        return Wanted(None, contained)
     if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
         raise ConfigError(f"`k` must be a whole number from 1, got {k!r}", hint="10 neighbours are usual")
-    return int(k)
+    return Wanted(int(k), contained)
 
 
 def check_settings(config: Config) -> None:
@@ -110,34 +142,77 @@ def check_settings(config: Config) -> None:
         raise ConfigError(f"`engine` {config.engine!r} finds no neighbours yet", hint="use engine='local'")
 
 
-def find_neighbours(docs: SearchInput, queries: SearchInput | None, k: int, watch: Watch) -> pa.Table:
-    """Return the k nearest neighbours of each query, or of each document, with similarity and rank."""
+def find_neighbours(docs: SearchInput, queries: SearchInput | None, wanted: Wanted, watch: Watch) -> pa.Table:
+    """Return the nearest neighbours of each query, or of each document, with similarity and rank."""
     least = docs.config.threshold if docs.config.is_threshold_given else 0.0
+    is_containment = docs.config.measure == "containment"
     asking = docs if queries is None else queries
-    columns = schema.neighbours(*([column.type for column in side.name(side.rows[:0])] for side in (asking, docs)))
+    kinds = ([column.type for column in side.name(side.rows[:0])] for side in (asking, docs))
+    columns = schema.neighbours(*kinds, has_shares=is_containment)
     num_queries, num_docs = asking.rows.size, docs.rows.size - (queries is None)
     if not num_queries or num_docs < 1:
         return columns.empty_table()
     # Neighbours must exceed this; a similarity of 0 never counts.
     above = math.nextafter(least, 0.0) if least > 0 else 0.0
-    options = SearchOptions(k=min(k, num_docs), above=above, is_containment=docs.config.measure == "containment")
+    share = _SHARES[wanted.contained] if is_containment else int(kernel.OF_UNION)
+    options = SearchOptions(k=min(wanted.k or 1, num_docs), above=above, share=share)
     with watch.stage("build_index"):
         finder = finder_for(docs.compared, None if queries is None else queries.compared, options)
+    find = _find_all if wanted.k is None else _find_best
+    at, places, values, ranks = _find_side_by_side(partial(find, finder), num_queries, docs.config, watch)
+    own, other = asking.name(asking.rows[at]), docs.name(docs.rows[places])
+    shares = finder.shares(at, places) if isinstance(finder, SetFinder) and is_containment else ()
+    return pa.table([own[0], other[0], values, ranks, *shares, *own[1:], *other[1:]], schema=columns)
+
+
+def _find_side_by_side(find: Callable[[int, int], _Ranked], num_queries: int, config: Config, watch: Watch) -> _Ranked:
+    """Answer all queries, span by span."""
+    counted = _Counted(watch)
     with watch.stage("compare", num_queries) as advance:
 
-        def answer(start: int) -> tuple[I64, I64, npt.NDArray[np.float64], I64]:
+        def answer(start: int) -> _Ranked:
             stop = min(start + SPAN, num_queries)
-            values, places = finder.find(start, stop)
-            at, ranks = np.nonzero(places >= 0)
+            found = find(start, stop)
             advance(stop - start)
-            return start + at, places[at, ranks], values[at, ranks], ranks + 1
+            counted.add(found[0].size)
+            return found
 
         starts = range(0, num_queries, SPAN)
         with one_blas_thread() if len(starts) > 1 else contextlib.nullcontext():
-            parts = LocalEngine(docs.config.threads).side_by_side(answer, starts)
+            parts = LocalEngine(config.threads).side_by_side(answer, starts)
     at, places, values, ranks = (np.concatenate(part) for part in zip(*parts, strict=True))
-    own, other = asking.name(asking.rows[at]), docs.name(docs.rows[places])
-    return pa.table([own[0], other[0], values, ranks, *own[1:], *other[1:]], schema=columns)
+    return at, places, values, ranks
+
+
+class _Counted:
+    """Counts neighbours, and warns once where they become many."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch, self._count, self._lock = watch, 0, threading.Lock()
+
+    def add(self, count: int) -> None:
+        """Count neighbours that were found, on any thread."""
+        with self._lock:
+            were_few = self._count < MANY_NEIGHBOURS
+            self._count += count
+            if were_few and self._count >= MANY_NEIGHBOURS:
+                self._watch.warn(
+                    f"more than {MANY_NEIGHBOURS:,} neighbours to list, all held in memory; a higher threshold or a "
+                    "smaller k lists fewer"
+                )
+
+
+def _find_best(finder: Finder, start: int, stop: int) -> _Ranked:
+    values, places = finder.find(start, stop)
+    at, ranks = np.nonzero(places >= 0)
+    return start + at, places[at, ranks], values[at, ranks], ranks + 1
+
+
+def _find_all(finder: Finder, start: int, stop: int) -> _Ranked:
+    at, places, values = finder.find_all(start, stop)
+    order = np.lexsort((places, -values, at))
+    at, places, values = at[order], places[order], values[order]
+    return at, places, values, np.arange(at.size) - np.searchsorted(at, at) + 1
 
 
 def prepare_memory(source: Any, ids: Sequence[Any] | None, config: Config, watch: Watch) -> SearchInput:

@@ -27,13 +27,22 @@ Best = tuple[F64, I64]
 _Scratch = tuple[I64, F64, I64, I64]
 
 
+# Neighbours of a query in one block that there is room for at first, where all are listed.
+_ROOM: Final = 32
+# Positions of queries and of their neighbours, and the similarities.
+Listed = tuple[I64, I64, F64]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class SearchOptions:
-    """Return at most k documents per query, each with a similarity above `above`."""
+    """Return at most k documents per query, each with a similarity above `above`.
+
+    share: what the shared items of two sets are divided by, as the kernel names it.
+    """
 
     k: int
     above: float
-    is_containment: bool = False
+    share: int = int(kernel.OF_UNION)
 
 
 class Finder(Protocol):
@@ -41,6 +50,9 @@ class Finder(Protocol):
 
     def find(self, start: int, stop: int) -> Best:
         """Return similarities and positions of the best, one row per query, best first, padded with NOBODY."""
+
+    def find_all(self, start: int, stop: int) -> Listed:
+        """Return all documents above the similarity, in any order."""
 
 
 def finder_for(docs: Compared, queries: Compared | None, options: SearchOptions) -> Finder:
@@ -56,8 +68,8 @@ def finder_for(docs: Compared, queries: Compared | None, options: SearchOptions)
     return finder
 
 
-def _nothing(num_queries: int, options: SearchOptions) -> Best:
-    return np.full((num_queries, options.k), options.above), np.full((num_queries, options.k), NOBODY)
+def _nothing(num_queries: int, k: int, above: float) -> Best:
+    return np.full((num_queries, k), above), np.full((num_queries, k), NOBODY)
 
 
 def own_places(docs: Compared, queries: Compared | None) -> I64:
@@ -76,12 +88,12 @@ class SetFinder:
         self._queries = self._docs if queries is None else as_bags(queries)
         self._postings = postings_of(self._docs)
         self._walks = walks_of(self._queries, self._postings, is_own=queries is None)
-        self._rule = options.is_containment, _SLACK if isinstance(docs.items, Weights) else 1.0
+        self._rule = options.share, _SLACK if isinstance(docs.items, Weights) else 1.0
         self._scratches: queue.SimpleQueue[_Scratch] = queue.SimpleQueue()
 
     def find(self, start: int, stop: int) -> Best:
         """Answer the queries from start to stop."""
-        best = _nothing(stop - start, self._options)
+        best = _nothing(stop - start, self._options.k, self._options.above)
         scratch = self._scratch()
         span = start, stop
         kernel.nearest_sets(
@@ -89,6 +101,25 @@ class SetFinder:
         )
         self._scratches.put(scratch)
         return best
+
+    def find_all(self, start: int, stop: int) -> Listed:
+        """List the neighbours of the queries from start to stop; where there is too little room, once more."""
+        room, scratch = _ROOM * (stop - start), self._scratch()
+        while True:
+            values, ends = np.empty(room), np.empty((2, room), np.int64)
+            bags = self._queries, self._docs, self._walks, self._postings, self._own
+            count = kernel.list_sets(*bags, (start, stop), self._rule, self._options.above, scratch, values, ends)
+            if count <= room:
+                break
+            room = count
+        self._scratches.put(scratch)
+        return ends[0, :count], ends[1, :count], values[:count]
+
+    def shares(self, at: I64, places: I64) -> tuple[F64, F64]:
+        """Return the share of each query that its neighbour has, and that of the neighbour that the query has."""
+        shared = np.empty(at.size)
+        kernel.shared_items(self._queries, self._docs, np.stack([at, places]), shared)
+        return shared / self._queries.totals[at], shared / self._docs.totals[places]
 
     def _scratch(self) -> _Scratch:
         """Return scratch memory that no other thread is using."""
@@ -118,10 +149,26 @@ class _AllPairs:
 
     def find(self, start: int, stop: int) -> Best:
         """Answer the queries from start to stop."""
-        best = _nothing(stop - start, self._options)
+        best = _nothing(stop - start, self._options.k, self._options.above)
         for first in range(0, self._num_docs, BLOCK):
             self._compare((start, stop), (first, min(first + BLOCK, self._num_docs)), best)
         return best
+
+    def find_all(self, start: int, stop: int) -> Listed:
+        """List the neighbours of the queries from start to stop, block by block."""
+        queries, rows, similarities = [], [], []
+        for first in range(0, self._num_docs, BLOCK):
+            block = first, min(first + BLOCK, self._num_docs)
+            for room in (min(_ROOM, block[1] - first), block[1] - first):
+                values, places = _nothing(stop - start, room, self._options.above)
+                self._compare((start, stop), block, (values, places))
+                if (places[:, -1] == NOBODY).all():
+                    break
+            at, ranks = np.nonzero(places != NOBODY)
+            queries.append(start + at)
+            rows.append(places[at, ranks])
+            similarities.append(values[at, ranks])
+        return np.concatenate(queries), np.concatenate(rows), np.concatenate(similarities)
 
 
 class BitFinder(_AllPairs):
