@@ -526,11 +526,17 @@ def test_largest_clusters_of_a_wrong_number_is_an_error():
         neardup.deduplicate(["a b c"]).largest_clusters(-1)
 
 
-def test_run_in_which_every_row_is_rejected_warns_with_the_first_reason():
-    report = neardup.deduplicate([b"abc def", b"abc def"])
-    assert report.warnings == (
-        "all 2 rows were rejected, the first, row 0, because text is bytes, not str: b'abc def'",
-    )
+def test_run_in_which_every_row_is_rejected_raises_the_first_reason():
+    with pytest.raises(DataError, match="all 2 rows were rejected; the first, row 0, because text is bytes, not str"):
+        neardup.deduplicate([b"abc def", b"abc def"])
+    assert neardup.deduplicate([]).documents == 0
+
+
+def test_run_in_which_most_rows_are_rejected_gives_a_python_warning():
+    with pytest.warns(UserWarning, match="2 of 3 rows were rejected; the first, row 1, because text is null") as caught:
+        report = neardup.deduplicate(["a b c d e f", None, None])
+    assert report.warnings[-1] == str(caught[-1].message)
+    assert neardup.deduplicate(["a b c d e f", None]).num_rejected == 1
 
 
 def test_progress_that_cannot_be_called_is_an_error():

@@ -273,7 +273,7 @@ def test_random_baskets_with_a_popular_item_agree_with_brute_force():
 
 
 def test_rows_that_take_no_part_are_told_where_nobody_listens():
-    with pytest.warns(UserWarning, match="1 row cannot be used and take no part, the first: "):
+    with pytest.warns(UserWarning, match="1 row cannot be used and take no part; the first, row 1, because"):
         found = neardup.neighbours(["a b c d e f", None, "a b c d e f g"], k=1)
     assert found.column("doc_id").to_pylist() == [0, 2]
 

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
+from neardup.errors import DataError
 
 STORY = "the quick brown fox jumps over the lazy dog near the river bank at dawn".split()
 SETTINGS = {"threshold": 0.5, "size": 2, "pairs": True}
@@ -66,17 +67,16 @@ def test_ordered_categories_say_who_stays_on_every_engine(spark, file):
     assert answer(neardup.deduplicate(file, engine=neardup.SparkEngine(spark), **settings)) == expected
 
 
-def test_a_warning_names_the_first_row_where_all_are_rejected(spark, tmp_path):
+def test_an_error_names_the_first_row_where_all_are_rejected(spark, tmp_path):
     table = pa.table({"id": ["b", "a"], "text": pa.array([None, None], pa.string())})
     pq.write_table(table, tmp_path / "in.parquet")
-    engine, said = neardup.SparkEngine(spark), "all 2 rows were rejected, the first, {}, because text is null"
-    reports = {
-        "row 0": neardup.deduplicate(table),
-        "in.parquet row 1": neardup.deduplicate(tmp_path / "in.parquet"),
-        "id a": neardup.deduplicate(spark.createDataFrame(table), engine=engine),  # a frame is in the order of ids
-    }
-    reports_on_files = neardup.deduplicate(tmp_path / "in.parquet", engine=engine)
-    assert reports_on_files.warnings == reports["in.parquet row 1"].warnings
-    for first, report in reports.items():
-        assert report.warnings == (said.format(first),)
-        assert (report.documents, report.num_rejected, report.num_kept) == (2, 2, 0)
+    engine = neardup.SparkEngine(spark)
+    runs = [
+        ("row 0", table, None),
+        ("in.parquet row 1", tmp_path / "in.parquet", None),
+        ("in.parquet row 1", tmp_path / "in.parquet", engine),
+        ("id a", spark.createDataFrame(table), engine),  # a frame is in the order of ids
+    ]
+    for first, source, chosen in runs:
+        with pytest.raises(DataError, match=f"all 2 rows were rejected; the first, {first}, because text is null"):
+            neardup.deduplicate(source, engine=chosen)

@@ -101,7 +101,7 @@ class Lines:
         """Take an event of a run."""
         with self._lock:
             if isinstance(event, Warned):
-                self._say(f"warning: {event.message}")
+                self._say(f"{'WARNING' if event.is_urgent else 'warning'}: {event.message}")
             elif isinstance(event, StageStarted):
                 self._stages[event.stage] = _Stage(words_for(event.stage), event.unit, event.total, self._clock())
             elif isinstance(event, StageAdvanced) and event.stage in self._stages:
@@ -180,7 +180,8 @@ class Bars:
     def __call__(self, event: Event) -> None:
         """Take an event of a run."""
         if isinstance(event, Warned):
-            self._console.print(f"warning: {event.message}", style="yellow", soft_wrap=True, markup=False)
+            word, style = ("WARNING", "bold red") if event.is_urgent else ("warning", "yellow")
+            self._console.print(f"{word}: {event.message}", style=style, soft_wrap=True, markup=False)
         elif isinstance(event, StageStarted):
             task = self._bars.add_task(words_for(event.stage), total=event.total or None, unit=event.unit)
             self._tasks[event.stage] = task

@@ -81,10 +81,13 @@ class _Encoded:
         self._encoding = encoding
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._encoder = codecs.getincrementalencoder(encoding)()
-        stream.write(byte_order_mark)
+        self._first = byte_order_mark
 
     def write(self, content: bytes) -> int:
         """Encode and write what came as UTF-8."""
+        if self._first:
+            self._stream.write(self._first)
+            self._first, content = b"", content.removeprefix(codecs.BOM_UTF8)
         try:
             self._stream.write(self._encoder.encode(self._decoder.decode(content)))
         except UnicodeEncodeError as error:
@@ -100,7 +103,7 @@ def _spelling(file: InputFile) -> tuple[str, bytes]:
     encoding = str(file.encoding)
     if encoding not in _BYTE_ORDERS:
         return encoding, b""
-    with open_input(dataclasses.replace(file, encoding=None)) as stream:
+    with _open_bytes(file) as stream:
         head = stream.read(4)
     orders = _BYTE_ORDERS[encoding]
     return next(
@@ -221,7 +224,8 @@ def open_input(file: InputFile) -> BinaryIO:
     """Open a file for reading, decompressed, and as UTF-8 if it is text in another encoding."""
     if file.encoding is None:
         return _open_bytes(file)
-    return cast(BinaryIO, io.BufferedReader(_Decoded(_open_bytes(file), file.encoding), BUFFER_BYTES))
+    encoding, _ = _spelling(file)
+    return cast(BinaryIO, io.BufferedReader(_Decoded(_open_bytes(file), encoding), BUFFER_BYTES))
 
 
 def _open_bytes(file: InputFile) -> BinaryIO:

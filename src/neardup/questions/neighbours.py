@@ -35,6 +35,7 @@ from neardup.io.workspace import STANDARD_INPUT, Workspace
 from neardup.kernels import neighbours as kernel
 from neardup.measures.base import concatenated
 from neardup.measures.registry import measure_of
+from neardup.runs.rejections import all_rejected, most_rejected
 from neardup.runs.start import check_apart
 from neardup.searches.nearest_neighbours import SPAN, Finder, SearchOptions, SetFinder, finder_for
 from neardup.searches.set_index import BYTES_A_SHINGLE, Compared
@@ -221,7 +222,8 @@ def prepare_memory(source: Any, ids: Sequence[Any] | None, config: Config, watch
         read = memory.read(source, config, ids=ids)
         config = memory.with_dimension(read, config)
     if read.rejected.num_rows:
-        _warn_of_rejected(read.rejected.num_rows, read.rejected.column("reason")[0].as_py(), watch)
+        first = f"row {read.rejected.column('row')[0]}, because {read.rejected.column('reason')[0]}"
+        _warn_of_rejected(read.rejected.num_rows, read.documents.num_rows, first, watch)
     documents, engine = memory.InMemoryDocuments(read.documents, read.original.num_rows), LocalEngine(config.threads)
     with watch.stage("shingle", documents.total, documents.unit) as advance:
         batches = list(documents.read(0, lambda _: None))
@@ -284,7 +286,8 @@ def prepare_files(
         documents.settle(engine.sort)
     if num_rejected := documents.count("rejected"):
         first = next(iter(_rows(documents.rejected())))
-        _warn_of_rejected(num_rejected, f"{first['file']}:{first['row']}: {first['reason']}", watch)
+        named = f"{first['file']} row {first['row']}, because {first['reason']}"
+        _warn_of_rejected(num_rejected, documents.count("documents"), named, watch)
     rows = [rows + documents.first_rows[part] for part, batches in enumerate(parts) for rows, _ in batches]
     return SearchInput(
         compared=_joined([compared for batches in parts for _, compared in batches], config),
@@ -328,5 +331,12 @@ def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
         yield from batch.to_pylist()
 
 
-def _warn_of_rejected(num_rejected: int, first: str, watch: Watch) -> None:
-    watch.warn(f"{num_rejected:,} row{'s'[: num_rejected != 1]} cannot be used and take no part, the first: {first}")
+def _warn_of_rejected(num_rejected: int, num_documents: int, first: str, watch: Watch) -> None:
+    if not num_documents:
+        raise all_rejected(num_rejected, first)
+    if num_rejected > num_documents:
+        watch.warn(most_rejected(num_rejected, num_rejected + num_documents, first), is_urgent=True)
+    else:
+        watch.warn(
+            f"{num_rejected:,} row{'s'[: num_rejected != 1]} cannot be used and take no part; the first, {first}"
+        )

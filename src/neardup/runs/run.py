@@ -19,6 +19,7 @@ from neardup.events import Watch
 from neardup.measures.registry import measure_of
 from neardup.pipeline import Pipeline
 from neardup.report import Audit, Report, peak_memory_bytes
+from neardup.runs.rejections import all_rejected, most_rejected
 from neardup.theory.plan import Plan
 
 
@@ -158,4 +159,7 @@ def _warn(counts: Counts, watch: Watch) -> None:
             f"{counts.below:,} removed documents are below the threshold: chains count with cluster='components'"
         )
     if rows.rejected and not rows.documents:
-        watch.warn(f"all {rows.rejected:,} rows were rejected, the first, {rows.first_rejected()}")
+        raise all_rejected(rows.rejected, rows.first_rejected())
+    if rows.rejected > rows.documents:
+        num_rows = rows.documents + rows.rejected
+        watch.warn(most_rejected(rows.rejected, num_rows, rows.first_rejected()), is_urgent=True)

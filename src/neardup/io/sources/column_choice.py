@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NoReturn
+import difflib
+from collections.abc import Iterator, Sequence
+from typing import Final, NoReturn
+
+import pyarrow as pa
 
 from neardup.checks import VECTOR_MEASURES
 from neardup.config import Config
@@ -11,8 +14,15 @@ from neardup.errors import ConfigError, DataError
 from neardup.io.formats import registry as formats
 from neardup.io.formats.base import MARK_COLUMNS, Columns, InputFile
 from neardup.io.sources.in_memory import ID_COLUMNS, TEXT_COLUMNS
+from neardup.io.values.columns import likeliest_text
 from neardup.io.values.contents import dimension_of
 from neardup.io.values.vector_columns import VECTOR_COLUMNS
+
+# What separates columns, besides commas.
+_DELIMITERS: Final = (";", "\t", "|", ",")
+# So much of a file tells which of its columns holds prose.
+_SAMPLED_COLUMNS: Final = 50
+_SAMPLED_ROWS: Final = 1000
 
 
 def with_dimension(files: Sequence[InputFile], config: Config) -> Config:
@@ -45,7 +55,7 @@ def choose_columns(file: InputFile, names: list[str] | None, config: Config) -> 
         if config.measure == "weighted":
             raise ConfigError("the measure 'weighted' compares items", hint="name their column: --items-column")
         asked = config.text_column
-        text = (asked,) if isinstance(asked, str) else asked or (_usual_text(file, names),)
+        text = (asked,) if isinstance(asked, str) else asked or (_usual_text(file, names, config),)
     columns = Columns(
         text=text,
         items=config.items_column,
@@ -75,17 +85,49 @@ def _vector_column(file: InputFile, names: list[str], config: Config) -> str:
     return config.vector_column or (usual or list(VECTOR_COLUMNS))[0]
 
 
-def _usual_text(file: InputFile, names: list[str]) -> str:
+def _usual_text(file: InputFile, names: list[str], config: Config) -> str:
     usual = [name for name in TEXT_COLUMNS if name in names]
     # A file without rows has no columns, and is no reason to stop.
-    return usual[0] if usual else _no_text(file, names) if names else TEXT_COLUMNS[0]
+    return usual[0] if usual else _no_text(file, names, config) if names else TEXT_COLUMNS[0]
 
 
-def _no_text(file: InputFile, names: list[str]) -> NoReturn:
+def _no_text(file: InputFile, names: list[str], config: Config) -> NoReturn:
     raise DataError(
-        f"{file.path} has no column named {', '.join(TEXT_COLUMNS)}",
-        hint=f"name the one with the text: --text-column {names[0]!r} (the columns are {', '.join(names)})",
+        f"{file.path} has no column named {', '.join(TEXT_COLUMNS)}", hint=hint_of_columns(file, names, config)
     )
+
+
+def hint_of_columns(file: InputFile, names: list[str], config: Config, missing: str = "") -> str:
+    """Say what to do about a column that a file lacks; `missing` is one that was asked for, else it is the text."""
+    other = _other_delimiter(file, names, config)
+    if other is not None:
+        return f"the header looks separated by {other!r}: pass --delimiter {other!r}"
+    known = f"the columns are {', '.join(names)}" if names else "the file has no columns"
+    if near := difflib.get_close_matches(missing, names, n=1):
+        return f"did you mean {near[0]!r}? ({known})"
+    if missing:
+        return f"{known}, in the first file, {file.path}"
+    likely = likeliest_text(_first_texts(file, names, config))
+    return f"name the one with the text: --text-column {likely or names[0]!r} ({known})"
+
+
+def _other_delimiter(file: InputFile, names: list[str], config: Config) -> str | None:
+    """Return what separates the columns of a CSV file whose header was read as one column."""
+    if file.format != "csv" or len(names) != 1 or config.delimiter is not None:
+        return None
+    return next((mark for mark in _DELIMITERS if mark in names[0]), None)
+
+
+def _first_texts(file: InputFile, names: list[str], config: Config) -> Iterator[tuple[str, pa.Array]]:
+    """Iterate over the columns of a file that hold text, with that of its first rows."""
+    form = formats.load(file.format)
+    plain = Config(format=config.format, encoding=config.encoding, delimiter=config.delimiter, memory=config.memory)
+    for name in dict.fromkeys(names[:_SAMPLED_COLUMNS]):
+        batches = (
+            records for span in form.split(file)[:1] for records in form.read(file, span, Columns(text=(name,)), plain)
+        )
+        if names.count(name) == 1 and (first := next(batches, None)) is not None:
+            yield name, first.texts.slice(0, _SAMPLED_ROWS)
 
 
 def _check_no_columns(file: InputFile, config: Config) -> None:

@@ -22,6 +22,7 @@ from neardup.io.values.columns import (
     choose,
     hash_groups,
     keep_priority,
+    likeliest_text,
     usable_texts,
 )
 from neardup.io.values.contents import column_type, contents_of, dimension_of
@@ -37,6 +38,8 @@ HELD_ID_COLUMNS: Final = (*ID_COLUMNS, "doc_id")
 # A shuffled dataset has one chunk per row; chunks are the unit of work, so smaller ones than this are combined.
 MIN_CHUNK_BYTES: Final = 1 << 20
 BATCH_ROWS: Final = records.BATCH_ROWS
+# So many rows tell which column holds prose.
+_SAMPLED_ROWS: Final = 1000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -160,7 +163,7 @@ def _take_dicts(rows: list[Any], config: Config, ids: Any) -> _Taken:
 def _take_columns(original: pa.Table, values: Any, config: Config, ids: Any) -> _Taken:
     """Find contents, where they are not known, and ids among the columns of a table."""
     names = original.column_names
-    chosen = _content_names(names, config)
+    chosen = _content_names(names, config, original)
     columns = {_role(config): " + ".join(chosen)}
     if values is None:
         values = original.column(chosen[0]) if len(chosen) == 1 else _joined(original, chosen)
@@ -286,10 +289,16 @@ def _chunks(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
 
-def _no_text(names: list[str]) -> str:
+def _no_text(names: list[str], table: pa.Table | None) -> str:
+    texts = table.slice(0, _SAMPLED_ROWS).combine_chunks() if table is not None else pa.table({})
+    likely = likeliest_text(
+        (field.name, texts.column(at))
+        for at, field in enumerate(texts.schema)
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
+    )
     raise DataError(
         f"no column named {', '.join(TEXT_COLUMNS)} in the source",
-        hint=f"name the one with the text: text_column={next(iter(names), 'text')!r}"
+        hint=f"name the one with the text: text_column={likely or next(iter(names), 'text')!r}"
         f" (the columns are {', '.join(names) or 'none'})",
     )
 
@@ -310,7 +319,7 @@ def _no_columns(config: Config) -> None:
             )
 
 
-def _content_names(names: list[str], config: Config) -> tuple[str, ...]:
+def _content_names(names: list[str], config: Config, table: pa.Table | None = None) -> tuple[str, ...]:
     if config.measure in VECTOR_MEASURES:
         chosen = choose(names, config.vector_column, "vector_column", VECTOR_COLUMNS)
         if chosen is None:
@@ -321,12 +330,12 @@ def _content_names(names: list[str], config: Config) -> tuple[str, ...]:
         return (chosen,)
     if config.items_column is not None:
         return (choose(names, config.items_column, "items_column", ()) or "",)
-    return _text_names(names, config)
+    return _text_names(names, config, table)
 
 
-def _text_names(names: list[str], config: Config) -> tuple[str, ...]:
+def _text_names(names: list[str], config: Config, table: pa.Table | None = None) -> tuple[str, ...]:
     asked = config.text_column if isinstance(config.text_column, tuple) else (config.text_column,)
-    return tuple(choose(names, name, "text_column", TEXT_COLUMNS) or _no_text(names) for name in asked)
+    return tuple(choose(names, name, "text_column", TEXT_COLUMNS) or _no_text(names, table) for name in asked)
 
 
 def _joined(original: pa.Table, names: tuple[str, ...]) -> pa.ChunkedArray:

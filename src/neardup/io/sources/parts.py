@@ -17,7 +17,7 @@ from neardup.errors import DataError, StaleError
 from neardup.io.formats import registry as formats
 from neardup.io.formats import text
 from neardup.io.formats.base import PART_BYTES, InputFile, Records
-from neardup.io.sources.column_choice import choose_columns
+from neardup.io.sources.column_choice import choose_columns, hint_of_columns
 from neardup.io.streams import check_unchanged
 from neardup.io.values import keep_order
 from neardup.io.values.columns import hash_groups
@@ -100,9 +100,11 @@ class FileParts:
         asked |= {f"text_column {name}": name for name in named}
         for setting, column in asked.items():
             if column is not None and column not in found and any(num_rows for num_rows, _ in own):
+                first = self.num_ahead_files
+                names = self.formats[first].column_names(self.files[first], config) or []
                 raise StaleError(
                     f"`{setting.partition(' ')[0]}` names {column!r}, which no row of the input has",
-                    hint=f"the first file is {self.files[self.num_ahead_files].path}; look at its columns",
+                    hint=hint_of_columns(self.files[first], names, config, column),
                 )
 
     @property

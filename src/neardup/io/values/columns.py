@@ -97,6 +97,18 @@ def outer_column(columns: pa.Schema, name: str) -> str | None:
     return outer if columns.names.count(outer) == 1 else None
 
 
+def likeliest_text(columns: Iterable[tuple[str, pa.Array]]) -> str | None:
+    """Name the column of texts that reads most like prose: the one with the most words, or else the most bytes."""
+    best: tuple[float, float, str | None] = 0.0, 0.0, None
+    for name, texts in columns:
+        num_rows = max(1, len(texts))
+        num_bytes = (pc.sum(pc.binary_length(texts)).as_py() or 0) / num_rows
+        num_spaces = (pc.sum(pc.count_substring(texts, " ")).as_py() or 0) / num_rows
+        if (num_spaces, num_bytes) > best[:2]:
+            best = num_spaces, num_bytes, name
+    return best[2]
+
+
 def is_list(kind: pa.DataType) -> bool:
     """Whether values of this type are lists of values."""
     return any(is_kind(kind) for is_kind in _LIST_TESTS)

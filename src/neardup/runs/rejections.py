@@ -1,0 +1,43 @@
+"""What a run says where most rows, or all, cannot be used: how many, the first reason, and the likely way out."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from neardup.errors import StaleError
+
+# What a reason holds, and what usually helps.
+_WAYS_OUT: Final = (
+    ("not valid UTF-8", "pass --encoding latin-1, cp1252 or utf-16 if the files are not in UTF-8"),
+    ("not valid ", "pass another --encoding, or none for UTF-8"),
+    ("fields, the header has", "pass --delimiter if something else than a comma separates the columns"),
+    ("broken CSV", "pass --delimiter or --format if the files are not CSV with commas"),
+    ("never closed", "pass --delimiter or --format if the files are not CSV with commas"),
+    ("broken JSON|not an object", "pass --format if the files are not JSON Lines"),
+    ("max_document", "pass a larger --max-document"),
+    ("parsed as HTML", "leave --html out"),
+    ("items? (are|is)|no pairs of item", "name the column with the items: --items-column"),
+    (
+        "vector|bits|numbers",
+        "name the column with the vectors, --vector-column, and what they hold, --packed",
+    ),
+    ("no column|text is", "name the column with the text: --text-column"),
+)
+
+
+def all_rejected(count: int, first: str) -> StaleError:
+    """Return the error of a run that has no row to work on; `first` is the first rejected row and its reason."""
+    said = f"all {count:,} rows were rejected; the first, {first}"
+    return StaleError(f"the only row was rejected: {first}" if count == 1 else said, hint=_way_out(first))
+
+
+def most_rejected(num_rejected: int, num_rows: int, first: str) -> str:
+    """Return the warning of a run that works on less than half of its rows."""
+    return f"{num_rejected:,} of {num_rows:,} rows were rejected; the first, {first}. Way out: {_way_out(first)}"
+
+
+def _way_out(first: str) -> str:
+    reason = first.partition(", because ")[2] or first
+    hints = (hint for pattern, hint in _WAYS_OUT if re.search(pattern, reason))
+    return next(hints, "look at this row, and at the options for columns and formats")
