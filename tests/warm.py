@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import tempfile
+from pathlib import Path
 
 import numpy as np
 
@@ -23,6 +25,10 @@ def main() -> None:
         found = neardup.find_pairs(TEXTS, **given)
         neardup.audit(found)
     neardup.find_pairs(TEXTS, measure="containment")
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "texts.jsonl"
+        path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS), "utf-8")
+        neardup.deduplicate(path, against=path.with_name("*.jsonl"), measure="containment")
     neardup.neighbours(TEXTS)
     neardup.find_pairs(VECTORS, measure="cosine")
     neardup.find_pairs(VECTORS, measure="euclidean", distance=1)

@@ -14,6 +14,7 @@ from typing import Any, Unpack
 import numpy as np
 import pyarrow as pa
 
+from neardup.checks import SET_MEASURES
 from neardup.config import Config
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError
@@ -27,7 +28,7 @@ from neardup.measures.jaccard import set_signatures, text_sets
 from neardup.questions import neighbours as neighbour_search
 from neardup.questions.audit import audit_finished
 from neardup.questions.compare import Comparison, Explanation
-from neardup.questions.containment import check_selects, pipeline_for
+from neardup.questions.containment import pipeline_for, that_selects
 from neardup.questions.explain import Verdict, find_memory_verdict, find_verdict, read_document
 from neardup.questions.forecast import predict, sample_files, sample_memory
 from neardup.questions.neighbours import NUM_NEIGHBOURS
@@ -80,7 +81,7 @@ def deduplicate(
     [{'doc_id': 1, 'kept_id': 0, 'similarity': 1.0}]
     """
     chosen, cluster = _choose_engine(source, engine, config, settings)
-    check_selects(chosen)
+    chosen = that_selects(chosen)
     with _listening(progress) as listener:
         return _deduplicate(source, items, out, ids, chosen, cluster, listener or as_python_warning)
 
@@ -114,9 +115,8 @@ def deduplicate_files(
     inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None, *, engine: Any = None
 ) -> Report:
     """Remove near-duplicates from files: what `neardup dedup` runs; "-" is standard input."""
-    output, watch = DedupFolder(out), Watch(progress)
-    check_selects(config)
-    find = pipeline_for(config)
+    output, watch, config = DedupFolder(out), Watch(progress), that_selects(config)
+    find = pipeline_for(config, removes=True)
     with begin(output, inputs, config, watch) as setup:
         return load(output.target) if setup is None else run(_files_adapter(setup, engine), watch, find)
 
@@ -330,7 +330,8 @@ def load(path: str | os.PathLike[str]) -> Report:
     ['b']
     """
     report = finished.restore(Path(path))
-    return dataclasses.replace(report, select_again=None if report.config.measure == "containment" else select_stored)
+    is_list = report.config.measure == "containment" and not Path(path).is_dir()
+    return dataclasses.replace(report, select_again=None if is_list else select_stored)
 
 
 def explain(
@@ -359,16 +360,16 @@ def explain(
     else:
         verdict, texts = _find_in_files(Path(path or ""), doc_id, file=file, row=row)
     values = {field.name: getattr(verdict, field.name) for field in dataclasses.fields(verdict)}
-    del values["config"]
+    measure = values.pop("config").measure
     text, kept_text = texts or (None, None)
     comparison = compare(*texts, config=Config.of(verdict.config, html=False)) if texts else None
-    return Explanation(**values, text=text, kept_text=kept_text, comparison=comparison)
+    return Explanation(**values, measure=measure, text=text, kept_text=kept_text, comparison=comparison)
 
 
 def _find_in_files(run: Path, doc_id: str, *, file: str | None, row: int | None) -> tuple[Verdict, list[str]]:
     """Look up a document of a finished run, and read its text and that of the kept one again."""
     verdict = find_verdict(run, doc_id, file=file, row=row)
-    if verdict.file is None or verdict.kept_file is None or verdict.config.measure != "jaccard":
+    if verdict.file is None or verdict.kept_file is None or verdict.config.measure not in SET_MEASURES:
         return verdict, []
     ends = (verdict.file, verdict.row), (verdict.kept_file, verdict.kept_row)
     return verdict, [read_document(run, file, row or 0, verdict.config) for file, row in ends]

@@ -51,10 +51,12 @@ COUNTS = pa.schema([("count", pa.int64())])
 SELECTION = pa.schema([_ROW, ("kept_row", pa.int64()), _SIMILARITY])
 ROW_PAIRS = pa.schema([("row_a", pa.int64()), ("row_b", pa.int64()), _SIMILARITY])
 # Pairs by containment: the larger of the two shares as similarity, and the share of each document in the other.
-_SHARES = [pa.field(f"containment_{side}", pa.float64(), nullable=False) for side in "ab"]
-CONTAINED = pa.schema([*ROW_PAIRS, *_SHARES])
+_SHARES = {end: pa.field(f"containment_{end}", pa.float64(), nullable=False) for end in ("a", "b", "removed", "kept")}
+CONTAINED = pa.schema([*ROW_PAIRS, _SHARES["a"], _SHARES["b"]])
 # One row per batch of documents: the number of candidate pairs, and those where one contains the other.
 CONTAINERS = pa.schema([("compared", pa.int64()), ("pairs", pa.large_list(pa.struct(list(CONTAINED))))])
+# One row per document that contains a reference document: its similarity is the share of that document, the kept one.
+CONTAINING = pa.schema([*SELECTION, _SHARES["removed"], _SHARES["kept"]])
 # What `at_threshold` needs to select again: every document in a pair, its position among all documents (-1 for a
 # reference document), and its keep priority.
 KEEP_ORDER = pa.schema([_ROW, ("position", pa.int64()), ("priority", pa.int64())])
@@ -116,9 +118,9 @@ def row_order(columns: pa.Schema) -> list[tuple[str, str]]:
     return [(name, "ascending") for name in columns.names if name in ("row", "row_a", "row_b")]
 
 
-def with_shares(named: pa.Schema, row_pairs: pa.Schema) -> pa.Schema:
-    """Return the schema of named pairs with the extra columns of pairs of rows."""
-    return pa.schema([*named, *list(row_pairs)[len(ROW_PAIRS) :]])
+def with_shares(named: pa.Schema, by_row: pa.Schema) -> pa.Schema:
+    """Return the schema of named pairs, or removed documents, with the extra columns of those of rows."""
+    return pa.schema([*named, *list(by_row)[len(ROW_PAIRS) :]])
 
 
 def with_rows(named: pa.Schema, *rows: str) -> pa.Schema:

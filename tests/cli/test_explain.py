@@ -12,6 +12,7 @@ class Explanation:
     doc_id: str = "b"
     kept_id: str | None = "a"
     similarity: float | None = 0.75
+    measure: str = "jaccard"
     text: str = "one two three four five six seven eight"
     kept_text: str = "one two three four five six seven nine"
     comparison: object = None

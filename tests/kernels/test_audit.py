@@ -39,7 +39,7 @@ def candidates(documents, sets, threshold, *, groups=None, set_groups=None, need
     least = least_sizes(sets, threshold)
     needed = np.minimum(needed, least)
     set_groups = np.array([0] * len(sets) if set_groups is None else set_groups)
-    index = stage._build_index(Sets(*end_to_end(sets)), least, needed, set_groups)
+    index = stage.build_index(Sets(*end_to_end(sets)), least, needed, set_groups)
     seen = tuple(np.full(size, -1) for size in (index.list_ends.size, len(sets), len(sets)))
     shingles, ends = end_to_end(documents)
     found = np.empty((room, 2), np.int64)
@@ -83,7 +83,7 @@ def test_repeated_shingles_count_once():
     members = frozenset(range(1, 21))
     shingles = np.array([20] * 50, np.uint64)
     zeros = np.zeros(1, np.int64)
-    index = stage._build_index(Sets(*end_to_end([members])), np.array([2]), np.array([2]), zeros)
+    index = stage.build_index(Sets(*end_to_end([members])), np.array([2]), np.array([2]), zeros)
     seen = tuple(np.full(size, -1) for size in (index.list_ends.size, 1, 1))
     found = np.empty((9, 2), np.int64)
     assert audit.find_candidates(shingles, np.array([0, 50]), zeros, index, 0, seen, found) == 0

@@ -303,8 +303,8 @@ def explanation(answer: Explanation, *, has_texts: bool) -> None:
         _print_lines(_stands_for(name, answer.members))
         return
     kept = _place(answer.kept_id, answer.kept_file, answer.kept_row)
-    reason = f"{name} was removed: it is {answer.similarity:.4f} similar to {kept}, which stays."
-    _print_lines([reason, _shared(compared, "the removed one", "the kept one")])
+    _print_lines([f"{name} was removed: {_cause(answer)} {kept}, which stays."])
+    _print_lines([_shared(compared, "the removed one", "the kept one")])
     if has_texts:
         texts(answer.text or "", answer.kept_text or "", (answer.doc_id, answer.kept_id))
 
@@ -331,6 +331,12 @@ def _shared(compared: Comparison, a: str, b: str) -> str:
         f"They share {compared.shared:,} of {union:,} distinct shingles: {compared.containment_a:.1%} of {a} (A), "
         f"{compared.containment_b:.1%} of {b} (B)."
     )
+
+
+def _cause(answer: Explanation) -> str:
+    similarity = answer.similarity or 0.0
+    is_share = answer.measure == "containment"
+    return f"it contains {similarity:.1%} of the shingles of" if is_share else f"it is {similarity:.4f} similar to"
 
 
 def _place(doc_id: str, file: str | None, row: int | None) -> str:

@@ -53,3 +53,19 @@ def find_containers(docs, walks, postings, needles, first_own, threshold, scratc
                     found[count, 0], found[count, 1], found[count, 2] = needle, doc, shared
                 count += 1
     return count, compared
+
+
+@numba.njit(cache=True, nogil=True)
+def count_shared(sets, others, pairs, threshold, shared):
+    """Count the items that pairs of sets share, where these are a share of at least `threshold` of the second set.
+
+    sets       Sets                   sorted and distinct, as `others`
+    others     Sets                   none that is in a pair is empty
+    pairs      int64[num_pairs, 2]    number of a set, number of one of the others
+    threshold  float64
+    shared     int64[num_pairs]       written; -1 where the share is smaller
+    """
+    for at in range(pairs.shape[0]):
+        own, other = pairs[at, 0], pairs[at, 1]
+        least = least_share(others.ends[other + 1] - others.ends[other], threshold)
+        shared[at] = shared_items(sets.shingles, sets.ends, own, others.shingles, others.ends, other, least)

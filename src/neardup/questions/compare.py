@@ -44,6 +44,7 @@ class Explanation:
         doc_id: the document, with its file and row if known.
         kept_id: the kept document that stands for it, with its file and row; None for a kept document.
         similarity: how similar the two are.
+        measure: what similarity means; by "containment" it is the share of the kept document.
         text: the text of the document; None for a kept one.
         kept_text: the text of the kept document.
         comparison: of the two texts.
@@ -57,6 +58,7 @@ class Explanation:
     kept_file: str | None
     kept_row: int | None
     similarity: float | None
+    measure: str
     text: str | None
     kept_text: str | None
     comparison: Comparison | None

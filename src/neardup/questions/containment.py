@@ -1,4 +1,4 @@
-"""Which documents contain which: a pipeline of its own, which lists pairs and removes no document.
+"""Which documents contain which: pipelines of their own, which list pairs, or remove what contains another document.
 
     sketch -> containment
 
@@ -9,21 +9,27 @@ one machine keeps an inverted index of all sets in memory.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup import pipeline, schema
 from neardup.config import Config
-from neardup.engines.base import BatchStep, Source
+from neardup.engines.base import BatchStep, Documents, Source, Table, no_progress
 from neardup.engines.local.engine import LocalEngine
+from neardup.engines.local.tables import filtered
 from neardup.errors import ConfigError
 from neardup.events import Watch
+from neardup.measures import jaccard
 from neardup.pipeline import Outcome, Pipeline
+from neardup.searches.contained import Contained, choose_best
 from neardup.searches.containers import Containment, collect_sets
 from neardup.theory.plan import Plan
 
 
-def pipeline_for(config: Config) -> Pipeline:
+def pipeline_for(config: Config, *, removes: bool = False) -> Pipeline:
     """Return the pipeline that the settings ask for: containment, or near-duplicates."""
     if config.measure != "containment":
         return pipeline.run
@@ -32,16 +38,23 @@ def pipeline_for(config: Config) -> Pipeline:
             "the measure 'containment' does not run on Spark: its index must fit in the memory of one machine",
             hint="use engine='local'",
         )
-    return find_containing
+    return remove_containing if removes else find_containing
 
 
-def check_selects(config: Config) -> None:
-    """Raise if the measure does not say which document of a pair to keep."""
-    if config.measure == "containment":
+def that_selects(config: Config) -> Config:
+    """Return the settings of a run that removes documents; raise if they do not say which document of a pair to keep.
+
+    By containment only documents of `against` are kept, so that only what contains one of them is removed.
+    """
+    if config.measure != "containment":
+        return config
+    if not config.against:
         raise ConfigError(
             "the measure 'containment' lists pairs, it does not say which document stays",
-            hint="use neardup.find_pairs, or `neardup pairs`, and choose from containment_a and containment_b",
+            hint="use neardup.find_pairs, or `neardup pairs`, and choose from containment_a and containment_b; or name "
+            "documents that none of the input may contain: --against benchmark.jsonl",
         )
+    return Config.of(config, only_against=True)
 
 
 def find_containing(documents: Source, plan: Plan, config: Config, engine: LocalEngine, watch: Watch) -> Outcome:
@@ -52,18 +65,13 @@ def find_containing(documents: Source, plan: Plan, config: Config, engine: Local
 
     def make_step() -> BatchStep:
         sets = collect_sets(sketches.batches(["row", "num_shingles", "group", "shingles"]), engine.room())
-        return Containment(*sets, num_ahead=documents.num_ahead, threshold=plan.threshold).find_containers
-
-    def pairs() -> Iterator[pa.RecordBatch]:
-        for batch in found.batches(["pairs"]):
-            yield pa.RecordBatch.from_struct_array(batch.column("pairs").flatten()).cast(schema.CONTAINED)
+        index = Containment(*sets, num_ahead=documents.num_ahead, threshold=plan.threshold)
+        return partial(index.find_containers, only_against=config.only_against)
 
     with watch.stage("containment"):
         where = engine.choose_rows(sketches, "num_shingles", documents.num_rows)
         found = engine.map_table("containers", sketches, ["row"], where, make_step, schema.CONTAINERS)
-        num_pairs = sum(len(batch.column("pairs").flatten()) for batch in found.batches(["pairs"]))
-        pipeline.warn_of_many(num_pairs, watch)
-        row_pairs = engine.sort(pairs(), schema.CONTAINED, schema.row_order(schema.CONTAINED))
+        row_pairs = _sorted(found, engine, watch)
     return Outcome(
         plan=plan,
         selection=schema.SELECTION.empty_table(),
@@ -73,3 +81,77 @@ def find_containing(documents: Source, plan: Plan, config: Config, engine: Local
         selects=False,
         pair_columns=schema.CONTAINED,
     )
+
+
+def remove_containing(documents: Documents, plan: Plan, config: Config, engine: LocalEngine, watch: Watch) -> Outcome:
+    """Remove every document that has at least a share `plan.threshold` of the shingles of a reference document.
+
+    Only the reference documents are held in memory; the documents of the input pass by.
+    """
+    with watch.stage("sketch", documents.total, documents.unit) as advance:
+        sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)
+    is_input = engine.choose_rows(sketches, "num_shingles", documents.num_rows)
+    is_reference = is_input.copy()
+    is_input[: documents.num_ahead] = is_reference[documents.num_ahead :] = False
+    _warn_of_short(documents, sketches, config, watch)
+
+    def make_step() -> BatchStep:
+        columns = ["row", "num_shingles", "group", "shingles"]
+        rows, _, sets = collect_sets(filtered(sketches, columns, is_reference), engine.room())
+        return Contained(rows, sets, threshold=plan.threshold).find
+
+    with watch.stage("containment"):
+        found = engine.map_table("contained", sketches, ["row", "shingles"], is_input, make_step, schema.CONTAINERS)
+        chosen = [choose_best(pairs) for pairs in _pairs_of(found)]
+        selection = pa.Table.from_batches(chosen, schema=schema.CONTAINING).sort_by("row")
+        row_pairs = _sorted(found, engine, watch) if config.pairs else None
+    return Outcome(
+        plan=plan,
+        selection=selection,
+        row_pairs=row_pairs,
+        exact_duplicates=_count_equal(selection),
+        pairs_verified=sum(batch.column("compared")[0].as_py() for batch in found.batches(["compared"])),
+        pair_columns=schema.CONTAINED,
+        find_priorities=lambda rows: engine.lookup(pa.table({"row": rows}), "row", sketches, ["priority"]).column(
+            "priority"
+        ),
+    )
+
+
+def _pairs_of(found: Table) -> Iterator[pa.RecordBatch]:
+    """Iterate over the pairs in a table of schema.CONTAINERS."""
+    for batch in found.batches(["pairs"]):
+        yield pa.RecordBatch.from_struct_array(batch.column("pairs").flatten()).cast(schema.CONTAINED)
+
+
+def _sorted(found: Table, engine: LocalEngine, watch: Watch) -> Iterator[pa.RecordBatch]:
+    pipeline.warn_of_many(sum(pairs.num_rows for pairs in _pairs_of(found)), watch)
+    return engine.sort(_pairs_of(found), schema.CONTAINED, schema.row_order(schema.CONTAINED))
+
+
+def _count_equal(selection: pa.Table) -> int:
+    """Count the documents that have exactly the shingles of a reference document."""
+    return pc.sum(pc.equal(selection.column("containment_removed"), selection.column("containment_kept"))).as_py() or 0
+
+
+def _warn_of_short(documents: Documents, sketches: Table, config: Config, watch: Watch) -> None:
+    """Say how many reference documents are too short to be found inside others: they are one short shingle."""
+    if config.items_column is not None:
+        return
+    is_long = np.zeros(documents.num_rows, np.bool_)
+    for batch in sketches.batches(["row", "num_shingles"]):
+        is_long[batch.column("row").to_numpy()] = batch.column("num_shingles").to_numpy() > 1
+    by_unit = Config.of(config, size=1, multiset=True)
+    num_short = num_documents = 0
+    for part in range(documents.num_ahead_parts):
+        for batch in documents.read(part, no_progress):
+            num_documents += batch.num_rows
+            texts = batch.column("text").filter(pa.array(~is_long[batch.column("row").to_numpy()]))
+            num_short += int((np.diff(jaccard.text_sets(texts, by_unit).ends) < config.size).sum())
+    if num_short:
+        units = {"word": "words", "char": "characters"}[config.unit]
+        watch.warn(
+            f"{num_short:,} of {num_documents:,} documents of --against have fewer than {config.size} {units}, the "
+            "size of a shingle: a document that equals one of them is removed, but one that quotes it is not; a "
+            "smaller --size finds shorter quotes"
+        )

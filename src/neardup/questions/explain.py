@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup import schema
 from neardup.config import Config
 from neardup.errors import DataError, NotStoredError
 from neardup.io import finished
@@ -59,7 +60,7 @@ def find_verdict(run: Path, doc_id: str, *, file: str | None, row: int | None) -
         places = ", ".join(f"{match['file']} row {match['row']}" for match in own[:5])
         raise DataError(f"{len(own)} removed documents are named {doc_id!r}: {places}", hint="add --file and --row")
     if own:
-        return Verdict(config=config, **own[0])
+        return Verdict(config=config, **{name: own[0][name] for name in schema.REMOVED_FROM_FILES.names})
     if not pc.any(pc.equal(clusters.column("doc_id"), doc_id)).as_py():
         raise _unknown(run, doc_id, clusters)
     stands_for = removed.filter(_is(removed, doc_id, file, row, ("kept_id", "kept_file", "kept_row"))).to_pylist()

@@ -181,7 +181,7 @@ class LocalFiles(FileRun):
 
     def _write_removed(self, selection: pa.Table, kept_ids: KeptIds, path: Path) -> None:
         at_once = self._ids_at_once()
-        with TableWriter(path, schema.REMOVED_FROM_FILES) as writer:
+        with TableWriter(path, schema.with_shares(schema.REMOVED_FROM_FILES, selection.schema)) as writer:
             for first in range(0, selection.num_rows, at_once):
                 chosen = selection.slice(first, at_once)
                 writer.write(self._removed(chosen, kept_ids.slice(first, chosen.num_rows)))
@@ -190,7 +190,8 @@ class LocalFiles(FileRun):
         """Return some rows of the selection with ids, files and row numbers."""
         rows, kept_rows = (chosen.column(name).to_numpy() for name in ("row", "kept_row"))
         columns = [self.source.ids_of(rows), kept_ids, chosen.column("similarity"), *self.source.locate(rows)]
-        return pa.table([*columns, *self.source.locate(kept_rows)], schema=schema.REMOVED_FROM_FILES)
+        columns += [*self.source.locate(kept_rows), *chosen.columns[len(schema.SELECTION) :]]
+        return pa.table(columns, schema=schema.with_shares(schema.REMOVED_FROM_FILES, chosen.schema))
 
     def _write_clusters(self, selection: pa.Table, kept_ids: KeptIds, path: Path) -> None:
         removed = selection.column("row").to_numpy()

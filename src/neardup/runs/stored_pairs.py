@@ -97,6 +97,8 @@ def select_stored(report: Report, threshold: float) -> Report:
     selection = _select(rows, priority, numbered, numbered.filter(chosen), report)
     at, kept_at = (np.searchsorted(rows, selection.column(name).to_numpy()) for name in ("row", "kept_row"))
     tables = {"pairs": stored.filter(chosen), "removed": _removed(named, at, kept_at, selection)}
+    if "containment_a" in stored.column_names:
+        tables["removed"] = _with_shares(tables["removed"], selection, numbered, stored)
     clusters = report.load("clusters")
     if clusters is not None and order is not None:
         tables["clusters"] = _clusters(clusters, named, order.column("position").to_numpy(), at, kept_at)
@@ -204,6 +206,18 @@ def _removed(named: pa.Table, at: I64, kept_at: I64, selection: pa.Table) -> pa.
     columns = [own.column("doc_id"), kept.column("doc_id"), selection.column("similarity")]
     columns += [table.column(name) for table in (own, kept) for name in ("file", "number")]
     return pa.table(columns, schema=schema.REMOVED_FROM_FILES)
+
+
+def _with_shares(removed: pa.Table, selection: pa.Table, numbered: pa.Table, stored: pa.Table) -> pa.Table:
+    """Add both shares of the pair that each document was removed for; the reference document is `a`."""
+    width = int(max(pc.max(numbered.column("row_b")).as_py() or 0, 0)) + 1
+    keys = numbered.column("row_a").to_numpy() * width + numbered.column("row_b").to_numpy()
+    wanted = selection.column("kept_row").to_numpy() * width + selection.column("row").to_numpy()
+    order = np.argsort(keys)
+    at = pa.array(order[np.searchsorted(keys[order], wanted)])
+    shares = [stored.column(f"containment_{side}").take(at) for side in "ba"]
+    columns = schema.with_shares(schema.REMOVED_FROM_FILES, schema.CONTAINING)
+    return pa.table([*removed.columns, *shares], schema=columns)
 
 
 def _clusters(clusters: pa.Table, named: pa.Table, positions: I64, at: I64, kept_at: I64) -> pa.Table:

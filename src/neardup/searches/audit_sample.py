@@ -105,11 +105,7 @@ class Sample:
         self._sets = jaccard.text_sets(texts.take(pa.array(firsts)), config)
         self._signatures = jaccard.set_signatures(self._sets, config)
         self._keys = jaccard.signature_keys(self._signatures, plan.bands, plan.rows)
-        sizes = np.diff(self._sets.ends)
-        least = np.empty(sizes.size, np.int64)
-        kernel.least_sizes(sizes, config.threshold, least)
-        needed = np.minimum(sizes // _SHARE + 1, least)
-        self._index = _build_index(self._sets, least, needed, groups[firsts])
+        self._index = build_index(self._sets, *least_shared(self._sets, config.threshold), groups[firsts])
         self._curve = _curve(plan)
         self.claimed: I64 = np.empty(0, np.int64)
         self.listed: tuple[I64, I64] | None = None
@@ -131,13 +127,14 @@ class Sample:
     def partners(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Tally the pairs of the sample with a batch of documents; return those missed or claimed, as PARTNERS."""
         groups = batch.column("group").to_numpy()
-        seen = tuple(np.full(size, -1) for size in (self._index.list_ends.size, self.num_sets, self.num_sets))
+        seen = nothing_seen(self._index)
         places, picked, pairs, num_docs = [], [], [], 0
         for start, shingles, ends in jaccard.shingle_runs(batch.column("text"), self._config):
-            candidates = self._candidates(shingles, ends, groups[start : start + ends.size - 1], start, seen)
+            own = groups[start : start + ends.size - 1]
+            candidates = find_candidates(self._index, Sets(shingles, ends), own, start, seen)
             docs, inverse = np.unique(candidates[:, 0], return_inverse=True)
             places.append(docs + start)
-            picked.append(_pick(shingles, ends, docs))
+            picked.append(pick(shingles, ends, docs))
             pairs.append(np.stack([inverse + num_docs, candidates[:, 1]], axis=1))
             num_docs += docs.size
         if not num_docs:
@@ -145,18 +142,6 @@ class Sample:
         at, numbers, values, is_found = self._verify(*_end_to_end(picked), np.concatenate(pairs))
         found = batch.select(["row", "priority"]).take(pa.array(np.concatenate(places)[at]))
         return self._tell(found, numbers, values, is_found)
-
-    def _candidates(self, shingles: U64, ends: I64, groups: I64, start: int, seen: tuple[I64, ...]) -> I64:
-        """Candidate pairs that share enough indexed shingles: position of the document, number of the set."""
-        room = _FIRST_ROOM
-        while True:
-            found = np.empty((room, 2), np.int64)
-            count = kernel.find_candidates(shingles, ends, groups, self._index, start, seen, found)
-            if count <= room:
-                return found[:count]
-            room = count
-            for last in seen:
-                last.fill(-1)
 
     def _verify(self, shingles: U64, ends: I64, pairs: I64) -> tuple[I64, I64, F64, Bools]:
         """Verify candidate pairs; return document, set, similarity, and whether the run finds the pair."""
@@ -169,7 +154,7 @@ class Sample:
         is_found = np.ones(pairs.shape[0], np.bool_)
         if self._plan.method != "exact" and is_found.size:
             docs, places = np.unique(pairs[:, 0], return_inverse=True)
-            signatures = jaccard.set_signatures(Sets(*_pick(*sets, docs)), self._config)
+            signatures = jaccard.set_signatures(Sets(*pick(*sets, docs)), self._config)
             keys = jaccard.signature_keys(signatures, self._plan.bands, self._plan.rows)
             by_place = np.stack([places, pairs[:, 1]], axis=1)
             least = self._plan.min_agreement
@@ -210,6 +195,24 @@ class Sample:
         return is_listed
 
 
+def find_candidates(index: kernel.Index, docs: Sets, groups: I64, start: int, seen: tuple[I64, ...]) -> I64:
+    """Return candidate pairs that share enough indexed shingles: position of the document, number of the set."""
+    room = _FIRST_ROOM
+    while True:
+        found = np.empty((room, 2), np.int64)
+        count = kernel.find_candidates(*docs, groups, index, start, seen, found)
+        if count <= room:
+            return found[:count]
+        room = count
+        for last in seen:
+            last.fill(-1)
+
+
+def nothing_seen(index: kernel.Index) -> tuple[I64, ...]:
+    """Return what `find_candidates` remembers of a batch, at its beginning."""
+    return tuple(np.full(size, -1) for size in (index.list_ends.size, index.least.size, index.least.size))
+
+
 def _is_among(values: I64, ascending: I64) -> Bools:
     """Return which values occur in a sorted array."""
     if not ascending.size:
@@ -228,7 +231,7 @@ def _curve(plan: Plan) -> F64:
     return kept
 
 
-def _pick(shingles: U64, ends: I64, docs: I64) -> tuple[U64, I64]:
+def pick(shingles: U64, ends: I64, docs: I64) -> tuple[U64, I64]:
     """Copy the shingles of some documents."""
     sizes = ends[docs + 1] - ends[docs]
     picked_ends = np.r_[0, np.cumsum(sizes)]
@@ -242,7 +245,15 @@ def _end_to_end(picked: list[tuple[U64, I64]]) -> tuple[U64, I64]:
     return np.concatenate([shingles for shingles, _ in picked]), np.r_[0, np.cumsum(sizes)]
 
 
-def _build_index(sets: Sets, least: I64, needed: I64, groups: I64) -> kernel.Index:
+def least_shared(sets: Sets, threshold: float) -> tuple[I64, I64]:
+    """Return how many shingles of each set a partner shares at least, and how many of those that are indexed."""
+    sizes = np.diff(sets.ends)
+    least = np.empty(sizes.size, np.int64)
+    kernel.least_sizes(sizes, threshold, least)
+    return least, np.minimum(sizes // _SHARE + 1, least)
+
+
+def build_index(sets: Sets, least: I64, needed: I64, groups: I64) -> kernel.Index:
     """Index enough shingles of each set to find every partner: infrequent ones first, then by the smallest hash.
 
     A partner has at least `least` shingles of the set in common, and `needed` of those indexed.

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.errors import DataError
@@ -44,7 +45,7 @@ class Containment:
     """An inverted index of all documents with shingles, which finds the documents that contain a given one."""
 
     def __init__(self, rows: I64, groups: I64, sets: Sets, *, num_ahead: int, threshold: float) -> None:
-        self._rows, self._threshold = rows, threshold
+        self._rows, self._threshold, self._num_ahead = rows, threshold, num_ahead
         self._first_own = int(np.searchsorted(rows, num_ahead))
         docs = as_bags(Compared(sets, groups))
         postings = postings_of(docs)
@@ -57,8 +58,11 @@ class Containment:
         self._sizes = np.diff(docs.ends)
         self._scratches = threading.local()
 
-    def find_containers(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Find the documents that contain those of a batch; return the pairs as schema.CONTAINERS."""
+    def find_containers(self, batch: pa.RecordBatch, *, only_against: bool = False) -> pa.RecordBatch:
+        """Find the documents that contain those of a batch; return the pairs as schema.CONTAINERS.
+
+        With `only_against` those of a reference document and an input document alone.
+        """
         needles = np.searchsorted(self._rows, batch.column("row").to_numpy())
         found, count, compared = np.empty((_ROOM, 3), np.int64), 0, 0
         while True:
@@ -75,7 +79,10 @@ class Containment:
             if count <= found.shape[0]:
                 break
             found = np.empty((count, 3), np.int64)
-        pairs = pa.LargeListArray.from_arrays([0, count], self._pairs(found[:count]).to_struct_array())
+        listed = self._pairs(found[:count])
+        if only_against:
+            listed = listed.filter(pc.less(listed.column("row_a"), self._num_ahead))
+        pairs = pa.LargeListArray.from_arrays([0, listed.num_rows], listed.to_struct_array())
         return pa.record_batch([pa.array([compared]), pairs], schema=schema.CONTAINERS)
 
     def _scratch(self) -> tuple[I64, I64]:
