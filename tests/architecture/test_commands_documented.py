@@ -15,7 +15,14 @@ from neardup.cli.options import HEADINGS
 PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text("utf-8")
 CONTEXT = click.Context(commands)
 BY_NAME = {name: commands.get_command(CONTEXT, name) for name in COMMANDS}
-OPTIONS = [(name, option) for name in COMMANDS for option in BY_NAME[name].params if isinstance(option, click.Option)]
+# Those of a group of commands are commands of their own, named after both.
+EVERY = BY_NAME | {
+    f"{name} {below}": command
+    for name, group in BY_NAME.items()
+    if isinstance(group, click.Group)
+    for below, command in group.commands.items()
+}
+OPTIONS = [(name, option) for name in EVERY for option in EVERY[name].params if isinstance(option, click.Option)]
 
 
 def flags(option):
@@ -77,4 +84,6 @@ def test_every_example_of_the_page_is_a_command_that_parses(example):
 
 def parse(example):
     _, name, *arguments = shlex.split(example)
-    BY_NAME[name].make_context(name, arguments, parent=CONTEXT)
+    if isinstance(BY_NAME[name], click.Group):
+        name, arguments = f"{name} {arguments[0]}", arguments[1:]
+    EVERY[name].make_context(name, arguments, parent=CONTEXT)

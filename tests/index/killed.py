@@ -38,8 +38,11 @@ def main(path, seed):
             elif step == "compact":
                 index.compact()
             else:
-                shutil.rmtree(Path(path).with_name("copy"), ignore_errors=True)
-                index.snapshot(Path(path).with_name("copy"))
+                copy, old = Path(path).with_name("copy"), Path(path).with_name("old")
+                shutil.rmtree(old, ignore_errors=True)
+                if copy.exists():
+                    copy.rename(old)  # a kill must not leave half a copy that was being deleted
+                index.snapshot(copy)
             say("done", step, name)
 
 

@@ -20,7 +20,7 @@ from neardup.cli.usage import as_options, nearest, usage_words
 from neardup.errors import ConfigError, NearDupError
 
 # Each command is one module with a click command of its name; it is imported when it is called or listed.
-COMMANDS: Final = ("demo", "dedup", "pairs", "neighbours", "compare", "plan", "audit", "explain", "completion")
+COMMANDS: Final = ("demo", "dedup", "pairs", "neighbours", "compare", "plan", "audit", "explain", "index", "completion")
 INTERRUPTED: Final = 130
 _FORMAT_WARNING: Final = warnings.formatwarning
 

@@ -72,9 +72,14 @@ def working(stage: str, *, quiet: bool = False) -> Iterator[None]:
         yield
 
 
-def as_json(answer: dict[str, Any]) -> None:
-    """Print an answer for machines."""
-    click.echo(visible_json(json.dumps(answer, ensure_ascii=False, indent=2)))
+def as_json(answer: dict[str, Any], indent: int | None = 2) -> None:
+    """Print an answer for machines, at once; without an indent it is one line."""
+    click.echo(visible_json(json.dumps(answer, ensure_ascii=False, indent=indent)))
+
+
+def lines(shown: Iterable[str]) -> None:
+    """Print an answer of several lines."""
+    _print_lines(shown)
 
 
 def text(words: str, *, is_error: bool = False) -> None:

@@ -1,0 +1,387 @@
+"""`neardup index`: documents that stay on disk, and what is similar to a new one."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from neardup.cli import options
+from neardup.cli.options import Function
+from neardup.config import Config
+from neardup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from neardup.index.index import Index
+
+_READING: Final = (
+    *("text_column", "id_column", "items_column", "vector_column", "format", "encoding", "lines", "delimiter"),
+    *("max_document", "strict"),
+)
+_SETTINGS: Final = (
+    *("threshold", "distance", "recall", "measure", "dimension", "packed", "unit", "size", "multiset", "fold_numbers"),
+    *("html", "html_content", "sketch", "num_perm", "bands", "rows", "seed", "signature_filter"),
+)
+_FOLDER: Final = click.argument("folder", metavar="INDEX", type=click.Path())
+_ON_DUPLICATE: Final = ("skip", "replace", "link", "insert")
+
+
+@click.group(short_help="Keep documents on disk, and ask what is similar to a new one.")
+def index() -> None:
+    """Keep documents in an index on disk, and ask what is similar to a new one.
+
+    \b
+    Examples:
+      neardup index create pages.index --threshold 0.7
+      neardup index insert pages.index pages.jsonl
+      neardup index insert pages.index new.jsonl --on-duplicate skip
+      neardup index query pages.index new.jsonl --k 3 -o found.parquet
+      neardup index query pages.index --jsonl < questions.jsonl
+      neardup index remove pages.index page-1 page-2
+      neardup index info pages.index
+      neardup index check pages.index
+      neardup index compact pages.index
+      neardup index snapshot pages.index copy.index
+      neardup index export pages.index documents.parquet
+    """  # noqa: D301 - click reads the backspace
+
+
+def _option(*names: str, heading: str, what: str, **attributes: Any) -> Callable[[Function], Function]:
+    return click.option(*names, cls=options.Option, heading=heading, help=what, **attributes)
+
+
+_AS_LINES: Final = _option(
+    "--jsonl",
+    "as_lines",
+    heading=options.WORK,
+    what="Read one JSON object a line from standard input, and answer each with one at once.",
+    is_flag=True,
+)
+
+
+@index.command(cls=options.Command, short_help="Make an empty index.")
+@_FOLDER
+@_option(
+    "--store",
+    heading=options.OUTPUT,
+    what="What is kept of documents: for exact scores, also their texts, or signatures alone.",
+    type=click.Choice(("shingles", "text", "signature")),
+    default="shingles",
+    show_default=True,
+)
+@options.settings(*_SETTINGS, *_READING)
+@options.as_json("what was made")
+@options.quiet("No summary; errors stay.")
+def create(folder: str, store: str, config: Config, as_json: bool, quiet: bool) -> None:
+    """Make an empty index in a new folder; the settings stay with it."""
+    from neardup.cli import render
+    from neardup.index.index import Index
+
+    with Index.create(folder, store=store, config=config) as made:
+        info = made.info()
+        if as_json:
+            render.as_json(info)
+        elif not quiet:
+            render.lines([f"Made {folder}. {made.plan.judgement()}."])
+
+
+@index.command(cls=options.Command, short_help="Store documents.")
+@_FOLDER
+@options.inputs(required=False)
+@_option(
+    "--on-duplicate",
+    heading=options.STAYS,
+    what="Store only what is new, and do this with a document that is similar to a stored one.",
+    type=click.Choice(_ON_DUPLICATE),
+)
+@_AS_LINES
+@options.settings(*_READING)
+@options.as_json("what was stored")
+@options.quiet("No progress, no warnings and no summary; errors stay.")
+def insert(
+    folder: str,
+    inputs: tuple[str, ...],
+    on_duplicate: str | None,
+    as_lines: bool,
+    config: Config,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Store the documents of INPUT, all or none; an id that the index has is an error.
+
+    INPUT is what `neardup dedup` takes, or the folder of a finished run; "-" is standard input.
+    """
+    from neardup.cli import render
+
+    with _open(folder) as opened:
+        if as_lines:
+            from neardup.index.pipe import insert_lines
+
+            _check_no_inputs(inputs)
+            _answer(insert_lines(opened, sys.stdin.buffer, on_duplicate))
+            return
+        with render.progress(quiet=quiet) as progress, _paths(inputs, config) as paths:
+            if on_duplicate is None:
+                stored = opened.insert_many(paths, progress=progress, config=config)
+                told: dict[str, Any] = {"stored": stored.documents, "rejected": [*map(list, stored.rejected)]}
+            else:
+                table = opened.insert_new_many(paths, on_duplicate, progress=progress, config=config)
+                num_new = sum(table.column("is_new").to_pylist())
+                told = {"new": num_new, "known": table.num_rows - num_new, "documents": table.to_pylist()}
+        told["total"] = len(opened)
+    if as_json:
+        render.as_json(told)
+    elif not quiet:
+        render.lines(_stored_lines(told, folder))
+
+
+@index.command(cls=options.Command, short_help="List what is similar to documents.")
+@_FOLDER
+@options.inputs(required=False)
+@_option(
+    "--k",
+    heading=options.SIMILAR,
+    what="How many matches of each document at most; 0 lists all.",
+    type=click.IntRange(0),
+    default=10,
+    show_default=True,
+    metavar="N",
+)
+@_option(
+    "--least",
+    heading=options.SIMILAR,
+    what="Least similarity of a match, from the threshold of the index on.",
+    type=float,
+    metavar="NUMBER",
+)
+@_option(
+    "--where",
+    heading=options.SIMILAR,
+    what="What the payload must hold, as NAME=VALUE or a JSON object; repeatable.",
+    multiple=True,
+    metavar="CONDITION",
+)
+@_option(
+    "--since",
+    heading=options.SIMILAR,
+    what="Only what was inserted after this time, such as 2026-01-31T12:00.",
+    metavar="TIME",
+)
+@_AS_LINES
+@options.output("FILE", "File to write: .parquet, .jsonl or .csv; else they are printed.", required=False)
+@options.settings(*_READING, "overwrite")
+@options.as_json("the matches")
+@options.quiet("No summary; errors stay.")
+def query(folder: str, inputs: tuple[str, ...], as_lines: bool, out: str | None, config: Config, **rest: Any) -> None:
+    """List the documents of the index that are similar to those of INPUT: query_id, doc_id, similarity, rank."""
+    from neardup.cli import render
+
+    asked = {"k": rest["k"] or None, "threshold": rest["least"], "since": rest["since"]}
+    asked["where"] = _conditions(rest["where"])
+    with _open(folder, read_only=True) as opened:
+        if as_lines:
+            from neardup.index.pipe import query_lines
+
+            _check_no_inputs(inputs)
+            _answer(query_lines(opened, sys.stdin.buffer, **asked))
+            return
+        with _written(out, config) as write, _paths(inputs, config) as paths:
+            found = opened.query_many(paths, **asked, config=config)
+            write(found)
+    if rest["as_json"]:
+        render.as_json({"matches": found.to_pylist()})
+    elif out is None:
+        render.lines(_match_lines(found))
+    elif not rest["quiet"]:
+        render.lines([f"{found.num_rows:,} matches. Written to {out}"])
+
+
+@index.command(cls=options.Command, short_help="Remove documents by their ids.")
+@_FOLDER
+@click.argument("ids", nargs=-1, required=True, metavar="DOC_ID...")
+@options.as_json("how many were removed")
+@options.quiet("No summary; errors stay.")
+def remove(folder: str, ids: tuple[str, ...], as_json: bool, quiet: bool) -> None:
+    """Remove documents by their ids; "-" reads ids from standard input, one a line."""
+    from neardup.cli import render
+
+    wanted = [line.rstrip("\n") for line in sys.stdin] if ids == ("-",) else list(ids)
+    with _open(folder) as opened:
+        removed, total = opened.remove(wanted), len(opened)
+    if as_json:
+        render.as_json({"removed": removed, "absent": len(wanted) - removed, "total": total})
+    elif not quiet:
+        render.lines([f"Removed {removed:,} of {len(wanted):,} ids. {folder} holds {total:,} documents."])
+
+
+@index.command(cls=options.Command, short_help="Show what an index holds.")
+@_FOLDER
+@options.as_json("all of it")
+def info(folder: str, as_json: bool) -> None:
+    """Show what an index holds, and what it was created with."""
+    from neardup.cli import render
+
+    with _open(folder, read_only=True) as opened:
+        told, judgement = opened.info(), opened.plan.judgement()
+    if as_json:
+        render.as_json(told)
+        return
+    render.lines(
+        [
+            f"{told['documents']:,} documents, {told['aliases']:,} aliases, {told['bytes']:,} bytes",
+            f"{told['runs']:,} runs, {told['fresh']:,} fresh documents, keeps {told['store']}",
+            f"{judgement}; {told['signature_format']}",
+        ]
+    )
+
+
+@index.command(cls=options.Command, short_help="Read all of an index, and say what is damaged.")
+@_FOLDER
+@options.as_json("what is damaged")
+def check(folder: str, as_json: bool) -> None:
+    """Read all of an index, compare it with its digests, and say what is damaged; exit 1 if anything is."""
+    from neardup.cli import render
+
+    with _open(folder, read_only=True) as opened:
+        damage = opened.check()
+    if as_json:
+        render.as_json({"damage": damage})
+    else:
+        render.lines(damage or [f"{folder} is as it was written."])
+    if damage:
+        raise click.exceptions.Exit(1)
+
+
+@index.command(cls=options.Command, short_help="Drop removed documents from disk, and join files.")
+@_FOLDER
+@options.as_json("what the index takes now")
+@options.quiet("No summary; errors stay.")
+def compact(folder: str, as_json: bool, quiet: bool) -> None:
+    """Drop removed and expired documents from disk, and join all runs into one."""
+    from neardup.cli import render
+
+    with _open(folder) as opened:
+        before = opened.info()["bytes"]
+        opened.compact()
+    with _open(folder, read_only=True) as opened:
+        told = opened.info()
+    if as_json:
+        render.as_json(told)
+    elif not quiet:
+        render.lines([f"{folder} takes {told['bytes']:,} bytes instead of {before:,}."])
+
+
+@index.command(cls=options.Command, short_help="Copy an index.")
+@_FOLDER
+@click.argument("target", type=click.Path())
+@options.quiet("No summary; errors stay.")
+def snapshot(folder: str, target: str, quiet: bool) -> None:
+    """Copy an index to the new folder TARGET, whole or not at all, while others use it."""
+    from neardup.cli import render
+
+    with _open(folder, read_only=True) as opened:
+        opened.snapshot(target)
+    if not quiet:
+        render.lines([f"Copied {folder} to {target}."])
+
+
+@index.command(cls=options.Command, short_help="Write all documents to a file.")
+@_FOLDER
+@click.argument("file", type=click.Path())
+@options.quiet("No summary; errors stay.")
+def export(folder: str, file: str, quiet: bool) -> None:
+    """Write id, times, payload and, where it is kept, text of every document to FILE: .parquet, .jsonl or .csv."""
+    from neardup.cli import render
+
+    with _open(folder, read_only=True) as opened:
+        count = opened.export(file)
+    if not quiet:
+        render.lines([f"{count:,} documents. Written to {file}"])
+
+
+def _open(folder: str, *, read_only: bool = False) -> Index:
+    from neardup.index.index import Index
+
+    return Index.open(folder, read_only=read_only)
+
+
+@contextlib.contextmanager
+def _paths(inputs: Sequence[str], config: Config) -> Iterator[list[Path] | str]:
+    """The inputs as paths; standard input is stored in a file for as long as it is read."""
+    from neardup.io.sources.stdin import spool
+
+    with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
+        paths, _ = spool(inputs, Path(folder) / "stdin", config)
+        yield paths[0] if len(paths) == 1 else [Path(path) for path in paths]
+
+
+@contextlib.contextmanager
+def _written(out: str | None, config: Config) -> Iterator[Callable[[Any], None]]:
+    """What writes a table to a file, whole or not at all, or nowhere."""
+    if out is None:
+        yield lambda _: None
+        return
+    from neardup.io.outputs import known_ending, reserved_table
+
+    known_ending(out)
+    with reserved_table(Path(out), overwrite=config.overwrite) as write:
+        yield write
+
+
+def _check_no_inputs(inputs: Sequence[str]) -> None:
+    if inputs:
+        raise ConfigError(f"--jsonl reads standard input, got the input {inputs[0]}", hint="leave one of them out")
+
+
+def _answer(answers: Iterator[dict[str, Any]]) -> None:
+    """Print every answer as soon as it is there; fail at the end where one was an error."""
+    from neardup.cli import render
+
+    has_failed = False
+    for answer in answers:
+        render.as_json(answer, indent=None)
+        has_failed = has_failed or "error" in answer
+    if has_failed:
+        raise click.exceptions.Exit(1)
+
+
+def _conditions(given: Sequence[str]) -> dict[str, Any] | None:
+    """Return conditions on payloads: NAME=VALUE, where a value that is JSON counts as that, or whole objects."""
+    conditions: dict[str, Any] = {}
+    for text in given:
+        try:
+            if text.lstrip().startswith("{"):
+                conditions |= json.loads(text)
+                continue
+        except ValueError as error:
+            raise ConfigError(f"--where {text!r} is no JSON object: {error}") from error
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise ConfigError(f"--where must be NAME=VALUE or a JSON object, got {text!r}", hint="--where lang=de")
+        with contextlib.suppress(ValueError):
+            value = json.loads(value)
+        conditions[name] = value
+    return conditions or None
+
+
+def _stored_lines(told: dict[str, Any], folder: str) -> Iterator[str]:
+    if "stored" in told:
+        yield f"Stored {told['stored']:,} documents. {folder} holds {told['total']:,}."
+        if told["rejected"]:
+            place, reason = told["rejected"][0]
+            yield f"{len(told['rejected']):,} rows cannot be used, the first, {place}, because {reason}"
+        return
+    yield f"{told['new']:,} new and {told['known']:,} known documents. {folder} holds {told['total']:,}."
+
+
+def _match_lines(found: Any) -> Iterator[str]:
+    yield "similarity  rank  document  match" if found.num_rows else "No matches."
+    for batch in found.to_batches(max_chunksize=1 << 16):
+        for row in batch.to_pylist():
+            yield f"{row['similarity']:10.4f}  {row['rank']:4}  {row['query_id']}  {row['doc_id']}"

@@ -1,0 +1,72 @@
+"""An index in a pipe: one JSON object a line in, one a line out, each answered before the next is read."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from neardup.errors import DataError, NearDupError
+from neardup.index.answers import Match
+from neardup.index.index import Index
+
+Answer = dict[str, Any]
+_INSERTED: Final = ("id", "text", "payload", "expires")
+_ASKED: Final = ("id", "text", "k", "threshold", "where", "since")
+
+
+def insert_lines(index: Index, lines: Iterable[bytes], on_duplicate: str | None) -> Iterator[Answer]:
+    """Insert the document of every line; with `on_duplicate` only what is new. A bad line is answered by an error."""
+
+    def insert(given: Answer) -> Answer:
+        doc_id, text = given.get("id"), given.get("text")
+        rest = {"payload": given.get("payload"), "expires": given.get("expires")}
+        if on_duplicate is None:
+            index.insert(doc_id, text, **rest)  # type: ignore[arg-type]
+            return {"id": doc_id, "is_new": True}
+        answer = index.insert_new(doc_id, text, on_duplicate, **rest)  # type: ignore[arg-type]
+        match = None if answer.match is None else as_answer(answer.match)
+        return {"id": doc_id, "is_new": answer.is_new, "match": match}
+
+    return _answers(lines, insert, _INSERTED)
+
+
+def query_lines(index: Index, lines: Iterable[bytes], **asked: Any) -> Iterator[Answer]:
+    """Answer the text of every line; `asked` is what a line does not say itself: k, threshold, where, since."""
+
+    def query(given: Answer) -> Answer:
+        chosen = asked | {name: given[name] for name in _ASKED[2:] if name in given}
+        return {"id": given.get("id"), "matches": [as_answer(match) for match in index.query(given["text"], **chosen)]}
+
+    return _answers(lines, query, _ASKED)
+
+
+def as_answer(match: Match) -> Answer:
+    """Return a match as JSON has it, without what it does not have."""
+    return {name: value for name, value in dataclasses.asdict(match).items() if value is not None}
+
+
+def _answers(lines: Iterable[bytes], answer: Callable[[Answer], Answer], names: tuple[str, ...]) -> Iterator[Answer]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            given = _object(line, names)
+            told = answer(given)
+        except NearDupError as error:
+            told = {"line": number, "error": error.message, "hint": error.hint}
+        yield told
+
+
+def _object(line: bytes, names: tuple[str, ...]) -> Answer:
+    try:
+        given = msgspec.json.decode(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"the line is no JSON: {error}") from error
+    if not isinstance(given, dict) or "text" not in given:
+        raise DataError("the line is no JSON object with a text", hint='write {"id": "a", "text": "..."}')
+    if unknown := sorted(set(given) - set(names)):
+        raise DataError(f"the line has the unknown name {unknown[0]!r}", hint=f"the names are {', '.join(names)}")
+    return given

@@ -1,0 +1,121 @@
+"""`neardup index`, from an empty folder to a snapshot."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+LINE = json.dumps({"id": "x", "text": "a line that nobody has written before in this very place"})
+
+
+@pytest.fixture
+def made(run, pages):  # noqa: ARG001
+    """An index of the pages, without those that are near-copies of others."""
+    assert run("index", "create", "pages.index", "--threshold", "0.6").returncode == 0
+    answer = run("index", "insert", "pages.index", "pages.jsonl", "--on-duplicate", "skip", "--json")
+    assert answer.returncode == 0, answer.stderr
+    return json.loads(answer.stdout)
+
+
+def test_insert_tells_what_is_new(made):
+    assert (made["new"], made["known"], made["total"]) == (2, 2, 2)
+    assert {row["doc_id"]: row["match_id"] for row in made["documents"]} == {"a": None, "b": "a", "c": None, "d": "a"}
+
+
+@pytest.mark.usefixtures("pages")
+def test_insert_stores_all_or_none_and_counts_rejected_rows(run):
+    run("index", "create", "i", "-q")
+    answer = run("index", "insert", "i", "pages.jsonl")
+    assert answer.stdout.splitlines()[0] == "Stored 4 documents. i holds 4."
+    assert "1 rows cannot be used, the first, pages.jsonl:" in answer.stdout
+    again = run("index", "insert", "i", "pages.jsonl")
+    assert (again.returncode, "the id 'a' already exists in the index" in again.stderr) == (1, True)
+    assert "4 documents" in run("index", "info", "i").stdout
+
+
+@pytest.mark.usefixtures("made")
+def test_query_prints_or_writes_matches(run, tmp_path):
+    answer = run("index", "query", "pages.index", "pages.jsonl", "--k", "1", "--json")
+    found = json.loads(answer.stdout)["matches"]
+    assert [(row["query_id"], row["doc_id"], row["rank"]) for row in found] == [
+        *(("a", "a", 1), ("b", "a", 1), ("c", "c", 1), ("d", "a", 1))
+    ]
+    assert run("index", "query", "pages.index", "pages.jsonl", "-o", "found.parquet").returncode == 0
+    assert pq.read_table(tmp_path / "found.parquet").to_pylist() == found
+    shown = run("index", "query", "pages.index", "pages.jsonl", "--least", "0.99")
+    assert shown.stdout.splitlines()[1:] == [
+        "    1.0000     1  a  a",
+        "    1.0000     1  c  c",
+        "    1.0000     1  d  a",
+    ]
+    low = run("index", "query", "pages.index", "pages.jsonl", "--least", "0.1")
+    assert (low.returncode, "below that of the index" in low.stderr) == (2, True)
+
+
+@pytest.mark.usefixtures("made")
+def test_standard_input_is_an_input(run):
+    answer = run("index", "insert", "pages.index", "-", stdin=LINE + "\n")
+    assert answer.stdout.splitlines() == ["Stored 1 documents. pages.index holds 3."]
+
+
+@pytest.mark.usefixtures("made")
+def test_json_lines_are_answered_one_by_one(run):
+    lines = [
+        json.dumps({"id": "n", "text": "some new words that nobody has written so far", "payload": {"lang": "en"}}),
+        json.dumps({"id": "m", "text": "some new words that nobody has written so far"}),
+        json.dumps({"id": "a", "text": "taken"}),
+        "no json",
+        json.dumps({"id": "b", "txt": "misspelt"}),
+    ]
+    answer = run("index", "insert", "pages.index", "--jsonl", "--on-duplicate", "link", stdin="\n".join(lines))
+    told = [json.loads(line) for line in answer.stdout.splitlines()]
+    assert (told[0]["is_new"], told[1]["is_new"], told[1]["match"]["doc_id"]) == (True, False, "n")
+    assert [line["line"] for line in told[2:]] == [3, 4, 5]
+    assert "already exists" in told[2]["error"]
+    assert answer.returncode == 1
+    asked = json.dumps({"id": "q", "text": "some new words that nobody has written so far"})
+    for condition, ids in (("lang=en", ["n"]), ('{"lang": ["de", "fr"]}', [])):
+        found = run("index", "query", "pages.index", "--jsonl", "--where", condition, stdin=asked)
+        told = json.loads(found.stdout)
+        assert (told["id"], [match["doc_id"] for match in told["matches"]]) == ("q", ids)
+
+
+@pytest.mark.usefixtures("made")
+def test_remove_check_compact_snapshot_and_export(run, tmp_path):
+    removed = json.loads(run("index", "remove", "pages.index", "a", "never", "--json").stdout)
+    assert removed == {"removed": 1, "absent": 1, "total": 1}
+    assert run("index", "remove", "pages.index", "-", stdin="c\n").stdout.startswith("Removed 1 of 1 ids.")
+    run("index", "insert", "pages.index", "-", stdin=LINE)
+    assert run("index", "compact", "pages.index").returncode == 0
+    assert run("index", "snapshot", "pages.index", "copy").stdout == "Copied pages.index to copy.\n"
+    assert run("index", "check", "copy").stdout == "copy is as it was written.\n"
+    assert json.loads(run("index", "info", "copy", "--json").stdout)["documents"] == 1
+    assert run("index", "export", "copy", "all.jsonl").returncode == 0
+    assert json.loads((tmp_path / "all.jsonl").read_text())["doc_id"] == "x"
+    run_file = next((tmp_path / "copy" / "runs").iterdir())
+    data = bytearray(run_file.read_bytes())
+    data[4100] ^= 1
+    run_file.unlink()
+    run_file.write_bytes(data)
+    damaged = run("index", "check", "copy")
+    assert (damaged.returncode, "is not as it was written" in damaged.stdout) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("index", "query", "nowhere", "pages.jsonl"), 1, "nowhere is no index"),
+        (("index", "create", "i", "--recall", "1"), 2, "by bands"),
+        (("index", "query", "pages.index", "pages.jsonl", "--where", "lang"), 2, "NAME=VALUE"),
+        (("index", "query", "pages.index", "pages.jsonl", "--jsonl"), 2, "--jsonl reads standard input"),
+        (("index", "create", "pages.index"), 2, "already exists"),
+    ],
+)
+@pytest.mark.usefixtures("made")
+def test_mistakes_are_messages(run, arguments, code, message):
+    answer = run(*arguments)
+    assert answer.returncode == code
+    assert message in answer.stderr
+    assert "Traceback" not in answer.stderr
