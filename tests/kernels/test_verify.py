@@ -144,7 +144,7 @@ def leaders_of(case, pairs):
             (-value, case["rows"][other], other) for other, value in partners[doc].items() if other not in removed
         ]
         if "given_values" in case and case["given_values"][doc]:
-            candidates.append((-case["given_values"][doc], case["given_rows"][doc], verify.GIVEN))
+            candidates.append((-case["given_values"][doc], case["given_rows"][doc], verify.UNCHANGED))
         if candidates:
             value, _, other = min(candidates)
             removed[doc] = (other, -value)
@@ -172,7 +172,7 @@ def expected_of(case, mode, pairs=None):
 def run(case, mode, module=match):
     """Run the kernel; return what the oracle says, and the comparisons of each document."""
     num_docs = len(case["sets"])
-    given = match.nothing_given(np.full(num_docs, verify.COMPARED | verify.ENTERED, np.uint8))
+    given = match.initial_state(np.full(num_docs, verify.COMPARED | verify.ENTERED, np.uint8))
     names = {"roles": "roles", "values": "given_values", "rows": "given_rows", "parents": "given_parents"}
     given = given._replace(**{field: case[name] for field, name in names.items() if name in case})
     documents = verify.Documents(
@@ -314,7 +314,7 @@ def test_documents_that_are_only_met_are_not_compared_with_each_other(mode):
 
 def test_given_match_leads_nobody():
     case = case_of([{1, 2}, {1, 2}]) | {"given_values": np.array([0.9, 0.0]), "given_rows": np.array([7, 0])}
-    assert run(case, verify.LEADERS)[0]["removed"] == {0: (verify.GIVEN, 0.9)}
+    assert run(case, verify.LEADERS)[0]["removed"] == {0: (verify.UNCHANGED, 0.9)}
 
 
 # Ties, empty calls, filters

@@ -22,7 +22,7 @@ _KERNELS: Final = Path(__file__).resolve().parent
 
 
 class KernelCache:
-    """Tells Numba where the compiled code of a kernel lies."""
+    """Tells Numba where the compiled code of a kernel is cached."""
 
     def __init__(self, py_func: Any) -> None:
         self._line = py_func.__code__.co_firstlineno

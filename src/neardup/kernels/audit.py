@@ -1,8 +1,8 @@
-"""Audit: the documents of a corpus against the sets of a sample, exactly.
+"""Audit: compare the documents of a corpus with the sets of a sample exactly.
 
-Two sets of similarity >= t share k of any n - ceil(t n) + k shingles of either, so only that many of each sample set
-are looked for. These are, of those that are not frequent, the ones with the smallest hashes: so most shingles of a
-document are dismissed by their top bits alone.
+Two sets of similarity >= t share k of any n - ceil(t n) + k shingles of either, so only that many of each sampled set
+are indexed: the infrequent ones with the smallest hashes. Most shingles of a document are then ruled out by their top
+bits alone.
 """
 
 from typing import Any, NamedTuple
@@ -80,7 +80,7 @@ def _bit(bits, place):
 
 @inner
 def _pass_filters(shingles, start, end, index, passed):
-    """Write the shingles that both filters let pass; without a branch, which nobody could predict."""
+    """Write the shingles that pass both filters, without an unpredictable branch."""
     coarse, coarse_shift, fine, fine_shift = index.coarse, index.coarse_shift, index.fine, index.fine_shift
     to = 0
     for at in range(start, end):
@@ -134,7 +134,7 @@ def _find_list(shingle, index):
 
 @numba.njit(cache=True, nogil=True)
 def find_candidates(shingles, ends, groups, index, first_doc, seen, found):
-    """Write which documents share enough indexed shingles with which sets of their group; return how many.
+    """Write the candidate pairs: documents and sets of a group that share enough indexed shingles; return their number.
 
     shingles   uint64[num_shingles]  all documents end to end, with repetitions, in any order
     ends       int64 [num_docs + 1]  document d owns shingles[ends[d]:ends[d + 1]]
@@ -192,7 +192,7 @@ def partner_similarities(shingles, ends, others, other_ends, pairs, threshold, v
 
 @numba.njit(cache=True, nogil=True)
 def mark_found(signatures, keys, set_signatures, set_keys, pairs, min_agreement, is_found):
-    """Say of pairs whether banding finds them: they share a bucket, and their signatures agree enough.
+    """Mark the pairs that banding finds: they share a bucket, and their signatures agree enough.
 
     signatures      uint32[num_docs, num_perm]
     keys            uint64[num_docs, bands]

@@ -1,4 +1,4 @@
-"""Signatures to band keys, and band keys to links: who shares a bucket."""
+"""From signatures to band keys, and from band keys to links between documents that share a bucket."""
 
 import numba
 import numpy as np
@@ -7,7 +7,7 @@ from neardup.kernels.compilation import inner
 from neardup.kernels.hash_sets import bits_for, find_firsts, find_firsts_by_sorting, largest_set
 from neardup.kernels.mixing import FIRST_MULTIPLIER, GOLDEN_MULTIPLIER, HALF
 
-# Keys of a part, about: their table stays in a core's cache.
+# Approximate keys per partition, so that its hash table stays in the cache of a core.
 PART_KEYS, MAX_PART_BITS = 1 << 14, 10
 
 
@@ -40,7 +40,7 @@ def shares_bucket(keys, other_keys):
 
 @inner
 def _partition(keys, rows, bits, parted_keys, parted_rows):
-    """Copy keys and rows so that keys with equal top bits, once mixed, stand together; return the ends of the parts."""
+    """Partition keys and rows by the top bits of the mixed keys; return the ends of the partitions."""
     shift = np.uint64(64 - bits)
     ends = np.zeros((1 << bits) + 1, np.int64)
     for at in range(keys.size):
@@ -59,7 +59,7 @@ def _partition(keys, rows, bits, parted_keys, parted_rows):
 def star_links(keys, rows, linked, smallest):
     """Write a star per bucket: every row but the smallest of its bucket, and that smallest; return how many.
 
-    Linear in the keys; they are parted first, so that the table of a part stays in the cache.
+    Linear in the keys, which are partitioned first, so that the hash table of a partition stays in the cache.
 
     keys      uint64[num_keys]
     rows      int64 [num_keys]  the row each key belongs to

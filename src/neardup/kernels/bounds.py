@@ -1,4 +1,4 @@
-"""What two sets must share to be similar, in the doubles that similarities are computed in."""
+"""Exact integer bounds on the overlap of similar sets, consistent with similarities computed in doubles."""
 
 import numba
 import numpy as np
@@ -31,12 +31,12 @@ def least_share(size, threshold):
 
 @inner
 def prefix_size(size, threshold):
-    """Return how many shingles a set must show, in an order that all sets share, so that every partner shares one."""
+    """Return the prefix length: in an order common to all sets, every partner shares one of the first that many."""
     return size - least_share(size, threshold) + 1
 
 
 @inner
 def is_in_reach(size, place, other_size, other_place, threshold):
-    """Whether two sets may be similar whose first shared shingle stands at these places of their orders."""
+    """Whether two sets may be similar if their first shared shingle is at these positions of their orders."""
     most = min(size - place, other_size - other_place)
     return most / (size + other_size - most) >= threshold

@@ -1,7 +1,7 @@
-"""Which sets hold most of another: the exact join by containment.
+"""Which sets contain most of another: the exact join by containment.
 
-Where a share t of the n items of a set, the needle, lies in another one, the two share one of the needle's rarest
-n - ceil(t n) + 1 items: the lists of these name everybody who may hold it.
+If a share t of the n items of a set, the needle, is contained in another set, the two share one of the needle's rarest
+n - ceil(t n) + 1 items, so the posting lists of these have all candidates.
 """
 
 import numba
@@ -12,9 +12,9 @@ from neardup.kernels.sorted_sets import shared_items
 
 @numba.njit(cache=True, nogil=True)
 def find_containers(docs, walks, postings, needles, first_own, threshold, scratch, found):
-    """Find whom each needle lies in; return how many pairs there are, and how many were compared.
+    """Find the documents that contain each needle; return the number of pairs, and of candidates compared.
 
-    A pair that both contain each other is found from its first document alone.
+    A pair whose documents contain each other is found from its first document only.
 
     docs       Bags                         weights and totals are not read
     walks      Walks                        of every document, along lists with another one in them; no weights
@@ -35,7 +35,7 @@ def find_containers(docs, walks, postings, needles, first_own, threshold, scratc
             continue
         num_walks[0] += 1
         least = least_share(size, threshold)
-        # Items that nobody else has are the rarest, and no list is walked for them.
+        # Items that no other document has are the rarest; their lists are not scanned.
         for step in range(walks.ends[needle], walks.ends[needle + 1] - least + 1):
             for place in range(postings.ends[walks.lists[step]], postings.ends[walks.lists[step] + 1]):
                 doc = postings.members[place]

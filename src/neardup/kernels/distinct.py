@@ -18,7 +18,7 @@ REPETITION_MULTIPLIER = np.uint64(0xC2B2AE3D27D4EB4F)
 
 @inner
 def _mark_firsts(values, is_first):
-    """Mark the first appearance of every value; by a sort, so whatever the values are."""
+    """Mark the first occurrence of every value, by sorting, so that no input is slow."""
     order = np.argsort(values, kind="mergesort")
     for at in range(order.size):
         is_first[order[at]] = at == 0 or values[order[at]] != values[order[at - 1]]
@@ -139,7 +139,7 @@ def sort_sets(shingles, ends, distinct, distinct_ends):
 
 @numba.njit(cache=True, nogil=True)
 def gather_sets(shingles, starts, gathered, ends):
-    """Copy sets that lie anywhere to stand end to end.
+    """Copy sets from arbitrary offsets, end to end.
 
     shingles  uint64[num_shingles]
     starts    int64 [num_docs]       where each set starts

@@ -1,12 +1,12 @@
-"""Hash tables of 64-bit hashes, open to whatever hashes there are.
+"""Hash tables of 64-bit hashes, safe against adversarial input.
 
-A table of one set: the place of a hash is the hash scaled to the table, with linear probing, so the table holds its
-keys almost in order. Shingle hashes are finalised and never zero, so zero marks a free place.
+The table of one set: the slot of a hash is the hash scaled to the table, with linear probing, so the table keeps its
+keys almost in order. Shingle hashes are finalised and never zero, so zero marks a free slot.
 
-A table of many keys: owners of places, where a key is mixed before it is placed.
+The table of many keys: owners of slots; keys are mixed first.
 
-Whoever knows the constants, or the seed, can make hashes that all want one place. So the steps of probing are counted:
-when they are more than a few a key, callers sort instead, with the same result.
+Anyone who knows the constants, or the seed, can construct hashes that collide. So probing steps are counted: if they
+exceed a few per key, callers sort instead, with the same result.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ FREE = -1
 
 @inner
 def max_steps(count):
-    """Return how many steps of probing so many keys may take together."""
+    """Return the most probing steps allowed for this many keys together."""
     return np.int64(STEPS_BASE + STEPS_PER_KEY * count)
 
 
@@ -53,13 +53,13 @@ def table_for(ends):
 
 @inner
 def home_of(key, capacity):
-    """Return the place that a key wants."""
+    """Return the home slot of a key."""
     return np.int64(((key >> HALF) * np.uint64(capacity)) >> HALF)
 
 
 @inner
 def probe(table, key, place):
-    """Return the place of the key, or the free one where it belongs, from the place that it wants on."""
+    """Return the slot of the key, or the free slot where it belongs, probing from its home slot on."""
     while table[place] != ZERO and table[place] != key:
         place += 1
     return place

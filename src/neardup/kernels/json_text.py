@@ -1,7 +1,7 @@
-"""JSON Lines to texts: one text column is cut out of the lines and unescaped; what is left is for a JSON parser.
+"""Extract one text column from JSON Lines and unescape it; the rest of each line is left to a JSON parser.
 
-A text is replaced by an empty one, a token by a token of its kind: the lines left over are valid JSON exactly where
-the lines given are. So nothing is checked here but what a parser no longer sees, which is the inside of the texts.
+A text is replaced by an empty string, a token of the same kind, so the remaining lines are valid JSON exactly if the
+original lines are. Only the inside of the texts, which the parser no longer sees, is checked here.
 """
 
 import numba
@@ -12,7 +12,7 @@ from numba.extending import intrinsic, overload
 
 from neardup.kernels.compilation import inner
 
-# Returned for lines that are left to a slower way.
+# Returned for lines that need the slower path.
 ODD = -1
 QUOTE, BACKSLASH, NEWLINE, SPACE, COLON, SMALL_U = 0x22, 0x5C, 0x0A, 0x20, 0x3A, 0x75
 NO_CHARACTER = 0xFF

@@ -1,4 +1,4 @@
-"""Lists that the documents of a hot component are walked by: their rarest shingles, in one order for all.
+"""The posting lists of a hot component: the rarest shingles of its documents, in an order common to all.
 
 Two sets of similarity >= t share one of their rarest n - ceil(t n) + 1 shingles, the prefix.
 """

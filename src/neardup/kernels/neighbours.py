@@ -1,7 +1,7 @@
-"""The nearest documents of each, exactly: walks of postings for sets, blocks of all pairs for bits and vectors.
+"""Exact k-nearest-neighbour search: posting lists for sets, blocks of all pairs for bits and vectors.
 
-The best of a query stand in one row of `best_values` and `best_rows`, the most similar first, ties by row. Whoever
-calls fills them with a value that must be exceeded and with NOBODY.
+The best of a query are in one row of `best_values` and `best_rows`, the most similar first, ties by row. The caller
+initialises them with a value that must be exceeded and with NOBODY.
 """
 
 import numba
@@ -11,7 +11,7 @@ from neardup.kernels.compilation import inner
 from neardup.kernels.similarity import cosine, count_ones, nearness
 from neardup.kernels.sorted_sets import weight_sums
 
-# So many times as many documents as are asked for are compared as soon as they are met; they set the bar for the rest.
+# The first k times this many candidates are compared at once; they raise the bar for the rest.
 EAGER = 4
 # What the shared items are a share of: all items of both (Jaccard), the query's, the neighbour's, those of the smaller.
 OF_UNION, OF_QUERY, OF_NEIGHBOUR, OF_SMALLER = np.int64(0), np.int64(1), np.int64(2), np.int64(3)
@@ -19,14 +19,14 @@ OF_UNION, OF_QUERY, OF_NEIGHBOUR, OF_SMALLER = np.int64(0), np.int64(1), np.int6
 
 @inner
 def _enters(value, row, values, rows):
-    """Whether a document is better than the last of the best."""
+    """Whether a document is better than the worst of the best."""
     last = values.size - 1
     return value > values[last] or (value == values[last] and row < rows[last])
 
 
 @inner
 def _enter(value, row, values, rows):
-    """Put a document in its place among the best, if it has one."""
+    """Insert a document among the best if it is good enough."""
     if not _enters(value, row, values, rows):
         return
     at = values.size - 1
@@ -69,8 +69,9 @@ def _most_unseen(rest, total, share, slack):
 def nearest_sets(queries, docs, walks, postings, own, span, rule, scratch, best_values, best_rows):
     """Find the best of some queries among weighted sets.
 
-    The lists of a query's items are walked, the rarest item first. Who was not met before a list shares no more than
-    what remains; where that cannot beat the last of the best, the walk ends. Whom it met by then is looked at again.
+    The posting lists of a query are scanned, the rarest item first. A document that is in none of the lists so far
+    shares at most the remaining weight; once that cannot beat the worst of the best, the scan ends, and the candidates
+    found by then are compared exactly.
 
     queries      Bags
     docs         Bags

@@ -1,4 +1,4 @@
-"""Posting lists of sets, as the kernels that walk them take them."""
+"""The types of an inverted index of sets, shared by the kernels that search it."""
 
 from typing import Any, NamedTuple
 
@@ -40,7 +40,7 @@ class Postings(NamedTuple):
 
 
 class Walks(NamedTuple):
-    """The lists that every query walks, the shortest first; query q walks lists[ends[q]:ends[q + 1]].
+    """The posting lists to scan for every query, shortest first; query q has lists[ends[q]:ends[q + 1]].
 
     lists    int64  []
     weights  float64[]                 of the item of the list in the query

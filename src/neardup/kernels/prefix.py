@@ -1,7 +1,7 @@
-"""The exact join: shingles counted, prefixes taken, and documents linked that may be similar.
+"""The exact join: count shingles, compute prefixes, and link documents that may be similar.
 
-Two sets with intersection / union >= t share one of the first n - ceil(t n) + 1 shingles of each, in any order that all
-sets share; here the rarest come first. The place of the first shared one, and the two sizes, bound the similarity.
+Two sets with intersection / union >= t share one of the first n - ceil(t n) + 1 shingles of each, in any order common
+to all sets; here the rarest come first. The position of the first shared one, and both sizes, bound the similarity.
 """
 
 import numba
@@ -82,9 +82,9 @@ def _sort(values, spare):
 
 @numba.njit(cache=True, nogil=True)
 def take_prefixes(shingles, ends, counts, threshold, docs, keys, places):
-    """Write the prefix of every document that may have a partner, less the shingles that nobody else has.
+    """Write the prefix of every document that may have a partner, without shingles that occur in no other document.
 
-    A document whose whole prefix is its own shares too little with all others together. Returns how many were written.
+    A document without a shared prefix shingle cannot have a partner. Returns the number of shingles written.
 
     shingles   uint64[num_shingles]   distinct in each document, in any order
     ends       int64 [num_docs + 1]   document d owns shingles[ends[d]:ends[d + 1]]; none is empty

@@ -5,8 +5,8 @@ per byte, set inside words: 64 ASCII bytes at a time, or one code point at a tim
 second jumps from word to word along the bitmap. A character that is a token of its own gets separators around it in
 the folded text, so the second pass knows nothing of scripts.
 
-Every hash is keyed: each factor of each product is masked by a secret of its own, so whoever does not know the seed
-can neither zero a factor nor invert a step. The hash of a shingle folds two polynomials of its words' hashes at secret
+Every hash is keyed: each factor of each product is masked by its own secret, so without the seed nobody can zero a
+factor or invert a step. The hash of a shingle folds two polynomials of its words' hashes at secret
 points, one of the hashes and one of their halves swapped: modulo 2**64 alone, words in the right order (the Thue-Morse
 sequence) make the low bits of any such polynomial agree.
 """

@@ -1,11 +1,10 @@
 """Exact similarities of documents, by the type of their items.
 
-What documents are, sets or vectors, is the type of `items`: the compiler chooses how two of them are compared, so there
-is one walk for all measures, and no function is handed in, which would keep kernels out of Numba's cache.
+The type of `items` determines at compile time how two documents, sets or vectors, are compared. So all measures share
+one verification kernel, and no function is passed to it, which would keep it out of Numba's cache.
 
-Two sets are compared by a hash table of the first and a look at it for every shingle of the second, so sets need no
-order. Where the hashes of a set, or of one that is looked for in it, were made to collide, the set is sorted instead of
-put into a table, and looked for by bisection.
+Two sets are compared by a hash table of the first that is probed with every shingle of the second, so sets need not be
+sorted. If the hashes of either set were constructed to collide, the first is sorted instead, and searched by bisection.
 """
 
 from typing import Any, NamedTuple
@@ -81,9 +80,9 @@ class Points(NamedTuple):
 
 
 Items = Sets | Weights | Bits | Vectors | Points
-# In the place of a document: none.
+# Instead of the position of a document: none.
 NOBODY = -1
-# A cosine above this is 1: sums of products of parallel vectors may be off by so much.
+# A cosine above this counts as 1, because of rounding in the dot product of parallel vectors.
 NEARLY_ONE = 1.0 - 2.0**-48
 # How the set in the scratch table is held.
 AS_TABLE, IN_ORDER = 0, 1
@@ -334,7 +333,7 @@ def _similarity_of_type(items, scratch, doc, other, least):
 
 
 def passes(items, signatures, doc, other, threshold, min_agreement):
-    """Whether sizes and signatures leave it open that two documents are a pair."""
+    """Whether two documents pass the size filter and the signature filter."""
     return _FILTERS[type(items)](items, signatures, doc, other, threshold, min_agreement)
 
 
@@ -358,7 +357,7 @@ def _size_of_type(items, doc):
 
 
 def scratch_for(items):
-    """Allocate what comparing needs beside the items."""
+    """Allocate scratch memory for comparisons."""
     return _SCRATCHES[type(items)](items)
 
 

@@ -1,4 +1,4 @@
-"""Shingle hashes to signatures: k slots of 32 bits; two documents agree in a slot with chance equal to their Jaccard.
+"""From shingle hashes to signatures: k slots of 32 bits, each of which agrees with a chance equal to the Jaccard index.
 
 `fast_sketch` is a member of the Fast Similarity Sketching family (Dahlgaard, Knudsen, Thorup 2017): one round throws
 every hash into one slot, and only the slots left empty take the minimum over all hashes. `minhash` is the classic

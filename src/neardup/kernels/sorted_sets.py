@@ -1,4 +1,4 @@
-"""Sets in the order of their hashes: what two of them share, by one merge."""
+"""Sorted sets: what two of them share, by merging."""
 
 import numpy as np
 

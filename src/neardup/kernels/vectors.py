@@ -1,7 +1,7 @@
-"""Vectors to projections on random lines, and rows of words to digests.
+"""Projections of vectors on random lines, and digests of rows of words.
 
-Sums run over the numbers of a vector in their order, whatever is computed side by side: the same bytes for any batch,
-where a product of matrices by BLAS rounds differently with its shape.
+Sums always add the numbers of a vector in order, so the bytes are the same for any batch, while a BLAS matrix product
+rounds differently depending on its shape.
 """
 
 import numba

@@ -1,11 +1,11 @@
-"""Verification: the documents of a component, in keep order, against those before them that share a bucket.
+"""Verification: compare the documents of a component, in keep order, with earlier ones that share a bucket.
 
-Each bucket is a list of documents already passed. A document walks the lists of its buckets; whom it meets is
-compared by size, then by signature, then exactly. A component where too many comparisons fail is hot and starts again
-with lists by prefix shingle: two sets of similarity >= t share one of their rarest n - ceil(t n) + 1 shingles, so
-walking those lists, and asking afterwards for a shared bucket, meets the same pairs.
+Each bucket is a posting list of earlier documents. A document scans the lists of its buckets; candidates are compared
+by size, then by signature, then exactly. A component where too many comparisons fail is hot and starts again with
+posting lists of prefix shingles: two sets of similarity >= t share one of their rarest n - ceil(t n) + 1 shingles, so
+scanning those lists, and then checking for a shared bucket, finds the same pairs.
 
-What was learned in an earlier call can be given: who is only met, who only meets, matches so far, and joins so far.
+Results of earlier calls can be passed in as the initial state: roles, best matches and unions so far.
 """
 
 from typing import Any, NamedTuple
@@ -22,13 +22,13 @@ from neardup.kernels.union_find import find_root, join
 
 Array = npt.NDArray[Any]
 LEADERS, PAIRS, CLOSURE = 0, 1, 2
-# The match that was given stays the best.
-GIVEN = -2
-# What a document does, as bits: it walks the lists, and it is entered into them.
+# The best match is still the one of the initial state.
+UNCHANGED = -2
+# The roles of a document, as bits: it is compared with earlier documents, and it is entered into the lists.
 COMPARED, ENTERED = 1, 2
 # A component is hot after this many failed comparisons, and this many more per document passed.
 FAILED_BASE, FAILED_PER_DOC = 2000, 64
-# Whom a bucket list brings is compared; most of whom a prefix list brings is dismissed by its place, much faster.
+# Candidates of a bucket list are compared; most of a prefix list are ruled out by their position, much faster.
 COMPARISON_COST = 4
 LARGEST = np.int64(2**62)
 
@@ -49,7 +49,7 @@ class Documents(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """The lists that documents are entered into and walk; document d has the lists numbers[ends[d]:ends[d + 1]].
+    """The posting lists of documents; document d has the lists numbers[ends[d]:ends[d + 1]].
 
     numbers    int64[]
     ends       int64[num_docs + 1]
@@ -79,13 +79,13 @@ class Rule(NamedTuple):
     mode: int
 
 
-class Given(NamedTuple):
-    """What is known of documents beforehand.
+class InitialState(NamedTuple):
+    """The state of documents before the comparison.
 
-    roles    uint8  [num_docs]  COMPARED: with those before it; ENTERED: for those behind it to meet
-    values   float64[num_docs]  similarity to a kept document that is not here; 0 is none
-    rows     int64  [num_docs]  the row of it
-    parents  int64  [num_docs]  a document before it of the same closure, or itself
+    roles    uint8  [num_docs]  COMPARED: with earlier ones; ENTERED: later ones are compared with it
+    values   float64[num_docs]  similarity to the best match so far, which is not among `documents`; 0 for none
+    rows     int64  [num_docs]  the row of that match
+    parents  int64  [num_docs]  an earlier document of the same closure, or itself
     """
 
     roles: Array
@@ -95,10 +95,10 @@ class Given(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What is written of documents.
+    """The results for documents.
 
-    matches   int64  [num_docs]  the most similar one kept before it, NOBODY for a kept one, GIVEN where no other is
-                                 better than the given (not in CLOSURE)
+    matches   int64  [num_docs]  the most similar earlier kept document, NOBODY for a kept one, UNCHANGED if none is
+                                 better than the match of the initial state (not in CLOSURE)
     values    float64[num_docs]  the similarity to it
     parents   int64  [num_docs]  in PAIRS and CLOSURE; first document of the closure
     compared  int64  [num_docs]  comparisons of this document with earlier ones
@@ -137,20 +137,20 @@ def _grow(pairs):
 
 
 @numba.njit(cache=True, nogil=True)
-def walk_components(documents, component_ends, lists, rule, given, outcome, is_hot):
-    """Compare the documents of whole components along lists; return (left, right, similarity) of the found pairs.
+def walk_components(documents, component_ends, lists, rule, initial, outcome, is_hot):
+    """Compare the documents of whole components by posting lists; return (left, right, similarity) of the pairs found.
 
     documents       Documents
     component_ends  int64[num_components + 1]  component c is documents [component_ends[c], component_ends[c + 1]),
                                                best keep priority first
     lists           Lists
     rule            Rule
-    given           Given
+    initial           InitialState
     outcome         Outcome                    written
     is_hot          bool [num_components]      written; the component was left unfinished
     """
     items, keys, rows = documents.items, documents.keys, documents.rows
-    numbers, list_ends, roles = lists.numbers, lists.ends, given.roles
+    numbers, list_ends, roles = lists.numbers, lists.ends, initial.roles
     threshold, mode = rule.threshold, rule.mode
     matches, values, parents, compared = outcome
     num_docs = rows.size
@@ -167,7 +167,7 @@ def walk_components(documents, component_ends, lists, rule, given, outcome, is_h
     num_pairs = 0
     seen, scratch = np.empty(num_docs, np.int64), scratch_for(items)
     for doc in range(num_docs):
-        parents[doc], compared[doc], seen[doc] = given.parents[doc], 0, NOBODY
+        parents[doc], compared[doc], seen[doc] = initial.parents[doc], 0, NOBODY
     for component in range(component_ends.size - 1):
         first, stop = component_ends[component], component_ends[component + 1]
         failed, pairs_before = 0, num_pairs
@@ -178,11 +178,11 @@ def walk_components(documents, component_ends, lists, rule, given, outcome, is_h
                 num_pairs = pairs_before
                 break
             size = size_of(items, doc)
-            best, best_row, bar = NOBODY, given.rows[doc], 0.0
-            if given.values[doc] > 0.0:
-                best, values[doc] = GIVEN, given.values[doc]
+            best, best_row, bar = NOBODY, initial.rows[doc], 0.0
+            if initial.values[doc] > 0.0:
+                best, values[doc] = UNCHANGED, initial.values[doc]
                 if mode == LEADERS:
-                    bar = given.values[doc]
+                    bar = initial.values[doc]
             for at in range(list_ends[doc], list_ends[doc + 1] if roles[doc] & COMPARED else list_ends[doc]):
                 number, place = numbers[at], at - list_ends[doc]
                 if lists.by_prefix and _is_list_out_of_reach(size, place, smallest[number], threshold):

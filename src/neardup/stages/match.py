@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]
 
 
 class Found(NamedTuple):
-    """The result of comparing documents, which are given by position.
+    """The result of comparing documents, which are identified by position.
 
     outcome                    of each document
     left, right, similarities  of the pairs found, ordered by left, the later document of the two
@@ -31,14 +31,14 @@ class Found(NamedTuple):
     similarities: Array
 
 
-def nothing_given(roles: Array) -> kernel.Given:
+def initial_state(roles: Array) -> kernel.InitialState:
     """Return the state of documents that have not been compared with any other yet."""
     num_docs = roles.size
-    return kernel.Given(roles, np.zeros(num_docs), np.zeros(num_docs, np.int64), np.arange(num_docs))
+    return kernel.InitialState(roles, np.zeros(num_docs), np.zeros(num_docs, np.int64), np.arange(num_docs))
 
 
 def match_components(
-    documents: kernel.Documents, component_ends: Array, rule: kernel.Rule, given: kernel.Given
+    documents: kernel.Documents, component_ends: Array, rule: kernel.Rule, initial: kernel.InitialState
 ) -> Found:
     """Compare the documents of whole components; arguments as for the kernel `walk_components`."""
     num_docs = documents.rows.size
@@ -47,33 +47,33 @@ def match_components(
     is_hot = np.empty(component_ends.size - 1, np.bool_)
     # Only sets have prefixes.
     lists = _bucket_lists(documents.keys, is_last=not isinstance(documents.items, Sets))
-    found = [kernel.walk_components(documents, component_ends, lists, rule, given, outcome, is_hot)]
+    found = [kernel.walk_components(documents, component_ends, lists, rule, initial, outcome, is_hot)]
     for component in np.flatnonzero(is_hot):
         part = slice(component_ends[component], component_ends[component + 1])
-        found.append(_match_hot(documents, part, rule, given, outcome))
+        found.append(_match_hot(documents, part, rule, initial, outcome))
     left, right, similarities = (np.concatenate(columns) for columns in zip(*found, strict=True))
     order = np.argsort(left, kind="stable")
     return Found(outcome, left[order], right[order], similarities[order])
 
 
 def _match_hot(
-    documents: kernel.Documents, part: slice, rule: kernel.Rule, given: kernel.Given, outcome: kernel.Outcome
+    documents: kernel.Documents, part: slice, rule: kernel.Rule, initial: kernel.InitialState, outcome: kernel.Outcome
 ) -> tuple[Array, Array, Array]:
     """Compare the documents of one hot component; return the pairs found."""
     first, ends = part.start, np.array([0, part.stop - part.start])
     shingles, set_ends = cast(Sets, documents.items)
     sets = Sets(shingles, set_ends[first : part.stop + 1])
     signatures, keys, rows = (column[part] for column in documents[1:])
-    given = kernel.Given(*(column[part] for column in given))
-    given = given._replace(parents=given.parents - first)
+    initial = kernel.InitialState(*(column[part] for column in initial))
+    initial = initial._replace(parents=initial.parents - first)
     lists = _bucket_lists(keys, is_last=True)
     prefixes = _prefix_lists(sets, rule.threshold)
-    if _meetings(prefixes, given.roles) < kernel.COMPARISON_COST * _meetings(lists, given.roles):
+    if _meetings(prefixes, initial.roles) < kernel.COMPARISON_COST * _meetings(lists, initial.roles):
         lists = prefixes
     outcome = kernel.Outcome(*(column[part] for column in outcome))
     compared_before = outcome.compared.copy()
     left, right, similarities = kernel.walk_components(
-        kernel.Documents(sets, signatures, keys, rows), ends, lists, rule, given, outcome, np.empty(1, np.bool_)
+        kernel.Documents(sets, signatures, keys, rows), ends, lists, rule, initial, outcome, np.empty(1, np.bool_)
     )
     outcome.compared[:] += compared_before
     outcome.parents[:] += first

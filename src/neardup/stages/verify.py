@@ -13,7 +13,7 @@ from neardup.kernels.similarity import NOBODY, similarities
 from neardup.measures import jaccard
 from neardup.measures.base import Signatures, band_keys
 from neardup.measures.registry import measure_of
-from neardup.stages.match import Found, match_components, nothing_given
+from neardup.stages.match import Found, initial_state, match_components
 from neardup.theory.plan import Plan
 
 Bools = npt.NDArray[np.bool_]
@@ -34,7 +34,7 @@ def verify(batch: pa.RecordBatch, plan: Plan, config: Config) -> pa.RecordBatch:
     starts = np.flatnonzero(np.r_[True, components[1:] != components[:-1]]) if places.size else np.empty(0, np.int64)
     component_ends = np.r_[starts, places.size].astype(np.int64)
     is_ahead = are_ahead(batch)
-    found = compare(documents, component_ends, plan, config, nothing_given(roles_within(is_ahead, config)))
+    found = compare(documents, component_ends, plan, config, initial_state(roles_within(is_ahead, config)))
     matches, values, parents, compared = found.outcome
     if config.cluster == "components":
         matches = np.where((parents == places) | is_ahead, NOBODY, parents)
@@ -79,10 +79,12 @@ def roles_within(is_ahead: Bools, config: Config) -> U8:
     return np.where(is_ahead, kernel.ENTERED, own).astype(np.uint8)
 
 
-def compare(documents: kernel.Documents, component_ends: I64, plan: Plan, config: Config, given: kernel.Given) -> Found:
+def compare(
+    documents: kernel.Documents, component_ends: I64, plan: Plan, config: Config, initial: kernel.InitialState
+) -> Found:
     """Compare the documents of whole components."""
     rule = kernel.Rule(float(config.threshold), int(plan.min_agreement), _mode(config))
-    return match_components(documents, component_ends, rule, given)
+    return match_components(documents, component_ends, rule, initial)
 
 
 def verified(

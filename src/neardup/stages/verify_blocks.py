@@ -17,7 +17,7 @@ import pyarrow as pa
 from neardup import schema
 from neardup.config import Config
 from neardup.kernels.similarity import similarities
-from neardup.kernels.verify import COMPARED, ENTERED, Documents, Given
+from neardup.kernels.verify import COMPARED, ENTERED, Documents, InitialState
 from neardup.measures.base import joined
 from neardup.measures.registry import measure_of
 from neardup.stages.match import Found
@@ -125,7 +125,7 @@ def _meet_stored(documents: Documents, outcome: _Outcome, blocks: Blocks, plan: 
             np.array([0, both.rows.size]),
             plan,
             config,
-            Given(
+            InitialState(
                 roles=_roles_between(np.ones(before, np.bool_), outcome.is_ahead),
                 values=np.concatenate([np.zeros(before), outcome.values]),
                 rows=np.concatenate([np.zeros(before, np.int64), outcome.kept_rows]),
@@ -156,7 +156,7 @@ def _meet_earlier(
             np.array([0, both.rows.size]),
             plan,
             config,
-            Given(
+            InitialState(
                 roles=_roles_between(is_met, outcome.is_ahead),
                 values=np.concatenate([earlier.values, outcome.values]),
                 rows=np.concatenate([earlier.kept_rows, outcome.kept_rows]),
@@ -175,7 +175,7 @@ def _meet_itself(documents: Documents, outcome: _Outcome, parents: I64, plan: Pl
         np.array([0, outcome.rows.size]),
         plan,
         config,
-        Given(
+        InitialState(
             roles=roles_within(outcome.is_ahead, config),
             values=outcome.values.copy(),
             rows=outcome.kept_rows.copy(),
