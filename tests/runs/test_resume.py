@@ -300,6 +300,24 @@ def test_a_finished_part_that_was_damaged_is_made_again(damages, start, whole, t
     assert not wrong
 
 
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_small_text_file_that_was_damaged_is_written_again(damage, programs, tmp_path):
+    """Files of one text are remembered together."""
+    (tmp_path / "in").mkdir()
+    for number in range(5):
+        (tmp_path / "in" / f"{number}.txt").write_text(f"the page of number {number * 7} and of {number}", "utf-8")
+    (tmp_path / "in" / "5.txt").write_bytes((tmp_path / "in" / "1.txt").read_bytes())
+    command = ("dedup", "in", "-o", "out", "--quiet", "--threads", "1")
+    programs.run(*command, cwd=tmp_path, before="kill_before_publishing()")
+    kept = tmp_path / WORK / "out" / "kept"
+    assert len(list(kept.iterdir())) == 5
+    _damage(kept / "3.txt", damage)
+    assert programs.run(*command, cwd=tmp_path).code == 0
+    for number in range(5):
+        name = f"{number}.txt"
+        assert (tmp_path / "out" / "kept" / name).read_bytes() == (tmp_path / "in" / name).read_bytes()
+
+
 def _damage(path, damage):
     data = path.read_bytes()
     if damage == "deleted":

@@ -224,15 +224,24 @@ class LocalFiles(FileRun):
                 name = f"out/kept/{documents.files[group[0]].name}"
                 workspace.once(name, lambda path: documents.write(group[0], str(path), selection, kept_ids))
             else:
-                # A journal entry for each of many small files takes longer than writing them.
-                workspace.once(f"written/{number:06}", lambda path: write_all(group, path))
+                self._write_texts(f"written/{number:06}", group, selection)
             advance(len(group))
 
-        def write_all(group: range, path: Path) -> None:
-            documents.write_texts(group, workspace.folder / "out" / "kept", selection)
-            path.write_text(f"{len(group)} files\n", "ascii")
-
         self.engine.side_by_side(write, range(len(groups)))
+
+    def _write_texts(self, name: str, group: range, selection: pa.Table) -> None:
+        """Write many small files with one journal entry: an entry for each takes longer than writing them."""
+        kept = self.workspace.folder / "out" / "kept"
+
+        def write(path: Path) -> None:
+            self.source.write_texts(group, kept, selection)
+            path.write_text(self.source.digest_texts(group, kept, selection), "ascii")
+
+        if self.workspace.has(name):
+            known = (self.workspace.folder / name).read_text("ascii")
+            if known != self.source.digest_texts(group, kept, selection):
+                self.workspace.forget(name)
+        self.workspace.once(name, write)
 
 
 def name_rejected(row: Mapping[str, Any]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -260,6 +262,17 @@ class FileDocuments(FileParts):
                 copy_file(file, target)
                 copy_permissions(file, target)
             check_unchanged(file)
+
+    def digest_texts(self, group: range, folder: Path, selection: pa.Table) -> str:
+        """Return the digest of what `write_texts` has written, to tell whether it is still there, whole."""
+        is_kept, _ = self._is_kept(group, selection)
+        whole = hashlib.sha256()
+        for file, kept in zip(self.files[group.start : group.stop], is_kept.tolist(), strict=True):
+            if kept:
+                with contextlib.suppress(FileNotFoundError), open(os.path.join(folder, file.name), "rb", 0) as text:  # noqa: PTH118, PTH123
+                    content = text.read()
+                    whole.update(b"%d " % len(content) + content)
+        return whole.hexdigest()
 
     def _is_kept(self, files: range, selection: pa.Table) -> tuple[npt.NDArray[np.bool_], slice]:
         """Return which rows of consecutive files are kept, and the slice of the selection about them."""
