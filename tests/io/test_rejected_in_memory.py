@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import neardup
@@ -91,3 +92,29 @@ def test_a_page_that_cannot_be_parsed_is_rejected_alone(monkeypatch):
         neardup.deduplicate(pages, html=True, strict=True)
     with pytest.raises(DataError, match="cannot be parsed as HTML"):
         neardup.compare("<p>bad</p>", "<p>one</p>", html=True)
+
+
+def objects(**columns):
+    """A frame whose columns hold Python objects."""
+    return pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in columns.items()})
+
+
+@pytest.mark.parametrize(
+    "odd", [["tea", "\ud800"], np.ma.array(["tea", "milk"], mask=[False, True]), ["tea", None]], ids=ascii
+)
+def test_items_in_a_frame_that_cannot_be_used_are_rejected(odd):
+    reasons, num_pairs = rejected(objects(basket=[GOOD, odd, GOOD], shop=["a", "b", "c"]), items_column="basket")
+    assert list(reasons) == [1]
+    assert num_pairs == 1
+
+
+def test_a_lone_surrogate_in_one_of_several_text_columns_is_an_error():
+    frame = objects(title=["tea", "\ud800", "tea"], body=["milk", "milk", "jam"])
+    with pytest.raises(DataError, match="surrogates not allowed"):
+        neardup.find_pairs(frame, text_column=["title", "body"])
+
+
+def test_a_lone_surrogate_in_another_column_is_an_error_that_can_be_printed():
+    with pytest.raises(DataError, match="surrogates not allowed") as error:
+        neardup.find_pairs(objects(text=["tea", "milk"], shop=["a", "\ud800"]))
+    assert str(error.value).isascii()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from neardup.errors import DataError
-from neardup.io.values.columns import CONVERSION_ERRORS, plain, reason_against
+from neardup.io.values.columns import CONVERSION_ERRORS, plain
 
-TextName = Callable[[list[str]], str]
+ContentName = Callable[[list[str]], str | None]
+Unusable = Callable[[list[Any]], Collection[int]]
 
 
 def is_from(source: Any, package: str) -> bool:
@@ -18,13 +19,13 @@ def is_from(source: Any, package: str) -> bool:
     return any(kind.__module__.partition(".")[0] == package for kind in type(source).__mro__)
 
 
-def as_arrow(source: Any, text_name: TextName) -> tuple[pa.Table, list[Any] | None]:
-    """Return the table, and its texts apart where a pandas column holds what no Arrow column can.
+def as_arrow(source: Any, content_name: ContentName, unusable: Unusable) -> tuple[pa.Table, list[Any] | None]:
+    """Return the table, and its contents apart where a pandas column holds what no Arrow column can.
 
-    text_name: chooses the column with the text among all.
+    content_name: chooses the column that is compared, None where several are; unusable: which of its values cannot be.
     """
     if is_from(source, "pandas") and hasattr(type(source), "columns"):
-        return _pandas_table(source, text_name)
+        return _pandas_table(source, content_name, unusable)
     table = _arrow_table(source)
     for at, field in enumerate(table.schema):
         column = plain(table.column(at), field.name)
@@ -33,22 +34,23 @@ def as_arrow(source: Any, text_name: TextName) -> tuple[pa.Table, list[Any] | No
     return table, None
 
 
-def _pandas_table(frame: Any, text_name: TextName) -> tuple[pa.Table, list[Any] | None]:
+def _pandas_table(frame: Any, content_name: ContentName, unusable: Unusable) -> tuple[pa.Table, list[Any] | None]:
     try:
         return pa.Table.from_pandas(frame, preserve_index=False), None
     except CONVERSION_ERRORS as error:
         names = list(map(str, frame.columns))
-        name = text_name(names)
-        texts = pandas_values(frame.iloc[:, names.index(name)])
-        reasons = [None if text is None else reason_against(text) for text in texts]
-        if not any(reasons) or len(set(names)) < len(names):
+        name = content_name(names)
+        contents = [] if name is None else pandas_values(frame.iloc[:, names.index(name)])
+        odd = {row for row in unusable(contents) if contents[row] is not None}
+        if name is None or not odd or len(set(names)) < len(names):
+            said = str(error) if isinstance(error, UnicodeError) else "; ".join(map(str, error.args))
             raise DataError(
-                f"the frame cannot become an Arrow table: {'; '.join(map(str, error.args))}",
+                f"the frame cannot become an Arrow table: {said}",
                 hint="give every column one type and its own name, or pass fewer: frame[['id', 'text']]",
             ) from error
-        usable = [None if reason else text for text, reason in zip(texts, reasons, strict=True)]
-        table, _ = _pandas_table(frame.assign(**{name: usable}), text_name)
-        return table, texts
+        usable = [None if row in odd else content for row, content in enumerate(contents)]
+        table, _ = _pandas_table(frame.assign(**{name: usable}), content_name, unusable)
+        return table, contents
 
 
 def pandas_values(column: Any) -> list[Any]:

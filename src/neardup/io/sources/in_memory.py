@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, ValuesView
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from neardup.io.values.columns import (
     hash_groups,
     keep_priority,
     likeliest_text,
+    reason_against,
     usable_texts,
 )
 from neardup.io.values.contents import column_type, contents_of, dimension_of
@@ -147,14 +148,28 @@ def _take(source: Any, config: Config, ids: Any) -> _Taken:
         return _take_dicts(values, config, ids)
     if values is not None:
         return _Taken(values, ids, None, {}, {})
-    original, values = as_arrow(source, lambda names: _text_names(names, config)[0])
+    original, values = as_arrow(
+        source, lambda names: _one_content(names, config), lambda contents: _unusable(contents, config)
+    )
     return _take_columns(original, values, config, ids)
+
+
+def _one_content(names: list[str], config: Config) -> str | None:
+    chosen = _content_names(names, config)
+    return chosen[0] if len(chosen) == 1 else None
+
+
+def _unusable(contents: list[Any], config: Config) -> Collection[int]:
+    """Return the rows whose contents cannot be compared."""
+    role = _role(config)
+    if role == "text":
+        return [row for row, text in enumerate(contents) if reason_against(text) is not None]
+    return (rows_as_column(contents) if role == "vector" else item_rows(contents, config))[1]
 
 
 def _take_dicts(rows: list[Any], config: Config, ids: Any) -> _Taken:
     columns, reasons = columns_of(rows)
-    chosen = _content_names(list(columns), config)
-    content = chosen[0] if len(chosen) == 1 else None
+    content = _one_content(list(columns), config)
     values = None if content is None else columns[content]
     taken = _take_columns(as_table(columns, content), values, config, ids)
     return taken._replace(reasons=reasons, unfilled=content)
