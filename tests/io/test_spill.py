@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -174,3 +175,31 @@ def test_an_error_of_the_source_comes_out_of_a_sort_as_itself(tmp_path):
     with pytest.raises(StaleError, match=r"a\.jsonl changed") as caught:
         list(sort_on_disk(batches(), columns, [("key", "ascending")], tmp_path, 1 << 28, 2))
     assert caught.value.hint == "wait"
+
+
+class Connection:
+    """A connection of DuckDB that notes, before each query, whether a progress bar would be printed."""
+
+    def __init__(self, connection, prints):
+        self._connection, self._prints = connection, prints
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *raised):
+        self._connection.close()
+
+    def __getattr__(self, name):
+        return getattr(self._connection, name)
+
+    def sql(self, query):
+        self._prints += self._connection.execute("SELECT current_setting('enable_progress_bar')").fetchall()[0]
+        return self._connection.sql(query)
+
+
+def test_a_sort_that_takes_long_prints_no_progress(tmp_path, monkeypatch):
+    connect, prints = duckdb.connect, []
+    monkeypatch.setattr(duckdb, "connect", lambda **settings: Connection(connect(**settings), prints))
+    rows = batches_of(random_rows(1, 400), 100)
+    assert len(sorted_rows(sort_on_disk(rows, COLUMNS, [("row", "ascending")], tmp_path / "sort", 1, 1))) == 400
+    assert prints == [False]

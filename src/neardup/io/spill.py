@@ -37,6 +37,7 @@ def sort_on_disk(
     order = ", ".join(f'"{name}" {_SQL_DIRECTIONS[direction]}' for name, direction in by)
     try:
         with duckdb.connect(config=settings) as connection:
+            connection.execute("SET enable_progress_bar = false")  # it prints to stdout after two seconds
             connection.register("source", source)
             for batch in connection.sql(f"SELECT * FROM source ORDER BY {order}").to_arrow_reader(_SORTED_ROWS):  # noqa: S608
                 # DuckDB drops the non-null flags of the schema.
