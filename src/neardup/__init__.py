@@ -9,7 +9,6 @@ from neardup.version import VERSION
 if TYPE_CHECKING:
     from neardup.api import (
         audit,
-        compare,
         deduplicate,
         explain,
         find_pairs,
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from neardup.index.index import Index
     from neardup.questions.bucketing import buckets, merge_signatures
     from neardup.questions.compare import Comparison, Explanation
-    from neardup.questions.texts import jaccard, shingles, signatures
+    from neardup.questions.texts import compare, jaccard, shingles, signatures
     from neardup.report import Audit, Report
     from neardup.theory import families as families
     from neardup.theory import textbook as textbook
@@ -72,6 +71,7 @@ _HOMES = {
     "Report": "neardup.report",
     "SparkEngine": "neardup.engines.spark",
     "buckets": "neardup.questions.bucketing",
+    "compare": "neardup.questions.texts",
     "jaccard": "neardup.questions.texts",
     "merge_signatures": "neardup.questions.bucketing",
     "shingles": "neardup.questions.texts",

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
-import numpy as np
 import pyarrow as pa
 
 from neardup.checks import SET_MEASURES
@@ -24,15 +23,14 @@ from neardup.io.sources import in_memory
 from neardup.io.sources.column_choice import with_dimension
 from neardup.io.sources.discover import find_files, paths_of
 from neardup.io.sources.frames import is_from
-from neardup.measures.jaccard import set_signatures, text_sets
 from neardup.questions import neighbours as neighbour_search
 from neardup.questions.audit import audit_finished
-from neardup.questions.compare import Comparison, Explanation
+from neardup.questions.compare import Explanation
 from neardup.questions.containment import pipeline_for, that_selects
 from neardup.questions.explain import Verdict, find_memory_verdict, find_verdict, read_document
 from neardup.questions.forecast import predict, sample_files, sample_memory
 from neardup.questions.neighbours import NUM_NEIGHBOURS
-from neardup.questions.texts import for_texts, usable_texts
+from neardup.questions.texts import compare
 from neardup.report import Audit, Report
 from neardup.runs.files import LocalFiles
 from neardup.runs.memory import read_memory
@@ -63,11 +61,12 @@ def deduplicate(
     With cluster="components" it is only connected to it by a chain of similar ones; a warning counts those below.
 
     Args:
-        source: list of texts, dict of id to text, Arrow array or table, pandas or polars series or frame, or dataset;
-            or files: a path, folder, glob or address, or a list of pathlib.Path; or a Spark DataFrame; for a measure of
-            vectors a matrix with a row each, a list of them, or an Arrow array of lists.
-        items: sets to compare instead of texts: lists of strings or whole numbers, or a dict of id to items; with
-            measure="weighted" dicts of item to weight, or lists of such pairs.
+        source: list of texts, of dicts or of (id, text) tuples, dict of id to text, Arrow array or table, pandas or
+            polars series or frame, or dataset; or files: a path, folder, glob or address, or a list of pathlib.Path; or
+            a Spark DataFrame; for a measure of vectors a matrix with a row each, or a list or an Arrow array of them.
+        items: sets to compare instead of texts: lists of strings or whole numbers, a dict of id to items, an array of
+            bool or a SciPy sparse matrix with a row a document; with measure="weighted" dicts of item to weight, lists
+            of such pairs, or vectors that are not negative.
         out: the folder for the output of a run on files; without it the tables of the report are all there is.
         ids: one id per document; else the id column of a table, else positions.
         config: settings to start from.
@@ -156,7 +155,17 @@ def find_pairs(
     engine: Any = None,
     **settings: Unpack[RunSettings],
 ) -> Report:
-    """Find every pair of documents that are similar: `deduplicate` with pairs=True; `out` is a file for the pairs.
+    """Find every pair of documents that are similar; the report has them as `pairs`, beside all that `deduplicate` has.
+
+    Args:
+        source: as for `deduplicate`.
+        items: sets to compare instead of texts, as for `deduplicate`.
+        out: the file for the pairs of a run on files: .parquet, .jsonl or .csv.
+        ids: one id per document; else the id column of a table, else positions.
+        config: settings to start from.
+        progress: True for a bar; or called with the events of neardup.events.
+        engine: where it runs: "local", "spark", or a neardup.SparkEngine.
+        settings: fields of Config by name.
 
     >>> find_pairs(["a b c d e f g", "a b c d e f g h", "x"], threshold=0.7).pairs.to_pylist()
     [{'doc_a': 0, 'doc_b': 1, 'similarity': 0.75}]
@@ -173,32 +182,6 @@ def find_pairs(
         if items is None and (paths := paths_of(source)) is not None:
             return from_files(partial(find_pairs_files, engine=cluster), paths, ids, out, chosen, listener)
         return _deduplicate(source, items, out, ids, chosen, cluster, listener)
-
-
-def compare(a: str, b: str, *, config: Config | None = None, **settings: Unpack[Settings]) -> Comparison:
-    """Compare two texts exactly, and say what signatures and banding make of them.
-
-    >>> compare("to be or not to be", "to be or not to sleep", size=2).jaccard
-    0.8
-    """
-    chosen = for_texts(Config.of(config, **settings))
-    sets = text_sets(usable_texts([a, b], chosen), chosen)
-    first, second = sets.shingles[: sets.ends[1]], sets.shingles[sets.ends[1] :]
-    signatures = set_signatures(sets, chosen)
-    shared = np.intersect1d(first, second, assume_unique=True).size
-    union = first.size + second.size - shared
-    similarity = shared / union if union else 0.0
-    largest = shared / max(1, min(first.size, second.size))
-    return Comparison(
-        jaccard=similarity,
-        estimate=float((signatures[0] == signatures[1]).mean()) if first.size and second.size else 0.0,
-        containment_a=shared / first.size if first.size else 0.0,
-        containment_b=shared / second.size if second.size else 0.0,
-        chance=plan_for(chosen).chance(largest if chosen.measure == "containment" else similarity),
-        shingles_a=first.size,
-        shingles_b=second.size,
-        shared=shared,
-    )
 
 
 def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a default
@@ -266,8 +249,13 @@ def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a de
 def plan(source: Any = None, *, items: Any = None, config: Config | None = None, **settings: Unpack[Settings]) -> Plan:
     """Say which bands and rows the settings lead to, and what they promise.
 
-    With documents, as `deduplicate` takes them, also which method a run on them would take and why, and in `estimate`
-    what it takes by either method.
+    With documents also which method a run on them would take and why, and in `estimate` what it takes by either method.
+
+    Args:
+        source: documents or files, as for `deduplicate`; without them the settings alone are planned for.
+        items: sets to compare instead of texts, as for `deduplicate`.
+        config: settings to start from.
+        settings: fields of Config by name.
 
     >>> plan(threshold=0.9).bands
     11

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup import html_view
 from neardup.config import Config
 from neardup.errors import ConfigError, NotStoredError
 from neardup.theory.plan import Plan
@@ -27,6 +28,9 @@ except ImportError:  # pragma: no cover - Windows has no such module
 # Of report.json; 1 was without the keys `schema` and `files`.
 REPORT_SCHEMA: Final = 2
 _CALL: Final = "call neardup.deduplicate"
+# Removed documents that a notebook shows, and how many of them are loaded for it.
+_SHOWN: Final = 10
+_SOON_LOADED: Final = 1_000_000
 
 
 def say_bytes(count: float) -> str:
@@ -346,6 +350,27 @@ class Report:
             "files": list(self.files),
             "audit": None if self.audit is None else self.audit.as_dict(),
         } | ({"engine": self.engine} if self.engine else {})
+
+    def _repr_html_(self) -> str:
+        """Show the report in a notebook: counts, the plan, warnings, and some of the removed documents."""
+        rows = [
+            ("documents", self.documents),
+            ("kept", self.num_kept),
+            ("removed", self.num_removed),
+            ("rejected", self.num_rejected),
+            *([] if self.num_pairs is None else [("pairs", self.num_pairs)]),
+            ("seconds", self.seconds),
+        ]
+        warned = html_view.lines(f"warning: {message}" for message in self.warnings)
+        return html_view.view(self.plan.judgement(), html_view.facts(rows), warned, self._removed_html())
+
+    def _removed_html(self) -> str:
+        # A notebook shows a report unasked, so a table that takes long to load is left alone.
+        if not 0 < self.num_removed <= _SOON_LOADED or not isinstance(self.load("removed"), pa.Table):
+            return ""
+        shown = self.removed.slice(0, _SHOWN)
+        note = f"the first {_SHOWN} of {self.num_removed:,} removed documents" if self.num_removed > _SHOWN else ""
+        return html_view.table(shown.column_names, zip(*shown.to_pydict().values(), strict=True), note)
 
     def __repr__(self) -> str:
         return f"<Report: {self}>"

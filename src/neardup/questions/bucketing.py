@@ -96,6 +96,10 @@ def merge_signatures(a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]) -> np
     Both must come from `signatures` with the same settings. A document without shingles changes nothing. The union is
     that of the shingles: the concatenation of two texts also has the shingles that span the boundary.
 
+    Args:
+        a: a signature, or a matrix with a row each.
+        b: as many others.
+
     >>> from neardup import signatures
     >>> left, right, both = signatures(["abc", "cde", "abcde"], unit="char", size=1)
     >>> bool((merge_signatures(left, right) == both).all())

@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from neardup import html_view
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
@@ -30,6 +32,11 @@ class Comparison:
     shingles_a: int
     shingles_b: int
     shared: int
+
+    def _repr_html_(self) -> str:
+        """Show the comparison in a notebook."""
+        rows = [(field.name, getattr(self, field.name)) for field in dataclasses.fields(self)]
+        return html_view.view(f"Jaccard similarity {self.jaccard:.4f}", html_view.facts(rows))
 
     def similarity(self, measure: str) -> float:
         """Return the similarity by "jaccard", or the larger share by "containment"."""

@@ -13,13 +13,52 @@ from neardup import schema
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.io.sources import in_memory
-from neardup.measures.jaccard import text_sets, text_signatures
+from neardup.measures.jaccard import set_signatures, text_sets, text_signatures
+from neardup.questions.compare import Comparison
 from neardup.runs.source import items_or_source
 from neardup.settings import Settings
+from neardup.theory.plan import plan_for
+
+
+def compare(a: str, b: str, *, config: Config | None = None, **settings: Unpack[Settings]) -> Comparison:
+    """Compare two texts exactly, and say what signatures and banding make of them.
+
+    Args:
+        a: a text.
+        b: another one.
+        config: settings to start from.
+        settings: fields of Config by name.
+
+    >>> compare("to be or not to be", "to be or not to sleep", size=2).jaccard
+    0.8
+    """
+    chosen = for_texts(Config.of(config, **settings))
+    sets = text_sets(usable_texts([a, b], chosen), chosen)
+    first, second = sets.shingles[: sets.ends[1]], sets.shingles[sets.ends[1] :]
+    signatures = set_signatures(sets, chosen)
+    shared = np.intersect1d(first, second, assume_unique=True).size
+    union = first.size + second.size - shared
+    similarity = shared / union if union else 0.0
+    largest = shared / max(1, min(first.size, second.size))
+    return Comparison(
+        jaccard=similarity,
+        estimate=float((signatures[0] == signatures[1]).mean()) if first.size and second.size else 0.0,
+        containment_a=shared / first.size if first.size else 0.0,
+        containment_b=shared / second.size if second.size else 0.0,
+        chance=plan_for(chosen).chance(largest if chosen.measure == "containment" else similarity),
+        shingles_a=first.size,
+        shingles_b=second.size,
+        shared=shared,
+    )
 
 
 def shingles(text: str, *, config: Config | None = None, **settings: Unpack[Settings]) -> npt.NDArray[np.uint64]:
     """Return the shingle hashes of a text, sorted and distinct.
+
+    Args:
+        text: a text.
+        config: settings to start from.
+        settings: fields of Config by name.
 
     >>> len(shingles("a rose is a rose is a rose", size=3))
     3
@@ -58,6 +97,10 @@ def signatures(
 
 def jaccard(a: Collection[Any] | npt.NDArray[Any], b: Collection[Any] | npt.NDArray[Any]) -> float:
     """Return the Jaccard similarity of two sets: shared items divided by all items; 0 if both are empty.
+
+    Args:
+        a: a set, list or array of items that can be hashed.
+        b: another one.
 
     >>> jaccard({"milk", "bread", "tea"}, {"milk", "bread", "coffee"})
     0.5

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable
 from typing import Any, Final
 
+from neardup import html_view
 from neardup.checks import NUM_PERM_CHOICES, num_perm_choices
 from neardup.config import Config
 from neardup.distances import SCALES
@@ -24,6 +25,7 @@ FILTER_LOSS: Final = 1e-4
 # Measures for which comparing signatures is much cheaper than comparing items.
 FILTERED_MEASURES: Final = ("jaccard", "weighted", "cosine")
 _AREA_STEPS: Final = 2000
+_CURVE_STEPS: Final = 100
 
 
 def s_curve(similarity: float, bands: int, rows: int) -> float:
@@ -185,6 +187,18 @@ class Plan:
             "false_positive_area": self.false_positive_area,
             "false_negative_area": self.false_negative_area,
         }
+
+    def _repr_html_(self) -> str:
+        """Show the plan in a notebook: what it promises, and its S-curve."""
+        chances = [self.chance(step / _CURVE_STEPS) for step in range(_CURVE_STEPS + 1)]
+        rows = [
+            ("method", self.shape),
+            ("threshold", self.threshold),
+            ("found at the threshold", f"{self.recall_at_threshold:.4%}"),
+            ("slots of a signature", self.num_perm),
+            *([("reason", self.reason)] if self.reason else []),
+        ]
+        return html_view.view(self.judgement(), html_view.facts(rows), html_view.curve(chances, self.threshold))
 
     def __str__(self) -> str:
         lines = [self.judgement()]

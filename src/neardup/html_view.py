@@ -1,0 +1,62 @@
+"""Results as pieces of HTML for notebooks; all that comes from data is escaped."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+_WIDTH: Final = 320
+_HEIGHT: Final = 120
+_LONGEST: Final = 80
+
+
+def view(title: str, *parts: str) -> str:
+    """Put parts under a title."""
+    return f"<div><p><strong>{escape(title)}</strong></p>{''.join(parts)}</div>"
+
+
+def facts(rows: Iterable[tuple[str, Any]]) -> str:
+    """Return names and values as a table of two columns."""
+    cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in rows)
+    return f"<table>{cells}</table>"
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], note: str = "") -> str:
+    """Return rows as a table, with a note below it."""
+    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(value)}</td>' for value in row)}</tr>" for row in rows)
+    below = f"<p>{escape(note)}</p>" if note else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
+
+
+def lines(texts: Iterable[str]) -> str:
+    """Return every text as a paragraph."""
+    return "".join(f"<p>{escape(text, longest=1000)}</p>" for text in texts)
+
+
+def curve(chances: Sequence[float], threshold: float) -> str:
+    """Draw chances from similarity 0 to 1, with a line at the threshold."""
+    step = _WIDTH / (len(chances) - 1)
+    points = " ".join(f"{at * step:.1f},{_HEIGHT * (1 - chance):.1f}" for at, chance in enumerate(chances))
+    at = f"{_WIDTH * threshold:.1f}"
+    return (
+        f'<svg width="{_WIDTH}" height="{_HEIGHT}" viewBox="-1 -1 {_WIDTH + 2} {_HEIGHT + 2}" role="img" '
+        'aria-label="chance to share a bucket by similarity" fill="none" stroke="currentColor">'
+        f'<line x1="{at}" y1="0" x2="{at}" y2="{_HEIGHT}" stroke-dasharray="4"/>'
+        f'<polyline points="{points}" stroke="#1f5fa8" stroke-width="2"/>'
+        f'<rect width="{_WIDTH}" height="{_HEIGHT}" stroke-opacity="0.3"/></svg>'
+    )
+
+
+def escape(value: Any, longest: int = _LONGEST) -> str:
+    """Spell a value so that no browser takes it for HTML; a long one is cut.
+
+    >>> escape("<b>"), escape(0.123456), escape(12000)
+    ('&lt;b&gt;', '0.1235', '12,000')
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        text = str(value)
+    else:
+        text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    return html.escape(text if len(text) <= longest else f"{text[: longest - 1]}…")
