@@ -216,6 +216,23 @@ def test_a_pair_that_the_run_did_not_list_is_missed(method, lost, against, tmp_p
     assert [(row["doc_a"], row["doc_b"]) for row in answer.missed.to_pylist()] == [lost]
 
 
+@pytest.mark.parametrize("lost", EVERY_PAIR_OF_OLD_AND_NEW[:6:2], ids="-".join)
+def test_with_only_against_an_audit_asks_for_pairs_across_alone(lost, against, tmp_path):
+    inputs, settings = against
+    settings |= {"only_against": True, "method": "lsh"}
+    removed = corpora.deduplicate(inputs, tmp_path / "out", **settings)
+    answer = neardup.audit(removed)
+    assert (answer.pairs, answer.recall, answer.missed.num_rows, answer.verified) == (6, 1.0, 0, 3)
+    corpora.find_pairs(inputs, tmp_path / "pairs.parquet", **settings)
+    listed = pq.read_table(tmp_path / "pairs.parquet")
+    ends = list(zip(*(listed.column(name).to_pylist() for name in ("doc_a", "doc_b")), strict=True))
+    assert ends == EVERY_PAIR_OF_OLD_AND_NEW[:6]
+    pq.write_table(listed.filter(pa.array([pair != lost for pair in ends])), tmp_path / "pairs.parquet")
+    answer = neardup.audit(tmp_path / "pairs.parquet")
+    assert (answer.pairs, answer.recall) == (6, pytest.approx(5 / 6))
+    assert [(row["doc_a"], row["doc_b"]) for row in answer.missed.to_pylist()] == [lost]
+
+
 def test_a_listing_too_long_to_load_is_judged_by_the_plan_and_that_is_said(against, tmp_path, monkeypatch):
     inputs, settings = against
     monkeypatch.setattr("neardup.runs.recall.MAX_LOADED", 8)

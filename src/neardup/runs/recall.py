@@ -252,9 +252,9 @@ def _name(run: Audited, row_a: I64, row_b: I64, values: npt.NDArray[np.float64],
 
 def _recall(sample: Sample, seed: int) -> dict[str, Any]:
     """Return recall, interval and prediction, after subtracting the pair of every sampled document with itself."""
-    tally, numbers = sample.tally, sample.numbers
+    tally, numbers, itself = sample.tally, sample.numbers, int(not sample.only_against)
     weights, found, pairs, drawn = (
-        (count[numbers] - 1) for count in (tally.weights, tally.found, tally.pairs, tally.drawn)
+        (count[numbers] - itself) for count in (tally.weights, tally.found, tally.pairs, tally.drawn)
     )
     if sample.listed is not None:  # no document is listed with itself
         found = tally.listed
@@ -263,7 +263,7 @@ def _recall(sample: Sample, seed: int) -> dict[str, Any]:
     if not total:
         return {"recall": None, "low": None, "high": None, "predicted": None, "pairs": 0}
     recall = int(found.sum()) / total
-    chances = (tally.chances[numbers] - CHANCE_UNITS).sum() / CHANCE_UNITS
+    chances = (tally.chances[numbers] - itself * CHANCE_UNITS).sum() / CHANCE_UNITS
     low, high = _interval(weights, found, num_pairs, seed)
     return {"recall": recall, "low": low, "high": high, "predicted": float(chances / total), "pairs": num_pairs}
 

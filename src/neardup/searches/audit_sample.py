@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.config import Config
@@ -99,6 +100,7 @@ class Sample:
 
     def __init__(self, rows: I64, texts: pa.Array, groups: I64, plan: Plan, config: Config) -> None:
         self.rows, self._plan, self._config = rows, plan, config
+        self.only_against = config.only_against
         digests = jaccard.sketch_texts(texts, plan.bands, plan.rows, config, groups).digests
         _, firsts, numbers = np.unique(digests, axis=0, return_index=True, return_inverse=True)
         self.numbers: I64 = numbers.reshape(-1)
@@ -125,7 +127,12 @@ class Sample:
         return np.interp(similarities, np.linspace(0, 1, self._curve.size), self._curve)
 
     def partners(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Tally the pairs of the sample with a batch of documents; return those missed or claimed, as PARTNERS."""
+        """Tally the pairs of the sample with a batch of documents; return those missed or claimed, as PARTNERS.
+
+        With `only_against` only reference documents count.
+        """
+        if self.only_against:
+            batch = batch.filter(pc.equal(batch.column("priority"), schema.AHEAD))
         groups = batch.column("group").to_numpy()
         seen = nothing_seen(self._index)
         places, picked, pairs, num_docs = [], [], [], 0
