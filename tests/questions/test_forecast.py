@@ -67,12 +67,15 @@ def test_files_are_foretold_as_documents_in_memory_are(tmp_path):
 
 def test_a_large_input_is_foretold_from_a_part(tmp_path, monkeypatch):
     monkeypatch.setattr(predict, "SAMPLE_BYTES", 20_000)
+    monkeypatch.setattr(predict, "FIRST_BYTES", 10_000)
+    monkeypatch.setattr(predict, "SPREAD", 1)
     monkeypatch.setattr(records, "BATCH_BYTES", 5_000)
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
     for source in (str(tmp_path / "a.jsonl"), TEXTS):
         found = neardup.plan(source).estimate
         assert found.sampled_documents < len(TEXTS) / 2
         assert found.documents == pytest.approx(len(TEXTS), rel=0.3)
+        assert found.sampled_ratio == pytest.approx(found.sampled_documents / found.documents, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -106,3 +109,65 @@ def test_memory_grows_with_sets_and_ends_at_the_limit():
     needed = [predict._memory(found.documents, found, plan, Config(memory="8GB")) for found in (few, many)]
     assert needed[0] + 700e6 < needed[1] < 8e9
     assert predict._memory(many.documents, many, plan, Config(memory="400MB")) == 400e6
+
+
+def test_a_folder_of_many_small_files_is_foretold_whole(tmp_path):
+    rng = random.Random(3)
+    for number in range(60):
+        words = [f"w{rng.randrange(3000)}" for _ in range(120)]
+        (tmp_path / f"a{number:03}.txt").write_text(" ".join(words))
+        if number < 50:
+            (tmp_path / f"b{number:03}.txt").write_text(" ".join([*words[:-1], "changed"]))
+    found = neardup.plan(str(tmp_path)).estimate
+    assert (found.documents, found.sampled_documents, found.sampled_ratio) == (110, 110, 1)
+    assert [forecast.pairs for forecast in found.forecasts] == [50, 50]
+    assert neardup.deduplicate(str(tmp_path)).num_removed == 50
+
+
+def sizes_tried(monkeypatch, seconds, scale):
+    """How many bytes each sample of a forecast asks for where trying a sample takes so many seconds a megabyte."""
+    now, sizes = [0.0], []
+    sample = predict.Sample(documents=neardup.deduplicate(TEXTS).kept, scale=scale, read_seconds=0, file_bytes=0)
+
+    def tried(take, most_bytes, _):
+        sizes.append(most_bytes)
+        taken = seconds * most_bytes / 2**20
+        now[0] += taken
+        forecast = predict.Forecast(
+            method="lsh", bands=1, rows=1, recall_at_threshold=1, candidates=0, pairs=0, memory_bytes=0, disk_bytes=0,
+            seconds=taken * scale,
+        )  # fmt: skip
+        return predict._Trial(sample=take(most_bytes), plan=neardup.plan(), forecasts=(forecast,), seconds=taken)
+
+    monkeypatch.setattr(predict, "_try", tried)
+    monkeypatch.setattr(predict, "_sampled_bytes", lambda _: sizes[-1])
+    monkeypatch.setattr(predict, "_advise", lambda *_: ())
+    monkeypatch.setattr(predict.time, "perf_counter", lambda: now[0])
+    predict.predict(lambda _: sample, Config())
+    return sizes, now[0]
+
+
+@pytest.mark.parametrize(("seconds", "scale"), [(0.02, 10), (0.02, 10**4), (0.2, 100), (2, 10), (0.001, 1000)])
+def test_samples_grow_until_a_second_and_a_tenth_of_the_run_are_spent(monkeypatch, seconds, scale):
+    sizes, spent = sizes_tried(monkeypatch, seconds, scale)
+    first = seconds * predict.FIRST_BYTES / 2**20
+    foretold = first * scale
+    assert sizes[0] == predict.FIRST_BYTES
+    assert max(sizes) <= predict.SAMPLE_BYTES
+    assert spent <= max(first, min(10, 1 + 0.1 * max(foretold, seconds * sizes[-1] / 2**20 * scale)))
+    assert sizes == sorted(sizes)
+
+
+def test_a_sample_of_the_whole_is_the_last(monkeypatch):
+    assert sizes_tried(monkeypatch, 0.001, 1)[0] == [predict.FIRST_BYTES]
+
+
+def test_what_a_file_begins_with_does_not_stand_for_all_of_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(predict, "FIRST_BYTES", 20_000)
+    monkeypatch.setattr(predict, "SAMPLE_BYTES", 20_000)
+    monkeypatch.setattr(records, "BATCH_BYTES", 5_000)
+    lines = ["long " * 400] * 20 + ["a short text of some words " * 4] * 2000
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in lines))
+    found = neardup.plan(str(tmp_path / "a.jsonl")).estimate
+    assert found.sampled_ratio < 0.5
+    assert found.documents == pytest.approx(len(lines), rel=0.5)

@@ -11,8 +11,9 @@ def lines(estimate: Any) -> Iterator[str]:
     from neardup.cli.progress import BYTES, amount, duration
 
     yield ""
-    about = "" if estimate.sampled_documents == estimate.documents else "about "
+    about = "" if estimate.sampled_ratio == 1 else "about "
     yield f"documents  {about}{estimate.documents:,}, {amount(estimate.text_bytes, BYTES)} of text"
+    yield f"looked at  {_share(estimate.sampled_ratio)}, {estimate.sampled_documents:,} documents"
     titles = [("method", "bands x rows", "promises", "compares", "pairs", "memory", "disk", "time")]
     cells = [
         (
@@ -31,4 +32,19 @@ def lines(estimate: Any) -> Iterator[str]:
     yield ""
     for row in titles + cells:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    if estimate.sampled_ratio < 1:
+        yield "Pairs are counted among the documents looked at and scaled up: those farther apart are not seen."
     yield from (f"advice: {words}." for words in estimate.advice)
+
+
+def _share(ratio: float) -> str:
+    """Say how much of the input was looked at.
+
+    >>> _share(1), _share(0.34), _share(0.0123), _share(0.00001)
+    ('all of it', '34 % of it', '1.2 % of it', 'less than 0.1 % of it')
+    """
+    if ratio == 1:
+        return "all of it"
+    if ratio < 0.001:
+        return "less than 0.1 % of it"
+    return f"{100 * ratio:.{0 if ratio >= 0.1 else 1}f} % of it"

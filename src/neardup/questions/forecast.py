@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +17,7 @@ from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory, available_cores
 from neardup.errors import ConfigError
 from neardup.events import Watch
-from neardup.io.formats.base import InputFile, text_bytes
+from neardup.io.formats.base import BATCH_BYTES, InputFile, text_bytes
 from neardup.io.sources import sample as file_samples
 from neardup.io.sources.in_memory import InMemoryDocuments
 from neardup.io.sources.parts import documents_of
@@ -31,7 +31,18 @@ from neardup.theory.shingle_advice import FEW_SHINGLES, advise_on_length, advise
 
 # The most bytes in a sample; a smaller corpus is sampled whole.
 SAMPLE_BYTES: Final = 64 << 20
+# Of the first sample; it takes well under a second.
+FIRST_BYTES: Final = 4 << 20
 SAMPLED_FILES: Final = 16
+# Reading takes a tenth of the time of a run: so many times a sample is read, to be spread over a file.
+SPREAD: Final = 8
+# What a forecast may take: so many seconds, and this share of the run that it foretells, but never more than the most.
+FREE_SECONDS: Final = 1.0
+SHARE_OF_RUN: Final = 0.1
+MOST_SECONDS: Final = 10.0
+_SAFETY: Final = 2.0
+# Below this a larger sample tells little more.
+_LEAST_GROWTH: Final = 2.0
 # Documents to warm up the kernels with before timing.
 _FIRST_DOCS: Final = 20
 # Seconds to start and end a run.
@@ -84,6 +95,7 @@ class Estimate:
         disk_bytes: peak disk space of the work folder and the output together.
         memory_bytes: memory that the run needs; --memory limits how much it may use.
         seconds: time on this machine.
+        sampled_ratio: the share of the input that was looked at.
         sampled_documents: documents in the sample.
         forecasts: the forecast of each method.
         advice: settings that may suit these documents better.
@@ -95,6 +107,7 @@ class Estimate:
     memory_bytes: int
     seconds: float
     sampled_documents: int
+    sampled_ratio: float
     forecasts: tuple[Forecast, ...]
     advice: tuple[str, ...]
 
@@ -112,18 +125,33 @@ class Sample:
     read_seconds: float
     file_bytes: int
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all there is."""
+        return self.scale <= 1
 
-def sample_files(files: Sequence[InputFile], config: Config) -> Sample:
-    """Sample the first documents of some files, up to SAMPLE_BYTES."""
-    began = time.perf_counter()
-    found = file_samples.sample_files(files, config, num_files=SAMPLED_FILES, most_bytes=SAMPLE_BYTES)
-    read_seconds = (time.perf_counter() - began) * found.scale
-    return Sample(
-        documents=_numbered([documents_of(records, records.rows, config) for records in found.records]),
-        scale=found.scale,
-        read_seconds=read_seconds,
-        file_bytes=sum(file.size for file in files),
-    )
+
+# Takes the most bytes of text that a sample may hold.
+TakeSample = Callable[[int], Sample]
+
+
+def sample_files(files: Sequence[InputFile], config: Config) -> TakeSample:
+    """Return what samples documents of files: stretches of consecutive ones, all over the input."""
+
+    def take(most_bytes: int) -> Sample:
+        began = time.perf_counter()
+        # A batch of a file is read whole, so that few bytes come from few files.
+        num_files, spread = min(SAMPLED_FILES, max(1, most_bytes // BATCH_BYTES)), 1 if config.html else SPREAD
+        found = file_samples.sample_files(files, config, num_files=num_files, most_bytes=most_bytes, spread=spread)
+        read_seconds = (time.perf_counter() - began) * found.read_scale
+        return Sample(
+            documents=_numbered([documents_of(records, records.rows, config) for records in found.records]),
+            scale=found.scale,
+            read_seconds=read_seconds,
+            file_bytes=sum(file.size for file in files),
+        )
+
+    return take
 
 
 def _numbered(batches: Sequence[pa.RecordBatch]) -> pa.Table:
@@ -131,25 +159,53 @@ def _numbered(batches: Sequence[pa.RecordBatch]) -> pa.Table:
     return table.set_column(0, "row", pa.array(np.arange(table.num_rows)))
 
 
-def sample_memory(documents: pa.Table) -> Sample:
-    """Sample the first documents in memory, up to SAMPLE_BYTES."""
+def sample_memory(documents: pa.Table) -> TakeSample:
+    """Return what samples the first documents in memory."""
     ends = np.cumsum(
         np.concatenate([text_bytes(chunk) for chunk in documents.column("text").chunks] or [np.zeros(1, np.int64)])
     )
-    num_taken = min(int(np.searchsorted(ends, SAMPLE_BYTES)) + 1, documents.num_rows)
-    scale = documents.num_rows / num_taken if num_taken else 1.0
-    taken = documents.slice(0, num_taken).set_column(0, "row", pa.array(np.arange(num_taken)))
-    return Sample(documents=taken, scale=scale, read_seconds=0.0, file_bytes=0)
+
+    def take(most_bytes: int) -> Sample:
+        num_taken = min(int(np.searchsorted(ends, most_bytes)) + 1, documents.num_rows)
+        scale = documents.num_rows / num_taken if num_taken else 1.0
+        taken = documents.slice(0, num_taken).set_column(0, "row", pa.array(np.arange(num_taken)))
+        return Sample(documents=taken, scale=scale, read_seconds=0.0, file_bytes=0)
+
+    return take
 
 
-def predict(sample: Sample, config: Config) -> Plan:
-    """Plan a run from a sample of its documents, with the forecast of each method."""
-    plan = plan_for(config)
-    contents = _contents(sample, config)
-    if is_open(config):
-        plan = decide(contents, plan, is_held=holds_items(config))
-    forecasts = tuple(_forecast(sample, contents, *tried, config) for tried in _possible(config))
-    own = next(forecast for forecast in forecasts if forecast.method == plan.method)
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class _Trial:
+    """What came of a sample; `seconds` is what it took to read it and to try both methods."""
+
+    sample: Sample
+    plan: Plan
+    forecasts: tuple[Forecast, ...]
+    seconds: float
+
+    @property
+    def own(self) -> Forecast:
+        return next(forecast for forecast in self.forecasts if forecast.method == self.plan.method)
+
+
+def predict(take: TakeSample, config: Config) -> Plan:
+    """Plan a run from samples of its documents, with the forecast of each method.
+
+    Samples grow while all of them together take at most a second and a tenth of the run, and never more than
+    MOST_SECONDS.
+    """
+    began = time.perf_counter()
+    trial = _try(take, FIRST_BYTES, config)
+    while not trial.sample.is_whole:
+        most = min(MOST_SECONDS, FREE_SECONDS + SHARE_OF_RUN * trial.own.seconds)
+        left = most - (time.perf_counter() - began)
+        size = _sampled_bytes(trial.sample)
+        # Comparing may grow faster than the sample does.
+        growth = min(SAMPLE_BYTES / max(size, 1), left / max(_SAFETY * trial.seconds, 1e-3))
+        if growth < _LEAST_GROWTH:
+            break
+        trial = _try(take, round(size * growth), config)
+    sample, own = trial.sample, trial.own
     taken = Estimate(
         documents=round(sample.documents.num_rows * sample.scale),
         text_bytes=_num_bytes(sample),
@@ -157,10 +213,45 @@ def predict(sample: Sample, config: Config) -> Plan:
         memory_bytes=own.memory_bytes,
         seconds=own.seconds,
         sampled_documents=sample.documents.num_rows,
-        forecasts=forecasts,
+        sampled_ratio=1 / max(1.0, sample.scale),
+        forecasts=trial.forecasts,
         advice=tuple(_advise(sample, config)),
     )
-    return dataclasses.replace(plan, estimate=taken)
+    return dataclasses.replace(trial.plan, estimate=taken)
+
+
+def _try(take: TakeSample, most_bytes: int, config: Config) -> _Trial:
+    began = time.perf_counter()
+    sample = take(most_bytes)
+    read_seconds, plan = time.perf_counter() - began, plan_for(config)
+    overheads = _warm_up(sample, config)
+    began = time.perf_counter()
+    contents = _contents(sample, config)
+    if is_open(config):
+        plan = decide(contents, plan, is_held=holds_items(config))
+    forecasts = tuple(
+        _forecast(sample, contents, overhead, *tried)
+        for overhead, tried in zip(overheads, _possible(config), strict=True)
+    )
+    seconds = read_seconds + time.perf_counter() - began
+    return _Trial(sample=sample, plan=plan, forecasts=forecasts, seconds=seconds)
+
+
+def _warm_up(sample: Sample, config: Config) -> list[float]:
+    """Load the kernels before the clock starts; return the seconds that each method takes for next to nothing."""
+    few = dataclasses.replace(sample, documents=sample.documents.slice(0, _FIRST_DOCS))
+    _contents(few, config)
+    overheads = []
+    for plan, asked in _possible(config):
+        for _ in range(2):  # the first one loads kernels
+            began = time.perf_counter()
+            pipeline_for(asked)(_held(few.documents), plan, asked, LocalEngine(config.threads), Watch())
+        overheads.append(time.perf_counter() - began)
+    return overheads
+
+
+def _sampled_bytes(sample: Sample) -> int:
+    return pc.sum(pc.binary_length(sample.documents.column("text"))).as_py() or 0
 
 
 def _possible(config: Config) -> Iterator[tuple[Plan, Config]]:
@@ -188,14 +279,13 @@ def _held(documents: pa.Table) -> InMemoryDocuments:
     return InMemoryDocuments(documents, documents.num_rows)
 
 
-def _forecast(sample: Sample, contents: Contents, plan: Plan, asked: Config, config: Config) -> Forecast:
+def _forecast(sample: Sample, contents: Contents, overhead: float, plan: Plan, config: Config) -> Forecast:
     """Run a method on the sample; assumes that pairs are close together in the input, so that they scale linearly."""
-    find = pipeline_for(asked)
-    find(_held(sample.documents.slice(0, _FIRST_DOCS)), plan, asked, LocalEngine(config.threads), Watch())
     began = time.perf_counter()
-    outcome = find(_held(sample.documents), plan, asked, LocalEngine(config.threads), Watch())
+    outcome = pipeline_for(config)(_held(sample.documents), plan, config, LocalEngine(config.threads), Watch())
     pairs = sum(batch.num_rows for batch in outcome.row_pairs or ()) or outcome.selection.num_rows
-    run_seconds = (time.perf_counter() - began) * sample.scale
+    seconds = time.perf_counter() - began
+    run_seconds = min(seconds, overhead) + max(0.0, seconds - overhead) * sample.scale
     read_seconds = sample.read_seconds / (config.threads or available_cores())
     documents, stored = round(sample.documents.num_rows * sample.scale), contents.shingles if plan.is_exact else 0
     disk = most_disk(documents, _num_bytes(sample), stored, plan, config)
@@ -224,7 +314,7 @@ def _memory(documents: int, contents: Contents, plan: Plan, config: Config) -> i
 
 
 def _num_bytes(sample: Sample) -> int:
-    return round((pc.sum(pc.binary_length(sample.documents.column("text"))).as_py() or 0) * sample.scale)
+    return round(_sampled_bytes(sample) * sample.scale)
 
 
 def _advise(sample: Sample, config: Config) -> Iterator[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+import numpy as np
 import pyarrow.parquet as pq
 
 from neardup.config import Config
@@ -18,11 +20,16 @@ _COMPRESSED: Final = 0.25
 _PLAIN: Final = 1.05
 
 
+# Fewer documents of a large file tell little of the others.
+_FEW_DOCUMENTS: Final = 300
+
+
 class FileSample(NamedTuple):
-    """Records of some files; all files together hold `scale` times as much."""
+    """Records of some files; all files together hold `scale` times as much, and `read_scale` times what was read."""
 
     records: list[Records]
     scale: float
+    read_scale: float
 
     @property
     def documents(self) -> int:
@@ -35,40 +42,93 @@ class FileSample(NamedTuple):
         return round(sum(int(text_bytes(found.texts).sum()) for found in self.records) * self.scale)
 
 
-def sample_files(files: Sequence[InputFile], config: Config, *, num_files: int, most_bytes: int) -> FileSample:
-    """Read the first records of at most `num_files` files, until they hold `most_bytes` of text together."""
-    chosen = list(files)[:: max(1, -(-len(files) // num_files))]
+def sample_files(
+    files: Sequence[InputFile], config: Config, *, num_files: int, most_bytes: int, spread: int = 1
+) -> FileSample:
+    """Sample records of `num_files` files, and of those after each, up to `most_bytes` of text together.
+
+    Of many small files that makes stretches of consecutive ones: near-duplicates often stand near each other. Of a
+    large file up to `spread` times as much is read, and the first records of every batch are taken: what a file begins
+    with may be unlike the rest.
+    """
+    starts = range(0, len(files), max(1, -(-len(files) // num_files)))
     sampled: list[Records] = []
-    covered = 0.0
-    for file in chosen:
-        found, is_whole = _first_records(file, config, most_bytes // len(chosen))
-        covered += file.size * _share(file, found, is_whole=is_whole)
-        sampled += found
+    covered = read = 0.0
+    for start in starts:
+        left = most_bytes // len(starts)
+        for file in files[start : start + starts.step]:
+            found = _sample_file(file, config, left, spread)
+            covered += file.size * found.share
+            read += file.size * min(1.0, found.share * found.stride)
+            sampled += found.records
+            left -= _num_bytes(found.records)
+            if left <= 0:
+                break
     size = sum(file.size for file in files)
-    return FileSample(sampled, size / covered if covered else 1.0)
+    scales = (max(1.0, size / part) if part else 1.0 for part in (covered, read))
+    return FileSample(sampled, *scales)
 
 
-def _first_records(file: InputFile, config: Config, most_bytes: int) -> tuple[list[Records], bool]:
-    """The first records of a file up to so many bytes of text, and whether they are all of them."""
+class _Sampled(NamedTuple):
+    """Records of a file: `share` of it, one of `stride` that were read."""
+
+    records: list[Records]
+    share: float
+    stride: int
+
+
+def _sample_file(file: InputFile, config: Config, most_bytes: int, spread: int) -> _Sampled:
     form = formats.load(file.format)
     columns = choose_columns(file, form.column_names(file, config), config)
-    found, size = [], 0
+    stride = min(spread, max(1, _text_bytes(file) // max(most_bytes, 1)))
+    found: list[Records] = []
+    size = num_documents = 0
     batches = (records for span in form.split(file) for records in form.read(file, span, columns, config))
     for records in batches:
-        found.append(records)
-        size += int(text_bytes(records.texts).sum())
-        if size >= most_bytes:
-            return found, next(batches, None) is None
-    return found, True
+        found.append(records if stride == 1 else _first_of(records, -(-records.num_rows // stride)))
+        size += _num_bytes(found[-1:])
+        num_documents += len(found[-1].texts)
+        # One long document is no sample, unless so little is asked for that any will do.
+        if size >= most_bytes and (num_documents >= _FEW_DOCUMENTS or spread == 1 or size >= spread * most_bytes):
+            is_whole = stride == 1 and next(batches, None) is None
+            return _Sampled(found, _share(file, found, is_whole=is_whole), stride)
+    return _Sampled(found, _share(file, found, is_whole=stride == 1), stride)
+
+
+def _first_of(records: Records, num_rows: int) -> Records:
+    """The first rows of some records."""
+    stop = int(np.searchsorted(records.rows, num_rows))
+    return dataclasses.replace(
+        records,
+        num_rows=num_rows,
+        rows=records.rows[:stop],
+        texts=records.texts[:stop],
+        ids=records.ids[:stop],
+        scores=None if records.scores is None else records.scores[:stop],
+        groups=None if records.groups is None else records.groups[:stop],
+        rejected=[(row, reason) for row, reason in records.rejected if row < num_rows],
+    )
+
+
+def _num_bytes(records: Sequence[Records]) -> int:
+    return sum(int(text_bytes(found.texts).sum()) for found in records)
+
+
+def _text_bytes(file: InputFile) -> int:
+    """About how many bytes of text a file holds."""
+    if file.format == "parquet":
+        with opened(file, "Parquet") as source:
+            metadata = pq.ParquetFile(source).metadata
+            return sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
+    return round(file.size / (_COMPRESSED if file.compression else _PLAIN))
 
 
 def _share(file: InputFile, found: Sequence[Records], *, is_whole: bool) -> float:
-    """How much of the file its first records are: all of it, so many of its rows, or what their text makes likely."""
+    """How much of the file the records are: all of it, so many of its rows, or what their text makes likely."""
     if is_whole or not file.size:
         return 1.0
     if file.format == "parquet":
         with opened(file, "Parquet") as source:
             num_rows = pq.ParquetFile(source).metadata.num_rows
         return float(sum(records.num_rows for records in found) / max(1, num_rows))
-    size = sum(int(text_bytes(records.texts).sum()) for records in found)
-    return min(1.0, size * (_COMPRESSED if file.compression else _PLAIN) / file.size)
+    return min(1.0, _num_bytes(found) * (_COMPRESSED if file.compression else _PLAIN) / file.size)
