@@ -1,6 +1,13 @@
-import pytest
+import io
+import os
+import subprocess
+import sys
 
-from neardup.cli.progress import Lines, words_for
+import pytest
+from rich.console import Console
+from rich.progress import BarColumn
+
+from neardup.cli.progress import STILL_SECONDS, Bars, Lines, words_for
 from neardup.events import StageAdvanced, StageFinished, StageStarted, Warned
 
 
@@ -71,3 +78,59 @@ def test_an_estimated_total_that_was_too_small_never_shows_more_than_all(log):
     log.at(0, StageStarted("sketch", 100))
     log.at(5, StageAdvanced("sketch", 120, 100))
     assert log.said == ["shingling and sketching: 100 %, 24 documents/s, 0 s left"]
+
+
+def test_a_stage_that_has_hardly_begun_tells_no_time_left(log):
+    log.at(0, StageStarted("verify", 15_363))
+    log.at(3, StageAdvanced("verify", 26, 15_363))
+    assert log.said == ["verifying: 26 of 15,363 documents, 3 s so far"]
+
+
+def test_compiling_kernels_is_a_line_of_its_own(log):
+    log.at(0, StageStarted("compile", 31, "kernels"))
+    log.at(3, StageAdvanced("compile", 4, 31))
+    log.at(13, StageAdvanced("compile", 12, 31))
+    log.at(20, StageFinished("compile", 20.0))
+    assert log.said == [
+        "compiling kernels, once: 4 of up to 31",
+        "compiling kernels, once: 12 of up to 31",
+        "compiling kernels, once: done in 20 s",
+    ]
+
+
+def test_a_bar_that_hears_nothing_moves_to_and_fro():
+    bars = Bars(Console(file=io.StringIO(), force_terminal=True, width=100))
+    try:
+        bars(StageStarted("verify", 100))
+        (task,) = bars._bars.tasks
+        column = next(column for column in bars._bars.columns if isinstance(column, BarColumn))
+        bars(StageAdvanced("verify", 1, 100))
+        assert not column.render(task).pulse
+        task.fields["heard"] -= 2 * STILL_SECONDS
+        assert column.render(task).pulse
+        bars(StageAdvanced("verify", 2, 100))
+        assert not column.render(task).pulse
+    finally:
+        bars.stop()
+
+
+def test_kernels_that_are_compiled_are_told_and_those_of_the_cache_are_not(tmp_path):
+    program = """
+from neardup.cli.compilation import CompilationWatch
+from neardup.events import StageStarted
+from neardup.kernels.bounds import least_overlap
+told = []
+watch = CompilationWatch(told.append)
+watch(StageStarted("read", None))
+least_overlap(10, 12, 0.8)
+watch.stop()
+print(*(f"{type(event).__name__}:{event.stage}" for event in told))
+"""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", program]
+    first, again = (
+        subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
+        for _ in range(2)
+    )
+    assert first == ["StageStarted:read", "StageStarted:compile", "StageAdvanced:compile", "StageFinished:compile"]
+    assert again == ["StageStarted:read"]

@@ -9,8 +9,18 @@ from collections.abc import Callable
 from typing import Final
 
 from rich.console import Console
-from rich.progress import BarColumn, ProgressColumn, Task, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as RichProgress
+from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from neardup.events import Event, StageAdvanced, StageFinished, StageStarted, Warned
@@ -22,8 +32,13 @@ PATIENCE_SECONDS: Final = 2.0
 LOG_SECONDS: Final = 10.0
 _TICK_SECONDS: Final = 0.5
 BYTES: Final = "bytes"
+KERNELS: Final = "kernels"
+# A bar that heard nothing for so long moves to and fro, to show that the work goes on.
+STILL_SECONDS: Final = 1.5
+_EARLY: Final = 0.01
 # What a stage is called.
 STAGES: Final = {
+    "compile": "compiling kernels, once",
     "sample": "sampling",
     "read": "reading",
     "sketch": "shingling and sketching",
@@ -134,14 +149,18 @@ class Lines:
         if stage is None or (stage.said is None and seconds < PATIENCE_SECONDS):
             return
         done, rate = amount(stage.done, stage.unit), amount(stage.done / max(seconds, 1e-9), stage.unit)
-        did = f", {done}, {rate}/s" if stage.done else ""
+        did = f", {done}, {rate}/s" if stage.done and stage.unit != KERNELS else ""
         self._say(f"{stage.words}: done in {duration(seconds)}{did}")
 
 
 def _how_far(stage: _Stage, seconds: float) -> str:
     if not stage.done:
         return f"{stage.words}: {duration(seconds)} so far"
+    if stage.unit == KERNELS:
+        return f"{stage.words}: {stage.done} of up to {stage.total}"
     rate = stage.done / seconds
+    if stage.total and stage.done < _EARLY * stage.total:  # too early to tell when it ends
+        return f"{stage.words}: {stage.done:,} of {amount(stage.total, stage.unit)}, {duration(seconds)} so far"
     said = f"{amount(rate, stage.unit)}/s"
     if not stage.total:
         return f"{stage.words}: {amount(stage.done, stage.unit)} so far, {said}"
@@ -150,9 +169,19 @@ def _how_far(stage: _Stage, seconds: float) -> str:
     return f"{stage.words}: {100 * share:.0f} %, {said}, {duration(left)} left"
 
 
+class _MovingBar(BarColumn):
+    def render(self, task: Task) -> ProgressBar:
+        """Show how much is done, or, while no step ends, that the work goes on."""
+        drawn = super().render(task)
+        drawn.pulse = not task.finished and task.get_time() - task.fields["heard"] > STILL_SECONDS
+        return drawn
+
+
 class _RateColumn(ProgressColumn):
     def render(self, task: Task) -> Text:
         """Show steps a second."""
+        if task.fields["unit"] == KERNELS:
+            return Text(f"{task.completed:.0f} of up to {task.total or 0:.0f}", style="progress.data.speed")
         speed = task.finished_speed or task.speed
         return Text(f"{amount(speed, task.fields['unit'])}/s" if speed else "", style="progress.data.speed")
 
@@ -164,9 +193,10 @@ class Bars:
         self._console = console
         self._bars = RichProgress(
             TextColumn("{task.description:<24}"),
-            BarColumn(bar_width=30),
+            _MovingBar(bar_width=30),
             TaskProgressColumn(),
             _RateColumn(),
+            TimeElapsedColumn(),
             TimeRemainingColumn(elapsed_when_finished=True),
             console=console,
             transient=True,
@@ -183,12 +213,15 @@ class Bars:
             word, style = ("WARNING", "bold red") if event.is_urgent else ("warning", "yellow")
             self._console.print(f"{word}: {event.message}", style=style, soft_wrap=True, markup=False)
         elif isinstance(event, StageStarted):
-            task = self._bars.add_task(words_for(event.stage), total=event.total or None, unit=event.unit)
+            task = self._bars.add_task(
+                words_for(event.stage), total=event.total or None, unit=event.unit, heard=self._bars.get_time()
+            )
             self._tasks[event.stage] = task
         elif event.stage not in self._tasks:
             return
         elif isinstance(event, StageAdvanced):
-            self._bars.update(self._tasks[event.stage], completed=event.done, total=event.total or None)
+            task, heard = self._tasks[event.stage], self._bars.get_time()
+            self._bars.update(task, completed=event.done, total=event.total or None, heard=heard)
         elif isinstance(event, StageFinished):
             self._finish(self._tasks[event.stage])
 

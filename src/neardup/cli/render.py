@@ -43,6 +43,7 @@ def progress(*, quiet: bool = False) -> Iterator[Progress]:
     if quiet:
         yield lambda _: None
         return
+    from neardup.cli.compilation import CompilationWatch
     from neardup.cli.notebook_bars import NotebookBars, show_in_notebook
     from neardup.cli.progress import Bars, Lines
     from neardup.events import Event, Warned
@@ -57,9 +58,11 @@ def progress(*, quiet: bool = False) -> Iterator[Progress]:
     def show(event: Event) -> None:
         shown(dataclasses.replace(event, message=visible(event.message)) if isinstance(event, Warned) else event)
 
+    watched = CompilationWatch(show)
     try:
-        yield show
+        yield watched
     finally:
+        watched.stop()
         shown.stop()
 
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from neardup import schema
 from neardup.config import Config
 from neardup.errors import DataError
-from neardup.io.formats.base import InputFile, Records, Verdicts
+from neardup.io.formats.base import InputFile, Records, Verdicts, text_bytes
 from neardup.io.sources.kept_ids import KeptIds
 from neardup.io.sources.notes import Notes, joined
 from neardup.io.sources.parts import I64, FileParts
@@ -77,7 +77,7 @@ class FileDocuments(FileParts):
                 if size > self._room_to_hold:
                     held.clear()
                 yield batch
-                share = min(batch.nbytes, self.weights[part] - heard)
+                share = min(int(text_bytes(batch.column("text")).sum()), self.weights[part] - heard)
                 heard += share
                 advance(share)
         self._hold(part, held, size)

@@ -18,6 +18,7 @@ from neardup.io.formats import registry as formats
 from neardup.io.formats import text
 from neardup.io.formats.base import PART_BYTES, InputFile, Records
 from neardup.io.sources.column_choice import choose_columns, hint_of_columns
+from neardup.io.sources.text_size import num_text_bytes
 from neardup.io.streams import check_unchanged
 from neardup.io.values import keep_order
 from neardup.io.values.columns import hash_groups
@@ -46,8 +47,11 @@ class FileParts:
         self.file_pieces: I64 = np.cumsum([0, *map(len, spans)], dtype=np.int64)
         weights = [files[at].size // len(spans[at]) for at, _ in self.pieces]
         self.part_pieces = _join_pieces(weights, int(self.file_pieces[num_ahead_files]))
-        self.weights = [sum(weights[first:stop]) for first, stop in pairwise(self.part_pieces)]
-        self.num_parts, self.total = len(self.weights), sum(weights)
+        # Progress counts text, which takes more room than a compressed file.
+        of_text = [num_text_bytes(file, columns.text) for file, columns in zip(files, self.columns, strict=True)]
+        expected = [of_text[at] // len(spans[at]) for at, _ in self.pieces]
+        self.weights = [sum(expected[first:stop]) for first, stop in pairwise(self.part_pieces)]
+        self.num_parts, self.total = len(self.weights), sum(expected)
         self.first_rows = self.file_first_rows = np.zeros(0, np.int64)
 
     def records(self, at: int, span: tuple[int, int]) -> Iterator[Records]:

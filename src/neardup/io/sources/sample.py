@@ -13,12 +13,8 @@ from neardup.config import Config
 from neardup.io.formats import registry as formats
 from neardup.io.formats.base import InputFile, Records, text_bytes
 from neardup.io.sources.column_choice import choose_columns
+from neardup.io.sources.text_size import COMPRESSED, PLAIN, num_text_bytes
 from neardup.io.values.arrow_rows import opened
-
-# Bytes of a file for a byte of text: compressed, or with the marks of a format around it.
-_COMPRESSED: Final = 0.25
-_PLAIN: Final = 1.05
-
 
 # Fewer documents of a large file tell little of the others.
 _FEW_DOCUMENTS: Final = 300
@@ -80,7 +76,7 @@ class _Sampled(NamedTuple):
 def _sample_file(file: InputFile, config: Config, most_bytes: int, spread: int) -> _Sampled:
     form = formats.load(file.format)
     columns = choose_columns(file, form.column_names(file, config), config)
-    stride = min(spread, max(1, _text_bytes(file) // max(most_bytes, 1)))
+    stride = min(spread, max(1, num_text_bytes(file, columns.text) // max(most_bytes, 1)))
     found: list[Records] = []
     size = num_documents = 0
     batches = (records for span in form.split(file) for records in form.read(file, span, columns, config))
@@ -114,15 +110,6 @@ def _num_bytes(records: Sequence[Records]) -> int:
     return sum(int(text_bytes(found.texts).sum()) for found in records)
 
 
-def _text_bytes(file: InputFile) -> int:
-    """About how many bytes of text a file holds."""
-    if file.format == "parquet":
-        with opened(file, "Parquet") as source:
-            metadata = pq.ParquetFile(source).metadata
-            return sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
-    return round(file.size / (_COMPRESSED if file.compression else _PLAIN))
-
-
 def _share(file: InputFile, found: Sequence[Records], *, is_whole: bool) -> float:
     """How much of the file the records are: all of it, so many of its rows, or what their text makes likely."""
     if is_whole or not file.size:
@@ -131,4 +118,4 @@ def _share(file: InputFile, found: Sequence[Records], *, is_whole: bool) -> floa
         with opened(file, "Parquet") as source:
             num_rows = pq.ParquetFile(source).metadata.num_rows
         return float(sum(records.num_rows for records in found) / max(1, num_rows))
-    return min(1.0, _num_bytes(found) * (_COMPRESSED if file.compression else _PLAIN) / file.size)
+    return min(1.0, _num_bytes(found) * (COMPRESSED if file.compression else PLAIN) / file.size)

@@ -1,0 +1,74 @@
+"""Tells of kernels that are being compiled, as the events of a stage of its own."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from typing import Any, Final
+
+from neardup.events import Event, Progress, StageAdvanced, StageFinished, StageStarted
+
+STAGE: Final = "compile"
+_COMPILE: Final = "numba:compile"
+
+
+class CompilationWatch:
+    """Passes events on, and adds those of compiling kernels, from the first event of a run on.
+
+    Numba is not imported for it: before a run has begun there is nothing to compile.
+    """
+
+    def __init__(self, show: Progress) -> None:
+        self._show = show
+        self._lock = threading.Lock()
+        self._is_listening = False
+        self._began: float | None = None
+        self._done = 0
+
+    def __call__(self, event: Event) -> None:
+        """Pass an event on."""
+        if not self._is_listening and "neardup.kernels" in sys.modules:
+            self._is_listening = True
+            _events().Listener.register(CompilationWatch)  # a base class of Numba's would import it
+            _events().register(_COMPILE, self)
+        self._show(event)
+
+    def notify(self, event: Any) -> None:
+        """Take an event of Numba; kernels that only others call are compiled with them and do not count."""
+        if not _is_cached(event.data["dispatcher"]):
+            return
+        with self._lock:
+            if event.is_start and self._began is None:
+                self._began = time.perf_counter()
+                self._show(StageStarted(STAGE, _num_kernels(), "kernels"))
+            elif event.is_end:
+                self._done += 1
+                self._show(StageAdvanced(STAGE, self._done, _num_kernels()))
+
+    def stop(self) -> None:
+        """Listen no more."""
+        if self._is_listening:
+            _events().unregister(_COMPILE, self)
+        if self._began is not None:
+            self._show(StageFinished(STAGE, time.perf_counter() - self._began))
+
+
+def _events() -> Any:
+    from numba.core import event
+
+    return event
+
+
+def _is_cached(dispatcher: Any) -> bool:
+    """Whether a function is a kernel of ours that is stored once it is compiled."""
+    function = getattr(dispatcher, "py_func", None)
+    is_own = getattr(function, "__module__", "").startswith("neardup.kernels.")
+    return is_own and type(getattr(dispatcher, "_cache", None)).__name__ != "NullCache"
+
+
+def _num_kernels() -> int:
+    """How many kernels are loaded; a run compiles those of them that it calls."""
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith("neardup.kernels.")]
+    kernels = {id(value) for module in modules for value in vars(module).values() if _is_cached(value)}
+    return len(kernels)
