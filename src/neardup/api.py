@@ -1,4 +1,4 @@
-"""The library: one function a question. A run on documents is `run` of the adapter that fits the source."""
+"""The public functions. A run on documents is `run` with the adapter that fits the source."""
 
 from __future__ import annotations
 

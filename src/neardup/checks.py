@@ -1,4 +1,4 @@
-"""Checks of single values: each raises with the value and the way out."""
+"""Checks of single values; each error shows the value and says what to do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from neardup.errors import ConfigError
 
 _UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _MAX_BYTES: Final = 10**18
-# Measures of sets that come out of one sketch: how similar two are, and how much of one lies in the other.
+# Measures of sets that share one sketch: Jaccard similarity and containment.
 SET_MEASURES: Final = ("jaccard", "containment")
 # Measures of vectors, which have no text and no items.
 VECTOR_MEASURES: Final = ("hamming", "cosine", "euclidean")
@@ -22,7 +22,7 @@ NUM_PERM_CHOICES: Final = tuple(2**power for power in range(4, 11))
 
 
 def as_float(value: Any) -> float:
-    """NaN, which fails every bound, for what is not a number."""
+    """Return a number as a float, and NaN, which fails every bound, for anything else."""
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return math.nan
     try:
@@ -32,7 +32,7 @@ def as_float(value: Any) -> float:
 
 
 def check_real(name: str, value: Any, bounds: str, is_within: bool) -> None:
-    """Raise where a number is out of its bounds."""
+    """Raise if a number is out of bounds."""
     if is_within:
         return
     percent = as_float(value)
@@ -41,19 +41,19 @@ def check_real(name: str, value: Any, bounds: str, is_within: bool) -> None:
 
 
 def check_type(name: str, value: Any, kind: type, expected: str) -> None:
-    """Raise where a value is of another type."""
+    """Raise if a value has another type."""
     if not isinstance(value, kind):
         raise ConfigError(f"`{name}` must be {expected}, got {value!r}")
 
 
 def check_int(name: str, value: Any, low: int, high: int) -> None:
-    """Raise where a value is no whole number within its bounds."""
+    """Raise if a value is not an integer within its bounds."""
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise ConfigError(f"`{name}` must be a whole number from {low} to {high}, got {value!r}")
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Raise where a value is none of the choices."""
+    """Raise if a value is not one of the choices."""
     if not isinstance(value, str) or value not in choices:
         near = difflib.get_close_matches(str(value).lower(), choices, n=1, cutoff=0.5)
         raise ConfigError(
@@ -63,13 +63,13 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
 
 
 def num_perm_choices(measure: str, sketch: str) -> Sequence[int]:
-    """Return how many slots a signature may have: only the k permutations of MinHash take any number."""
+    """Return the possible numbers of slots of a signature; only MinHash with k permutations allows any number."""
     is_minhash = sketch == "minhash" and measure in SET_MEASURES
     return range(1, NUM_PERM_CHOICES[-1] + 1) if is_minhash else NUM_PERM_CHOICES
 
 
 def check_num_perm(num_perm: int, measure: str, sketch: str) -> None:
-    """Raise where a signature cannot have this number of slots."""
+    """Raise if a signature cannot have this number of slots."""
     choices = num_perm_choices(measure, sketch)
     if isinstance(choices, range):
         check_int("num_perm", num_perm, choices[0], choices[-1])
@@ -84,7 +84,7 @@ def check_num_perm(num_perm: int, measure: str, sketch: str) -> None:
 
 
 def check_bands(bands: int | None, rows: int | None, num_perm: int) -> None:
-    """Raise where bands and rows do not fit in a signature."""
+    """Raise if bands and rows do not fit in a signature."""
     for name, value in (("bands", bands), ("rows", rows)):
         if value is not None:
             check_int(name, value, 1, num_perm)
@@ -96,10 +96,10 @@ def check_bands(bands: int | None, rows: int | None, num_perm: int) -> None:
 
 
 def check_delimiter(value: Any) -> None:
-    """Raise where a value cannot stand between the columns of a CSV file."""
+    """Raise if a value cannot be the delimiter of a CSV file."""
     if value is not None and (not isinstance(value, str) or len(value) != 1 or value in '\r\n"' or ord(value) > 127):
         raise ConfigError(
-            f"`delimiter` must be one ASCII character that is no quote and no line end, got {value!r}",
+            f"`delimiter` must be one ASCII character other than a quote or a line end, got {value!r}",
             hint="use ';' or '|', or a real tab character",
         )
 
@@ -137,7 +137,7 @@ def as_paths(name: str, value: Any) -> tuple[str, ...]:
 
 
 def as_spark_conf(value: Any) -> tuple[str, ...]:
-    """Return one setting of Spark or many as a tuple."""
+    """Return one or more settings of Spark as a tuple."""
     settings = (value,) if isinstance(value, str) else value
     if not isinstance(settings, (list, tuple)):
         settings = (None,)
@@ -151,7 +151,7 @@ def as_spark_conf(value: Any) -> tuple[str, ...]:
 
 
 def as_bytes(name: str, value: Any) -> int:
-    """Return a number of bytes, or what a text like '4GB' means."""
+    """Return a number of bytes, given as a number or as a text like '4GB'."""
     number = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?B?)", str(value).strip().upper())
     if number is None or isinstance(value, bool):
         raise ConfigError(f"`{name}` must be a number of bytes, or text like '4GB', got {value!r}")

@@ -1,4 +1,4 @@
-"""Config: every setting, its default and its bounds. It holds values and computes nothing from them."""
+"""Config: every setting with its default and its bounds; it computes nothing from them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
 _NONE_GOES: Final = ("format",)
 KEEP_ORDERS: Final = ("first", "last", "longest")
 KEEP_COLUMN_ORDERS: Final = ("max", "min")
-# Where a slot is a single bit, it takes more of them.
+# Measures whose slots are single bits, and therefore need more of them.
 _BIT_MEASURES: Final = ("hamming", "cosine")
 _BY_MEASURE: Final[Any] = None
 DEFAULT_THRESHOLD: Final = 0.8
@@ -51,28 +51,28 @@ MAX_SIZE: Final = 64
 MAX_DIMENSION: Final = 2**24
 MAX_SEED: Final = 2**64 - 1
 RANDOM_SEED: Final = "random"
-# Settings that say how the work is done; they never change the result, so they stay out of the fingerprint.
+# Settings that only affect how the work is done, never the result, so they are not in the fingerprint.
 _NOT_IN_FINGERPRINT: Final = frozenset({"threads", "strict", "memory", "engine", "master", "spark_conf", "overwrite"})
-# Below this the imports alone leave no room to work.
+# With less memory, the imports alone leave no room to work.
 MIN_MEMORY: Final = 400 * 10**6
 DEFAULT_MAX_DOCUMENT: Final = 256 * 10**6
 
 
 class _RecordsGiven:
-    """Remembers which settings were named, whatever their values; no part of equality or of the fingerprint."""
+    """Records which settings were given explicitly; not part of equality or of the fingerprint."""
 
     __slots__ = ("given",)
     given: frozenset[str]
 
     def __new__(cls, **settings: Any) -> Self:
-        """Note the names before the settings are checked."""
+        """Record the names before the settings are checked."""
         made = super().__new__(cls)
         object.__setattr__(made, "given", frozenset(settings))
         return made
 
 
 class DrawnSeed(int):
-    """A seed that "random" has drawn; a run that goes on takes the one that it was begun with instead."""
+    """A seed drawn by "random"; a resumed run reuses the seed it was started with."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,8 +92,9 @@ class Config(_RecordsGiven):
         rows: rows of a band; None derives it from `threshold` and `recall`.
         seed: keys every hash; another seed draws other signatures. "random" draws a secret one, for hostile documents.
         method: how pairs are found: "lsh" by bands of signatures, "exact" every one; "auto" chooses.
-        measure: what similarity means: "jaccard" of texts or items, "containment" of the one in the other or the other
-            in the one, "weighted" Jaccard of items with weights, "hamming" of bits, "cosine" or "euclidean" of vectors.
+        measure: what similarity means: "jaccard" of texts or items, "containment" (the share of the smaller contained
+            in the larger), "weighted" Jaccard of items with weights, "hamming" of bits, "cosine" or "euclidean" of
+            vectors.
         dimension: how many numbers, or bits, a vector has; None takes it from the first one.
         packed: bits come as bytes, eight in each, the highest first.
         sketch: "fast" (Fast Similarity Sketching) or "minhash" (k permutations).
@@ -123,7 +124,7 @@ class Config(_RecordsGiven):
         mark: write every row, with columns that say whether it is kept, instead of the kept rows.
         dry_run: write the removed documents and the report, and no kept rows.
         audit: measure the recall on a sample of the documents once the run is done.
-        overwrite: replace an output that is there.
+        overwrite: replace an existing output.
         strict: raise at the first row that cannot be used, instead of listing it as rejected.
         engine: where the work runs: "local" (this machine) or "spark" (a cluster; see docs/spark.md).
         master: the address of the Spark cluster, such as "yarn"; None takes what spark-submit or the session says.
@@ -272,7 +273,7 @@ class Config(_RecordsGiven):
 
     @property
     def is_threshold_given(self) -> bool:
-        """Whether somebody asked for this threshold, as a similarity or as a distance."""
+        """Whether the threshold was given explicitly, as a similarity or as a distance."""
         return not self.given.isdisjoint(("threshold", "distance"))
 
     @property
@@ -282,17 +283,17 @@ class Config(_RecordsGiven):
 
 
 def default_num_perm(measure: str) -> int:
-    """Return how many slots a signature has where nothing is said."""
+    """Return the default number of slots of a signature."""
     return 1024 if measure in _BIT_MEASURES else 128
 
 
 def _drawn(seed: Any) -> Any:
-    """Draw a seed that nobody knows, if that is asked for."""
+    """Draw a secret seed if the setting is "random"."""
     return DrawnSeed(secrets.randbits(64)) if isinstance(seed, str) and seed == RANDOM_SEED else seed
 
 
 def _free(values: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
-    """What the settings of a base give up for the new ones: a default of another measure, the other way to say it."""
+    """Settings of the base that the new ones reset: the default num_perm of another measure, threshold or distance."""
     freed: dict[str, Any] = {}
     if values and "measure" in settings and values["num_perm"] == default_num_perm(values["measure"]):
         freed["num_perm"] = None
@@ -304,7 +305,7 @@ def _free(values: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _threshold_at(config: Config) -> float:
-    """The similarity of a distance; the default where it counts bits and nobody knows yet of how many."""
+    """The similarity at a distance; the default if it is in bits and the dimension is not known yet."""
     scale, dimension = SCALES[config.measure], config.dimension or MAX_DIMENSION
     check_real("distance", config.distance, scale.bounds, scale.is_within(as_float(config.distance), dimension))
     is_known = config.measure != "hamming" or config.dimension is not None

@@ -1,4 +1,4 @@
-"""How each measure says distance, and the similarity that a distance means."""
+"""Conversion between the similarity and the distance of each measure."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Final, NamedTuple
 
-# The largest number of a vector that is compared by Euclidean distance: squares of larger ones overflow.
+# The largest coordinate for Euclidean distance; squares of larger ones overflow.
 LARGEST_NUMBER: Final = 1e150
 
 
 class Scale(NamedTuple):
-    """How a measure says distance: similarity to distance and back; `dimension` is what Hamming counts of."""
+    """Converts similarity to distance and back; Hamming distance also needs the dimension."""
 
     distance: Callable[[float, int], float]
     similarity: Callable[[float, int], float]
@@ -20,7 +20,7 @@ class Scale(NamedTuple):
 
 
 def _from_one(value: float) -> float:
-    """Return 1 - value as it is written: 0.3 for 0.7, not the next number above."""
+    """Return 1 - value in decimal arithmetic: 0.3 for 0.7, not the next double above it."""
     return float(1 - Decimal(repr(float(value))))
 
 

@@ -73,7 +73,7 @@ def unmasked(value: Any) -> Any:
 
 
 def rows_as_column(rows: list[Any]) -> tuple[pa.Array, Reasons]:
-    """Return vectors that came as Python values as a column; the reason for every one that is none."""
+    """Convert vectors given as Python values to a column; also return the reason for each invalid one."""
     rows = list(map(unmasked, rows))
     try:
         column = pa.array(rows)

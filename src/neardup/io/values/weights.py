@@ -26,7 +26,7 @@ WEIGHTED_ITEMS: Final = pa.large_list(pa.struct([("item", pa.large_string()), ("
 
 
 def weighted_contents(column: pa.Array, seed: int) -> tuple[pa.Array, Reasons]:
-    """Turn a column of maps, of lists of pairs, or of vectors into contents; the reason for every row that is none."""
+    """Convert a column of maps, of lists of pairs, or of vectors to contents, with the reason for each bad row."""
     column = storage(column)
     if pa.types.is_map(column.type):
         column = column.cast(pa.list_(pa.struct([column.type.key_field, column.type.item_field])))
