@@ -154,7 +154,7 @@ def test_jaccard_takes_any_collection(a, b, expected):
 
 
 @pytest.mark.parametrize("bad", ["text", b"text", 3, None, iter([1]), [[1], [2]], np.ones((2, 2))])
-def test_jaccard_refuses_what_is_no_set(bad):
+def test_jaccard_refuses_anything_but_a_set(bad):
     for a, b in ((bad, {1}), ({1}, bad)):
         with pytest.raises(DataError, match=r"must be a set or another collection|must be hashable"):
             neardup.jaccard(a, b)
@@ -264,7 +264,7 @@ def test_borderline_lists_the_least_similar_pairs_first():
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_progress_tells_every_stage_to_its_end(threads, monkeypatch):
+def test_progress_reports_every_stage_to_its_end(threads, monkeypatch):
     monkeypatch.setattr("neardup.io.formats.base.BATCH_BYTES", 500)
     events = []
     neardup.deduplicate(oracles.random_corpus(2, 100), threshold=0.5, size=2, threads=threads, progress=events.append)
@@ -398,7 +398,7 @@ def test_a_hot_bucket_of_dissimilar_documents_needs_few_comparisons(plan, mode):
     assert report.pairs_verified < 3000 * 2999 // 2 // 100
 
 
-def test_a_huge_document_stands_beside_small_ones():
+def test_a_huge_document_is_read_next_to_small_ones():
     num_words = 2_600_000
     huge = numbered(0, num_words)
     assert len(huge) > 20_000_000

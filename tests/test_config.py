@@ -476,7 +476,7 @@ def test_a_setting_of_another_measure_is_an_error(settings, message):
         Config(**settings)
 
 
-def test_a_config_remembers_which_settings_were_given():
+def test_a_config_records_which_settings_were_given():
     assert Config().given == frozenset()
     assert Config(threshold=0.8).is_threshold_given
     assert not Config.of(Config(), size=3).is_threshold_given
@@ -485,7 +485,7 @@ def test_a_config_remembers_which_settings_were_given():
     assert pickle.loads(pickle.dumps(Config(threshold=0.8))) == Config()  # noqa: S301
 
 
-def test_what_was_given_is_no_part_of_equality_or_fingerprint():
+def test_given_settings_are_not_part_of_equality_or_fingerprint():
     assert Config(threshold=0.8) == Config()
     assert Config(threshold=0.8).fingerprint() == Config().fingerprint()
     assert "given" not in Config().as_dict()

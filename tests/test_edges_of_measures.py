@@ -65,7 +65,7 @@ def test_weights_and_numbers_that_would_overflow_are_rejected():
 
 
 @pytest.mark.parametrize("distance", [1e-17, 1e151])
-def test_distances_that_cannot_be_told_apart_are_refused(distance):
+def test_indistinguishable_distances_are_rejected(distance):
     with pytest.raises(neardup.NearDupError, match="from 1e-9 to 1e150"):
         neardup.find_pairs([[0.0], [1.0]], measure="euclidean", distance=distance)
 

@@ -53,7 +53,7 @@ def test_a_loaded_list_of_pairs_has_its_pairs_and_is_selected_again(tmp_path):
     assert loaded.at_threshold(1.0).num_removed == 1
 
 
-def test_loading_what_is_no_run_is_an_error_with_a_hint(tmp_path):
+def test_loading_anything_but_a_run_is_an_error_with_a_hint(tmp_path):
     with pytest.raises(DataError, match=r"is no finished run[\s\S]*hint: "):
         neardup.load(tmp_path)
 
@@ -79,7 +79,7 @@ def test_explain_takes_a_report_or_a_path(source, tmp_path):
         neardup.explain(run, "bb")
 
 
-def test_explain_in_memory_tells_equal_ids_apart_by_row():
+def test_explain_in_memory_distinguishes_equal_ids_by_row():
     report = neardup.deduplicate([PAGE, NEAR, PAGE], ids=["u", "u", "v"], **SETTINGS)
     with pytest.raises(DataError, match=r"2 documents are named 'u': rows 0, 1[\s\S]*hint: add row=0"):
         neardup.explain(report, "u")
@@ -94,7 +94,7 @@ def test_explain_in_memory_tells_equal_ids_apart_by_row():
         neardup.explain(report, "u", file="a.jsonl")
 
 
-def test_explain_by_position_and_of_what_is_no_text():
+def test_explain_by_position_and_for_documents_that_are_not_texts():
     report = neardup.deduplicate(items=[["tea", "jam"], ["jam", "tea"], None])
     answer = neardup.explain(report, 1)
     assert (answer.kept_id, answer.similarity, answer.text, answer.comparison) == (0, 1.0, None, None)

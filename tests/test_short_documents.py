@@ -35,7 +35,7 @@ def test_the_library_warns_of_short_documents_and_its_advice_finds_the_typos():
     assert [row["doc_id"] for row in advised.removed.to_pylist()] == [1, 3, 5]
 
 
-def test_a_listener_is_told_instead():
+def test_a_progress_function_receives_the_warning_instead():
     heard = []
     with warnings.catch_warnings():
         warnings.simplefilter("error")

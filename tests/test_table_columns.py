@@ -47,7 +47,7 @@ def test_documents_of_different_groups_are_not_compared():
     ],
     ids=lambda groups: str(groups.type),
 )
-def test_a_group_may_be_of_any_type_and_null_is_a_group_of_its_own(groups):
+def test_a_group_may_have_any_type_and_null_is_a_group_too(groups):
     table = pa.table({"text": [FOX] * 5, "group": groups})
     assert removed(neardup.deduplicate(table, group_column="group")) == [(2, 0), (4, 3)]
 
@@ -153,13 +153,13 @@ def test_a_path_is_read_as_files(tmp_path, as_source):
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["a.jsonl"]
 
 
-def test_a_text_that_is_no_path_says_where_texts_go():
+def test_a_text_that_is_not_a_path_says_where_texts_go():
     with pytest.raises(DataError, match="no such file, folder or glob: 'the quick") as error:
         neardup.deduplicate(FOX)
     assert "[text]" in error.value.hint
 
 
-def test_a_list_of_str_is_texts_even_where_they_name_files(tmp_path):
+def test_a_list_of_str_is_texts_even_if_they_name_files(tmp_path):
     (tmp_path / "a.jsonl").write_text("", "utf-8")
     report = neardup.deduplicate([str(tmp_path / "a.jsonl")] * 2)
     assert (report.documents, report.inputs) == (2, ())
@@ -177,6 +177,6 @@ def test_empty_documents_of_files_are_collapsed_where_asked(tmp_path, collapse_e
     assert neardup.deduplicate(texts, collapse_empty=collapse_empty).num_removed == report.num_removed
 
 
-def test_a_collapsed_empty_document_stands_for_its_like_in_keep_order():
+def test_a_collapsed_empty_document_represents_the_others_in_keep_order():
     assert removed(neardup.deduplicate(["", "...", " "], collapse_empty=True, keep="last")) == [(0, 2), (1, 2)]
     assert removed(neardup.deduplicate(["", "...", " "], collapse_empty=True, keep="longest")) == [(0, 1), (2, 1)]

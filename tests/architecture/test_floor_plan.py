@@ -42,7 +42,7 @@ def test_a_base_name_is_used_once():
     assert twice == []
 
 
-def test_every_folder_is_told_in_the_architecture():
+def test_every_folder_is_described_in_the_architecture():
     told = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text("utf-8")
     folders = {path.parent.relative_to(PACKAGE).parts[0] for path in FILES if path.parent != PACKAGE}
     modules = {path.stem for path in FILES if path.parent == PACKAGE} - {"__init__", "version"}

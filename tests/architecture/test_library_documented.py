@@ -42,7 +42,7 @@ def test_every_public_name_has_a_section_and_every_section_a_name():
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_is_shown_with_its_signature_and_every_argument_is_told(name):
+def test_a_function_is_shown_with_its_signature_and_every_argument_is_reported(name):
     told = section(name)
     parameters = inspect.signature(getattr(neardup, name)).parameters
     shown = told.strip().splitlines()[0]
@@ -59,7 +59,7 @@ def test_a_function_documents_its_arguments_and_has_an_example(name):
 
 
 @pytest.mark.parametrize("name", [*CLASSES, "families", "textbook"])
-def test_every_public_member_is_told(name):
+def test_every_public_member_is_reported(name):
     thing = getattr(neardup, name)
     aliases = {"Item", "Row"}  # of types
     assert members(thing) - aliases - words_in_code(section(name)) == set()

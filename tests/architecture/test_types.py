@@ -82,7 +82,7 @@ def test_tables_are_typed_as_arrow_tables():
 
 
 @pytest.mark.slow("mypy reads the whole package where `make check` has not done so before")
-def test_mypy_tells_a_misspelt_setting_and_a_value_of_the_wrong_type(tmp_path):
+def test_mypy_reports_a_misspelt_setting_and_a_value_of_the_wrong_type(tmp_path):
     (tmp_path / "good.py").write_text(GOOD, "utf-8")
     (tmp_path / "bad.py").write_text("import neardup\n" + "\n".join(BAD), "utf-8")
     answer = subprocess.run(

@@ -89,7 +89,7 @@ def test_more_missed_pairs_than_a_screen_holds_are_counted(run, tmp_path):
 
 
 @pytest.mark.usefixtures("finished")
-def test_a_changed_input_is_told(run, pages):
+def test_a_changed_input_is_reported(run, pages):
     with pages.open("a") as stream:
         stream.write("{}\n")
     answer = run("audit", "out")

@@ -31,7 +31,7 @@ def test_quiet_leaves_the_texts_out(run, two):
     assert "eight" not in run("compare", *two, "--quiet").stdout
 
 
-def test_equal_texts_are_said_to_be_equal(run, two):
+def test_equal_texts_are_reported_as_equal(run, two):
     assert "The two texts are equal, word for word." in run("compare", two[0], two[0]).stdout
 
 

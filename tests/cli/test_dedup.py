@@ -44,7 +44,7 @@ def test_a_dry_run_names_no_kept_rows(run, pages, tmp_path):
     assert not (tmp_path / "out" / "kept").exists()
 
 
-def test_an_output_that_is_there_is_replaced_only_when_asked(run, pages):
+def test_an_existing_output_is_replaced_only_when_asked(run, pages):
     run("dedup", pages.name, "-o", "out")
     again = run("dedup", pages.name, "-o", "out", "--threshold", "0.9")
     assert again.returncode in {1, 2}

@@ -3,7 +3,7 @@ import json
 import pytest
 
 
-def test_demo_names_who_stays_and_who_goes(run):
+def test_demo_lists_kept_and_removed_documents(run):
     finished = run("demo")
     assert finished.returncode == 0
     assert "news/harbour-bridge\n" in finished.stdout.replace(" ", "")
@@ -70,7 +70,7 @@ def test_narrow_terminal_gets_no_bars(run):
     assert "█" not in run("demo", COLUMNS="50").stdout
 
 
-def test_nothing_is_said_on_stderr_where_nothing_is_wrong_and_kernels_are_cached(run, run_afresh):
+def test_stderr_is_empty_if_nothing_is_wrong_and_kernels_are_cached(run, run_afresh):
     run("demo")
     assert run_afresh("demo").stderr == ""
 

@@ -54,7 +54,7 @@ def test_quiet_leaves_the_texts_out(run):
     assert run("explain", "out", "b", "--quiet", before=stub()).stdout.count("\n") == 2
 
 
-def test_a_kept_document_names_those_it_stands_for(run):
+def test_a_kept_document_lists_the_documents_removed_for_it(run):
     finished = run("explain", "out", "a", before=stub("doc_id='a', kept_id=None, members=[('b', 0.75), ('d', 1.0)]"))
     assert finished.stdout.splitlines() == [
         "a (pages.jsonl:2) was kept. It stands for 2 removed documents:",
@@ -63,7 +63,7 @@ def test_a_kept_document_names_those_it_stands_for(run):
     ]
 
 
-def test_a_kept_document_like_no_other_says_so(run):
+def test_a_kept_document_without_duplicates_says_so(run):
     finished = run("explain", "out", "a", before=stub("doc_id='pages.jsonl:2', kept_id=None"))
     assert finished.stdout.startswith("pages.jsonl:2 was kept: ")
 
@@ -93,7 +93,7 @@ def test_an_unknown_document_is_an_error_with_near_names(run, tmp_path):
     assert "Traceback" not in finished.stderr
 
 
-def test_a_folder_that_is_no_run_is_an_error_that_names_it(run, tmp_path):
+def test_a_folder_that_is_not_a_run_is_an_error_that_names_it(run, tmp_path):
     (tmp_path / "empty").mkdir()
     finished = run("explain", "empty", "b")
     assert finished.returncode in {1, 2}
@@ -132,7 +132,7 @@ def test_a_pair_of_a_run_of_dedup_is_explained(run, pages):
         (["bb", "a"], "no pair of pairs.parquet has the document 'bb'", "did you mean b?"),
     ],
 )
-def test_a_document_without_a_pair_is_said(run, pages, ids, error, hint):
+def test_a_document_without_a_pair_is_reported(run, pages, ids, error, hint):
     run("pairs", pages.name, "-o", "pairs.parquet", "--quiet")
     finished = run("explain", "pairs.parquet", *ids)
     assert (finished.returncode, finished.stderr) == (1, f"error: {error}\n\nhint: {hint}\n")

@@ -19,7 +19,7 @@ def made(run, pages):  # noqa: ARG001
     return json.loads(answer.stdout)
 
 
-def test_insert_tells_what_is_new(made):
+def test_insert_returns_what_is_new(made):
     assert (made["new"], made["known"], made["total"]) == (2, 2, 2)
     assert {row["doc_id"]: row["match_id"] for row in made["documents"]} == {"a": None, "b": "a", "c": None, "d": "a"}
 

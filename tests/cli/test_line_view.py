@@ -91,7 +91,7 @@ lines = st.lists(st.sampled_from(["a b", "a", "c d e", "", "灯台", "f"]), max_
 
 @settings(max_examples=150, derandomize=True, deadline=None)
 @given(lines, lines)
-def test_every_line_of_both_texts_is_there_once_and_equal_where_it_says_so(text_a, text_b):
+def test_a_diff_has_every_line_of_both_texts_once(text_a, text_b):
     rows = line_view.line_rows(text_a, text_b, differ(text_a, text_b))
     if rows is None:
         return

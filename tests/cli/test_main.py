@@ -79,7 +79,7 @@ def test_an_error_is_a_message_and_a_code_and_no_traceback(run, error, code, wor
     assert finished.stdout == ""
 
 
-def test_an_interrupted_command_exits_130_and_says_how_to_go_on(run):
+def test_an_interrupted_command_exits_130_and_says_how_to_resume(run):
     raising = "error = KeyboardInterrupt(); error.add_note('run the same command again to resume'); raise error"
     finished = run("explain", "out", "x", before=failing(raising))
     assert finished.returncode == 130
@@ -87,7 +87,7 @@ def test_an_interrupted_command_exits_130_and_says_how_to_go_on(run):
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_reader_who_has_seen_enough_is_no_failure(unbuffered):
+def test_a_closed_pipe_is_not_a_failure(unbuffered):
     command = [sys.executable, "-c", "from neardup.cli.main import main; main()", "plan"]
     environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
     reading, writing = os.pipe()

@@ -175,7 +175,7 @@ def test_dedup_onto_a_file_names_a_folder_instead(say):
     assert (code, said.splitlines()[-1]) == (1, "hint: name a folder: -o pages-clean")
 
 
-def test_what_against_cannot_be_is_said(say, tmp_path):
+def test_an_invalid_against_is_reported(say, tmp_path):
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "a.jpg").write_bytes(b"jpg")
     (tmp_path / ".stopped.neardup").mkdir()
@@ -208,7 +208,7 @@ def test_an_output_that_cannot_be_written_is_the_same_error_everywhere(say, tmp_
     assert (code, said) == (1, f"{error}\nhint: choose another {arguments[-1]}\n")
 
 
-def test_a_folder_that_takes_no_files_is_named(say):
+def test_a_folder_that_cannot_be_written_is_named(say):
     """On /proc even root cannot make a folder."""
     for arguments in (["dedup", "pages.jsonl", "-o", "/proc/out"], ["neighbours", "pages.jsonl", "-o", "/proc/o.csv"]):
         code, said = say(*arguments)

@@ -19,13 +19,13 @@ def test_plan_draws_the_curve_and_says_what_it_promises(run):
     assert finished.stderr == ""
 
 
-def test_the_pointer_stands_under_the_line_of_the_threshold(run):
+def test_the_pointer_is_below_the_line_of_the_threshold(run):
     lines = run("plan", "--threshold", "0.5", "--num-perm", "256").stdout.splitlines()
     at = next(line.index("▲") for line in lines if line.strip() == "▲")
     assert {line[at] for line in lines if "┤" in line} == {"│"}
 
 
-def test_a_plan_that_misses_what_was_asked_for_says_so(run):
+def test_a_plan_that_misses_the_requested_recall_says_so(run):
     finished = run("plan", "--bands", "9", "--rows", "13")
     assert "9 bands x 13 rows finds 40 % of pairs at 0.8; asked for 99 %" in finished.stdout
     assert finished.returncode == 0
@@ -93,7 +93,7 @@ def test_the_picture_compares_two_plans(tmp_path):
         ({"measure": "euclidean", "distance": 0}, {"Euclidean distance", "distance 0"}),
     ],
 )
-def test_the_axis_tells_distances_where_distance_is_meant(tmp_path, settings, expected):
+def test_the_axis_shows_distances_if_the_threshold_is_a_distance(tmp_path, settings, expected):
     assert expected <= set(labels(neardup.plan(**settings), tmp_path / "curve.svg", by_distance=True))
 
 

@@ -65,12 +65,12 @@ def test_a_stage_without_a_total_or_steps_still_speaks(log):
     ]
 
 
-def test_warnings_are_said_at_once(log):
+def test_warnings_are_shown_immediately(log):
     log.at(0, Warned("12 pairs"))
     assert log.said == ["warning: 12 pairs"]
 
 
-def test_a_stage_nobody_named_is_called_by_its_name():
+def test_a_stage_without_a_label_is_shown_by_its_name():
     assert words_for("ponder") == "ponder"
 
 
@@ -114,7 +114,7 @@ def test_a_bar_that_hears_nothing_moves_to_and_fro():
         bars.stop()
 
 
-def test_kernels_that_are_compiled_are_told_and_those_of_the_cache_are_not(tmp_path):
+def test_kernels_that_are_compiled_are_reported_and_those_of_the_cache_are_not(tmp_path):
     program = """
 from neardup.cli.compilation import CompilationWatch
 from neardup.events import StageStarted

@@ -16,7 +16,7 @@ def made(seed, num_words):
     return " ".join(f"w{rng.randrange(5000)}" for _ in range(num_words))
 
 
-def test_a_quotation_is_found_with_the_lines_where_it_stands():
+def test_a_quotation_is_found_with_its_line_numbers():
     text_a, text_b = f"{made(1, 50)}\n{QUOTE}\n{made(2, 30)}", f"{made(3, 40)}\n{made(4, 9)}\n{made(5, 9)}\n{QUOTE}"
     assert is_mostly_different(differ(text_a, text_b))
     (part,) = shared_parts(text_a, text_b)
@@ -55,7 +55,7 @@ def test_long_parts_and_many_parts_are_cut_and_counted():
     assert told[-1] == "  … 5 shorter parts …"
 
 
-def test_nothing_in_common_is_said():
+def test_texts_without_common_shingles_are_reported():
     assert list(listing(shared_parts(made(1, 100), "other " * 100), "", "…")) == ["They share no 5 words in a row."]
 
 

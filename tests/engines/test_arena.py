@@ -15,7 +15,7 @@ def numbers(start, stop):
     return np.arange(start, stop, dtype=np.uint64)
 
 
-def test_sets_lie_where_put_said(monkeypatch):
+def test_sets_are_at_the_offset_that_put_returned(monkeypatch):
     monkeypatch.setattr(arenas, "_LEAST_GROWTH", 3)
     arena = Arena(None)
     starts = np.array([arena.put(numbers(10 * at, 10 * at + at)) for at in range(20)])
@@ -49,7 +49,7 @@ def test_the_room_is_asked_for_once_with_the_first_set():
     assert len(asked) == 1
 
 
-def test_nothing_is_held_after_giving_up():
+def test_nothing_is_kept_after_the_arena_is_dropped():
     arena = Arena(None)
     arena.put(numbers(0, 5))
     arena.give_up()

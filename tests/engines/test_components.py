@@ -127,7 +127,7 @@ def test_without_a_limit_no_component_is_large(shelf_bytes):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_members_of_one_component_are_told_from_those_of_others(seed):
+def test_members_of_different_components_are_distinguished(seed):
     members = random_members(seed)
     alone = pa.table(
         [*members.columns[:1], pa.array(np.zeros(members.num_rows, int)), *members.columns[2:]], members.schema

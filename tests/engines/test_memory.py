@@ -64,5 +64,5 @@ def test_a_control_group_bounds_what_is_free(group, files, free):
     assert free_bytes() == free
 
 
-def test_the_system_tells_what_it_has_free():
+def test_free_memory_comes_from_the_system():
     assert free_bytes() > 10 << 20

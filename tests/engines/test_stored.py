@@ -83,7 +83,7 @@ def whole_groups(batches, view):
 
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("sorted_rows", [1, 7, 1 << 20])
-def test_groups_sorted_on_disk_are_those_held(tmp_path, monkeypatch, give_room, view, sorted_rows):
+def test_groups_sorted_on_disk_equal_those_in_memory(tmp_path, monkeypatch, give_room, view, sorted_rows):
     monkeypatch.setattr(spill, "_SORTED_ROWS", sorted_rows)
     table, where = random_table(1), np.random.default_rng(1).random(500) < 0.8
     held = list(LocalEngine(2).map_groups(table, [view], lambda batch: batch, where, ignore))
@@ -142,7 +142,7 @@ def test_without_a_choice_all_rows_of_a_table_are_grouped(tmp_path, give_room, r
         assert len(batches) > 1
 
 
-def test_a_mapped_table_is_made_once_where_there_is_a_workspace(tmp_path):
+def test_a_mapped_table_is_made_once_with_a_workspace(tmp_path):
     table, where, made = random_table(8), np.arange(500) % 3 > 0, []
 
     def make_step():
@@ -207,7 +207,7 @@ def test_stages_give_the_same_whether_their_groups_are_cut_or_not(tmp_path, monk
 
 
 @pytest.mark.usefixtures("no_disk")
-def test_views_that_fit_are_held(tmp_path, give_room):
+def test_views_that_fit_are_grouped_in_memory(tmp_path, give_room):
     give_room(AMPLE)
     advanced = []
     batches = stored_engine(tmp_path).map_groups(
@@ -260,7 +260,7 @@ def test_rows_are_found_in_every_batch():
         assert found.to_pylist() == whole.take(pa.array(rows, pa.int64())).to_pylist()
 
 
-def test_a_table_is_made_once_where_there_is_a_workspace(tmp_path):
+def test_a_table_is_made_once_with_a_workspace(tmp_path):
     made = []
 
     def make():
@@ -280,7 +280,7 @@ def test_an_empty_table_made_once_keeps_its_schema(tmp_path):
         assert (found.schema, found.num_rows) == (schema.LINKS, 0)
 
 
-def test_stored_sketches_are_those_held_and_made_once(tmp_path):
+def test_stored_sketches_equal_those_in_memory_and_are_computed_once(tmp_path):
     documents = pa.table([[0, 2, 5], ["a b", "c", "d e f"], [2, 1, 0], [0, 0, 0]], schema=schema.DOCUMENTS)
     config = Config(size=1)
     plan, begun = plan_for(config), []
@@ -305,7 +305,7 @@ def test_stored_sketches_are_those_held_and_made_once(tmp_path):
         assert batch.to_pydict() == {"num_shingles": [2, 1, 3], "row": [0, 2, 5]}
 
 
-def test_a_step_is_handed_what_holds_sets_for_it():
+def test_a_step_receives_a_hold_to_keep_sets_in_memory():
     documents = pa.table([[0, 1], ["a b", "c"], [0, 1], [0, 0]], schema=schema.DOCUMENTS)
     config = Config(size=1)
     plan, read = plan_for(config), []

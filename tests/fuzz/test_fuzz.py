@@ -18,7 +18,7 @@ def test_a_minute_of_random_cases_agrees_with_the_oracle():
     assert num_cases > 10
 
 
-def test_a_wrong_answer_is_found_made_smaller_and_told_with_its_seed(monkeypatch):
+def test_a_wrong_result_is_found_shrunk_and_reported_with_its_seed(monkeypatch):
     monkeypatch.setattr("fuzz.fuzz.MAX_FAILURES", 1)
     seeds = [seed for seed in range(60) if not random_case(seed).in_files]
     monkeypatch.setattr(oracles, "jaccard", lambda a, b: len(a & b) / max(1, len(a | b) - 1))

@@ -256,7 +256,7 @@ def test_settings_that_an_index_cannot_have_are_errors(tmp_path, settings, messa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_no_index_is_not_touched(tmp_path):
+def test_a_folder_that_is_not_an_index_is_not_touched(tmp_path):
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.txt").write_text("mine")
     with pytest.raises(DataError, match="is no index"):

@@ -97,7 +97,7 @@ def test_a_large_batch_is_read_in_pieces(tmp_path, kind):
     assert max(sizes) == 4
 
 
-def test_a_batch_too_large_to_be_held_is_mapped(tmp_path, monkeypatch):
+def test_a_batch_too_large_for_memory_is_memory_mapped(tmp_path, monkeypatch):
     monkeypatch.setattr(arrow, "PART_BYTES", 100_000)
     batch = pa.record_batch({"other": ["x" * 1000] * 500, "text": [f"text {row}" for row in range(500)]})
     file = stored(tmp_path, "file", [batch])

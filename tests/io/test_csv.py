@@ -171,7 +171,7 @@ def test_html_becomes_text(tmp_path):
     assert only(tmp_path / "a.csv", b"text\n<p>one</p>\n", html=True).texts.to_pylist() == ["one"]
 
 
-def test_a_needed_column_that_is_there_twice_is_an_error(tmp_path):
+def test_a_needed_column_that_is_given_twice_is_an_error(tmp_path):
     file = found(tmp_path / "a.csv", b"text,id,text\na,1,b\n")
     with pytest.raises(DataError, match=r"a\.csv has 2 columns named 'text'"):
         choose_columns(file, csv.column_names(file, Config()), Config())

@@ -161,7 +161,7 @@ def test_a_name_that_is_a_folder_of_another_name_collides(tmp_path):
         ("a.jsonl", {"lines": True}, ("jsonl", None)),
     ],
 )
-def test_the_ending_tells_format_and_compression(tmp_path, name, settings, expected):
+def test_the_extension_determines_format_and_compression(tmp_path, name, settings, expected):
     file = one(tmp_path / name, b"x", **settings)
     assert (file.format, file.compression) == expected
     assert (file.size, file.modified) == (1, str((tmp_path / name).stat().st_mtime_ns))
@@ -238,7 +238,7 @@ def test_a_file_without_columns_to_tell_takes_the_usual_text_column(tmp_path):
     assert choose_columns(one(tmp_path / "a.jsonl"), [], Config()) == Columns(text=("text",))
 
 
-def test_a_needed_column_that_is_there_twice_is_an_error(tmp_path):
+def test_a_needed_column_that_is_given_twice_is_an_error(tmp_path):
     file = one(tmp_path / "a.csv")
     with pytest.raises(DataError, match="2 columns named 'text'"):
         choose_columns(file, ["text", "id", "text"], Config())

@@ -65,7 +65,7 @@ def test_chosen_bands_and_rows_are_those_of_the_restored_plan(tmp_path, pages):
     assert finished.restore(tmp_path / "out").plan == report.plan
 
 
-def test_pairs_that_were_not_stored_are_said_to_be_so(tmp_path, pages):
+def test_missing_stored_pairs_are_reported(tmp_path, pages):
     run_on(pages, out=tmp_path / "out")
     assert finished.load_table(tmp_path / "out", "pairs") is None
     with pytest.raises(NotStoredError):
@@ -80,7 +80,7 @@ def test_kept_documents_have_the_ids_that_other_tables_use(tmp_path):
 
 @pytest.mark.parametrize("keep", ["first", "last", "longest"])
 @pytest.mark.parametrize("seed", range(4))
-def test_kept_documents_have_their_own_ids_even_where_ids_repeat(tmp_path, keep, seed):
+def test_kept_documents_have_their_own_ids_even_if_ids_repeat(tmp_path, keep, seed):
     rng = random.Random(seed)
     texts = [f"{rng.choice([PAGE, NEAR, OTHER])} {'!' * number}" for number in range(12)]
     names = [rng.choice("xyz") for _ in texts]
@@ -116,7 +116,7 @@ def test_a_run_whose_kept_rows_do_not_stand_apart_is_refused(tmp_path, pages, se
     assert word in str(error.value)
 
 
-def test_a_folder_that_is_no_run_is_named(tmp_path):
+def test_a_folder_that_is_not_a_run_is_named(tmp_path):
     with pytest.raises(DataError, match="is no finished run") as error:
         read_report(tmp_path)
     assert str(tmp_path) in str(error.value)
@@ -153,7 +153,7 @@ def test_a_row_of_a_file_is_read_by_its_number(pages, monkeypatch, number, part_
 
 
 @pytest.mark.parametrize("number", [0, 3, 6])
-def test_a_row_that_is_no_document_is_an_error(pages, number):
+def test_a_row_that_is_not_a_document_is_an_error(pages, number):
     [file] = find_files([str(pages)], Config())
     with pytest.raises(DataError, match=f"no document in row {number}"):
         finished.read_row(file, number, Config())

@@ -472,7 +472,7 @@ def test_texts_are_cut_out_where_they_are_one_column_that_is_nothing_else(tmp_pa
             batches(tmp_path / "a.jsonl", content, columns)
 
 
-def test_a_text_that_is_there_twice_is_the_last_and_both_must_be_texts(tmp_path):
+def test_a_text_that_is_given_twice_is_the_last_and_both_must_be_texts(tmp_path):
     content = b'{"text": "a", "text": "b"}\n{"text": 5, "text": "b"}\n{"text": "a", "text": 5}\n'
     batch = only(tmp_path / "a.jsonl", content)
     assert batch.texts.to_pylist() == ["b"]

@@ -556,7 +556,7 @@ def test_a_polars_frame_can_be_ordered_by_a_string_column():
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else None,
 )
-def test_what_is_no_source_is_an_error_that_says_what_it_is(source, message):
+def test_an_invalid_source_is_an_error_that_names_its_type(source, message):
     with pytest.raises(DataError, match=message) as raised:
         neardup.deduplicate(source)
     assert isinstance(raised.value, NearDupError)

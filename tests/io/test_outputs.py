@@ -47,7 +47,7 @@ def test_json_lines_hold_a_row_a_line_unescaped(tmp_path):
     )
 
 
-def test_json_has_null_for_what_is_no_number(tmp_path):
+def test_json_has_null_for_anything_but_a_number(tmp_path):
     got = content(tmp_path / "p.jsonl", [pairs([("a", "b", float("nan")), ("a", "b", float("inf"))])])
     assert [json.loads(line)["similarity"] for line in got.splitlines()] == [None, None]
 

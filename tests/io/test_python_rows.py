@@ -75,7 +75,7 @@ def test_rows_that_are_no_dicts_and_texts_that_are_none_are_rejected_with_their_
         ([{"id": "a", "text": FOX}, {"text": FOX}], "the id of row 1 is null"),
     ],
 )
-def test_dicts_that_are_no_table_are_an_error(rows, message):
+def test_dicts_that_are_not_a_table_are_an_error(rows, message):
     with pytest.raises(DataError, match=message):
         neardup.deduplicate(rows)
 
@@ -144,7 +144,7 @@ def test_tables_have_no_rows_where_ids_are_unique():
 
 
 @pytest.mark.parametrize("keep", ["first", "last"])
-def test_mask_says_of_every_row_whether_it_is_kept(keep):
+def test_mask_is_true_for_every_kept_row(keep):
     texts = [FOX, None, FOX.upper(), SEA, 3, ""]
     report = neardup.deduplicate(texts, keep=keep)
     assert report.mask.dtype == np.bool_
@@ -266,7 +266,7 @@ def test_matrices_that_are_no_items_are_an_error(matrix, message):
         neardup.find_pairs(items=matrix, multiset=True)
 
 
-def test_a_sparse_matrix_with_an_entry_that_is_no_number_is_an_error(sparse):
+def test_a_sparse_matrix_with_an_entry_that_is_not_a_number_is_an_error(sparse):
     with pytest.raises(DataError, match="NaN or infinite"):
         neardup.find_pairs(items=sparse.csr_matrix(np.array([[np.nan, 1.0]])))
 

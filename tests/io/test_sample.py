@@ -131,7 +131,7 @@ def test_text_files_are_a_document_each(tmp_path):
     assert_near(sampled(tmp_path), 40, sum(map(len, rows)))
 
 
-def test_an_empty_input_takes_nothing(tmp_path):
+def test_an_empty_input_needs_no_disk(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(b"")
     found = sampled(tmp_path / "a.jsonl")
     assert (found.documents, found.text_bytes, disk_of(tmp_path / "a.jsonl")) == (0, 0, 0)

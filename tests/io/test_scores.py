@@ -141,7 +141,7 @@ def test_a_moment_is_the_same_score_in_every_time_zone():
     assert keys(sortable_column(moment.cast(pa.timestamp("s", "America/Lima")))) == keys(sortable_column(moment))
 
 
-def test_nanoseconds_are_told_apart():
+def test_nanoseconds_are_distinguished():
     assert ranks(sortable_column(pa.array([2, 1, 1_001], pa.timestamp("ns")))) == [1, 0, 2]
 
 

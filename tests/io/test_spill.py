@@ -81,7 +81,7 @@ def test_sorted_rows_have_the_schema_of_what_was_sorted(tmp_path):
     assert found.schema == columns
 
 
-def test_an_empty_sort_gives_nothing(tmp_path):
+def test_an_empty_sort_has_no_result(tmp_path):
     assert sorted_rows(sort_on_disk([], COLUMNS, [("key", "ascending")], tmp_path, 1, 1)) == []
 
 

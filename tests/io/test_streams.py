@@ -93,6 +93,6 @@ def test_remote_files_are_read_written_copied_and_checked(name):
         streams.check_unchanged(file)
 
 
-def test_a_protocol_that_nobody_knows_is_an_error_with_a_hint():
+def test_an_unknown_protocol_is_an_error_with_a_hint():
     with pytest.raises(NearDupError, match="nosuch://a"):
         streams.filesystem("nosuch://a/b.jsonl")

@@ -187,7 +187,7 @@ def test_what_is_finished_after_a_torn_line_is_remembered(workspace):
 
 
 @pytest.mark.parametrize("line", [b"\xff\xfe\n", b"\n", b'{"digest": "x"}\n', b'{"name": "one", "dig'])
-def test_a_journal_line_that_says_nothing_is_passed_over(workspace, line):
+def test_a_malformed_journal_line_is_skipped(workspace, line):
     (workspace.folder / JOURNAL).write_bytes(line)
     assert not Workspace(workspace.folder).has("one")
 
@@ -226,7 +226,7 @@ def test_the_work_folder_is_hidden_beside_the_output(tmp_path):
         assert workspace.folder.is_dir()
 
 
-def test_an_interrupted_run_goes_on(tmp_path):
+def test_an_interrupted_run_resumes(tmp_path):
     out = tmp_path / "out"
     stop_in(out, KeyboardInterrupt(), has_finished=True)
     with opened(out) as workspace:
@@ -287,7 +287,7 @@ def test_overwrite_takes_the_folder_of_another_run(tmp_path):
         pass
 
 
-def test_overwrite_goes_on_with_the_same_run(tmp_path):
+def test_overwrite_resumes_the_same_run(tmp_path):
     with opened(tmp_path / "out") as workspace:
         workspace.once("one", writer("x"))
     with opened(tmp_path / "out", overwrite=True) as workspace:
@@ -303,7 +303,7 @@ def test_a_torn_manifest_starts_anew(tmp_path, manifest):
         assert not workspace.has("one")
 
 
-def test_a_second_run_on_the_same_output_is_told_who_has_it(tmp_path):
+def test_a_second_run_on_the_same_output_names_the_process_of_the_first(tmp_path):
     with opened(tmp_path / "out"):
         with (
             pytest.raises(NearDupError, match=f"another run .*process {os.getpid()}") as error,
@@ -341,7 +341,7 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
 # the output
 
 
-def test_an_output_that_is_there_is_an_error(tmp_path):
+def test_an_existing_output_is_an_error(tmp_path):
     finished_output(tmp_path / "out")
     with pytest.raises(DataError, match="already exists") as error, opened(tmp_path / "out"):
         pass
@@ -369,7 +369,7 @@ def test_a_foreign_folder_is_never_overwritten(tmp_path, name):
 
 @pytest.mark.parametrize("leads_to", ["old", "nowhere"])
 @pytest.mark.parametrize("overwrite", [True, False])
-def test_an_output_that_is_a_link_is_told_before_the_work(tmp_path, leads_to, overwrite):
+def test_an_output_that_is_a_link_fails_before_the_work_begins(tmp_path, leads_to, overwrite):
     finished_output(tmp_path / "old")
     (tmp_path / "out").symlink_to(tmp_path / leads_to)
     with pytest.raises(DataError, match="symbolic link"), opened(tmp_path / "out", overwrite=overwrite):
@@ -537,7 +537,7 @@ def test_a_journal_line_that_was_changed_is_no_finished_file(workspace, change):
 
 
 @pytest.mark.parametrize("line", [b"7\n", b"[]\n", b"null\n", b"[" * 100_000 + b"\n"])
-def test_a_journal_line_that_is_no_object_is_passed_over(workspace, line):
+def test_a_journal_line_that_is_not_an_object_is_skipped(workspace, line):
     (workspace.folder / JOURNAL).write_bytes(line)
     assert not Workspace(workspace.folder).has("one")
 

@@ -59,7 +59,7 @@ def test_band_keys_compiled_are_those_of_plain_python(num_bands, rows):
 
 
 @pytest.mark.parametrize(("num_bands", "rows"), PLANS)
-def test_keys_are_equal_where_and_only_where_the_rows_of_the_band_are(num_bands, rows):
+def test_keys_are_equal_if_and_only_if_the_rows_of_the_band_are(num_bands, rows):
     signatures = similar_signatures(2, 300, 128)
     keys = band_keys(signatures, num_bands, rows)
     for band in range(num_bands):

@@ -122,7 +122,7 @@ def test_numbered_repetitions_compiled_are_those_of_plain_python(documents):
 
 
 @pytest.mark.parametrize("function", [digest_sets, sort_sets, number_repetitions])
-def test_call_without_documents_gives_nothing(function):
+def test_call_without_documents_has_no_result(function):
     assert function([]) in ([], ([], []))
 
 

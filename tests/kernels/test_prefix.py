@@ -112,7 +112,7 @@ def test_a_prefix_is_as_long_as_the_least_overlap_leaves(threshold):
         assert places[docs == 0].tolist() == list(range(size - least_shared(size, threshold) + 1))
 
 
-def test_a_document_whose_prefix_nobody_shares_gives_nothing():
+def test_a_document_without_a_shared_prefix_shingle_has_no_postings():
     one = {number << 40 for number in range(1, 11)}
     few, enough = (set(list(one)[:shared]) | {number << 50 for number in range(3, 13 - shared)} for shared in (7, 8))
     for other, is_taken in ((few, False), (enough, True)):
@@ -164,7 +164,7 @@ def test_no_pair_is_lost_in_long_lists(threshold):
 
 @pytest.mark.parametrize("threshold", [0.3, 0.5, 0.7, 0.8, 0.9, 0.95])
 @pytest.mark.parametrize("window", [1, 2, 3])
-def test_whoever_is_in_reach_in_a_list_is_joined_whatever_the_window(window, threshold):
+def test_documents_in_reach_are_linked_whatever_the_window(window, threshold):
     module = plain(prefix)
     module.WINDOW = window
     for seed in range(40):
@@ -218,7 +218,7 @@ def test_a_long_list_costs_what_its_length_is():
     assert not parents.any()
 
 
-def test_thresholds_next_to_a_quotient_are_told_apart():
+def test_thresholds_next_to_a_quotient_are_distinguished():
     for shared, union in [(4, 5), (28, 35), (29, 36), (57, 95), (63, 90), (99, 100)]:
         numbers = [number << 40 for number in range(1, union + 1)]
         sets = [set(numbers[:union]), set(numbers[:shared])]

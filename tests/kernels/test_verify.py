@@ -298,7 +298,7 @@ def test_hot_bucket_takes_what_was_learned_before_into_account(mode):
 
 @ALL_MODES
 @pytest.mark.parametrize("threshold", [0.3, 0.8])
-def test_compiled_with_given_is_plain_python(mode, threshold):
+def test_compiled_with_an_initial_state_equals_plain_python(mode, threshold):
     for seed in range(400, 410):
         case = with_given(random_case(seed, threshold=threshold), seed, mode)
         assert run(case, mode) == run(case, mode, PLAIN_MATCH), f"seed {seed}"
@@ -312,7 +312,7 @@ def test_documents_that_are_only_met_are_not_compared_with_each_other(mode):
     assert compared == [0, 0, 2]
 
 
-def test_given_match_leads_nobody():
+def test_a_document_with_an_earlier_match_is_not_a_leader():
     case = case_of([{1, 2}, {1, 2}]) | {"given_values": np.array([0.9, 0.0]), "given_rows": np.array([7, 0])}
     assert run(case, verify.LEADERS)[0]["removed"] == {0: (verify.UNCHANGED, 0.9)}
 

@@ -191,7 +191,7 @@ def everything_of(texts, config):
 
 @VARIANTS
 @pytest.mark.parametrize("cache_bytes", [1, 1000, 1 << 30])
-def test_sets_that_were_held_are_those_of_the_texts(monkeypatch, settings, cache_bytes):
+def test_sets_in_memory_equal_those_of_the_texts(monkeypatch, settings, cache_bytes):
     monkeypatch.setattr(jaccard, "CACHE_BYTES", cache_bytes)
     config, held = Config(**settings), [np.zeros(3, np.uint64)]
 
@@ -247,7 +247,7 @@ def test_array_of_empty_texts_has_no_shingles(text_type):
 
 
 @pytest.mark.parametrize("text_type", [pa.string(), pa.large_string()])
-def test_array_without_texts_gives_nothing(text_type):
+def test_array_without_texts_has_no_result(text_type):
     assert set(map(tuple, everything_of(pa.array([], text_type), Config()).values())) == {()}
 
 
@@ -276,7 +276,7 @@ def test_one_pass_gives_the_sizes_and_keys_of_the_separate_steps(settings):
 
 
 @VARIANTS
-def test_digests_are_equal_where_and_only_where_sets_are(settings):
+def test_digests_are_equal_if_and_only_if_sets_are(settings):
     everything = everything_of(pa.array(MANY * 2), Config(**settings))
     sets, digests = map(tuple, everything["shingles"]), map(tuple, everything["digests"])
     named = set(zip(sets, digests, strict=True))
@@ -320,7 +320,7 @@ def test_signature_of_fewer_slots_of_minhash_is_the_start_of_one_of_more():
 # Items
 
 
-def test_items_are_a_set_of_what_stands_between_the_ends():
+def test_items_are_the_set_of_strings_between_the_terminators():
     baskets = [["bread", "milk"], [], ["milk", "bread", "milk"], ["Bread", "milk"], ["bread milk"], [""]]
     texts = pa.array(["".join(f"{item}\x1f" for item in basket) for basket in baskets])
     shingles = everything_of(texts, Config(items_column="items"))["shingles"]
@@ -379,7 +379,7 @@ def test_collected_sets_are_those_of_the_texts_and_salted_by_group():
             assert np.unique(own ^ other).size <= 1
 
 
-def test_collected_sets_are_held_without_salt():
+def test_collected_sets_are_kept_in_memory_without_salt():
     held = [np.zeros(7, np.uint64)]
 
     def hold(values):
@@ -393,7 +393,7 @@ def test_collected_sets_are_held_without_salt():
     assert np.array_equal(np.concatenate(held)[7:], alone.shingles)
 
 
-def test_group_zero_is_no_group():
+def test_group_zero_means_no_group():
     texts = pa.array(MANY)
     alone = jaccard.sketch_texts(texts, 16, 6, Config())
     groups = np.arange(len(MANY)) % 2

@@ -217,7 +217,7 @@ def test_lines_are_normal_and_a_shorter_signature_is_the_front_of_a_longer_one()
     assert abs(shifts.mean() - 0.5) < 5 / (12 * 1024) ** 0.5
 
 
-def test_an_empty_batch_is_no_trouble():
+def test_an_empty_batch_works():
     for measure in ("weighted", "hamming", "cosine", "euclidean"):
         config = Config(measure=measure)
         contents = pa.array([], pa.large_binary())

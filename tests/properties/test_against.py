@@ -169,7 +169,7 @@ def test_stored_pairs_answer_for_a_higher_threshold(only_against, method, files,
 
 
 @EVERY_METHOD
-def test_with_only_against_no_document_of_the_input_matters_to_another(method, files, tmp_path):
+def test_with_only_against_input_documents_do_not_affect_each_other(method, files, tmp_path):
     rows, (old, new) = files
     common = METHODS[method] | {"against": str(old), "threshold": 0.5, "size": 2, "only_against": True}
     removed = corpora.deduplicate([new], tmp_path / "out", **common).removed.to_pylist()

@@ -125,14 +125,14 @@ def test_old_documents_are_not_compared_with_each_other(tmp_path):
     assert rows == [pair[:2] for pair in brute_force(sets, 0.5, first_own=30)]
 
 
-def test_what_does_not_fit_in_memory_is_an_error_that_says_so(tmp_path, monkeypatch):
+def test_exceeding_the_memory_limit_is_an_error_that_says_so(tmp_path, monkeypatch):
     write(tmp_path / "pages.jsonl", ["a b c d e f g"])
     monkeypatch.setattr("neardup.engines.local.engine.LocalEngine.room", lambda _: 50)
     with pytest.raises(DataError, match="containment is found in memory"):
         neardup.find_pairs(tmp_path / "pages.jsonl", measure="containment")
 
 
-def test_a_run_that_was_stopped_reports_what_one_without_a_stop_reports(tmp_path, monkeypatch):
+def test_an_interrupted_run_reports_what_an_uninterrupted_one_reports(tmp_path, monkeypatch):
     write(tmp_path / "pages.jsonl", oracles.random_corpus(5, 60))
     chosen = {"measure": "containment", "size": 2, "threshold": 0.9}
     whole = neardup.find_pairs(tmp_path / "pages.jsonl", out=tmp_path / "whole.parquet", **chosen)
@@ -157,7 +157,7 @@ def test_a_run_that_was_stopped_reports_what_one_without_a_stop_reports(tmp_path
     assert (tmp_path / "whole.parquet").read_bytes() == (tmp_path / "out.parquet").read_bytes()
 
 
-def test_nobody_is_removed_for_containment(tmp_path):
+def test_containment_removes_no_document(tmp_path):
     write(tmp_path / "pages.jsonl", ["a b c"])
     for source in (["a b c"], tmp_path / "pages.jsonl"):
         with pytest.raises(ConfigError, match="does not say which document stays"):
@@ -197,7 +197,7 @@ def test_the_compiled_kernel_gives_what_plain_python_gives(sets, threshold, firs
     assert answers[0] == answers[1]
 
 
-def test_the_plan_says_that_containment_is_joined_exactly():
+def test_the_plan_of_containment_is_the_exact_join():
     plan = neardup.plan(measure="containment")
     assert (plan.method, plan.recall_at_threshold) == ("exact", 1.0)
     assert plan.reason == "exact join: banding cannot find containment"

@@ -240,7 +240,7 @@ def test_reference_documents_that_do_not_fit_in_memory_are_an_error(files, monke
         neardup.deduplicate(Path(new), against=old, **CONTAINMENT)
 
 
-def test_a_killed_run_goes_on_to_the_same_bytes(programs, tmp_path):
+def test_a_killed_run_resumes_to_the_same_bytes(programs, tmp_path):
     rng = random.Random(5)
     pages = [" ".join(rng.choices(oracles.WORDS.split(), k=40)) for _ in range(40)]
     corpora.write_json_lines(tmp_path / "old.jsonl", [{"text": page} for page in pages[:10]])

@@ -53,19 +53,19 @@ def test_a_document_without_an_id_is_found_by_its_place(run):
     assert verdict(run, "two.jsonl:3").kept_id == "a"
 
 
-def test_a_kept_document_names_all_it_stands_for(run):
+def test_a_kept_document_lists_all_documents_removed_for_it(run):
     found = verdict(run, "a")
     near = neardup.compare(PAGE, NEAR, size=3).jaccard
     assert found.kept_id is None
     assert found.members == (("b", near), ("twin", 1.0), ("twin", near), ("two.jsonl:3", 1.0))
 
 
-def test_a_document_like_no_other_stands_for_nobody(run):
+def test_a_document_without_a_near_duplicate_represents_only_itself(run):
     found = verdict(run, "c")
     assert (found.kept_id, found.members) == (None, ())
 
 
-def test_equal_ids_are_told_apart_by_file_and_row(run):
+def test_equal_ids_are_distinguished_by_file_and_row(run):
     with pytest.raises(DataError, match="2 removed documents are named 'twin'") as error:
         verdict(run, "twin")
     assert "one.jsonl row 3, two.jsonl row 2" in str(error.value)
@@ -98,7 +98,7 @@ def test_a_text_is_read_from_the_file_it_came_in(run):
         read_document(run, "three.jsonl", 1, config)
 
 
-def test_an_input_that_is_gone_is_said_to_be_so(run):
+def test_a_missing_input_is_reported(run):
     (run.parent / "one.jsonl").unlink()
     with pytest.raises(DataError, match=r"row 2 of .*one\.jsonl cannot be read") as error:
         neardup.api.explain(run, "b")

@@ -35,7 +35,7 @@ def test_the_plan_of_documents_is_that_of_their_run(settings):
 
 
 @pytest.mark.parametrize("pairs", [True, False])
-def test_each_method_is_foretold_what_it_does(pairs):
+def test_the_forecast_of_each_method_matches_its_run(pairs):
     forecasts = {found.method: found for found in neardup.plan(TEXTS, threshold=0.6, pairs=pairs).estimate.forecasts}
     assert list(forecasts) == ["lsh", "exact"]
     for method, forecast in forecasts.items():

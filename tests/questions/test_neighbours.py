@@ -131,7 +131,7 @@ def test_a_threshold_is_the_least_similarity(measure):
     assert min(value for _, _, value in found) >= least
 
 
-def test_the_default_threshold_is_none():
+def test_the_default_threshold_does_not_count_as_given():
     found = neardup.neighbours(items=[["a", "b", "c"], ["c", "d", "e"]])
     assert found.column("similarity").to_pylist() == [0.2, 0.2]
 
@@ -176,13 +176,13 @@ def test_documents_without_shingles_have_no_neighbours_and_are_none():
 
 
 @pytest.mark.parametrize("source", [[], ["alone"]])
-def test_where_there_is_nobody_else_the_table_is_empty(source):
+def test_a_single_document_has_no_neighbours(source):
     found = neardup.neighbours(source)
     assert found.num_rows == 0
     assert found.column_names == ["doc_id", "neighbour_id", "similarity", "rank"]
 
 
-def test_vectors_that_point_away_are_no_neighbours():
+def test_vectors_with_negative_similarity_are_not_neighbours():
     assert neardup.neighbours(np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]]), measure="cosine").num_rows == 0
 
 
@@ -228,7 +228,7 @@ def test_what_neighbours_do_not_have_is_refused():
         neardup.neighbours(["a", "b"], against="old.jsonl")
 
 
-def test_queries_of_another_dimension_are_set_aside_with_a_warning():
+def test_queries_of_another_dimension_are_rejected_with_a_warning():
     told = []
     found = neardup.neighbours(np.eye(3), queries=[[1.0, 0.0, 0.0], [1.0, 0.0]], measure="cosine", progress=told.append)
     assert rows_of(found) == [(0, 0, 1.0)]
@@ -250,7 +250,7 @@ def test_files_give_what_memory_gives_with_file_and_row(tmp_path):
     assert {row["doc_id"] for row in found} == {"same"}
 
 
-def test_what_does_not_fit_in_memory_is_an_error_that_says_so(tmp_path, monkeypatch):
+def test_exceeding_the_memory_limit_is_an_error_that_says_so(tmp_path, monkeypatch):
     (tmp_path / "pages.jsonl").write_text(json.dumps({"text": "a b c d e f g"}) + "\n", "utf-8")
     monkeypatch.setattr("neardup.engines.local.engine.LocalEngine.room", lambda _: 100)
     with pytest.raises(DataError, match="neighbours are found in memory"):
@@ -272,7 +272,7 @@ def test_random_baskets_with_a_popular_item_agree_with_brute_force():
     assert rows_of(neardup.neighbours(items=[sorted(doc) for doc in docs], k=3)) == brute_force("jaccard", docs, 3)
 
 
-def test_rows_that_take_no_part_are_told_where_nobody_listens():
+def test_rejected_rows_are_python_warnings_without_a_progress_function():
     with pytest.warns(UserWarning, match="1 row cannot be used and take no part; the first, row 1, because"):
         found = neardup.neighbours(["a b c d e f", None, "a b c d e f g"], k=1)
     assert found.column("doc_id").to_pylist() == [0, 2]
@@ -307,7 +307,7 @@ def test_without_k_one_query_may_have_very_many_neighbours():
     assert found.column("rank").to_pylist() == list(range(1, 5001))
 
 
-def test_without_k_and_without_a_threshold_nothing_says_who_is_near():
+def test_without_k_or_a_threshold_a_query_is_an_error():
     with pytest.raises(ConfigError, match=r"no threshold says what that is[\s\S]*hint: pass threshold=0.5"):
         neardup.neighbours(["a b"], k=None)
     assert neardup.neighbours(["a b", "a b"], k=None, distance=0.1).num_rows == 2

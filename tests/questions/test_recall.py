@@ -184,7 +184,7 @@ def test_the_interval_holds_the_recall_and_is_cut_into_blocks_alike(monkeypatch)
     assert _interval(weights, found, 500, 1) == (low, high)
 
 
-def test_progress_tells_of_both_passes():
+def test_progress_reports_both_passes():
     events = []
     neardup.audit(neardup.deduplicate(TEXTS), progress=events.append)
     assert [event.stage for event in events if isinstance(event, StageStarted)] == ["draw", "audit"]

@@ -102,7 +102,7 @@ def test_chains_need_what_was_stored(tmp_path):
         report.at_threshold(0.85)
 
 
-def test_what_was_selected_again_is_asked_again_and_pickled(path, tmp_path):
+def test_a_new_selection_can_be_selected_again_and_pickled(path, tmp_path):
     report = corpora.deduplicate([path], tmp_path / "out", pairs=True, **EVERY_PAIR)
     again = report.at_threshold(0.7)
     assert again.at_threshold(0.9).removed.equals(report.at_threshold(0.9).removed)

@@ -231,7 +231,7 @@ def test_a_run_that_kept_nothing_is_nothing_to_go_against(tmp_path):
     assert corpora.deduplicate([path], tmp_path / "out", against=str(tmp_path / "run")).num_kept == 1
 
 
-def test_old_and_new_files_of_one_name_are_told_apart(tmp_path):
+def test_old_and_new_files_with_the_same_name_are_distinguished(tmp_path):
     for name in ("old", "new"):
         corpora.write_json_lines(tmp_path / name / "part.jsonl", [{"text": PAGE}])
     report = corpora.deduplicate(
@@ -243,7 +243,7 @@ def test_old_and_new_files_of_one_name_are_told_apart(tmp_path):
 
 
 @pytest.mark.parametrize("bad", ["{broken", json.dumps({"text": None}), json.dumps({"other": PAGE})])
-def test_old_rows_that_cannot_be_read_are_told(bad, tmp_path):
+def test_rejected_old_rows_are_reported(bad, tmp_path):
     old = corpora.write_json_lines(tmp_path / "old.jsonl", [{"text": OTHER}, bad])
     new = corpora.write_json_lines(tmp_path / "new.jsonl", [{"text": PAGE}])
     report = corpora.deduplicate([new], tmp_path / "out", against=str(old))

@@ -56,7 +56,7 @@ def test_killed_before_it_is_published_no_output_is_visible(run, pages, tmp_path
     assert run("dedup", pages, "-o", "out").code == 0
 
 
-def test_an_output_that_is_there_is_an_error_without_overwrite(run, pages, tmp_path):
+def test_an_existing_output_is_an_error_without_overwrite(run, pages, tmp_path):
     run("dedup", pages, "-o", "out")
     before = _snapshot(tmp_path)
     again = run("dedup", pages, "-o", "out")
@@ -74,7 +74,7 @@ def test_overwrite_replaces_the_whole_output(run, pages, tmp_path):
 
 
 @pytest.mark.parametrize("options", [[], ["--overwrite"]])
-def test_a_folder_that_is_no_output_is_never_replaced(options, run, pages, tmp_path):
+def test_a_folder_that_is_not_an_output_is_never_replaced(options, run, pages, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.txt").write_text("years of work", "utf-8")
     refused = run("dedup", pages, "-o", "out", *options)
@@ -139,7 +139,7 @@ def test_an_output_that_holds_or_is_the_input_is_refused(out, run, pages, tmp_pa
     assert (tmp_path / "in" / "a" / "pages.jsonl").stat().st_size > 0
 
 
-def test_an_output_inside_the_input_folder_is_no_input_of_its_own_run(run, pages, tmp_path):
+def test_an_output_inside_the_input_folder_is_not_read_as_input(run, pages, tmp_path):
     (tmp_path / "in").mkdir()
     shutil.move(pages, tmp_path / "in" / "pages.jsonl")
     assert run("dedup", "in", "-o", "in/out", before="kill_at_finish(4)").code == -signal.SIGKILL
@@ -165,7 +165,7 @@ def test_folders_above_the_output_are_made(run, pages, tmp_path):
 
 
 @pytest.mark.parametrize("out", ["pages.jsonl/out", "pages.jsonl", "..", "/proc/out"])
-def test_an_output_that_cannot_be_made_is_told_before_the_work(out, run, pages, tmp_path):
+def test_an_output_that_cannot_be_created_fails_before_the_work_begins(out, run, pages, tmp_path):
     refused = run("dedup", pages, "-o", out)
     assert refused.code in {1, 2}
     assert "Traceback" not in refused.stderr
@@ -188,7 +188,7 @@ def test_an_output_that_is_a_link_is_replaced_or_refused_before_the_work(is_dang
         assert is_dangling or (tmp_path / "real" / "report.json").exists()
 
 
-def test_a_folder_without_the_right_to_write_is_told_before_the_work(run, pages, tmp_path):
+def test_a_read_only_folder_fails_before_the_work_begins(run, pages, tmp_path):
     _open_to_all(tmp_path)
     (tmp_path / "closed").mkdir(mode=0o555)
     refused = run("dedup", pages, "-o", "closed/out", before="drop_privileges()")

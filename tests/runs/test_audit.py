@@ -107,7 +107,7 @@ def test_groups_and_items_are_those_of_the_run(tmp_path):
     assert neardup.audit(tmp_path / "out").pairs == len(pairs) > 0
 
 
-def test_equal_ids_are_told_apart_by_file_and_row(tmp_path):
+def test_equal_ids_are_distinguished_by_file_and_row(tmp_path):
     rows = [{"id": "same", "text": text} for text in (PAGE, NEAR, OTHER)]
     path = corpora.write_json_lines(tmp_path / "a.jsonl", ["", "{broken", *rows])
     corpora.deduplicate([path], tmp_path / "out", bands=1, rows=128, threshold=0.5)

@@ -105,7 +105,7 @@ def test_neither_files_nor_order_change_the_choice(inputs, tmp_path):
     assert {(plan.method, plan.reason) for plan in plans.values()} == {(in_memory.method, in_memory.reason)}
 
 
-def test_the_report_tells_the_method_and_the_reason(inputs, tmp_path):
+def test_the_report_has_the_method_and_the_reason(inputs, tmp_path):
     report = corpora.deduplicate(inputs, tmp_path / "out", **AUTO)
     plan = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))["plan"]
     assert (plan["method"], plan["bands"], plan["recall_at_threshold"]) == ("exact", 0, 1.0)
@@ -125,7 +125,7 @@ def whole(programs, corpus, tmp_path_factory):
 
 @pytest.mark.slow("a run and another for every point of its work")
 @pytest.mark.parametrize(("room", "begin", "step"), sweep("pass", 3, 9) + sweep("give_room(60_000)", 1, 37))
-def test_killed_at_any_point_a_run_goes_on_to_the_same_bytes(room, begin, step, programs, corpus, whole, tmp_path):
+def test_a_run_killed_at_any_point_resumes_to_the_same_bytes(room, begin, step, programs, corpus, whole, tmp_path):
     for number in range(begin, 1000, step):
         folder = tmp_path / "run"
         given = ("dedup", corpus, "-o", "out", *COMMAND)

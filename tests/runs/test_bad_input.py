@@ -179,7 +179,7 @@ def rejected_of(folder):
 
 
 @pytest.mark.parametrize("kind", BAD_ROWS)
-def test_a_bad_row_is_set_aside_with_file_row_and_reason(kind, programs, tmp_path):
+def test_a_bad_row_is_rejected_with_file_row_and_reason(kind, programs, tmp_path):
     name, content, options, expected, num_good = BAD_ROWS[kind]
     (tmp_path / name).write_bytes(content)
     inputs = [name]
@@ -269,7 +269,7 @@ def test_unusual_input_is_fine(kind, programs, tmp_path):
     assert (tmp_path / "out" / "kept" / name).exists()
 
 
-def test_all_rows_rejected_is_told_also_where_the_first_file_is_blank(programs, tmp_path):
+def test_all_rows_rejected_is_reported_even_if_the_first_file_is_blank(programs, tmp_path):
     (tmp_path / "a.jsonl").write_text("\n\n")
     (tmp_path / "b.jsonl").write_text("{broken\n")
     finished = programs.run("dedup", "a.jsonl", "b.jsonl", "-o", "out", cwd=tmp_path)

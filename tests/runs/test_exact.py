@@ -121,7 +121,7 @@ def test_lists_of_items_are_compared(tmp_path):
     assert corpora.pair_rows(report.pairs) == {(0, 1): 2 / 3, (0, 3): 0.75, (2, 5): 1.0}
 
 
-def test_the_report_tells_the_method_and_a_finished_run_answers(inputs, tmp_path):
+def test_the_report_has_the_method_and_a_finished_run_can_be_loaded(inputs, tmp_path):
     corpora.deduplicate(inputs, tmp_path / "out", pairs=True, **EXACT)
     written = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
     plan = {name: written["plan"][name] for name in ("method", "bands", "rows", "recall_at_threshold")}
@@ -150,7 +150,7 @@ def whole(programs, corpus, tmp_path_factory):
 
 @pytest.mark.slow("a run and another for every point of its work")
 @pytest.mark.parametrize(("room", "begin", "step"), sweep("pass", 2, 4) + sweep("give_room(60_000)", 1, 23))
-def test_killed_at_any_point_a_run_goes_on_to_the_same_bytes(room, begin, step, programs, corpus, whole, tmp_path):
+def test_a_run_killed_at_any_point_resumes_to_the_same_bytes(room, begin, step, programs, corpus, whole, tmp_path):
     for number in range(begin, 1000, step):
         folder = tmp_path / "run"
         given = ("dedup", corpus, "-o", "out", *COMMAND)

@@ -228,7 +228,7 @@ def test_a_file_replaced_by_one_of_equal_size_and_time_is_noticed(run, pages, tm
     assert "pages.jsonl changed while it was read" in stopped.stderr
 
 
-def test_a_run_goes_on_with_a_copy_of_equal_size_and_time(run, pages, tmp_path):
+def test_a_run_resumes_with_a_copy_of_equal_size_and_time(run, pages, tmp_path):
     assert run("dedup", pages, "-o", "out", before="kill_at_finish(4)").code == -signal.SIGKILL
     shutil.copy2(pages, tmp_path / "copy.jsonl")
     (tmp_path / "copy.jsonl").replace(pages)

@@ -165,7 +165,7 @@ def test_against_reads_nothing_outside_of_the_run(finished, run, name):
 
 
 @pytest.mark.parametrize("place", ["kept/pages.jsonl", "kept", "removed.parquet"])
-def test_a_link_to_elsewhere_is_no_file_of_the_run(finished, run, place):
+def test_a_link_out_of_the_folder_is_not_a_file_of_the_run(finished, run, place):
     moved = run.parent / "elsewhere"
     shutil.move(run / place, moved)
     (run / place).symlink_to(moved)
@@ -223,7 +223,7 @@ READERS = {"audit": neardup.audit, "explain": lambda run: neardup.api.explain(ru
 
 
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
-def test_an_input_is_read_again_only_where_its_first_bytes_are_those_of_the_report(finished, run, read):
+def test_an_input_is_read_again_only_if_its_first_bytes_are_those_of_the_report(finished, run, read):
     source = finished / "in/pages.jsonl"
     content, times = source.read_bytes(), (source.stat().st_atime_ns, source.stat().st_mtime_ns)
     read(run)

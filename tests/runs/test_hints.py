@@ -15,7 +15,7 @@ from runs.corpora import NEAR, OTHER, PAGE
 SEMICOLONS = f"nr;comment;site\n1;{PAGE};x\n2;{NEAR};x\n3;{OTHER};x\n"
 
 
-def test_semicolons_are_told_and_the_advice_works(run, tmp_path):
+def test_a_semicolon_delimiter_is_reported_and_the_advice_works(run, tmp_path):
     (tmp_path / "rows.csv").write_text(SEMICOLONS.replace("comment", "text"))
     done = run("dedup", "rows.csv", "-o", "out", "-t", "0.7")
     assert done.code == 1
@@ -46,7 +46,7 @@ def test_a_missing_text_column_names_the_likeliest_by_content(form, run, tmp_pat
         neardup.deduplicate(pa.Table.from_pylist(rows))
 
 
-def test_a_misspelt_column_is_told_with_the_one_that_is_meant(run, tmp_path):
+def test_a_misspelt_column_is_reported_with_the_likely_one(run, tmp_path):
     corpora.write_json_lines(tmp_path / "rows.jsonl", [{"comment": PAGE, "nr": 1}])
     done = run("dedup", "rows.jsonl", "-o", "out", "--text-column", "coment")
     assert done.code == 1

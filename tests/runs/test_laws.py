@@ -259,7 +259,7 @@ def test_csv_scores_are_numbers_where_they_look_like_them(tmp_path):
     assert set(report.removed.column("kept_id").to_pylist()) == {"1"}
 
 
-def test_duplicate_ids_are_told_apart_by_file_and_row(tmp_path):
+def test_duplicate_ids_are_distinguished_by_file_and_row(tmp_path):
     documents = [{"id": "same", "text": PAGE}, {"id": "same", "text": "else"}, {"id": "same", "text": PAGE}]
     path = corpora.write_json_lines(tmp_path / "a.jsonl", documents)
     report = corpora.deduplicate([path], tmp_path / "out", pairs=True)

@@ -110,7 +110,7 @@ def test_the_exact_join_takes_a_third_more_than_its_memory_at_most(large):
 
 
 @of_300_mb
-def test_the_report_tells_the_memory_of_this_process_and_not_of_the_one_that_started_it(limited):
+def test_the_report_has_the_peak_memory_of_this_process_not_of_its_parent(limited):
     peak = int((limited / "peak").read_text("ascii"))
     told = json.loads((limited / "limited" / "report.json").read_text("utf-8"))["peak_memory_bytes"]
     assert abs(told - peak) < 0.05 * peak
@@ -128,7 +128,7 @@ def test_a_component_larger_than_memory_stays_within_it(tmp_path):
     assert peak <= 1.1 * 500_000_000, f"held {peak / 1e6:.0f} MB of 500 MB"
 
 
-def test_memory_that_runs_out_is_told_without_a_traceback(corpus, programs, tmp_path):
+def test_running_out_of_memory_is_reported_without_a_traceback(corpus, programs, tmp_path):
     before = "before_part('classes.arrow', lambda: bytes(1 << 60))"
     stopped = programs.run("dedup", corpus, "-o", "out", cwd=tmp_path, before=before)
     assert stopped.code == 1
@@ -179,7 +179,7 @@ def small_folder(small_disk):
         "before_report(fill_disk)",
     ],
 )
-def test_a_disk_that_fills_up_is_named_and_the_run_goes_on_when_there_is_room(before, small_folder, corpus):
+def test_a_full_disk_is_named_and_the_run_resumes_once_there_is_room(before, small_folder, corpus):
     programs, folder, seen = small_folder
     command = ("dedup", corpus, "-o", "out", "--pairs", "--quiet", "--threads", "1")
     full = programs.run(*command, cwd=folder, before=before)
@@ -204,7 +204,7 @@ def test_a_disk_that_is_full_from_the_start_is_named(small_folder, corpus):
     assert "hint: " in full.stderr
 
 
-def test_a_disk_that_is_too_small_is_told_before_the_work(small_folder, tmp_path):
+def test_a_disk_that_is_too_small_fails_before_the_work_begins(small_folder, tmp_path):
     programs, folder, seen = small_folder
     _write_lines(tmp_path / "pages.jsonl", _texts(np.random.default_rng(1), 5_000, 1_024))
     command = ("dedup", tmp_path / "pages.jsonl", "-o", "out")
@@ -217,7 +217,7 @@ def test_a_disk_that_is_too_small_is_told_before_the_work(small_folder, tmp_path
     assert dry.code == 0, dry.stderr
 
 
-def test_standard_input_on_a_full_disk_is_told(small_folder):
+def test_standard_input_on_a_full_disk_is_reported(small_folder):
     programs, folder, seen = small_folder
     full = programs.run("dedup", "-", "-o", "out", cwd=folder, before="sys.stdin = open('/dev/zero')")
     assert full.code == 1

@@ -105,7 +105,7 @@ def test_kept_documents_of_the_report_are_in_input_order(tmp_path):
     assert report.kept.column("text").to_pylist() == ["z text", "a text", "y text"]
 
 
-def test_a_marked_run_says_that_its_kept_rows_do_not_stand_apart(tmp_path):
+def test_a_marked_run_has_no_table_of_kept_rows(tmp_path):
     path = corpora.write_json_lines(tmp_path / "a.jsonl", [{"text": PAGE}, {"text": NEAR}, {"text": OTHER}])
     report = corpora.deduplicate([path], tmp_path / "out", mark=True)
     assert report.num_kept == 2
@@ -113,7 +113,7 @@ def test_a_marked_run_says_that_its_kept_rows_do_not_stand_apart(tmp_path):
         _ = report.kept
 
 
-def test_columns_chosen_are_said(tmp_path):
+def test_the_chosen_columns_are_reported(tmp_path):
     (tmp_path / "a.csv").write_text("url,body,rank,lang\nu,some words,3,en\n")
     report = corpora.deduplicate([tmp_path / "a.csv"], tmp_path / "out", keep="max:rank", group_column="lang")
     assert report.columns == {"text": "body", "id": "url", "keep": "rank", "group": "lang"}

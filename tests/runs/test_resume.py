@@ -60,7 +60,7 @@ def _check_killed_at(number, room, start, whole, folder):
 # kind.
 @pytest.mark.slow("a run and another for every point of its work")
 @pytest.mark.parametrize(("room", "begin", "step"), sweep("pass", 1, 3) + sweep(f"give_room({LITTLE_ROOM})", 2, 7))
-def test_killed_at_any_point_a_run_goes_on_to_the_same_bytes(room, begin, step, start, whole, tmp_path):
+def test_a_run_killed_at_any_point_resumes_to_the_same_bytes(room, begin, step, start, whole, tmp_path):
     number = begin
     while _check_killed_at(number, room, start, whole, tmp_path / "run"):
         shutil.rmtree(tmp_path / "run")
@@ -101,7 +101,7 @@ COMMANDS = [
     [(command, options, 3 * step) for command, options, step in COMMANDS]
     + [pytest.param(*case, marks=pytest.mark.long) for case in COMMANDS],
 )
-def test_killed_every_command_goes_on_to_the_same_bytes(command, options, step, programs, corpus, mixed, tmp_path):
+def test_every_killed_command_resumes_to_the_same_bytes(command, options, step, programs, corpus, mixed, tmp_path):
     options = [str(corpus / "a.jsonl") if option == "corpus/a.jsonl" else option for option in options]
     out = "out" if command == "dedup" else "out.parquet"
     given = (command, mixed, "-o", out, "--quiet", *options)
@@ -119,7 +119,7 @@ def test_killed_every_command_goes_on_to_the_same_bytes(command, options, step, 
     assert number > 25
 
 
-def test_killed_while_it_sorts_on_disk_a_run_goes_on(start, whole, tmp_path):
+def test_a_run_killed_while_sorting_on_disk_resumes(start, whole, tmp_path):
     room = f"give_room({LEAST_ROOM})"
     for number in (22, 26, 31, 35):
         _check_killed_at(number, room, start, whole, tmp_path / str(number))
@@ -138,7 +138,7 @@ def test_killed_again_and_again_a_run_comes_to_its_end(room, start, whole, tmp_p
 
 
 @pytest.mark.parametrize("seconds", [0.03, 0.06, 0.1, 0.15])
-def test_killed_from_outside_with_two_threads_a_run_goes_on(seconds, programs, corpus, whole, tmp_path):
+def test_a_run_with_two_threads_resumes_after_a_kill(seconds, programs, corpus, whole, tmp_path):
     command = ("dedup", corpus, "-o", "out", "--threads", "2", "--pairs", "--quiet")
     running = programs.start(*command, cwd=tmp_path, before=f"give_room({LITTLE_ROOM})")
     time.sleep(seconds)
@@ -219,7 +219,7 @@ def test_killed_at_any_call_of_its_end_a_run_is_known_to_be_done(command, out, l
     assert number > least
 
 
-def test_killed_with_standard_input_a_run_goes_on_with_the_same_bytes_and_anew_with_others(programs, page, tmp_path):
+def test_a_killed_run_on_standard_input_resumes_with_the_same_bytes_and_restarts_with_others(programs, page, tmp_path):
     command, piped = ("dedup", "-", "-o", "out", "--quiet", "--threads", "1"), page.read_text("utf-8")
     programs.run(*command, cwd=tmp_path, stdin=piped, before="kill_at_finish(7)")
     programs.run(*command, cwd=tmp_path, stdin=piped, before="count_reads('same.json'); kill_before_publishing()")
@@ -247,7 +247,7 @@ def test_neighbours_that_a_killed_start_left_are_no_answer_to_another_question(p
     assert not (tmp_path / ".near.csv.neardup").exists()
 
 
-def test_a_finished_output_is_no_excuse_for_another_command(start, tmp_path):
+def test_a_finished_output_is_not_reused_by_another_command(start, tmp_path):
     start(before="kill_when_published()")
     before = everything(tmp_path)
     refused = start("--threshold", "0.7")
@@ -350,7 +350,7 @@ def test_other_settings_on_the_same_work_folder_are_named_and_stop_the_run(optio
     assert contents(tmp_path / "out") == whole
 
 
-def test_killed_with_a_random_seed_a_run_goes_on_with_the_one_it_drew(start, tmp_path):
+def test_a_killed_run_with_a_random_seed_resumes_with_the_same_seed(start, tmp_path):
     start("--seed", "random", before="kill_at_finish(7)")
     manifest = json.loads((tmp_path / WORK / "manifest.json").read_text("utf-8"))
     finished = start("--seed", "random", before="count_reads('reads.json')")
@@ -422,7 +422,7 @@ def test_an_input_that_changed_since_the_first_start_is_named(change, words, pro
 
 
 @pytest.mark.parametrize("at", ["sketch/000001.arrow", "shelves.arrow", "out/clusters.parquet"])
-def test_ctrl_c_stops_without_a_traceback_and_says_how_to_go_on(at, programs, corpus, whole, tmp_path):
+def test_ctrl_c_stops_without_a_traceback_and_says_how_to_resume(at, programs, corpus, whole, tmp_path):
     command = ("dedup", corpus, "-o", "out", "--threads", "1", "--pairs")
     running = programs.start(*command, cwd=tmp_path, before=f"pause_at({at!r})")
     wait_until((tmp_path / "paused").exists)

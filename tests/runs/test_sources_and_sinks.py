@@ -198,7 +198,7 @@ def test_pairs_can_be_read_back_whatever_the_ids_are(ending, tmp_path):
     assert report.pairs.column("doc_b").to_pylist()[: len(names) - 1] == names[1:]
 
 
-def test_a_wrong_ending_of_pairs_is_told_before_the_work(tmp_path):
+def test_an_unknown_extension_of_pairs_fails_before_the_work_begins(tmp_path):
     path = corpora.write_json_lines(tmp_path / "a.jsonl", [{"text": "a"}])
     with pytest.raises(neardup.errors.ConfigError, match=r"pairs\.xlsx") as caught:
         corpora.find_pairs([path], tmp_path / "pairs.xlsx")
@@ -250,7 +250,7 @@ def test_kept_mirrors_the_relative_paths_and_holds_nothing_else(tmp_path):
     assert {path.relative_to(kept).as_posix() for path in kept.rglob("*") if path.is_file()} == set(FIRSTS)
 
 
-def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path):
+def test_files_with_the_same_name_are_distinguished_by_their_folders(tmp_path):
     for folder in ("x", "y"):
         corpora.write_json_lines(tmp_path / folder / "part.jsonl", [{"text": PAGE}, {"text": folder * 9}])
     report = corpora.deduplicate([tmp_path / "x/part.jsonl", tmp_path / "y/part.jsonl"], tmp_path / "out")

@@ -59,7 +59,7 @@ def agree(found, expected, *, pairs):
         (3, {"method": "exact", "threshold": 0.6, "pairs": True}),
     ],
 )
-def test_spark_says_of_a_frame_what_the_local_engine_says(spark, num_partitions, settings):
+def test_spark_reports_on_a_frame_what_the_local_engine_reports(spark, num_partitions, settings):
     texts = corpus(num_partitions)
     ids = [f"d{number:05}" for number in range(len(texts))]
     expected = neardup.deduplicate(pa.table({"id": ids, "text": texts}), **settings)

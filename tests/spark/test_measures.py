@@ -65,7 +65,7 @@ def table_of(name):
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in ("cosine", "weighted") else pytest.mark.long) for name in CASES]
 )
-def test_spark_says_of_a_frame_what_the_local_engine_says(spark, name):
+def test_spark_reports_on_a_frame_what_the_local_engine_reports(spark, name):
     table, settings = table_of(name)
     expected = neardup.deduplicate(table, **settings)
     frame = spark.createDataFrame(table).repartition(3)

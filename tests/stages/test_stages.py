@@ -173,7 +173,7 @@ def test_link_is_a_star_around_the_smallest_row_of_each_bucket():
     assert links_of(band) == [(3, 2), (7, 5), (8, 5)]
 
 
-def test_link_of_a_bucket_of_one_is_nothing():
+def test_a_bucket_with_one_document_has_no_links():
     assert links_of(band_of([1, 2, 3], [-(2**63), 0, 2**63 - 1])) == []
     assert links_of(band_of([], [])) == []
 
@@ -295,7 +295,7 @@ def test_select_sends_copies_where_their_representative_goes():
     }
 
 
-def test_rows_ahead_are_never_removed_and_no_pairs_of_each_other():
+def test_reference_rows_are_never_removed_and_never_paired_with_each_other():
     classes, verified = classes_of(0, 0, 2, 0), verified_of(["a b c"], threshold=0.7, pairs=True)
     assert selected(classes, verified, 2).to_pydict() == {"row": [3], "kept_row": [0], "similarity": [1.0]}
     assert listed(classes, verified, 2) == {(0, 3): 1.0, (1, 3): 1.0}

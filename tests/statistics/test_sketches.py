@@ -242,7 +242,7 @@ def test_values_within_slots_and_for_the_fallback_are_spread_evenly(settings, sh
 
 
 @HASH_SETTINGS
-def test_slot_says_nothing_about_value(settings):
+def test_slot_and_value_are_independent(settings):
     """32 slots by the 32 cells of the value's top, and of the low half that the fallback takes."""
     hashes = hashes_of(**settings)
     slots = hashes >> np.uint64(59) << np.uint64(5)

@@ -177,7 +177,7 @@ def test_an_empty_column_is_refused():
             signatures([{0}, set()])
 
 
-def test_a_column_that_is_no_set_is_refused():
+def test_a_column_that_is_not_a_set_is_refused():
     with pytest.raises(DataError, match="column 0 must be the set of its rows, got list"):
         minhash_one_pass([[1, 0, 1]], [lambda x: x])
 

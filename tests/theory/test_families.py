@@ -96,7 +96,7 @@ def test_bands_of_rows_are_the_s_curve_of_a_plan():
 
 
 @pytest.mark.parametrize("ratio", [1e-9, 1e-7, 2e-6, 0.01, 0.5, 1.0, 4.0, 40.0])
-def test_euclidean_chance_is_the_integral_it_stands_for(ratio):
+def test_euclidean_chance_equals_its_integral(ratio):
     """Two points fall into one bucket if their projections lie |d Z| < w apart and no bound falls between them."""
     steps = 200_000
     apart = (np.arange(steps) + 0.5) / steps * min(ratio, 40.0)

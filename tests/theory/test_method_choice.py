@@ -45,7 +45,7 @@ def test_short_sets_that_meet_in_vain_call_for_lsh():
     assert costs.choose(linked, PLAN, is_held=True).method == "lsh"
 
 
-def test_too_many_shingles_are_not_looked_at():
+def test_too_many_shingles_are_not_examined():
     assert costs.choose(contents(costs.MAX_SHINGLES), PLAN, is_held=True).method == "exact"
     choice = costs.choose(contents(costs.MAX_SHINGLES + 1), PLAN, is_held=True)
     assert choice == Choice(method="lsh", reason="LSH: 67.1 M shingles are more than the 67 M of the exact join")
@@ -86,7 +86,7 @@ def test_as_exact_is_the_plan_of_the_exact_method():
     assert as_exact(PLAN) == plan_for(Config(method="exact"))
 
 
-def test_a_run_tells_the_reason():
+def test_a_run_reports_the_reason_for_its_method():
     report = neardup.deduplicate(["one two three four five six"] * 2)
     assert report.plan.method == "exact"
     assert report.plan.reason == "exact join: 1.0 times the work of LSH for 2 shingles, finds every pair"

@@ -197,7 +197,7 @@ def test_chance_grows_with_the_similarity_from_none_to_certain(bands, rows):
 
 
 @pytest.mark.parametrize("similarity", [-0.01, 1.01, math.nan, math.inf, "0.8", None, [0.8]])
-def test_chance_of_what_is_no_similarity_is_an_error(similarity):
+def test_chance_of_an_invalid_similarity_is_an_error(similarity):
     with pytest.raises(ConfigError, match=r"`similarity` must be a number in \[0, 1\], got "):
         neardup.plan().chance(similarity)
 
