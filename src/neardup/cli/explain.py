@@ -65,14 +65,14 @@ def _explain_pairs(out: str, doc_id: str, other_id: str | None, *, as_json: bool
     from neardup.cli import render
 
     with render.working("explain", quiet=quiet):
-        from neardup import api
         from neardup.questions import explain_pair
+        from neardup.questions.texts import compare
 
         pairs = explain_pair.find_pairs_of(Path(out), doc_id, other_id)
         texts = comparison = None
         if other_id is not None and not as_json:
             *texts, config = explain_pair.read_pair(Path(out), pairs[0])
-            comparison = api.compare(*texts, config=config)
+            comparison = compare(*texts, config=config)
     if as_json:
         render.as_json({"pairs": [dataclasses.asdict(pair) for pair in pairs]})
     elif texts is None or comparison is None:
