@@ -88,10 +88,10 @@ def verify_blocks(blocks: Blocks, plan: Plan, config: Config) -> pa.Table:
         documents = prepare(block, plan, config)
         if not outcome.is_ahead.all():
             if is_leading:
-                _meet_stored(documents, outcome, blocks, plan, config)
+                _compare_with_kept(documents, outcome, blocks, plan, config)
             else:
-                _meet_earlier(documents, outcome, zip(outcomes, blocks, strict=False), parents, plan, config)
-        _meet_itself(documents, outcome, parents, plan, config)
+                _compare_with_earlier(documents, outcome, zip(outcomes, blocks, strict=False), parents, plan, config)
+        _compare_within(documents, outcome, parents, plan, config)
         is_met = outcome.is_ahead if config.only_against else outcome.is_kept
         if is_leading and is_met.any():
             blocks.put(block.filter(pa.array(is_met)))
@@ -115,27 +115,22 @@ def _unknown(block: pa.RecordBatch, outcomes: list[_Outcome]) -> _Outcome:
     )
 
 
-def _meet_stored(documents: Documents, outcome: _Outcome, blocks: Blocks, plan: Plan, config: Config) -> None:
+def _compare_with_kept(documents: Documents, outcome: _Outcome, blocks: Blocks, plan: Plan, config: Config) -> None:
     """Compare a block with the kept documents of earlier ones."""
     for batch in blocks.stored():
         before = batch.num_rows
         both = _joined(prepare(batch, plan, config), documents)
-        found = compare(
-            both,
-            np.array([0, both.rows.size]),
-            plan,
-            config,
-            InitialState(
-                roles=_roles_between(np.ones(before, np.bool_), outcome.is_ahead),
-                values=np.concatenate([np.zeros(before), outcome.values]),
-                rows=np.concatenate([np.zeros(before, np.int64), outcome.kept_rows]),
-                parents=np.arange(both.rows.size),
-            ),
+        state = InitialState(
+            roles=_roles_between(np.ones(before, np.bool_), outcome.is_ahead),
+            values=np.concatenate([np.zeros(before), outcome.values]),
+            rows=np.concatenate([np.zeros(before, np.int64), outcome.kept_rows]),
+            parents=np.arange(both.rows.size),
         )
+        found = _compare(both, state, plan, config)
         outcome.learn(found, both.rows)
 
 
-def _meet_earlier(
+def _compare_with_earlier(
     documents: Documents,
     outcome: _Outcome,
     earlier_blocks: Iterable[tuple[_Outcome, pa.RecordBatch]],
@@ -151,39 +146,34 @@ def _meet_earlier(
         places = np.concatenate([_places(earlier), _places(outcome)])
         roots = _roots(parents, places)
         both = _joined(prepare(batch, plan, config), documents)
-        found = compare(
-            both,
-            np.array([0, both.rows.size]),
-            plan,
-            config,
-            InitialState(
-                roles=_roles_between(is_met, outcome.is_ahead),
-                values=np.concatenate([earlier.values, outcome.values]),
-                rows=np.concatenate([earlier.kept_rows, outcome.kept_rows]),
-                parents=_firsts(roots),
-            ),
+        state = InitialState(
+            roles=_roles_between(is_met, outcome.is_ahead),
+            values=np.concatenate([earlier.values, outcome.values]),
+            rows=np.concatenate([earlier.kept_rows, outcome.kept_rows]),
+            parents=_firsts(roots),
         )
+        found = _compare(both, state, plan, config)
         outcome.learn(found, both.rows)
         _join_roots(parents, roots, found.outcome.parents)
 
 
-def _meet_itself(documents: Documents, outcome: _Outcome, parents: I64, plan: Plan, config: Config) -> None:
+def _compare_within(documents: Documents, outcome: _Outcome, parents: I64, plan: Plan, config: Config) -> None:
     """Compare the documents of a block with each other."""
     roots = _roots(parents, _places(outcome))
-    found = compare(
-        documents,
-        np.array([0, outcome.rows.size]),
-        plan,
-        config,
-        InitialState(
-            roles=roles_within(outcome.is_ahead, config),
-            values=outcome.values.copy(),
-            rows=outcome.kept_rows.copy(),
-            parents=_firsts(roots),
-        ),
+    state = InitialState(
+        roles=roles_within(outcome.is_ahead, config),
+        values=outcome.values.copy(),
+        rows=outcome.kept_rows.copy(),
+        parents=_firsts(roots),
     )
+    found = _compare(documents, state, plan, config)
     outcome.learn(found, outcome.rows)
     _join_roots(parents, roots, found.outcome.parents)
+
+
+def _compare(documents: Documents, state: InitialState, plan: Plan, config: Config) -> Found:
+    """Compare documents as one component."""
+    return compare(documents, np.array([0, documents.rows.size]), plan, config, state)
 
 
 def _roles_between(is_met: Bools, is_ahead: Bools) -> U8:
