@@ -233,7 +233,7 @@ def test_with_only_against_an_audit_asks_for_pairs_across_alone(lost, against, t
     assert [(row["doc_a"], row["doc_b"]) for row in answer.missed.to_pylist()] == [lost]
 
 
-def test_a_listing_too_long_to_load_is_judged_by_the_plan_and_that_is_said(against, tmp_path, monkeypatch):
+def test_a_list_of_pairs_too_long_to_load_is_audited_by_the_plan_with_a_warning(against, tmp_path, monkeypatch):
     inputs, settings = against
     monkeypatch.setattr("neardup.runs.recall.MAX_LOADED", 8)
     report = corpora.find_pairs(inputs, tmp_path / "pairs.parquet", **settings, method="exact", audit=True)
