@@ -1,0 +1,101 @@
+"""The format, frozen: golden files, and headers that are refused before anything is believed."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sqlite3
+import struct
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from neardup import Index
+from neardup.config import Config
+from neardup.errors import DataError
+from neardup.index import database
+from neardup.index.index_settings import new_settings
+from neardup.index.run_file import HEADER_BYTES, RunFile, digest_of, write_run
+from neardup.index.sketches import from_bytes, sketch_contents, to_bytes
+from neardup.index.store import Document
+
+GOLDEN = Path(__file__).parent / "golden"
+PAGE = (Path(__file__).parents[2] / "docs" / "index-format.md").read_text("utf-8")
+SETTINGS = new_settings(Config.of(size=2, num_perm=16, bands=2, rows=4, seed=1), "shingles")
+TEXTS = ["to be or not to be", "or not to be", "..."]
+
+
+def sketches():
+    return sketch_contents(pa.array(TEXTS, pa.large_string()), SETTINGS.plan, SETTINGS.config)
+
+
+def test_a_run_is_written_as_the_golden_file_and_read_from_it(tmp_path):
+    write_run(tmp_path / "a.run", np.array([1, 2, 4]), sketches(), SETTINGS.layout)
+    assert (tmp_path / "a.run").read_bytes() == (GOLDEN / "three.run").read_bytes()
+    run = RunFile(GOLDEN / "three.run", SETTINGS.layout)
+    assert run.check() is None
+    assert run.take(np.array([0, 1, 2])).items.shingles.tolist() == sketches().items.shingles.tolist()
+
+
+def test_a_fresh_sketch_is_as_the_golden_file():
+    data = (GOLDEN / "fresh.bin").read_bytes()
+    assert to_bytes(sketches(), 0) == data
+    assert to_bytes(from_bytes([data, data], SETTINGS.layout), 1) == data
+
+
+def test_the_page_shows_the_golden_file():
+    data, run = (GOLDEN / "three.run").read_bytes(), RunFile(GOLDEN / "three.run", SETTINGS.layout)
+    answers = PAGE.partition("## Known answers")[2]
+    assert re.search(r"bytes 0 to 47 +([0-9a-f ]+)\n", answers)[1].replace(" ", "") == data[:48].hex()
+    assert re.search(r"bytes 4080 to 4095 +([0-9a-f]+)\n", answers)[1] == data[4080:4096].hex()
+    for name in ("sizes", "shingles", "keys", "docs", "directory"):
+        shown = re.search(rf"^    {name} +((?:[0-9]+\s+)+)", answers, re.MULTILINE)[1].split()
+        assert list(map(int, shown)) == run.arrays[name].tolist()
+
+
+def test_the_page_shows_the_digest_of_a_row(tmp_path):
+    database.create(tmp_path, {})
+    with contextlib.closing(database.connect(tmp_path, writable=True)) as connection:
+        database.Tables(connection).add_documents([Document(1, "a", 2.5)])
+        digest = connection.execute("SELECT digest FROM documents").fetchone()[0]
+    assert f"has {digest}." in PAGE
+
+
+def with_header(data, offset, packed):
+    """Replace bytes of a header, and let its digest fit."""
+    head = bytearray(data[: HEADER_BYTES - 16])
+    head[offset : offset + len(packed)] = packed
+    return bytes(head) + digest_of(bytes(head)).digest() + data[HEADER_BYTES:]
+
+
+@pytest.mark.parametrize(
+    ("offset", "packed", "message"),
+    [
+        (0, b"PARQUET!", "is no run"),
+        (8, struct.pack("<I", 2), "has the format 2 of runs, and this neardup reads 1"),
+        (12, struct.pack("<I", 2**31), "2,147,483,648 sections"),
+        (12, struct.pack("<I", 3), "does not have the sections of a run"),
+        (16, struct.pack("<Q", 2**60), "bytes instead of"),
+        (24, struct.pack("<Q", 2**63), "does not have the sections of a run"),
+        (32, b"x" * 16, "was written with other settings"),
+        (48 + 16, b"|O8\0", "does not have the sections of a run"),
+        (48 + 24, struct.pack("<Q", 2**50), "does not have the sections of a run"),
+        (48 + 40, struct.pack("<Q", 2**40), "lies outside"),
+        (48 + 40, struct.pack("<Q", 8), "lies outside"),
+    ],
+)
+def test_a_header_that_lies_is_refused(tmp_path, offset, packed, message):
+    (tmp_path / "a.run").write_bytes(with_header((GOLDEN / "three.run").read_bytes(), offset, packed))
+    with pytest.raises(DataError, match=message):
+        RunFile(tmp_path / "a.run", SETTINGS.layout)
+
+
+def test_an_index_of_another_version_is_refused_with_a_hint(tmp_path):
+    Index.create(tmp_path / "i").close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "i" / "index.sqlite")) as connection:
+        connection.execute("PRAGMA user_version = 2")
+    with pytest.raises(DataError, match="has the format 2, and this neardup reads 1") as caught:
+        Index.open(tmp_path / "i")
+    assert "build the index again" in caught.value.hint
