@@ -34,6 +34,8 @@ EXPORTED: Final = pa.schema(
     ]
 )
 _EXPORTED_AT_ONCE: Final = 4096
+# Documents that are compared with each other before they are inserted in turn: near-copies make pairs of all of them.
+_IN_TURN: Final = 128
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -130,8 +132,8 @@ def insert_new_many(
         with watch.stage("insert") as advance:
             for batch in read:
                 sketches = _sketch(batch.contents, settings)
-                for first in range(0, len(batch.ids), SPAN):
-                    chosen = np.arange(first, min(first + SPAN, len(batch.ids)))
+                for first in range(0, len(batch.ids), _IN_TURN):
+                    chosen = np.arange(first, min(first + _IN_TURN, len(batch.ids)))
                     part = Batch([batch.ids[at] for at in chosen], batch.contents.slice(first, chosen.size), [])
                     rows += _InTurn(change, part, take_sketches(sketches, chosen, settings.config), settings).run(
                         on_duplicate
@@ -222,7 +224,7 @@ def remove(change: Change, ids: Sequence[str]) -> int:
     """Remove documents and aliases; return how many ids were in the index."""
     found = change.numbers_of(ids)
     held = change.fetch(found.values())
-    own = [document for document in held.values() if document.doc_id in set(ids)]
+    own = [document for document in held.values() if document.doc_id in found]
     for doc_id, number in found.items():
         if held[number].doc_id != doc_id:
             change.unlink(doc_id)
