@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 
@@ -131,9 +132,9 @@ def test_progress_true_shows_warnings_and_stages_on_stderr(capsys, monkeypatch):
     said = capsys.readouterr()
     assert said.out == ""
     assert f"warning: {report.warnings[0]}\n" in said.err
-    assert "verifying: done in 0 s" in said.err
+    assert re.search(r"verifying: done in \d+ s", said.err)
     neardup.neighbours([PAGE, NEAR], progress=True)
-    assert "comparing: done in 0 s" in capsys.readouterr().err
+    assert re.search(r"comparing: done in \d+ s", capsys.readouterr().err)
     neardup.deduplicate([PAGE, NEAR], bands=9, rows=13, progress=False)
     assert capsys.readouterr().err == ""
 
