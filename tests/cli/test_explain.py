@@ -6,6 +6,7 @@ import pytest
 STUB = """
 import dataclasses
 import neardup.api as api
+from neardup.questions.compare import Comparison
 
 @dataclasses.dataclass
 class Explanation:
@@ -22,7 +23,7 @@ class Explanation:
     kept_row: int | None = 1
     members: list = dataclasses.field(default_factory=list)
 
-comparison = api.Comparison(
+comparison = Comparison(
     jaccard=0.75, estimate=0.7, containment_a=6 / 7, containment_b=6 / 7, chance=0.9, shingles_a=7,
     shingles_b=7, shared=6
 )
