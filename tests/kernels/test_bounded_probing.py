@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from neardup.kernels import bands, lists, prefix
+from neardup.kernels import bands, lists, sorting
 from neardup.kernels import similarity as kernel
 
 TOP = 2**64 - 1
@@ -124,5 +124,6 @@ def test_values_are_sorted_by_merging(size):
     for values in (rng.integers(0, TOP, size, dtype=np.uint64), rng.integers(0, 9, size).astype(np.uint64)):
         for given in (values, np.sort(values), np.sort(values)[::-1].copy()):
             found = given.copy()
-            prefix._sort.py_func(found, np.empty(size, np.uint64))
+            sorting.sort_values.py_func(found, np.empty(size, np.uint64), size)
             assert found.tolist() == sorted(given.tolist())
+            assert sorting.order_of.py_func(given).tolist() == np.argsort(given, kind="stable").tolist()

@@ -7,13 +7,12 @@ bits alone.
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from neardup.kernels.bands import shares_bucket
 from neardup.kernels.bounds import least_overlap, least_share
-from neardup.kernels.compilation import inner
+from neardup.kernels.compilation import inner, kernel
 from neardup.kernels.hash_sets import largest_set
 from neardup.kernels.mixing import GOLDEN_MULTIPLIER
 from neardup.kernels.similarity import agreement
@@ -56,7 +55,7 @@ class Index(NamedTuple):
     groups: Array
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def least_sizes(sizes, threshold, least):
     """Write the size of the smallest subset that is still similar to each set.
 
@@ -94,7 +93,7 @@ def _pass_filters(shingles, start, end, index, passed):
     return to
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def fill_index(keys, index):
     """Set the bits of every key in two filters, and write the keys in an order that is searched from a start per place.
 
@@ -132,7 +131,7 @@ def _find_list(shingle, index):
     return index.lists[low] if low < starts[place + 1] and spreads[low] == spread else np.int64(-1)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def find_candidates(shingles, ends, groups, index, first_doc, seen, found):
     """Write the candidate pairs: documents and sets of a group that share enough indexed shingles; return their number.
 
@@ -170,7 +169,7 @@ def find_candidates(shingles, ends, groups, index, first_doc, seen, found):
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def partner_similarities(shingles, ends, others, other_ends, pairs, threshold, values):
     """Write the exact Jaccard similarity of documents and sets; 0 where it is below the threshold.
 
@@ -190,7 +189,7 @@ def partner_similarities(shingles, ends, others, other_ends, pairs, threshold, v
         values[at] = overlap / (size_a + size_b - overlap) if overlap >= 0 else 0.0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def mark_found(signatures, keys, set_signatures, set_keys, pairs, min_agreement, is_found):
     """Mark the pairs that banding finds: they share a bucket, and their signatures agree enough.
 

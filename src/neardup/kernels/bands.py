@@ -1,9 +1,8 @@
 """From signatures to band keys, and from band keys to links between documents that share a bucket."""
 
-import numba
 import numpy as np
 
-from neardup.kernels.compilation import inner
+from neardup.kernels.compilation import inner, kernel
 from neardup.kernels.hash_sets import bits_for, find_firsts, find_firsts_by_sorting, largest_set
 from neardup.kernels.mixing import FIRST_MULTIPLIER, GOLDEN_MULTIPLIER, HALF
 
@@ -11,7 +10,7 @@ from neardup.kernels.mixing import FIRST_MULTIPLIER, GOLDEN_MULTIPLIER, HALF
 PART_KEYS, MAX_PART_BITS = 1 << 14, 10
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def band_keys(signatures, rows, keys):
     """Write one key per band; equal keys name one bucket, and the band number is part of the key.
 
@@ -47,7 +46,9 @@ def _partition(keys, rows, bits, parted_keys, parted_rows):
         ends[np.int64((keys[at] * GOLDEN_MULTIPLIER) >> shift) + 1] += 1
     for part in range(1 << bits):
         ends[part + 1] += ends[part]
-    to = ends[:-1].copy()
+    to = np.empty(1 << bits, np.int64)
+    for part in range(1 << bits):
+        to[part] = ends[part]
     for at in range(keys.size):
         part = np.int64((keys[at] * GOLDEN_MULTIPLIER) >> shift)
         parted_keys[to[part]], parted_rows[to[part]] = keys[at], rows[at]
@@ -55,7 +56,7 @@ def _partition(keys, rows, bits, parted_keys, parted_rows):
     return ends
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def star_links(keys, rows, linked, smallest):
     """Write a star per bucket: every row but the smallest of its bucket, and that smallest; return how many.
 

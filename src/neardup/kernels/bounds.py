@@ -1,12 +1,11 @@
 """Exact integer bounds on the overlap of similar sets, consistent with similarities computed in doubles."""
 
-import numba
 import numpy as np
 
-from neardup.kernels.compilation import inner
+from neardup.kernels.compilation import inner, kernel
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def least_overlap(size_a, size_b, threshold):
     """Return the least intersection with intersection / union >= threshold."""
     total = size_a + size_b

@@ -4,13 +4,12 @@ If a share t of the n items of a set, the needle, is contained in another set, t
 n - ceil(t n) + 1 items, so the posting lists of these have all candidates.
 """
 
-import numba
-
 from neardup.kernels.bounds import least_share
+from neardup.kernels.compilation import kernel
 from neardup.kernels.sorted_sets import shared_items
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def find_containers(docs, walks, postings, needles, first_own, threshold, scratch, found):
     """Find the documents that contain each needle; return the number of pairs, and of candidates compared.
 

@@ -4,12 +4,12 @@ The table of hash_sets.py holds its keys almost in order: scanning it and one in
 linear time. A document whose hashes were made to collide is sorted instead, with the same result.
 """
 
-import numba
 import numpy as np
 
-from neardup.kernels.compilation import inner
+from neardup.kernels.compilation import inner, kernel
 from neardup.kernels.hash_sets import ZERO, capacity_for, fill, home_of, largest_set, max_steps, probe, table_for
 from neardup.kernels.mixing import HALF
+from neardup.kernels.sorting import clear, order_of, sort_values
 
 ONE = np.uint64(1)
 DIGEST_MULTIPLIER = np.uint64(0x9FB21C651E98DF25)
@@ -19,7 +19,7 @@ REPETITION_MULTIPLIER = np.uint64(0xC2B2AE3D27D4EB4F)
 @inner
 def _mark_firsts(values, is_first):
     """Mark the first occurrence of every value, by sorting, so that no input is slow."""
-    order = np.argsort(values, kind="mergesort")
+    order = order_of(values)
     for at in range(order.size):
         is_first[order[at]] = at == 0 or values[order[at]] != values[order[at - 1]]
 
@@ -48,7 +48,11 @@ def _fill_in_order(shingles, start, end, table, capacity, to):
 @inner
 def _go_on_by_sorting(shingles, start, to, at, end):
     """Do what `_fill_in_order` left: shingles[start:to] are distinct already, those from `at` on are left."""
-    values = np.concatenate((shingles[start:to], shingles[at:end]))
+    values = np.empty(to - start + end - at, np.uint64)
+    for position in range(to - start):
+        values[position] = shingles[start + position]
+    for position in range(end - at):
+        values[to - start + position] = shingles[at + position]
     is_first = np.empty(values.size, np.bool_)
     _mark_firsts(values, is_first)
     for position in range(to - start, values.size):
@@ -57,7 +61,7 @@ def _go_on_by_sorting(shingles, start, to, at, end):
     return to
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def digest_sets(shingles, ends, digests, sizes):
     """Write the size and a 128-bit digest of the set of distinct shingles of every document.
 
@@ -67,11 +71,11 @@ def digest_sets(shingles, ends, digests, sizes):
     digests   uint64[num_docs, 2]    written; equal sets have equal digests
     sizes     int64 [num_docs]       written; number of distinct shingles
     """
-    table, to = table_for(ends), 0
+    table, to = table_for(ends), np.int64(0)
     for doc in range(ends.size - 1):
         start, capacity = to, capacity_for(ends[doc + 1] - ends[doc])
         to, at, last = _fill_in_order(shingles, ends[doc], ends[doc + 1], table, capacity, start)
-        table[: last + 1] = ZERO
+        clear(table, last + 1)
         if at < ends[doc + 1]:
             to = _go_on_by_sorting(shingles, start, to, at, ends[doc + 1])
         low, high = ZERO, ZERO
@@ -91,7 +95,7 @@ def _sort_table(table, last, scanned, distinct, first):
     for place in range(last + 1):  # no branch on whether the place is free, which nobody could predict
         scanned[to - first] = table[place]
         to += table[place] != ZERO
-    table[: last + 1] = ZERO
+    clear(table, last + 1)
     for position in range(to - first):
         key, at = scanned[position], first + position
         while at > first and distinct[at - 1] > key:
@@ -111,16 +115,19 @@ def sort_set(shingles, start, end, table, scanned, distinct, first):
     last, steps = fill(table, shingles, start, end)
     if steps >= 0:
         return _sort_table(table, last, scanned, distinct, first)
-    table[: last + 1] = ZERO
+    clear(table, last + 1)
+    for position in range(end - start):
+        scanned[position] = shingles[start + position]
+    sort_values(scanned, np.empty(end - start, np.uint64), end - start)
     to = first
-    for position in np.argsort(shingles[start:end], kind="mergesort"):  # n log n whatever the shingles are
-        if to == first or distinct[to - 1] != shingles[start + position]:
-            distinct[to] = shingles[start + position]
+    for position in range(end - start):
+        if to == first or distinct[to - 1] != scanned[position]:
+            distinct[to] = scanned[position]
             to += 1
     return to
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def sort_sets(shingles, ends, distinct, distinct_ends):
     """Write the distinct shingles of every document in ascending order.
 
@@ -137,7 +144,7 @@ def sort_sets(shingles, ends, distinct, distinct_ends):
         distinct_ends[doc + 1] = to
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def gather_sets(shingles, starts, gathered, ends):
     """Copy sets from arbitrary offsets, end to end.
 
@@ -147,8 +154,9 @@ def gather_sets(shingles, starts, gathered, ends):
     ends      int64 [num_docs + 1]   set d goes to gathered[ends[d]:ends[d + 1]]
     """
     for doc in range(starts.size):
-        size = ends[doc + 1] - ends[doc]
-        gathered[ends[doc] : ends[doc + 1]] = shingles[starts[doc] : starts[doc] + size]
+        start, to = starts[doc], ends[doc]
+        for position in range(ends[doc + 1] - to):
+            gathered[to + position] = shingles[start + position]
 
 
 @inner
@@ -176,25 +184,28 @@ def _number_by_table(shingles, start, end, table, counts, originals):
             shingles[at] = _repetition(shingle, counts[place])
         counts[place] += 1
         at += 1
-    table[: last + 1] = ZERO
-    counts[: last + 1] = 0
+    clear(table, last + 1)
+    clear(counts, last + 1)
     if steps < 0:
-        shingles[start:at] = originals[: at - start]
+        for position in range(at - start):
+            shingles[start + position] = originals[position]
     return steps
 
 
 @inner
 def _number_by_sorting(shingles, start, end):
     """As `_number_by_table`, in time n log n whatever the shingles are."""
-    values = shingles[start:end].copy()
-    order, number = np.argsort(values, kind="mergesort"), 0
+    values = np.empty(end - start, np.uint64)
+    for at in range(end - start):
+        values[at] = shingles[start + at]
+    order, number = order_of(values), 0
     for at in range(1, order.size):
         number = number + 1 if values[order[at]] == values[order[at - 1]] else 0
         if number:
             shingles[start + order[at]] = _repetition(values[order[at]], number)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def number_repetitions(shingles, ends):
     """Turn bags into sets, in place: the n-th repetition of a shingle becomes a shingle of its own.
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from neardup.kernels.compilation import inner
 from neardup.kernels.mixing import GOLDEN_MULTIPLIER, HALF
+from neardup.kernels.sorting import order_of
 
 ZERO = np.uint64(0)
 MAX_SPARSE = 1 << 14
@@ -99,7 +100,8 @@ def find_firsts(keys, shift, above, owners, firsts):
     owners  int64 [2**bits]   overwritten
     firsts  int64 [num_keys]  written
     """
-    owners[:] = FREE
+    for place in range(owners.size):
+        owners[place] = FREE
     last, steps, at = owners.size - 1, max_steps(keys.size), 0
     while at < keys.size and steps >= 0:
         home = np.int64(((keys[at] * GOLDEN_MULTIPLIER) << above) >> shift)
@@ -117,7 +119,7 @@ def find_firsts(keys, shift, above, owners, firsts):
 @inner
 def find_firsts_by_sorting(keys, firsts):
     """As `find_firsts`, in time n log n whatever the keys are."""
-    order = np.argsort(keys, kind="mergesort")
+    order = order_of(keys)
     for at in range(order.size):
         is_new = at == 0 or keys[order[at]] != keys[order[at - 1]]
         firsts[order[at]] = order[at] if is_new else firsts[order[at - 1]]

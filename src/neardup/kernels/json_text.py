@@ -4,13 +4,12 @@ A text is replaced by an empty string, a token of the same kind, so the remainin
 original lines are. Only the inside of the texts, which the parser no longer sees, is checked here.
 """
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic
 
-from neardup.kernels.compilation import inner
+from neardup.kernels.compilation import inner, kernel, overload
 
 # Returned for lines that need the slower path.
 ODD = -1
@@ -161,7 +160,7 @@ def most_lines(num_bytes: int, num_name_bytes: int) -> int:
     return (num_bytes + 1) // (num_name_bytes + 7)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def cut_texts(lines, name, texts, ends, rest):
     """Cut the text out of every line, and return the number of bytes left; ODD if a line does not have just one.
 

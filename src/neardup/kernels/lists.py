@@ -3,11 +3,10 @@
 Two sets of similarity >= t share one of their rarest n - ceil(t n) + 1 shingles, the prefix.
 """
 
-import numba
 import numpy as np
 
 from neardup.kernels.bounds import prefix_size
-from neardup.kernels.compilation import inner
+from neardup.kernels.compilation import inner, kernel
 from neardup.kernels.distinct import sort_set
 from neardup.kernels.hash_sets import ZERO, bits_for, find_firsts, find_firsts_by_sorting, table_for
 from neardup.kernels.prefix import count_shingles, shift_for
@@ -15,7 +14,7 @@ from neardup.kernels.prefix import count_shingles, shift_for
 MAX_COUNT_BITS = 26
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def number_lists(keys, numbers):
     """Number equal keys alike, from 0 in order of appearance; return how many numbers there are.
 
@@ -44,7 +43,7 @@ def _count_shingles(shingles, start, end):
     return counts, shift_for(counts)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def rank_prefixes(shingles, ends, threshold, ranked, ranked_ends):
     """Write the rarest shingles of every document in (count, hash) order, the same order in every document.
 

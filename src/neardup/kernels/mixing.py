@@ -3,9 +3,9 @@
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic
 
-from neardup.kernels.compilation import inner
+from neardup.kernels.compilation import inner, overload
 
 # The constants of SplitMix64: 2**64 by the golden ratio, and the two multipliers of its finaliser.
 GOLDEN_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)

@@ -4,10 +4,9 @@ The best of a query are in one row of `best_values` and `best_rows`, the most si
 initialises them with a value that must be exceeded and with NOBODY.
 """
 
-import numba
 import numpy as np
 
-from neardup.kernels.compilation import inner
+from neardup.kernels.compilation import inner, kernel
 from neardup.kernels.similarity import cosine, count_ones, nearness
 from neardup.kernels.sorted_sets import weight_sums
 
@@ -65,7 +64,7 @@ def _most_unseen(rest, total, share, slack):
     return min(1.0, rest / total * slack) if is_bounded else np.inf
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def nearest_sets(queries, docs, walks, postings, own, span, rule, scratch, best_values, best_rows):
     """Find the best of some queries among weighted sets.
 
@@ -193,7 +192,7 @@ def _most_differing(value, num_bits):
     return np.int64((1.0 - value) * num_bits) + 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def nearest_bits(queries, docs, num_bits, own, groups, span, doc_span, best_values, best_rows):
     """Compare some queries with a block of bit vectors.
 
@@ -223,7 +222,7 @@ def nearest_bits(queries, docs, num_bits, own, groups, span, doc_span, best_valu
                 most = _most_differing(values[-1], num_bits)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def nearest_vectors(products, queries, docs, own, groups, margin, span, first_doc, best_values, best_rows):
     """Compare some queries with a block of vectors by their angle; only those that may be near are computed exactly.
 
@@ -260,7 +259,7 @@ def _farthest(value):
     return (1.0 / value - 1.0 + 2e-15 / value) ** 2 * (1.0 + 1e-12)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def nearest_points(products, queries, docs, own, groups, margin, span, first_doc, best_values, best_rows):
     """Compare some queries with a block of vectors by their distance, as `nearest_vectors` does.
 

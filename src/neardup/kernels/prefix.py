@@ -4,12 +4,12 @@ Two sets with intersection / union >= t share one of the first n - ceil(t n) + 1
 to all sets; here the rarest come first. The position of the first shared one, and both sizes, bound the similarity.
 """
 
-import numba
 import numpy as np
 
 from neardup.kernels.bounds import is_in_reach, prefix_size
-from neardup.kernels.compilation import inner
+from neardup.kernels.compilation import inner, kernel
 from neardup.kernels.hash_sets import largest_set
+from neardup.kernels.sorting import order_of, sort_values
 from neardup.kernels.union_find import find_root, join
 
 MOST = 255
@@ -18,8 +18,6 @@ HASH_SHIFT = np.uint64(8)
 # So many smaller documents of a list are looked at one by one; for those beyond, one of them stands, so that a list
 # costs what its length is.
 WINDOW = 64
-# Runs of so many numbers are sorted by insertion before they are merged.
-RUN = 16
 
 
 @inner
@@ -32,7 +30,7 @@ def shift_for(counts):
     return shift
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def count_shingles(shingles, counts):
     """Count shingles by their first bits, up to MOST; shingles that share them only make a count too high.
 
@@ -45,42 +43,7 @@ def count_shingles(shingles, counts):
         counts[place] += np.uint8(counts[place] < MOST)
 
 
-@inner
-def _sort(values, spare):
-    """Sort by merging: Numba's own sort, a quicksort, takes n * n steps for some orders, and documents may be hostile.
-
-    values, spare  uint64[count]  the first sorted, the second overwritten
-    """
-    count = values.size
-    for start in range(0, count, RUN):
-        for position in range(start + 1, min(start + RUN, count)):
-            value, at = values[position], position
-            while at > start and values[at - 1] > value:
-                values[at] = values[at - 1]
-                at -= 1
-            values[at] = value
-    width = RUN
-    while width < count:
-        for start in range(0, count, 2 * width):
-            middle, end = min(start + width, count), min(start + 2 * width, count)
-            left, right, to = start, middle, start
-            while left < middle and right < end:  # no branch on which one is smaller, which nobody could predict
-                one, two = values[left], values[right]
-                spare[to] = min(one, two)
-                left += one <= two
-                right += one > two
-                to += 1
-            for at in range(left, middle):
-                spare[to] = values[at]
-                to += 1
-            for at in range(right, end):
-                spare[to] = values[at]
-                to += 1
-        values[:] = spare
-        width *= 2
-
-
-@numba.njit(cache=True, nogil=True)
+@kernel
 def take_prefixes(shingles, ends, counts, threshold, docs, keys, places):
     """Write the prefix of every document that may have a partner, without shingles that occur in no other document.
 
@@ -117,12 +80,12 @@ def take_prefixes(shingles, ends, counts, threshold, docs, keys, places):
             last += 1
         for at in range(size):
             frequencies[own_counts[at]] = 0
-        taken = 0
+        taken = np.int64(0)
         for at in range(size):
             if 2 <= own_counts[at] < last:
                 ranked[taken] = (np.uint64(own_counts[at]) << COUNT_SHIFT) | (shingles[start + at] >> HASH_SHIFT)
                 taken += 1
-        _sort(ranked[:taken], spare[:taken])
+        sort_values(ranked, spare, taken)
         for at in range(shown - num_own):
             docs[to], keys[to], places[to] = doc, ranked[at] << HASH_SHIFT, num_own + at
             to += 1
@@ -130,11 +93,22 @@ def take_prefixes(shingles, ends, counts, threshold, docs, keys, places):
 
 
 @inner
+def _take(values, places):
+    """Return the values at some places."""
+    taken = np.empty(places.size, np.int64)
+    for at in range(places.size):
+        taken[at] = values[places[at]]
+    return taken
+
+
+@inner
 def _sort_entries(entries, sizes, rows):
     """Put entries in order of size, then of row."""
     if entries.size > WINDOW:
-        ordered = entries[np.argsort(rows[entries], kind="mergesort")]
-        entries[:] = ordered[np.argsort(sizes[ordered], kind="mergesort")]
+        by_row = _take(entries, order_of(_take(rows, entries)))
+        ordered = _take(by_row, order_of(_take(sizes, by_row)))
+        for at in range(entries.size):
+            entries[at] = ordered[at]
         return
     for position in range(1, entries.size):
         entry, at = entries[position], position
@@ -170,7 +144,7 @@ def _join_list(entries, docs, sizes, places, threshold, smaller, parents):
             num_smaller += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def join_lists(lists, docs, rows, sizes, places, threshold, parents):
     """Join the documents that may be similar by what one list alone tells: sizes, and places in the two orders.
 
@@ -190,7 +164,9 @@ def join_lists(lists, docs, rows, sizes, places, threshold, parents):
         starts[number + 1] += 1
     for number in range(num_lists):
         starts[number + 1] += starts[number]
-    entries, filled = np.empty(lists.size, np.int64), starts.copy()
+    entries, filled = np.empty(lists.size, np.int64), np.empty(num_lists, np.int64)
+    for number in range(num_lists):
+        filled[number] = starts[number]
     for entry in range(lists.size):
         entries[filled[lists[entry]]] = entry
         filled[lists[entry]] += 1

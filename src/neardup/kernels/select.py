@@ -1,12 +1,12 @@
 """Leaders over a listed graph of pairs."""
 
-import numba
 import numpy as np
 
+from neardup.kernels.compilation import kernel
 from neardup.kernels.similarity import NOBODY
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def lead(order, starts, partners, similarities, matches, values):
     """Take documents in keep order; a partner of one kept so far is removed, and points to the most similar of those.
 

@@ -11,13 +11,12 @@ points, one of the hashes and one of their halves swapped: modulo 2**64 alone, w
 sequence) make the low bits of any such polynomial agree.
 """
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic
 
-from neardup.kernels.compilation import inner
+from neardup.kernels.compilation import inner, kernel, overload
 from neardup.kernels.mixing import fold_multiply
 
 FOLD_MASK = np.uint32(0x1FFFFF)
@@ -404,7 +403,7 @@ def _shingle_words(folded, length, mask, table, size, key, fold_numbers, ring, s
     return to
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def shingle_words(source, offsets, table, size, key, fold_numbers, shingles, ends, is_normal):
     """Write the hashes of every run of `size` words, all documents end to end, repetitions included.
 
@@ -433,7 +432,7 @@ def shingle_words(source, offsets, table, size, key, fold_numbers, shingles, end
         ends[doc + 1] = _shingle_words(folded, length, mask, table, size, key, fold_numbers, ring, shingles, ends[doc])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def shingle_characters(source, offsets, table, size, key, fold_numbers, shingles, ends, is_normal):
     """Write the hashes of every window of `size` code points; arguments as for `shingle_words`.
 
@@ -489,7 +488,7 @@ def shingle_characters(source, offsets, table, size, key, fold_numbers, shingles
         is_normal[doc] = normal
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def shingle_items(source, offsets, table, size, key, fold_numbers, shingles, ends, is_normal):
     """Write the hash of the bytes of every item, each ended by ITEM_END; arguments as for `shingle_words`.
 

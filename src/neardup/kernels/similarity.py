@@ -9,15 +9,14 @@ sorted. If the hashes of either set were constructed to collide, the first is so
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
-from numba.extending import overload
 
 from neardup.kernels.bounds import least_overlap
-from neardup.kernels.compilation import inner
+from neardup.kernels.compilation import inner, kernel, overload
 from neardup.kernels.hash_sets import ZERO, capacity_for, fill, home_of, max_steps, probe, table_for
 from neardup.kernels.sorted_sets import weight_sums
+from neardup.kernels.sorting import clear, sort_values
 
 Array = npt.NDArray[Any]
 
@@ -108,9 +107,22 @@ def _overlap(table, capacity, shingles, start, stop, needed):
 @inner
 def _order(table, shingles, start, stop):
     """Write a set in ascending order to the front of the scratch table."""
-    order = np.argsort(shingles[start:stop], kind="mergesort")
-    for at in range(order.size):
-        table[at] = shingles[start + order[at]]
+    for at in range(stop - start):
+        table[at] = shingles[start + at]
+    sort_values(table, np.empty(stop - start, np.uint64), stop - start)
+
+
+@inner
+def _place_of(ordered, size, shingle):
+    """Return how many of the first `size` values, which ascend, are smaller."""
+    low, high = np.int64(0), np.int64(size)
+    while low < high:
+        middle = (low + high) >> 1
+        if ordered[middle] < shingle:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @inner
@@ -118,7 +130,7 @@ def _ordered_overlap(ordered, size, shingles, start, stop, needed):
     """As `_overlap`, by bisection of a set in ascending order."""
     spare = stop - start - needed
     for at in range(start, stop):
-        place = np.searchsorted(ordered[:size], shingles[at])
+        place = _place_of(ordered, size, shingles[at])
         spare -= place == size or ordered[place] != shingles[at]
         if spare < 0:
             return np.int64(-1)
@@ -129,7 +141,7 @@ def _ordered_overlap(ordered, size, shingles, start, stop, needed):
 def _load(scratch, shingles, start, stop, doc):
     """Hold a set in the scratch table, which another one may be in."""
     table, state = scratch
-    table[: state[1] + 1] = ZERO
+    clear(table, state[1] + 1)
     last, steps = fill(table, shingles, start, stop)
     state[0], state[1], state[2] = doc, last, AS_TABLE
     if steps < 0:
@@ -294,7 +306,9 @@ def _no_size(items, doc):
 
 @inner
 def _set_scratch(sets):
-    return table_for(sets.ends), np.array([NOBODY, NOBODY, AS_TABLE])
+    state = np.empty(3, np.int64)
+    state[0], state[1], state[2] = NOBODY, NOBODY, AS_TABLE
+    return table_for(sets.ends), state
 
 
 @inner
@@ -367,7 +381,7 @@ def _scratch_of_type(items):
     return lambda items: scratch(items)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def norms(values, lengths):
     """Write the length of every vector.
 
@@ -378,7 +392,7 @@ def norms(values, lengths):
         lengths[doc] = np.sqrt(_dot(values[doc], values[doc]))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def similarities(items, left, right, values):
     """Write the exact similarity of pairs of documents.
 

@@ -5,14 +5,13 @@ every hash into one slot, and only the slots left empty take the minimum over al
 family of k linear permutations. In both the slot-wise minimum of two signatures is the signature of the union.
 """
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic
 
-from neardup.kernels.compilation import inner
+from neardup.kernels.compilation import inner, kernel, overload
 
 NO_SHINGLES = np.uint32(0xFFFF_FFFF)
 # Set in slots filled by the fallback, so that they lose against every value of the first round.
@@ -78,7 +77,7 @@ def _min_all_lines(multipliers, addends, count, shingles, start, end, smallest):
         at += NARROW
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def minhash(shingles, ends, multipliers, addends, signatures):
     """Write one signature per document: slot j holds min (multipliers[j] * low32(shingle) + addends[j]) mod 2**32.
 
@@ -103,7 +102,7 @@ def minhash(shingles, ends, multipliers, addends, signatures):
             signatures[doc, whole:] = rest_smallest[:rest]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def fast_sketch(shingles, ends, multipliers, addends, signatures):
     """Write one signature per document; arguments as for `minhash`, num_perm a power of two."""
     num_slots = signatures.shape[1]
@@ -118,7 +117,8 @@ def fast_sketch(shingles, ends, multipliers, addends, signatures):
     for doc in range(ends.size - 1):
         slots = signatures[doc]
         start, end = ends[doc], ends[doc + 1]
-        slots[:] = NO_SHINGLES
+        for slot in range(num_slots):
+            slots[slot] = NO_SHINGLES
         if start == end:
             continue
         for at in range(start, end):

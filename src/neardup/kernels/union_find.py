@@ -1,8 +1,6 @@
 """Union-find: links to components."""
 
-import numba
-
-from neardup.kernels.compilation import inner
+from neardup.kernels.compilation import inner, kernel
 
 
 @inner
@@ -21,7 +19,7 @@ def join(parents, one, other):
     parents[max(one, other)] = min(one, other)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def union_links(left, right, parents):
     """Join the two ends of every link; afterwards parents[node] is the smallest node of its component.
 

@@ -4,16 +4,16 @@ Sums always add the numbers of a vector in order, so the bytes are the same for 
 rounds differently depending on its shape.
 """
 
-import numba
 import numpy as np
 
+from neardup.kernels.compilation import kernel
 from neardup.kernels.mixing import fold_multiply
 
 # Secrets of a digest: a mask and a factor for each half.
 KEY_SIZE = 4
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def project(vectors, lines, projections):
     """Write the product of every vector with every line.
 
@@ -39,7 +39,7 @@ def project(vectors, lines, projections):
                 sums[line] += number * row[line]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def digest_words(words, ends, key, digests):
     """Write a 128-bit digest of the words of every document, in their order.
 

@@ -10,13 +10,12 @@ Results of earlier calls can be passed in as the initial state: roles, best matc
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from neardup.kernels.bands import shares_bucket
 from neardup.kernels.bounds import is_in_reach
-from neardup.kernels.compilation import inner
+from neardup.kernels.compilation import inner, kernel
 from neardup.kernels.similarity import NOBODY, Items, passes, scratch_for, similarity_of, size_of
 from neardup.kernels.union_find import find_root, join
 
@@ -136,7 +135,7 @@ def _grow(pairs):
     return more_left, more_right, more_values
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def walk_components(documents, component_ends, lists, rule, initial, outcome, is_hot):
     """Compare the documents of whole components by posting lists; return (left, right, similarity) of the pairs found.
 

@@ -5,10 +5,9 @@ make a grid of weights; the grid point below the item's weight gets a random ran
 grid point, is the slot. Two sets choose the same point with chance sum of minima / sum of maxima.
 """
 
-import numba
 import numpy as np
 
-from neardup.kernels.compilation import inner
+from neardup.kernels.compilation import inner, kernel
 from neardup.kernels.mixing import GOLDEN_MULTIPLIER, HALF, mix
 
 LOW_HALF = np.uint64(0xFFFFFFFF)
@@ -35,7 +34,7 @@ def _draw(state, ones, spreads, heights, shifts):
         shifts[slot] = _unit(mix(two ^ GOLDEN_MULTIPLIER) >> HALF)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def sample_weighted(hashes, log_weights, owners, ranks, signatures):
     """Write one signature per document; an item draws its random numbers once for all documents that have it.
 
