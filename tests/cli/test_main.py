@@ -10,6 +10,9 @@ import neardup
 from neardup.cli.main import COMMANDS
 
 SLOW_TO_IMPORT = ["numpy", "pyarrow", "numba", "rich", "matplotlib", "duckdb", "pandas"]
+# Installed beside neardup, or what Numba needs to compile: a job with compiled kernels uses nothing of it.
+UNUSED_BY_A_JOB = ["pandas", "scipy", "yaml", "duckdb", "fsspec", "matplotlib", "pyspark", "numba.cpython.cmathimpl"]
+MOST_MODULES = 800
 
 
 def failing(error):
@@ -41,6 +44,20 @@ atexit.register(lambda: print(*(name for name in {SLOW_TO_IMPORT} if name in sys
 """
     finished = run_afresh(*arguments, before=check)
     assert (finished.returncode, finished.stderr) == (0, "")
+
+
+def test_a_job_imports_nothing_that_it_does_not_use(run_afresh, pages):
+    check = f"""
+import atexit, sys
+def tell():
+    print(*(name for name in {UNUSED_BY_A_JOB} if name in sys.modules), len(sys.modules), file=sys.stderr)
+atexit.register(tell)
+"""
+    run_afresh("dedup", pages, "-o", "first", "--quiet")  # compiles what no test has compiled yet
+    finished = run_afresh("dedup", pages, "-o", "second", "--quiet", before=check)
+    *unused, num_modules = finished.stderr.split()
+    assert (finished.returncode, unused) == (0, [])
+    assert int(num_modules) < MOST_MODULES
 
 
 def test_help_takes_a_fifth_of_a_second_at_most(run_afresh):

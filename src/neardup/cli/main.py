@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import importlib
+import importlib.abc
 import io
 import os
 import select
@@ -23,6 +24,19 @@ from neardup.errors import ConfigError, NearDupError
 COMMANDS: Final = ("demo", "dedup", "pairs", "neighbours", "compare", "plan", "audit", "explain", "index", "completion")
 INTERRUPTED: Final = 130
 _FORMAT_WARNING: Final = warnings.formatwarning
+# Arrow looks for pandas at its first array, Numba for SciPy and YAML, all for what no command uses: 0.5 s of a start.
+# PySpark does use pandas.
+_UNUSED: Final = ("pandas", "scipy", "yaml")
+
+
+class _LeaveOut(importlib.abc.MetaPathFinder):
+    """Lets packages that may be installed, and are not used, be missing."""
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
+        """Raise as the import system does for what is not installed."""
+        del path, target
+        if fullname in _UNUSED:
+            raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
 
 
 class _InterruptedError(Exception):
@@ -83,6 +97,8 @@ def main() -> None:
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # threads that wait by spinning, for what is never called
     gc.set_threshold(50_000)  # importing makes many objects and no garbage
+    if not any("spark" in word for word in sys.argv):
+        sys.meta_path.insert(0, _LeaveOut())
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character shows a question mark
             stream.reconfigure(errors="replace")

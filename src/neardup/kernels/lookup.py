@@ -3,10 +3,9 @@
 The files of an index may be damaged, so every number that is read from them is checked before it leads anywhere.
 """
 
-import numba
 import numpy as np
 
-from neardup.kernels.compilation import inner
+from neardup.kernels.compilation import inner, kernel
 from neardup.kernels.similarity import passes, scratch_for, similarity_of
 
 # Where no bits choose a part of the directory, a shift by 64 would be undefined.
@@ -54,7 +53,7 @@ def _append_distinct(met, count, query, found):
     return queries, docs, to
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def look_up(query_keys, query_sizes, keys, docs, directory, sizes, threshold):
     """Find the documents that share a bucket with each query; return (queries, documents), and whether all is sound.
 
@@ -99,7 +98,7 @@ def look_up(query_keys, query_sizes, keys, docs, directory, sizes, threshold):
     return found[0][: found[2]], found[1][: found[2]], is_sound
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def scan(query_keys, query_sizes, keys, sizes, threshold):
     """As `look_up`, among a few documents whose keys are in no order; return (queries, documents).
 
@@ -124,7 +123,7 @@ def scan(query_keys, query_sizes, keys, sizes, threshold):
     return found[0][: found[2]], found[1][: found[2]]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def verify_pairs(items, signatures, left, right, threshold, min_agreement, values):
     """Write the exact similarity of every pair that is found, else -1: the rule of `walk_components`.
 
