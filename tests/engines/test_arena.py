@@ -81,3 +81,18 @@ def test_threads_do_not_write_over_each_other(monkeypatch):
     values = np.array(sorted(starts))
     views = arena.views(np.array([starts[value] for value in values.tolist()]), values % 1000 % 17)
     assert views.to_pylist() == [[value] * (value % 1000 % 17) for value in values.tolist()]
+
+
+@pytest.mark.parametrize(("share", "is_whole"), [(0.04, True), (0.1, False), (0.3, False), (0.5, True), (1.0, True)])
+def test_sets_that_will_not_fit_are_dropped_once_that_is_known(share, is_whole):
+    arena = Arena(lambda: 3 * 8 * 1000)
+    arena.put(numbers(0, 400))
+    arena.expect(share)
+    assert arena.is_whole == is_whole
+
+
+def test_without_a_limit_nothing_is_dropped():
+    arena = Arena(None)
+    arena.put(numbers(0, 400))
+    arena.expect(0.1)
+    assert arena.is_whole

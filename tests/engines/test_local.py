@@ -45,6 +45,18 @@ def ignore(steps):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
+def test_a_reader_hands_batches_over_only_while_other_threads_are_free(threads):
+    places = set()
+
+    def note(batch):
+        places.add(threading.get_ident())
+        return batch
+
+    LocalEngine(threads).map_batches(batches_of([1], [2], [3]), note, ONE_COLUMN, ignore)
+    assert (threading.get_ident() in places) == (threads == 1)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
 def test_results_stay_in_the_order_of_the_batches(threads):
     def slow_first(batch):
         time.sleep(0.02 if batch.column("row")[0].as_py() % 5 == 0 else 0)

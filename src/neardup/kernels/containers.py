@@ -54,7 +54,7 @@ def find_containers(docs, walks, postings, needles, first_own, threshold, scratc
     return count, compared
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def count_shared(sets, others, pairs, threshold, shared):
     """Count the items that pairs of sets share, where these are a share of at least `threshold` of the second set.
 

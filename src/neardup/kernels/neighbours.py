@@ -126,7 +126,7 @@ def nearest_sets(queries, docs, walks, postings, own, span, rule, scratch, best_
                 _enter(_set_similarity(queries, docs, query, doc, share), doc, values, rows)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def list_sets(queries, docs, walks, postings, own, span, rule, above, scratch, found_values, found_ends):
     """List all documents above a similarity of some queries, in any order; return how many there are.
 
@@ -173,7 +173,7 @@ def list_sets(queries, docs, walks, postings, own, span, rule, above, scratch, f
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def shared_items(queries, docs, ends, shared):
     """Add up what queries and documents share.
 

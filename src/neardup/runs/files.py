@@ -35,6 +35,8 @@ from neardup.theory.plan import Plan
 NUM_LARGEST: Final = 10
 CLUSTER_COLUMNS: Final = ("cluster_id", "documents", "weakest_id", "similarity")
 _LEAST_ID_BYTES: Final = 8 << 20
+# With so much memory left tables are written beside kept rows.
+_ROOM_FOR_TABLES: Final = 1 << 30
 
 Advance = Callable[[int], None]
 
@@ -135,6 +137,15 @@ class LocalFiles(FileRun):
         """Write every table once, and the kept rows."""
         kept_rows = outcome.selection.column("kept_row").to_numpy()
         kept_ids = KeptIds(kept_rows, self.source.ids_of, self._ids_at_once())
+        write_tables = partial(self._write_tables, outcome, kept_ids)
+        # Marks ask for kept ids as well: two that ask for different ones would look them up again and again.
+        is_beside = self.writes_kept and not self.config.mark and self.engine.room() > _ROOM_FOR_TABLES
+        if not is_beside:
+            write_tables()
+        if self.writes_kept:
+            self._write_kept(outcome.selection, kept_ids, advance, [write_tables] * is_beside)
+
+    def _write_tables(self, outcome: pipeline.Outcome, kept_ids: KeptIds) -> None:
         self.write_once("removed", partial(self._write_removed, outcome.selection, kept_ids))
         self.write_once("clusters", partial(self._write_clusters, outcome.selection, kept_ids))
         self.write_once("rejected", lambda path: write_rejected(path, self.source.rejected()))
@@ -142,8 +153,6 @@ class LocalFiles(FileRun):
             self.write_once("pairs", partial(self._write_pairs, outcome))
             pairs = self.workspace.folder / self.output.drafts["pairs"]
             self.write_once("order", lambda path: write_order(path, pairs, self.source, outcome))
-        if self.writes_kept:
-            self._write_kept(outcome.selection, kept_ids, advance)
 
     def count(self, outcome: pipeline.Outcome) -> Counts:
         """Add up the counts of the parts."""
@@ -214,7 +223,10 @@ class LocalFiles(FileRun):
                 num_pairs += batch.num_rows
         return {"num_pairs": num_pairs}
 
-    def _write_kept(self, selection: pa.Table, kept_ids: KeptIds, advance: Advance) -> None:
+    def _write_kept(
+        self, selection: pa.Table, kept_ids: KeptIds, advance: Advance, beside: list[Callable[[], None]]
+    ) -> None:
+        """Write the kept rows of every file, and what `beside` writes, in parallel."""
         documents, workspace = self.source, self.workspace
         groups = documents.write_groups()
 
@@ -227,7 +239,8 @@ class LocalFiles(FileRun):
                 self._write_texts(f"written/{number:06}", group, selection)
             advance(len(group))
 
-        self.engine.side_by_side(write, range(len(groups)))
+        jobs: list[Callable[[], None]] = [*beside, *(partial(write, number) for number in range(len(groups)))]
+        self.engine.side_by_side(lambda number: jobs[number](), range(len(jobs)))
 
     def _write_texts(self, name: str, group: range, selection: pa.Table) -> None:
         """Write many small files with one journal entry: an entry for each takes longer than writing them."""

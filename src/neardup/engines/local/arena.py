@@ -16,6 +16,10 @@ U64 = npt.NDArray[np.uint64]
 # The arena grows by an eighth, at least by this many items. Growing often is cheap, because the system remaps pages
 # instead of copying bytes, while unused room is zeroed and counts as memory.
 _LEAST_GROWTH: Final = 1 << 14
+# After this share of the input it is known about how much all sets take; what will not fit is not collected in vain.
+# 5 GB of text held 4.4 GB before it was given up, which took 12 s of 36.
+_KNOWN_AFTER: Final = 0.05
+_TOLERANCE: Final = 1.25
 # The offset of a set that is not kept.
 NOWHERE: Final = -1
 
@@ -48,6 +52,12 @@ class Arena:
                 self._values.resize(self._size + max(_LEAST_GROWTH, self._size >> 3), refcheck=False)
             self._values[start : self._size] = values
             return start
+
+    def expect(self, share: float) -> None:
+        """Drop all sets if those of the rest of the input will not fit; `share` of it has been read."""
+        with self._lock:
+            if share > _KNOWN_AFTER and self._limit and 8 * self._size > _TOLERANCE * self._limit * share:
+                self._give_up()
 
     def give_up(self) -> None:
         """Drop all sets, because some are missing or none is needed any more."""

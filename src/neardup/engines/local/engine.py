@@ -78,7 +78,15 @@ class LocalEngine(Threads):
     def map_documents(self, documents: Documents, step: DocumentStep, schema: pa.Schema, advance: Advance) -> Table:
         """Apply a step to every document, then number the rows and compute their keep order."""
         self._skip_parts(documents, advance)
-        read, put = partial(documents.read, advance=advance), self._arena.put
+        done = 0
+
+        def advance_and_expect(steps: int) -> None:
+            nonlocal done
+            done += steps
+            advance(steps)
+            self._arena.expect(done / max(documents.total, 1))
+
+        read, put = partial(documents.read, advance=advance_and_expect), self._arena.put
         table = self._map_parts(_SKETCHES, documents, read, lambda batch: step(batch, put), schema)
         documents.settle(self.sort)
         return table

@@ -47,10 +47,19 @@ def plan_shelves(members: pa.Table, shelf_bytes: int, limit: int | None) -> pa.T
     # Verifying one block against another takes up to four times the memory of a block.
     block = (spent - spent[firsts][component]) // max((limit or 1) // 4, 1)
     # Large components come after the others, with consecutive blocks.
-    places = np.stack([is_large, np.where(is_large, component, shelf), block * is_large])
-    numbers = np.unique(places, axis=1, return_inverse=True)[1].ravel()
+    numbers = np.empty(rows.size, np.int64)
+    numbers[~is_large] = _number_runs(shelf[~is_large])
+    numbers[is_large] = _number_runs(component[is_large], block[is_large]) + numbers[~is_large].max(initial=-1) + 1
     back = np.argsort(order)
     return pa.table([rows, labels, priority, numbers[back], is_large[back]], schema=_SHELVES)
+
+
+def _number_runs(*columns: I64) -> I64:
+    """Number the runs of equal values in all columns, from 0."""
+    is_new = np.zeros(columns[0].size, np.bool_)
+    for column in columns:
+        is_new[1:] |= column[1:] != column[:-1]
+    return np.cumsum(is_new)
 
 
 def map_shelved(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +23,8 @@ class Threads:
     def __init__(self, threads: int | None) -> None:
         self.threads = threads or available_cores()
         self._stopped = threading.Event()
+        self._num_readers = 0
+        self._readers_lock = threading.Lock()
 
     def side_by_side(self, step: Callable[[int], T], numbers: Iterable[int], *, in_order: bool = False) -> list[T]:
         """Call a step for every number, in parallel; the first error, in time or in order, stops the others."""
@@ -43,10 +46,24 @@ class Threads:
         if self._stopped.is_set():
             raise InterruptedError("another thread has failed")
 
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Count a reader while it reads."""
+        with self._readers_lock:
+            self._num_readers += 1
+        try:
+            yield
+        finally:
+            with self._readers_lock:
+                self._num_readers -= 1
+
     def in_order(
         self, batches: Iterable[pa.RecordBatch], step: BatchStep, pool: ThreadPoolExecutor, slots: threading.Semaphore
     ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-        """Process the batches of one reader in a pool shared with others; `slots` bounds the batches in flight."""
+        """Process the batches of one reader in a pool shared with others; `slots` bounds the batches in flight.
+
+        While there are as many readers as threads, each processes its own batches, which are still in its cache.
+        """
         waiting: deque[tuple[pa.RecordBatch, Future[pa.RecordBatch]]] = deque()
 
         def oldest() -> tuple[pa.RecordBatch, pa.RecordBatch]:
@@ -57,13 +74,19 @@ class Threads:
                 slots.release()
 
         try:
-            for batch in batches:
-                self.check_going()
-                while not slots.acquire(blocking=not waiting):
-                    yield oldest()
-                waiting.append((batch, pool.submit(step, batch)))
-                while waiting and waiting[0][1].done():
-                    yield oldest()
+            with self._reading():
+                for batch in batches:
+                    self.check_going()
+                    if self._num_readers >= self.threads:
+                        while waiting:
+                            yield oldest()
+                        yield batch, step(batch)
+                        continue
+                    while not slots.acquire(blocking=not waiting):
+                        yield oldest()
+                    waiting.append((batch, pool.submit(step, batch)))
+                    while waiting and waiting[0][1].done():
+                        yield oldest()
             while waiting:
                 yield oldest()
         finally:
