@@ -34,8 +34,14 @@ def fold_case(character: str) -> str:
     return next((folded for folded in candidates if len(folded) == 1), character)
 
 
-def normalize(text: str) -> str:
-    return "".join(map(fold_case, unicodedata.normalize("NFC", text)))
+def normalize(text: str, form: str = "nfc", *, without_accents: bool = False) -> str:
+    text = unicodedata.normalize(form.upper(), text)
+    if without_accents:
+        letters = [
+            character for character in unicodedata.normalize("NFD", text) if not "\u0300" <= character <= "\u036f"
+        ]
+        text = unicodedata.normalize("NFC", "".join(letters))
+    return "".join(map(fold_case, text))
 
 
 def is_digit(character: str) -> bool:
@@ -71,9 +77,18 @@ def characters(text: str, *, fold_numbers: bool = False) -> list[str]:
 
 
 def shingles(
-    text: str, *, unit: str = "word", size: int = 5, multiset: bool = False, fold_numbers: bool = False
+    text: str,
+    *,
+    unit: str = "word",
+    size: int = 5,
+    multiset: bool = False,
+    fold_numbers: bool = False,
+    normalise: str = "nfc",
+    fold_accents: bool = False,
 ) -> frozenset:
     """The set of windows; one shingle of everything when the text is shorter; the empty set when it has no unit."""
+    if normalise != "nfc" or fold_accents:
+        text = normalize(text, normalise, without_accents=fold_accents)
     units = {"word": words, "char": characters}[unit](text, fold_numbers=fold_numbers)
     windows = [tuple(units[at : at + size]) for at in range(max(1, len(units) - size + 1))] if units else []
     if not multiset:

@@ -41,6 +41,9 @@ DEFAULTS = {
     "collapse_empty": False,
     "multiset": False,
     "fold_numbers": False,
+    "normalise": "nfc",
+    "fold_accents": False,
+    "ignore": (),
     "html": False,
     "html_content": "main",
     "text_column": None,
@@ -88,6 +91,9 @@ OTHER_VALUES = {
     "collapse_empty": True,
     "multiset": True,
     "fold_numbers": True,
+    "normalise": "nfkc",
+    "fold_accents": True,
+    "ignore": ("template.txt",),
     "html": True,
     "html_content": "all",
     "text_column": "page",
@@ -145,6 +151,9 @@ BAD_VALUES = {
     "collapse_empty": NO_FLAGS,
     "multiset": NO_FLAGS,
     "fold_numbers": NO_FLAGS,
+    "normalise": ["NFC", "nfd", "", None, True],
+    "fold_accents": NO_FLAGS,
+    "ignore": [1, None, [1], {"old"}],
     "html": NO_FLAGS,
     "html_content": ["Main", "text", "", None, True],
     "text_column": [1, [], ["text", 1], b"text", True],
@@ -207,7 +216,7 @@ def test_random_seed_is_drawn_by_every_function_of_the_library():
 
 
 def test_defaults_are_those_of_the_design():
-    assert Config().as_dict() == DEFAULTS | {"against": [], "spark_conf": []}
+    assert Config().as_dict() == DEFAULTS | {"against": [], "ignore": [], "spark_conf": []}
 
 
 @pytest.mark.parametrize("table", [OTHER_VALUES, BAD_VALUES])

@@ -14,7 +14,7 @@ def check_together(config: Any) -> None:
     _check_measure(config)
     _check_against(config)
     if config.items_column is not None:
-        for name in ("text_column", "html", "fold_numbers"):
+        for name in ("text_column", "html", "fold_numbers", "fold_accents"):
             if getattr(config, name):
                 raise ConfigError(
                     f"`items_column` and `{name}` exclude each other: items are compared as they are",
@@ -32,7 +32,7 @@ def check_together(config: Any) -> None:
 def _check_measure(config: Any) -> None:
     """Settings that only some measures have."""
     is_vector = config.measure in VECTOR_MEASURES
-    for name in ("text_column", "items_column", "html", "fold_numbers", "multiset", "lines"):
+    for name in ("text_column", "items_column", "html", "fold_numbers", "fold_accents", "multiset", "lines"):
         if is_vector and getattr(config, name):
             raise ConfigError(
                 f"`{name}` says nothing about vectors, which `measure` {config.measure!r} compares",
@@ -53,6 +53,11 @@ def _check_measure(config: Any) -> None:
         )
     if config.audit and config.measure != "jaccard":
         raise ConfigError(f"`audit` needs the measure 'jaccard', got {config.measure!r}", hint="leave `audit` out")
+    if config.ignore and config.measure not in SET_MEASURES:
+        raise ConfigError(
+            f"`ignore` needs a measure of shingles or items without weights, got {config.measure!r}",
+            hint="leave `ignore` out, or compare by 'jaccard'",
+        )
     if config.measure == "weighted" and config.multiset:
         raise ConfigError("`multiset` and the measure 'weighted' exclude each other", hint="leave `multiset` out")
 

@@ -27,7 +27,18 @@ from neardup.checks import (
 from neardup.combinations import check_together
 from neardup.distances import SCALES
 from neardup.errors import ConfigError
-from neardup.settings import Cluster, EngineName, FormatName, HtmlContent, Measure, Method, Settings, Sketch, Unit
+from neardup.settings import (
+    Cluster,
+    EngineName,
+    FormatName,
+    HtmlContent,
+    Measure,
+    Method,
+    Normalise,
+    Settings,
+    Sketch,
+    Unit,
+)
 
 CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "unit": ("word", "char"),
@@ -37,6 +48,7 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "sketch": ("fast", "minhash"),
     "cluster": ("leader", "components"),
     "html_content": ("main", "all"),
+    "normalise": ("nfc", "nfkc"),
     "format": ("jsonl", "csv", "parquet", "arrow", "text", "lines", "json"),
 }
 # Choices that may be left to the files.
@@ -105,6 +117,10 @@ class Config(_RecordsGiven):
         collapse_empty: treat documents without shingles as exact copies of each other.
         multiset: count repeated shingles instead of ignoring repetitions.
         fold_numbers: treat every number as the same token.
+        normalise: the Unicode form that texts are compared in: "nfc", or "nfkc", which takes characters for equal that
+            differ in form only, such as ligatures, full-width letters and superscripts.
+        fold_accents: take letters with and without accents for equal.
+        ignore: files whose shingles do not count, such as a template or a licence header.
         html: take the texts as HTML and compare their content.
         html_content: which part of an HTML page is compared: "main", its main content, without navigation and other
             template text (a page without any is compared as a whole), or "all", everything a reader would see.
@@ -154,6 +170,9 @@ class Config(_RecordsGiven):
     collapse_empty: bool = False
     multiset: bool = False
     fold_numbers: bool = False
+    normalise: Normalise = "nfc"
+    fold_accents: bool = False
+    ignore: tuple[str, ...] = ()
     html: bool = False
     html_content: HtmlContent = "main"
     text_column: str | tuple[str, ...] | None = None
@@ -198,7 +217,8 @@ class Config(_RecordsGiven):
         if self.master is not None:
             check_type("master", self.master, str, "the address of a Spark cluster, or None")
         self._set("spark_conf", as_spark_conf(self.spark_conf))
-        self._set("against", as_paths("against", self.against))
+        for name in ("against", "ignore"):
+            self._set(name, as_paths(name, getattr(self, name)))
         check_delimiter(self.delimiter)
         self._set("encoding", as_encoding(self.encoding))
         check_together(self)

@@ -16,6 +16,7 @@ EngineName = Literal["local", "spark"]
 Sketch = Literal["fast", "minhash"]
 Cluster = Literal["leader", "components"]
 HtmlContent = Literal["main", "all"]
+Normalise = Literal["nfc", "nfkc"]
 FormatName = Literal["jsonl", "csv", "parquet", "arrow", "text", "lines", "json"]
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -44,6 +45,9 @@ class RunSettings(TypedDict, total=False):
     collapse_empty: bool
     multiset: bool
     fold_numbers: bool
+    normalise: Normalise
+    fold_accents: bool
+    ignore: Paths
     html: bool
     html_content: HtmlContent
     text_column: str | Sequence[str] | None

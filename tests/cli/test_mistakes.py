@@ -25,6 +25,7 @@ WRONG = {
     "bands": "0",
     "rows": "none",
     "seed": "x",
+    "normalise": "nfd",
     "html_content": "body",
     "delimiter": "ab",
     "format": "xlsx",
@@ -45,7 +46,16 @@ WRONG = {
     "row": "first",
 }
 # Only the files tell whether these are right, so that the run fails; the column, or the path, is named.
-ONLY_THE_FILES_TELL = {"text_column", "id_column", "items_column", "vector_column", "group_column", "queries", "out"}
+ONLY_THE_FILES_TELL = {
+    "text_column",
+    "id_column",
+    "items_column",
+    "vector_column",
+    "group_column",
+    "queries",
+    "ignore",
+    "out",
+}
 # Any value would do elsewhere: --master without Spark, --file of an id that no file has.
 NEVER_WRONG = {"master", "file"}
 # What a command needs beside the option.
@@ -131,6 +141,7 @@ def test_every_option_is_tried_and_nothing_else_is_listed():
         (["--group-column", "lang"], "lang"),
         (["--measure", "cosine", "--vector-column", "embedding"], "embedding"),
         (["--keep", "max:score"], "score"),
+        (["--ignore", "nowhere.txt"], "nowhere.txt does not exist"),
     ],
 )
 def test_a_column_that_no_row_has_is_named(say, arguments, words):

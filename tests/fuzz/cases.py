@@ -217,6 +217,8 @@ def _settings(rng: random.Random, texts: Sequence[str]) -> dict[str, Any]:
     unit, size = rng.choice(READINGS)
     settings: dict[str, Any] = {"unit": unit, "size": size}
     settings |= {name: True for name in ("multiset", "fold_numbers", "collapse_empty") if rng.random() < 0.25}
+    settings |= {"fold_accents": True} if rng.random() < 0.15 else {}
+    settings |= {"normalise": "nfkc"} if rng.random() < 0.15 else {}
     settings["threshold"] = _threshold(rng, texts, settings)
     settings["keep"] = rng.choice(["first", "first", "last", "longest", "max:score", "min:score"])
     settings["cluster"] = rng.choice(["leader", "leader", "components"])
@@ -239,7 +241,7 @@ def _settings(rng: random.Random, texts: Sequence[str]) -> dict[str, Any]:
 
 def _threshold(rng: random.Random, texts: Sequence[str], settings: dict[str, Any]) -> float:
     """Return a usual threshold, or one that a pair of documents meets, or misses by the least that is possible."""
-    names = ("unit", "size", "multiset", "fold_numbers")
+    names = ("unit", "size", "multiset", "fold_numbers", "normalise", "fold_accents")
     sets = [oracles.shingles(text, **{name: settings[name] for name in names if name in settings}) for text in texts]
     pairs = [rng.choices(sets, k=2) for _ in range(20)]
     near = [similarity for pair in pairs if 0.25 <= (similarity := oracles.jaccard(*pair)) < 1]

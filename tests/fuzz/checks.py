@@ -20,7 +20,7 @@ from oracles import Pairs, Removed, Truth
 from runs import corpora
 from runs.programs import Finished, Programs, contents
 
-READING = ("unit", "size", "multiset", "fold_numbers")
+READING = ("unit", "size", "multiset", "fold_numbers", "normalise", "fold_accents")
 JUDGED = (*READING, "threshold", "keep", "cluster", "collapse_empty", "only_against")
 
 

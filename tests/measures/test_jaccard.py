@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import oracles
 from neardup.config import Config
 from neardup.measures import jaccard
 
@@ -407,3 +408,26 @@ def test_keys_of_signatures_are_salted_as_those_of_texts():
     signatures = jaccard.text_signatures(texts, Config())
     keys = jaccard.signature_keys(signatures, 16, 6, groups)
     assert np.array_equal(keys, jaccard.sketch_texts(texts, 16, 6, Config(), groups).keys)
+
+
+FORMS = [
+    *("ﬁne ＡＢＣ ²", "fine abc 2"),
+    *("Été à Paris", "e\u0301te\u0301 a paris", "ete a paris"),
+    *("がぎ ガギ", "нёй", "\u0378x"),
+]
+
+
+@pytest.mark.parametrize("unit", ["word", "char"])
+@pytest.mark.parametrize("form", ["nfc", "nfkc"])
+@pytest.mark.parametrize("without_accents", [False, True])
+def test_texts_are_compared_in_the_form_that_is_asked_for(unit, form, without_accents):
+    settings = {"unit": unit, "size": 1, "normalise": form, "fold_accents": without_accents}
+    known = [text.replace("\u0378", "\ufffd") for text in FORMS]
+    expected = [oracles.shingles(text, **settings) for text in known]
+    sets = jaccard.text_sets(pa.array(FORMS, pa.large_string()), Config(**settings))
+    got = [sets.shingles[start:stop].tolist() for start, stop in itertools.pairwise(sets.ends)]
+    for at, windows in enumerate(expected):
+        for other, others in enumerate(expected):
+            assert len(set(got[at]) & set(got[other])) == len(windows & others)
+    are_equal = expected[0] == expected[1], expected[3] == expected[4]
+    assert are_equal == (form == "nfkc", without_accents)

@@ -26,6 +26,7 @@ _READING: Final = (
 )
 _SETTINGS: Final = (
     *("threshold", "distance", "recall", "measure", "dimension", "packed", "unit", "size", "multiset", "fold_numbers"),
+    *("normalise", "fold_accents"),
     *("html", "html_content", "sketch", "num_perm", "bands", "rows", "seed", "signature_filter"),
 )
 _FOLDER: Final = click.argument("folder", metavar="INDEX", type=click.Path())

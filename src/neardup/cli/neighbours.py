@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _SETTINGS: Final = (
     *("threshold", "distance", "measure", "dimension", "packed", "unit", "size", "multiset", "fold_numbers", "html"),
     "html_content",
+    *("normalise", "fold_accents", "ignore"),
     *(
         *options.COLUMN_SETTINGS,
         "format",

@@ -53,6 +53,11 @@ SETTINGS: Final = {
     "size": _Setting(SIMILAR, "How many consecutive units make one shingle.", "N"),
     "multiset": _Setting(SIMILAR, "Count repeated shingles instead of ignoring repetitions."),
     "fold_numbers": _Setting(SIMILAR, "Treat every number as the same word."),
+    "normalise": _Setting(SIMILAR, "Unicode form to compare in; nfkc also unites ligatures and full-width letters."),
+    "fold_accents": _Setting(SIMILAR, "Take letters with and without accents for equal."),
+    "ignore": _Setting(
+        SIMILAR, "File whose shingles do not count: a template, a licence, given code; repeatable.", "PATH"
+    ),
     "html": _Setting(SIMILAR, "Take the texts as HTML and compare their main content."),
     "html_content": _Setting(
         SIMILAR, "With --html: main leaves out navigation and other template text; all is what a reader sees."
@@ -102,11 +107,12 @@ SETTINGS: Final = {
     "memory": _Setting(WORK, "Memory to stay within, such as 4GB; half of what is free if left out.", "SIZE"),
     "threads": _Setting(WORK, "Threads that share the work; one a core if left out. Never changes a result.", "N", int),
 }
-_REPEATABLE: Final = frozenset({"text_column", "against", "spark_conf"})
+_REPEATABLE: Final = frozenset({"ignore", "text_column", "against", "spark_conf"})
 
 # What two texts are compared by; commands on files add the rest.
 TEXT_SETTINGS: Final = (
-    *("threshold", "distance", "recall", "measure", "unit", "size", "multiset", "fold_numbers", "html", "html_content"),
+    *("threshold", "distance", "recall", "measure", "unit", "size", "multiset", "fold_numbers"),
+    *("normalise", "fold_accents", "ignore", "html", "html_content"),
     *("method", "sketch", "num_perm", "bands", "rows", "seed", "signature_filter"),
 )
 COLUMN_SETTINGS: Final = ("text_column", "id_column", "items_column", "vector_column", "group_column")
@@ -230,7 +236,7 @@ def _default(name: str) -> Any:
 def _kind(name: str, default: Any) -> Any:
     if name in CHOICES:
         return click.Choice(CHOICES[name])
-    if name == "against":
+    if name in ("against", "ignore"):
         return click.Path()
     if name == "seed":
         return _Seed()

@@ -19,11 +19,11 @@ READING: Final = (
     *("text_column", "id_column", "items_column", "vector_column", "format", "encoding", "lines", "delimiter"),
     *("max_document", "strict"),
 )
-# What only runs have: who stays, what is written, and where the work is done.
+# What only runs have: what does not count, who stays, what is written, and where the work is done.
 _OF_RUNS: Final = frozenset(
     {
         *("keep", "cluster", "pairs", "collapse_empty", "group_column", "against", "only_against", "mark", "dry_run"),
-        *("audit", "overwrite", "engine", "master", "spark_conf"),
+        *("ignore", "audit", "overwrite", "engine", "master", "spark_conf"),
     }
 )
 # What changes no answer; not stored.

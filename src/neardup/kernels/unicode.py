@@ -16,13 +16,16 @@ fall, and no NFC_MAYBE character has a last starter that COMPOSES. Only NFC_ATTE
 from __future__ import annotations
 
 import importlib.resources
+import re
 import unicodedata
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+_ACCENTS: Final = re.compile("[\u0300-\u036f]+")
+_FORMS: Final[dict[str, Literal["NFC", "NFKC"]]] = {"nfc": "NFC", "nfkc": "NFKC"}
 UNICODE_VERSION: Final = "14.0"
 
 BLOCK_SHIFT: Final = 8
@@ -84,8 +87,8 @@ def load_table() -> UnicodeTable:
     return table
 
 
-def normalise(text: str) -> str:
-    r"""Return the NFC of `text` with U+FFFD for every code point that Unicode 14 does not know.
+def normalise(text: str, form: Literal["nfc", "nfkc"] = "nfc") -> str:
+    r"""Return a normal form of `text` with U+FFFD for every code point that Unicode 14 does not know.
 
     >>> normalise("e\u0301") == "\u00e9"
     True
@@ -101,4 +104,15 @@ def normalise(text: str) -> str:
     is_unknown = (entries & UNKNOWN) != 0
     if is_unknown.any():
         text = np.where(is_unknown, REPLACEMENT, code_points).astype("<u4").tobytes().decode("utf-32-le")
-    return unicodedata.normalize("NFC", text)
+    return unicodedata.normalize(_FORMS[form], text)
+
+
+def fold_accents(text: str) -> str:
+    r"""Return a text without its accents: the marks of U+0300 to U+036F, on letters of any script.
+
+    Marks of other blocks are no accents: without them a Japanese or Hindi word is another one.
+
+    >>> fold_accents("Crème brûlée, Straße")
+    'Creme brulee, Straße'
+    """
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", text)))

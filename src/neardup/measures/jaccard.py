@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -11,11 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.config import Config
-from neardup.kernels import bands, distinct, shingle
+from neardup.kernels import bands, distinct, members, shingle
 from neardup.kernels import sketch as sketcher
 from neardup.kernels.keys import shingle_key
 from neardup.kernels.similarity import Sets
-from neardup.kernels.unicode import UNICODE_VERSION, load_table, normalise
+from neardup.kernels.unicode import UNICODE_VERSION, fold_accents, load_table, normalise
 from neardup.measures.base import (
     I64,
     U8,
@@ -29,6 +30,7 @@ from neardup.measures.base import (
     group_salts,
     mix,
 )
+from neardup.measures.ignored import load_ignored
 from neardup.theory.plan import Plan
 
 SHINGLERS: Final = {
@@ -56,7 +58,9 @@ class Collected(NamedTuple):
 
 def signature_format(config: Config) -> str:
     """Name the format of a signature: equal names mean comparable signatures."""
-    flags = "".join(f" {name}" for name in ("multiset", "fold_numbers") if getattr(config, name))
+    flags = "".join(f" {name}" for name in ("multiset", "fold_numbers", "fold_accents") if getattr(config, name))
+    flags += f" {config.normalise}" if config.normalise != "nfc" else ""
+    flags += f" ignore-{load_ignored(config, distinct_shingles).digest}" if config.ignore else ""
     flags += f" html-{config.html_content}" if config.html else ""
     kind = _kind(config)
     unit = kind if kind == "items" else f"{kind}-{config.size}"
@@ -226,9 +230,15 @@ def _cache_sized(offsets: I64) -> Iterator[tuple[int, int]]:
 
 
 def _shingle(source: U8, offsets: I64, config: Config) -> tuple[U64, I64]:
+    if (config.normalise != "nfc" or config.fold_accents) and _kind(config) != "items":
+        source, offsets = _folded(source, offsets, config)
     shingles, ends, is_normal = _run_shingler(source, offsets, config)
     if not is_normal.all():
         shingles, ends, _ = _run_shingler(*_normalised(source, offsets, is_normal), config)
+    if config.ignore:
+        ignored = load_ignored(config, distinct_shingles)
+        members.drop_members(shingles, ends, ignored.capacity, ignored.table)
+        shingles = shingles[: ends[-1]]
     if config.multiset:
         distinct.number_repetitions(shingles, ends)
     return shingles, ends
@@ -258,6 +268,29 @@ def _run_shingler(source: U8, offsets: I64, config: Config) -> tuple[U64, I64, n
         is_normal,
     )
     return shingles[: ends[-1]], ends, is_normal
+
+
+def distinct_shingles(texts: pa.Array, config: Config) -> U64:
+    """Return the distinct shingles of all texts, in ascending order."""
+    return np.unique(text_sets(texts, config).shingles)
+
+
+def _folded(source: U8, offsets: I64, config: Config) -> tuple[U8, I64]:
+    """Copy a run of documents in the form that the settings ask for; one of ASCII alone stays where it is."""
+    run = source[offsets[0] : offsets[-1]]
+    if not run.size or run.max() < 0x80:  # a thirtieth of the time that shingling takes
+        return source, offsets
+    texts = [source[start:stop].tobytes() for start, stop in pairwise(offsets.tolist())]
+    folded = [
+        text if text.isascii() else _fold(text.decode("utf-8", "replace"), config).encode("utf-8", "replace")
+        for text in texts
+    ]
+    return _readonly(b"".join(folded)), np.cumsum([0, *map(len, folded)], dtype=np.int64)
+
+
+def _fold(text: str, config: Config) -> str:
+    text = normalise(text, config.normalise)
+    return fold_accents(text) if config.fold_accents else text
 
 
 def _normalised(source: U8, offsets: I64, is_normal: npt.NDArray[np.bool_]) -> tuple[U8, I64]:

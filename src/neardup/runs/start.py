@@ -71,6 +71,8 @@ def begin(output: Output, inputs: Sequence[str], config: Config, watch: Watch) -
     Yields None if an earlier start of the same run has already published the output.
     """
     check_settings(config)
+    # A worker of Spark, and whoever asks the finished run, may be in another folder.
+    config = Config.of(config, ignore=[path if is_remote(path) else os.path.abspath(path) for path in config.ignore])  # noqa: PTH100
     out = output.target
     with _explained(out), reserve(out) as folder:
         with watch.stage("read"):

@@ -1,0 +1,44 @@
+"""Drop the shingles of documents that are members of one large set: what --ignore names."""
+
+import numba
+
+from neardup.kernels.hash_sets import ZERO, home_of
+
+
+@numba.njit(cache=True, nogil=True)
+def fill_table(members, capacity, table):
+    """Put hashes into a table with linear probing; a key that probes past the capacity has room behind it.
+
+    members   uint64[num_members]                 distinct, none of them zero
+    capacity  int64                               more than num_members
+    table     uint64[capacity + num_members + 1]  zeros on entry; written
+    """
+    for member in members:
+        place = home_of(member, capacity)
+        while table[place] != ZERO:
+            place += 1
+        table[place] = member
+
+
+@numba.njit(cache=True, nogil=True)
+def drop_members(shingles, ends, capacity, table):
+    """Take the members of a table out of the shingles of documents, in place; the others keep their order.
+
+    shingles  uint64[num_shingles]      all documents end to end; none of them zero; rewritten up to the new ends[-1]
+    ends      int64 [num_docs + 1]      document d owns shingles[ends[d]:ends[d + 1]]; rewritten
+    capacity  int64                     of the table
+    table     uint64[...]               as `fill_table` has written it
+    """
+    start, to = ends[0], ends[0]
+    for doc in range(ends.size - 1):
+        stop = ends[doc + 1]
+        for at in range(start, stop):
+            shingle = shingles[at]
+            place = home_of(shingle, capacity)
+            while table[place] != ZERO and table[place] != shingle:
+                place += 1
+            if table[place] == ZERO:
+                shingles[to] = shingle
+                to += 1
+        start = stop
+        ends[doc + 1] = to

@@ -1,0 +1,82 @@
+"""The shingles that do not count: those of documents that `ignore` names, such as a template or a licence header."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.config import Config
+from neardup.errors import ConfigError
+from neardup.io.formats import registry as formats
+from neardup.io.formats.base import Columns
+from neardup.io.sources.column_choice import choose_columns
+from neardup.io.sources.discover import find_files
+from neardup.kernels.members import fill_table
+
+U64 = npt.NDArray[np.uint64]
+# Returns the distinct shingles of all texts of an array.
+Shingler = Callable[[pa.Array, Config], U64]
+# What says how a text of the input becomes shingles, or how a file is read, holds for ignored documents too.
+_SAME: Final = (
+    *("unit", "size", "seed", "fold_numbers", "normalise", "fold_accents", "html"),
+    *("items_column", "encoding", "delimiter", "max_document"),
+)
+_LOADED_AT_ONCE: Final = 4
+
+
+class Ignored(NamedTuple):
+    """A hash table of shingles, and the digest that tells it from another."""
+
+    capacity: int
+    table: U64
+    digest: str
+
+
+def load_ignored(config: Config, shingles_of: Shingler) -> Ignored:
+    """Return the shingles that do not count; they are loaded again where a file has changed."""
+    return _load(config, tuple(map(_version, config.ignore)), shingles_of)
+
+
+def _version(path: str) -> tuple[int, int]:
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except OSError:  # a glob or an address; a file that is missing is told when it is read
+        return 0, 0
+    return status.st_size, status.st_mtime_ns
+
+
+@lru_cache(maxsize=_LOADED_AT_ONCE)
+def _load(config: Config, versions: tuple[tuple[int, int], ...], shingles_of: Shingler) -> Ignored:
+    del versions
+    # All of a page: its template is what these documents are for. A text file is one document, whatever `lines` says.
+    reading = Config.of(**{name: getattr(config, name) for name in _SAME}, html_content="all")
+    found = [shingles_of(texts, reading) for texts in _texts(config, reading)]
+    shingles = np.unique(np.concatenate([np.empty(0, np.uint64), *found]))
+    capacity = 2 * shingles.size + 8
+    table = np.zeros(capacity + shingles.size + 1, np.uint64)
+    fill_table(shingles, capacity, table)
+    return Ignored(capacity, table, hashlib.sha256(shingles.tobytes()).hexdigest()[:16])
+
+
+def _texts(config: Config, reading: Config) -> Iterator[pa.Array]:
+    """Iterate over the texts of the documents, in batches."""
+    by_column = reading if config.text_column is None else Config.of(reading, text_column=config.text_column)
+    for file in find_files(config.ignore, reading):
+        form = formats.load(file.format)
+        names = form.column_names(file, reading)
+        if names is None and config.items_column is not None:
+            raise ConfigError(
+                f"`ignore` names {file.path}, which is plain text, but items are compared",
+                hint=f"name a file with the column {config.items_column!r}",
+            )
+        columns = Columns(text=()) if names is None else choose_columns(file, names, by_column)
+        for span in form.split(file):
+            for records in form.read(file, span, columns, reading):
+                yield records.texts

@@ -1,0 +1,142 @@
+"""Shingles of ignored documents do not count, whatever the unit, the method and the question."""
+
+from __future__ import annotations
+
+import json
+import random
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import neardup
+import oracles
+from neardup.config import Config
+from neardup.errors import ConfigError, DataError
+from neardup.kernels import members
+from neardup.measures.jaccard import signature_format, text_sets
+from plain_kernels import plain
+
+HEADER = "this file is part of a course and may be used by its students for their homework and nothing else"
+BODIES = [" ".join(random.Random(seed).sample(oracles.WORDS.split(), 12)) for seed in range(4)]
+TEXTS = [f"{HEADER} {body}" for body in BODIES]
+
+
+@pytest.fixture
+def header(tmp_path):
+    path = tmp_path / "header.txt"
+    path.write_text(HEADER)
+    return str(path)
+
+
+@pytest.mark.parametrize("num_members", [0, 1, 50, 3000])
+def test_members_are_dropped_and_the_rest_keeps_its_order(num_members):
+    rng = np.random.default_rng(num_members)
+    known = np.unique(rng.integers(1, 2**64, num_members, np.uint64))
+    sizes = [0, 1, 400, 0, 77]
+    drawn = np.concatenate([rng.integers(1, 2**64, 300, np.uint64), *[known[:89]] * 2])
+    shingles = np.resize(rng.permutation(drawn), sum(sizes))
+    ends = np.cumsum([0, *sizes])
+    expected = [
+        [shingle for shingle in shingles[start:stop].tolist() if shingle not in set(known.tolist())]
+        for start, stop in pairwise(ends)
+    ]
+    for kernel in (members, plain(members)):
+        capacity = 2 * known.size + 8
+        table = np.zeros(capacity + known.size + 1, np.uint64)
+        kernel.fill_table(known, capacity, table)
+        left, new_ends = shingles.copy(), ends.copy()
+        kernel.drop_members(left, new_ends, capacity, table)
+        got = [left[start:stop].tolist() for start, stop in pairwise(new_ends)]
+        assert got == expected
+
+
+@pytest.mark.parametrize("unit", ["word", "char"])
+@pytest.mark.parametrize("multiset", [False, True])
+def test_sets_are_those_of_the_oracle_without_the_ignored_ones(unit, multiset, header):
+    settings = {"unit": unit, "size": 3}
+    texts = [*TEXTS, HEADER, "", f"{HEADER} {HEADER} of the of the of the"]
+    gone = oracles.shingles(HEADER, **settings)
+    sets = text_sets(pa.array(texts, pa.large_string()), Config(ignore=header, multiset=multiset, **settings))
+    sizes = np.diff(sets.ends).tolist()
+    expected = [oracles.shingles(text, multiset=multiset, **settings) for text in texts]
+    if multiset:
+        assert sizes == [sum(window not in gone for window, _ in windows) for windows in expected]
+    else:
+        assert sizes == [len(windows - gone) for windows in expected]
+    assert sizes[4:6] == [0, 0]
+
+
+@pytest.mark.parametrize("method", ["lsh", "exact"])
+def test_documents_that_share_only_what_is_ignored_are_no_pair(method, header):
+    texts = [*TEXTS, TEXTS[0]]
+    settings = {"threshold": 0.3, "size": 2, "method": method}
+    assert neardup.find_pairs(texts, **settings).num_pairs == 10
+    report = neardup.find_pairs(texts, ignore=header, **settings)
+    assert report.pairs.to_pylist() == [{"doc_a": 0, "doc_b": 4, "similarity": 1.0}]
+    assert neardup.audit(report).recall == 1
+
+
+def test_compare_and_neighbours_ignore_too(header):
+    plain_answer, answer = (neardup.compare(*TEXTS[:2], size=2, **given) for given in ({}, {"ignore": header}))
+    assert plain_answer.jaccard > 0.3
+    assert answer.jaccard < 0.05
+    assert neardup.neighbours(TEXTS[:2], size=2, threshold=0.3, ignore=[header]).num_rows == 0
+
+
+def test_a_document_of_nothing_else_is_similar_to_nothing(header):
+    assert neardup.find_pairs([HEADER, HEADER, TEXTS[0]], ignore=header).num_pairs == 0
+
+
+def test_items_can_be_ignored(tmp_path):
+    (tmp_path / "common.jsonl").write_text(json.dumps({"items": ["bag", "bottle"]}) + "\n")
+    baskets = [["bag", "bottle", "tea"], ["bag", "bottle", "milk"]]
+    settings = {"threshold": 0.4}
+    assert neardup.find_pairs(items=baskets, **settings).num_pairs == 1
+    assert neardup.find_pairs(items=baskets, ignore=tmp_path / "common.jsonl", **settings).num_pairs == 0
+    (tmp_path / "common.txt").write_text("bag bottle")
+    with pytest.raises(ConfigError, match=r"common\.txt, which is plain text, but items are compared"):
+        neardup.find_pairs(items=baskets, ignore=tmp_path / "common.txt", **settings)
+
+
+@pytest.mark.parametrize("measure", ["weighted", "hamming", "cosine", "euclidean"])
+def test_other_measures_refuse_it(measure):
+    with pytest.raises(ConfigError, match="`ignore` needs a measure of shingles or items"):
+        Config(ignore="x", measure=measure)
+
+
+def test_a_file_that_is_missing_is_an_error(tmp_path):
+    with pytest.raises(DataError, match=r"no\.txt does not exist"):
+        neardup.deduplicate(TEXTS, ignore=tmp_path / "no.txt")
+
+
+def test_another_content_under_the_same_name_gives_another_format(header, tmp_path):
+    before = signature_format(Config(ignore=header))
+    (tmp_path / "header.txt").write_text(f"{HEADER} at all")
+    after = signature_format(Config(ignore=header))
+    assert before != after
+    assert before.rpartition(" ignore-")[0] == signature_format(Config())
+
+
+def test_a_run_on_files_its_audit_and_its_explanation_agree(run, header, tmp_path):
+    texts = {"a": TEXTS[0], "b": TEXTS[1], "c": f"{TEXTS[0]} indeed"}
+    lines = [json.dumps({"id": name, "text": text}) for name, text in texts.items()]
+    (tmp_path / "rows.jsonl").write_text("\n".join(lines))
+    options = ("--size", "2", "-t", "0.5", "--ignore", "header.txt")
+    done = run("dedup", "rows.jsonl", "-o", "out", "--audit", *options)
+    assert done.code == 0, done.stderr
+    removed = pq.read_table(tmp_path / "out/removed.parquet").to_pylist()
+    assert [(row["doc_id"], row["kept_id"]) for row in removed] == [("c", "a")]
+    similarity = neardup.compare(texts["a"], texts["c"], size=2, ignore=header).jaccard
+    assert removed[0]["similarity"] == similarity
+    report = json.loads((tmp_path / "out/report.json").read_text())
+    assert report["audit"]["recall"] == 1
+    assert report["config"]["ignore"] == [header]
+    explained = json.loads(run("explain", "out", "c", "--json").stdout)
+    assert explained["similarity"] == similarity
+    (tmp_path / "header.txt").write_text("something else")
+    audited = run("audit", "out")
+    assert audited.code == 1
+    assert "ignore-" in audited.stderr
