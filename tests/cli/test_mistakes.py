@@ -40,6 +40,7 @@ WRONG = {
     "threads": "0",
     "sample": "0",
     "k": "0",
+    "contained": "both",
     "compare_bands": "0",
     "compare_rows": "0",
     "picture": "curve.pdf",
