@@ -105,6 +105,24 @@ def sweep(room: str, begin: int, step: int) -> list[Any]:
     return [(room, begin, 6 * step), pytest.param(room, begin, step, marks=pytest.mark.long)]
 
 
+def kill_at_events(
+    programs: Programs, command: Sequence[str], events: range, room: str, whole: dict[str, Any], folder: Path
+) -> int:
+    """Kill a run at every given event, resume it, and compare its output with `whole`; return the last event tried."""
+    number = 0
+    for number in events:
+        killed = programs.run(*command, cwd=folder, before=f"{room}; kill_at_event({number})")
+        if killed.code == 0:
+            break
+        assert killed.code == -signal.SIGKILL, killed.stderr
+        if not (folder / "out").exists():
+            resumed = programs.run(*command, cwd=folder, before=room)
+            assert resumed.code == 0, (number, resumed.stderr)
+        assert contents(folder / "out") == whole, f"killed at {number}"
+        shutil.rmtree(folder)
+    return number
+
+
 def wait_until(is_so: Callable[[], bool], seconds: float = 20.0) -> None:
     """Wait for something that another process does."""
     until = time.monotonic() + seconds

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import shutil
-import signal
 
 import pytest
 
@@ -15,7 +13,7 @@ from neardup.io import finished
 from neardup.theory import method_choice as costs
 from runs import corpora
 from runs.corpora import Truth
-from runs.programs import contents, sweep
+from runs.programs import contents, kill_at_events, sweep
 
 DOCUMENTS = corpora.rows(31, 90)
 TEXTS = corpora.texts_of(DOCUMENTS)
@@ -117,7 +115,7 @@ def test_the_report_has_the_method_and_the_reason(inputs, tmp_path):
 
 @pytest.fixture(scope="module")
 def whole(programs, corpus, tmp_path_factory):
-    """What a run gives that nobody interrupts."""
+    """The output of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("whole")
     assert programs.run("dedup", corpus, "-o", "out", *COMMAND, cwd=folder).code == 0
     return contents(folder / "out")
@@ -126,16 +124,5 @@ def whole(programs, corpus, tmp_path_factory):
 @pytest.mark.slow("a run and another for every point of its work")
 @pytest.mark.parametrize(("room", "begin", "step"), sweep("pass", 3, 9) + sweep("give_room(60_000)", 1, 37))
 def test_a_run_killed_at_any_point_resumes_to_the_same_bytes(room, begin, step, programs, corpus, whole, tmp_path):
-    for number in range(begin, 1000, step):
-        folder = tmp_path / "run"
-        given = ("dedup", corpus, "-o", "out", *COMMAND)
-        killed = programs.run(*given, cwd=folder, before=f"{room}; kill_at_event({number})")
-        if killed.code == 0:
-            break
-        assert killed.code == -signal.SIGKILL, killed.stderr
-        if not (folder / "out").exists():
-            ended = programs.run(*given, cwd=folder, before=room)
-            assert ended.code == 0, (number, ended.stderr)
-        assert contents(folder / "out") == whole, f"killed at {number}"
-        shutil.rmtree(folder)
-    assert number > 50
+    command = ("dedup", corpus, "-o", "out", *COMMAND)
+    assert kill_at_events(programs, command, range(begin, 1000, step), room, whole, tmp_path / "run") > 50
