@@ -33,6 +33,7 @@ from neardup.questions.neighbours import NUM_NEIGHBOURS
 from neardup.questions.texts import compare
 from neardup.report import Audit, Report
 from neardup.runs.files import LocalFiles
+from neardup.runs.indexed import IndexedFiles, check_against_index, indexes_of
 from neardup.runs.memory import read_memory
 from neardup.runs.output import DedupFolder, PairsFile
 from neardup.runs.recall import SAMPLE, check_sample, measure
@@ -115,6 +116,7 @@ def deduplicate_files(
 ) -> Report:
     """Remove near-duplicates from files: what `neardup dedup` runs; "-" is standard input."""
     output, watch, config = DedupFolder(out), Watch(progress), that_selects(config)
+    check_against_index(config)
     find = pipeline_for(config, removes=True)
     with begin(output, inputs, config, watch) as setup:
         return load(output.target) if setup is None else run(_files_adapter(setup, engine), watch, find)
@@ -130,6 +132,7 @@ def find_pairs_files(
     output, watch, config = PairsFile(out), Watch(progress), Config.of(config, pairs=True)
     if len(inputs) == 1 and finished.is_run(Path(inputs[0])):
         return list_stored(Path(inputs[0]), output.target, config)
+    check_against_index(config)
     find = pipeline_for(config)
     with begin(output, inputs, config, watch) as setup:
         return load(output.target) if setup is None else run(_files_adapter(setup, engine), watch, find)
@@ -396,4 +399,6 @@ def _check_frame(ids: Any) -> None:
 
 
 def _files_adapter(setup: RunSetup, engine: Any) -> Adapter:
+    if indexes_of(setup.config):
+        return IndexedFiles(setup)
     return SparkFiles(setup, engine) if setup.config.engine == "spark" else LocalFiles(setup)

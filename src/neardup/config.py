@@ -135,7 +135,7 @@ class Config(_RecordsGiven):
         lines: every line of a plain text file is a document, not the whole file.
         delimiter: what stands between the columns of a CSV file; None takes a comma, and a tab for .tsv.
         max_document: bytes (or text like "1GB"); a longer line, CSV record, value or text file is a rejected row.
-        against: files, or finished runs (a folder, a folder of them, a glob), whose documents are kept ahead of all.
+        against: files, finished runs (a folder, a folder of them, a glob) or an index: documents kept ahead of all.
         only_against: remove what is similar to a document of `against`, and compare no two documents of the input.
         mark: write every row, with columns that say whether it is kept, instead of the kept rows.
         dry_run: write the removed documents and the report, and no kept rows.

@@ -93,7 +93,9 @@ SETTINGS: Final = {
     ),
     "keep": _Setting(STAYS, "Which document of a cluster stays.", "first|last|longest|max:COLUMN|min:COLUMN"),
     "cluster": _Setting(STAYS, "leader: a removed document is similar to the kept one; components: chains count too."),
-    "against": _Setting(STAYS, "Files, or finished runs, whose documents stay ahead of all; repeatable.", "PATH"),
+    "against": _Setting(
+        STAYS, "Files, finished runs or an index, whose documents stay ahead of all; repeatable.", "PATH"
+    ),
     "only_against": _Setting(STAYS, "Remove only what is similar to --against; the input is not compared with itself."),
     "mark": _Setting(OUTPUT, "Write every row with columns that say whether it is kept, not only the kept rows."),
     "pairs": _Setting(OUTPUT, "Also store every found pair, as pairs.parquet."),

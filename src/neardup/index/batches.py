@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from neardup.index.inputs import Batch
 from neardup.index.sketches import Sketches, sketch_contents, take_sketches, with_keys
 from neardup.index.store import Change, Document, Met, Store, View
 from neardup.kernels import lookup
+from neardup.measures.base import I64
 
 ON_DUPLICATE: Final = ("skip", "replace", "link", "insert")
 MATCHES: Final = pa.schema(
@@ -44,6 +45,14 @@ class Stored:
 
     documents: int
     rejected: tuple[tuple[str, str], ...] = ()
+
+
+class BestMatches(NamedTuple):
+    """Places of contents, ascending, and the document of the index that each is most similar to."""
+
+    places: I64
+    documents: list[Document]
+    similarities: list[float]
 
 
 Asked = tuple[int | None, float, Callable[[Document], bool] | None]
@@ -96,6 +105,18 @@ def query_many(store: Store, read: Iterator[Batch], settings: Settings, asked: A
 
             tables.append(_as_table(batch.ids[first : first + SPAN], store.read(ask)))
     return pa.concat_tables(tables).combine_chunks()
+
+
+def best_matches(view: View, contents: pa.Array, threshold: float, settings: Settings) -> BestMatches:
+    """Return the most similar document of every content that has any."""
+    sketches, places, answers = _sketch(contents, settings), list[int](), list[tuple[Document, float]]()
+    for first in range(0, sketches.sizes.size, SPAN):
+        chosen = take_sketches(sketches, np.arange(first, min(first + SPAN, sketches.sizes.size)), settings.config)
+        found = rank(view, find(view, chosen, threshold, settings), chosen.sizes.size, 1, None)
+        places += [first + at for at, ranked in enumerate(found) if ranked]
+        answers += [ranked[0] for ranked in found if ranked]
+    documents, similarities = [document for document, _ in answers], [similarity for _, similarity in answers]
+    return BestMatches(np.array(places, np.int64), documents, similarities)
 
 
 def _as_table(ids: Sequence[str], answers: Sequence[Sequence[tuple[Document, float]]]) -> pa.Table:

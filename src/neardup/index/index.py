@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -31,6 +30,7 @@ from neardup.index.batches import ON_DUPLICATE, settle
 from neardup.index.finding import find, rank
 from neardup.index.folder import FolderStore, make_folder, sync_folder
 from neardup.index.folder_view import already_exists
+from neardup.index.index_folder import check_folder
 from neardup.index.index_settings import (
     Settings,
     check_durability,
@@ -45,6 +45,7 @@ from neardup.index.sketches import Sketches, sketch_contents
 from neardup.index.store import Change, Document, Store, View
 from neardup.io.outputs import TableWriter, known_ending
 from neardup.io.work_folder import remove_folder, reserve
+from neardup.measures.registry import measure_of
 
 _TIMEOUT_SECONDS: Final = 10.0
 
@@ -118,7 +119,7 @@ class Index:
         """
         check_durability(durability, timeout)
         folder = Path(path)
-        _check_folder(folder)
+        check_folder(folder)
         stored = stored_settings(database.read_meta(folder))
         check_same(stored, settings)
         store = FolderStore(folder, stored.layout, read_only=read_only, durability=durability, timeout=timeout)
@@ -252,6 +253,25 @@ class Index:
         chosen = self._settings._replace(config=for_reading(self.config, config or self.config))
         read = batches_of(source, chosen.config, ids=ids, named=False)
         return batches.query_many(self._store, read, chosen, (k, least, is_asked_for))
+
+    def best_matches(self, contents: pa.Array, threshold: float) -> batches.BestMatches:
+        """Return the most similar document of every content that has any, as a run asks for its documents."""
+        return self._store.read(lambda view: batches.best_matches(view, contents, threshold, self._settings))
+
+    def check_answers(self, config: Config) -> None:
+        """Raise where the index cannot answer for a run with these settings."""
+        if self._is_estimate:
+            raise ConfigError(f"the index {self.path} keeps signatures alone", hint="create it with store='shingles'")
+        mine, theirs = (
+            f"{settings.measure} {measure_of(settings).signature_format(settings)}"
+            for settings in (self.config, config)
+        )
+        if mine != theirs:
+            raise ConfigError(
+                f"the index {self.path} has the signatures {mine}, and the run {theirs}",
+                hint="run with the settings that the index was created with",
+            )
+        self._check_asked(None, config.threshold)
 
     def remove(self, ids: str | Iterable[str]) -> int:
         """Remove documents, or aliases, by their ids; return how many were in the index."""
@@ -398,19 +418,3 @@ class Index:
 
 def _unknown(doc_id: str) -> DataError:
     return DataError(f"the index has no document {doc_id!r}", hint="`neardup index export` lists all ids")
-
-
-def _check_folder(folder: Path) -> None:
-    """Raise unless a path is the folder of an index, without symbolic links."""
-    for path, kind in ((folder, stat.S_ISDIR), (folder / database.FILE, stat.S_ISREG), (folder / "runs", stat.S_ISDIR)):
-        try:
-            mode = path.lstat().st_mode
-        except OSError as error:
-            raise DataError(
-                f"{folder} is no index: {path.name} cannot be read: {error.strerror}",
-                hint="neardup.Index.create(path) makes one",
-            ) from error
-        if stat.S_ISLNK(mode):
-            raise DataError(f"{path} is a symbolic link, which an index does not follow", hint="name the real folder")
-        if not kind(mode):
-            raise DataError(f"{folder} is no index: {path} is of another kind", hint="name the folder of an index")

@@ -137,7 +137,10 @@ def read_document(run: Path, file: str, row: int, config: Config) -> str:
     """Read a document of a finished run from its input file."""
     entry = next((entry for entry in read_report(run).inputs if entry["file"] == file), None)
     if entry is None:
-        raise DataError(f"{run} does not say where {file} is")
+        raise DataError(
+            f"{run} does not say where {file} is",
+            hint="the texts of an index cannot be compared; removed.parquet names them",
+        )
     try:
         return finished.read_row(finished.find_again(entry, config), row, config)
     except DataError as error:

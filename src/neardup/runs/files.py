@@ -110,9 +110,13 @@ class LocalFiles(FileRun):
         # Readers need a memory limit even if the user set none.
         limited = Config.of(config, memory=max(MIN_MEMORY, Memory(config.memory).limit))
         return_freed(limited.memory or MIN_MEMORY)
-        files = [*setup.ahead, *setup.own]
-        documents = FileDocuments(files, len(setup.ahead), limited, setup.workspace, room_for_texts)
+        documents = self.make_source(setup, limited, room_for_texts)
         super().__init__(setup, documents, documents, engine)
+
+    def make_source(self, setup: RunSetup, limited: Config, room_for_texts: int) -> FileDocuments:
+        """Return the documents of all files."""
+        files = [*setup.ahead, *setup.own]
+        return FileDocuments(files, len(setup.ahead), limited, setup.workspace, room_for_texts)
 
     def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
         """Write the tables; stored pairs allow a new selection, and the files can be read again for an audit."""

@@ -15,6 +15,7 @@ from neardup.config import RANDOM_SEED, Config, DrawnSeed
 from neardup.engines.local.limits import Memory
 from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.events import Watch
+from neardup.index.index_folder import is_index
 from neardup.io import finished
 from neardup.io.formats.base import InputFile
 from neardup.io.run_folders import kept_of_runs
@@ -151,7 +152,7 @@ def _check_no_runs(paths: Sequence[str]) -> None:
 def _find_ahead(own: Sequence[InputFile], config: Config, out: Path) -> list[InputFile]:
     """Find the files of --against, with names that no input file has."""
     check_against(config)
-    paths = kept_of_runs(config.against, out)
+    paths = kept_of_runs([path for path in config.against if not is_index(path)], out)
     ahead, taken = find_files(paths, config) if paths else [], {file.name for file in own}
     if not taken.isdisjoint(file.name for file in ahead):
         ahead = [dataclasses.replace(file, name=f"against/{file.name}") for file in ahead]
@@ -161,6 +162,8 @@ def _find_ahead(own: Sequence[InputFile], config: Config, out: Path) -> list[Inp
 def check_against(config: Config) -> None:
     """Raise where --against names nothing that documents could be read from, and say what it should name."""
     for path in config.against:
+        if is_index(path):
+            continue
         hint = "name the output folder of a finished run, or files with documents"
         if not is_input(path) and folder_of(Path(path)).is_dir():
             raise ConfigError(

@@ -1,0 +1,164 @@
+"""A run on files against an index: what the index already has is removed, and the rest is deduplicated as ever.
+
+The index is asked while the files are read for the first time, so no text of it is read again. What it has never
+reaches the stages: a document that it has is removed whatever else is similar to it, and is kept for nobody.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from neardup import pipeline, schema
+from neardup.config import Config
+from neardup.errors import ConfigError
+from neardup.events import Watch
+from neardup.index.index import Index
+from neardup.index.index_folder import is_index
+from neardup.io.sources.corpus import FileDocuments
+from neardup.io.sources.notes import Notes
+from neardup.io.sources.parts import I64
+from neardup.io.workspace import read_batches, write_batches
+from neardup.runs.files import LocalFiles
+from neardup.runs.run import Results
+from neardup.runs.start import RunSetup
+
+# Row in the part, the document of the index that it is most similar to, and how similar they are.
+_KNOWN: Final = pa.schema(
+    [("row", pa.int64()), ("doc_id", pa.string()), ("number", pa.int64()), ("similarity", pa.float64())]
+)
+_NOT_HERE: Final = ("pairs", "audit")
+
+
+def indexes_of(config: Config) -> list[str]:
+    """Return which of the paths of --against are indexes."""
+    return [path for path in config.against if is_index(path)]
+
+
+def check_against_index(config: Config) -> None:
+    """Raise at settings that a run against an index does not have."""
+    found = indexes_of(config)
+    if not found:
+        return
+    if len(config.against) > 1:
+        raise ConfigError(
+            f"`against` names the index {found[0]} beside other paths",
+            hint="merge indexes, or insert the files into it",
+        )
+    for name in _NOT_HERE:
+        if getattr(config, name):
+            raise ConfigError(f"`{name}` needs files in --against, not an index", hint=f"leave `{name}` out")
+    for name, value in (("engine", "local"), ("cluster", "leader"), ("group_column", None)):
+        if getattr(config, name) != value:
+            raise ConfigError(
+                f"`{name}` {getattr(config, name)!r} needs files in --against, not an index", hint=f"leave `{name}` out"
+            )
+    with Index.open(found[0], read_only=True) as index:
+        index.check_answers(config)
+
+
+class IndexedDocuments(FileDocuments):
+    """The documents of files without those that an index has; these are noted on disk beside the names."""
+
+    def __init__(self, setup: RunSetup, config: Config, room_for_texts: int) -> None:
+        super().__init__(setup.own, 0, config, setup.workspace, room_for_texts)
+        self._notes = setup.workspace
+        self.index_path = indexes_of(setup.config)[0]
+        self._index = Index.open(self.index_path, read_only=True)
+        self._threshold = setup.config.threshold
+        self._known: pa.Table | None = None
+
+    def _read_pieces(self, part: int, notes: Notes | None) -> Iterator[pa.RecordBatch]:
+        found: list[pa.RecordBatch] = []
+        stored = None if notes is not None else self._stored(part).column("row").to_numpy()
+        for batch in super()._read_pieces(part, notes):
+            rows = batch.column("row").to_numpy()
+            if stored is None:
+                found.append(self._ask(rows, batch.column("text")))
+                is_known = np.isin(rows, found[-1].column("row").to_numpy())
+            else:
+                is_known = np.isin(rows, stored)
+            yield batch.filter(pa.array(~is_known)) if is_known.any() else batch
+        if notes is not None:
+            name = self._name(part)
+            write_batches(self._notes.draft(name), iter(found), _KNOWN)
+            self._notes.finish(name)
+
+    def _ask(self, rows: I64, contents: pa.Array) -> pa.RecordBatch:
+        places, documents, similarities = self._index.best_matches(contents, self._threshold)
+        columns = [rows[places], [document.doc_id for document in documents]]
+        columns += [[document.number for document in documents], similarities]
+        return pa.record_batch(
+            [pa.array(column, kind) for column, kind in zip(columns, _KNOWN.types, strict=True)], schema=_KNOWN
+        )
+
+    @staticmethod
+    def _name(part: int) -> str:
+        return f"known/{part:06}.arrow"
+
+    def _stored(self, part: int) -> pa.Table:
+        return pa.Table.from_batches(read_batches(self._notes.folder / self._name(part)), _KNOWN)
+
+    def has_read(self, part: int) -> bool:
+        """Whether an interrupted run has read a part, and its notes are intact."""
+        return super().has_read(part) and self._notes.has(self._name(part))
+
+    def known(self) -> pa.Table:
+        """Return every document that the index has: its row in the run, and what it is similar to."""
+        if self._known is None:
+            tables = [_KNOWN.empty_table()]
+            for part in range(self.num_parts):
+                stored = self._stored(part)
+                rows = stored.column("row").to_numpy() + self.first_rows[part]
+                tables.append(stored.set_column(0, "row", pa.array(rows)))
+            self._known = pa.concat_tables(tables).combine_chunks()
+        return self._known
+
+    def with_known(self, selection: pa.Table) -> pa.Table:
+        """Return the selection with what the index has; a document of the index has a row below zero."""
+        known = self.known()
+        rows = [known.column("row"), pa.array(-1 - np.arange(known.num_rows)), known.column("similarity")]
+        added = pa.table(rows, schema=schema.SELECTION)
+        return pa.concat_tables([selection.select(schema.SELECTION.names), added]).sort_by("row")
+
+    def ids_of(self, rows: I64) -> pa.Array:
+        """Return the doc_id of each of some rows, ascending and distinct."""
+        num_indexed = int(np.searchsorted(rows, 0))
+        indexed = schema.one_array(self.known().column("doc_id")).take(pa.array(-1 - rows[:num_indexed]))
+        return pa.concat_arrays([indexed, super().ids_of(rows[num_indexed:])])
+
+    def locate(self, rows: I64) -> tuple[pa.Array, I64]:
+        """Return the file of each row, by name, and its number there; of a document of the index its number."""
+        is_indexed = rows < 0
+        files, numbers = super().locate(np.where(is_indexed, 0, rows))
+        if not is_indexed.any():
+            return files, numbers
+        own = self.known().column("number").to_numpy()
+        numbers = np.where(is_indexed, own[np.where(is_indexed, -1 - rows, 0)], numbers)
+        return pa.array(
+            np.where(is_indexed, self.index_path, files.to_numpy(zero_copy_only=False)), pa.string()
+        ), numbers
+
+    def release(self) -> None:
+        """Free the texts in memory, and the index."""
+        super().release()
+        self._index.close()
+
+
+class IndexedFiles(LocalFiles):
+    """Files on one machine against an index."""
+
+    source: IndexedDocuments
+
+    def make_source(self, setup: RunSetup, limited: Config, room_for_texts: int) -> FileDocuments:
+        """Return the documents that the index does not have."""
+        return IndexedDocuments(setup, limited, room_for_texts)
+
+    def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
+        """Write the tables, with what the index has among the removed documents."""
+        selection = self.source.with_known(outcome.selection)
+        return super().results(dataclasses.replace(outcome, selection=selection), watch)

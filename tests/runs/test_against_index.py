@@ -1,0 +1,98 @@
+"""A run against an index: what the index has is removed, the rest is deduplicated as ever."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+import neardup
+from index.corpora import texts
+from neardup import Index
+from neardup.errors import ConfigError
+
+OLD, NEW = texts(60, seed=31), texts(60, seed=32)
+NEW |= {f"copy {name}": text for name, text in list(OLD.items())[:8]}
+NEW |= {f"near {name}": f"{text} more" for name, text in list(OLD.items())[4:20]}
+NEW |= {"again": NEW["32-1"], "empty": ""}
+
+
+def write(path, documents):
+    path.write_text("".join(json.dumps({"id": name, "text": text}) + "\n" for name, text in documents.items()))
+    return path
+
+
+@pytest.fixture
+def old(tmp_path):
+    """The old documents as a file, and as an index with a run and fresh documents."""
+    names = list(OLD)
+    with Index.create(tmp_path / "old.index", threshold=0.7) as index:
+        index.insert_many({name: OLD[name] for name in names[:40]})
+        index.compact()
+        for name in names[40:]:
+            index.insert(name, OLD[name])
+    return write(tmp_path / "old.jsonl", OLD), tmp_path / "old.index"
+
+
+def run(tmp_path, against, name, **settings):
+    given = {"threshold": 0.7, "method": "lsh"} | settings
+    return neardup.deduplicate(write(tmp_path / "new.jsonl", NEW), out=tmp_path / name, against=against, **given)
+
+
+def test_an_index_removes_what_its_documents_remove_as_files(tmp_path, old):
+    from_file, from_index = run(tmp_path, old[0], "a"), run(tmp_path, old[1], "b")
+    assert from_index.kept.column("doc_id").to_pylist() == from_file.kept.column("doc_id").to_pylist()
+    assert (from_index.num_kept, from_index.num_removed) == (from_file.num_kept, from_file.num_removed)
+    by_index, by_file = (
+        {row["doc_id"]: row for row in report.removed.to_pylist()} for report in (from_index, from_file)
+    )
+    assert by_index.keys() == by_file.keys()
+    for doc_id, row in by_index.items():
+        exact = neardup.compare(NEW[doc_id], (OLD | NEW)[row["kept_id"]]).jaccard
+        assert row["similarity"] == exact >= 0.7
+        # Of the index and the input the file may choose the input's, if that is more similar; never the other way.
+        assert row["kept_id"] == by_file[doc_id]["kept_id"] or row["kept_id"] in OLD
+    removed_by_old = [row for row in by_index.values() if row["kept_id"] in OLD]
+    assert len(removed_by_old) == from_index.removed_against >= 20
+    assert {row["kept_file"] for row in removed_by_old} == {str(old[1])}
+    assert by_index["again"]["kept_id"] == "32-1"
+    assert (tmp_path / "a" / "kept" / "new.jsonl").read_bytes() == (tmp_path / "b" / "kept" / "new.jsonl").read_bytes()
+
+
+def test_only_against_leaves_the_rest_alone(tmp_path, old):
+    report = run(tmp_path, old[1], "b", only_against=True)
+    assert {row["kept_id"] for row in report.removed.to_pylist()} <= OLD.keys()
+    assert "again" in report.kept.column("doc_id").to_pylist()
+
+
+def test_the_finished_run_can_be_opened_and_is_the_same_for_any_threads(tmp_path, old):
+    run(tmp_path, old[1], "a", threads=1)
+    run(tmp_path, old[1], "b", threads=2, unit="word")
+    assert pq.read_table(tmp_path / "a" / "removed.parquet").equals(pq.read_table(tmp_path / "b" / "removed.parquet"))
+    assert neardup.load(tmp_path / "a").removed_against >= 20
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"pairs": True}, "`pairs` needs files in --against"),
+        ({"audit": True}, "`audit` needs files in --against"),
+        ({"cluster": "components"}, "`cluster` 'components' needs files"),
+        ({"size": 3}, "has the signatures jaccard fast-2 word-5 .* and the run jaccard fast-2 word-3"),
+        ({"threshold": 0.5}, "below that of the index"),
+        ({"measure": "containment", "method": "auto"}, "has the signatures"),
+    ],
+)
+def test_what_an_index_cannot_answer_is_an_error_before_the_work(tmp_path, old, settings, message):
+    with pytest.raises(ConfigError, match=message):
+        run(tmp_path, old[1], "b", **settings)
+    assert not (tmp_path / "b").exists()
+
+
+def test_pairs_and_several_paths_are_errors(tmp_path, old):
+    new = write(tmp_path / "new.jsonl", NEW)
+    with pytest.raises(ConfigError, match="`pairs` needs files"):
+        neardup.find_pairs(new, against=old[1], threshold=0.7)
+    with pytest.raises(ConfigError, match="beside other paths"):
+        run(tmp_path, [old[0], old[1]], "b")
