@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
 
 from guides.guide import Command, read_page, run_page
 
-PAGES = sorted((Path(__file__).parents[2] / "docs" / "guides").glob("*.md"))
+GUIDES = Path(__file__).parents[2] / "docs" / "guides"
+INDEX = GUIDES / "README.md"
+PAGES = sorted(set(GUIDES.glob("*.md")) - {INDEX})
 MADE = Path(__file__).parent / "made"
 
 
@@ -36,3 +39,8 @@ def test_a_guide_shows_what_its_commands_print(page):
 
 def test_every_made_corpus_is_of_a_guide():
     assert sorted(path.stem for path in MADE.glob("*.py")) == sorted(page.stem.replace("-", "_") for page in PAGES)
+
+
+def test_the_index_names_every_guide_and_no_other():
+    named = re.findall(r"\]\(([\w-]+\.md)\)", INDEX.read_text("utf-8"))
+    assert sorted(named) == [page.name for page in PAGES]
