@@ -146,3 +146,10 @@ def test_a_run_without_stored_pairs_says_how_to_have_them(run, finished):
     answer = run("pairs", "out", "-o", "all.csv")
     assert (finished.returncode, answer.returncode) == (0, 1)
     assert "--pairs" in answer.stderr
+
+
+def test_the_audit_of_an_exact_run_speaks_of_the_exact_method(run, pages):
+    run("dedup", pages.name, "-o", "out", "--method", "exact", "--quiet")
+    told = run("audit", "out").stdout
+    assert "promised                1.0000  every pair: the run used the exact method\n" in told
+    assert "S-curve" not in told

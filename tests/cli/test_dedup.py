@@ -13,11 +13,9 @@ def test_dedup_writes_the_output_and_prints_a_summary(run, pages, tmp_path):
     assert [json.loads(line)["id"] for line in kept] == ["a", "c"]
     lines = finished.stdout.splitlines()
     assert lines[0] == "5 documents: 2 kept, 2 removed (1 exact), 1 rejected, see rejected.jsonl."
-    assert lines[1] == "exact join finds every pair from 0.8 on."
-    assert lines[2].startswith("Chosen: exact join: ")
-    assert lines[3].endswith(" MB/s.")
-    assert lines[4].startswith("Written to out: ")
-    assert {name.rstrip("/") for name in lines[4].partition(": ")[2].split(", ")} == written
+    assert lines[1].startswith("Every pair with similarity >= 0.8 was found (exact method). 349 B of text took ")
+    assert lines[2].startswith("Written to out: ")
+    assert {name.rstrip("/") for name in lines[2].partition(": ")[2].split(", ")} == written
 
 
 def test_json_is_the_report_and_nothing_else_is_on_stdout(run, pages, tmp_path):

@@ -9,7 +9,7 @@ def test_demo_lists_kept_and_removed_documents(run):
     assert "news/harbour-bridge\n" in finished.stdout.replace(" ", "")
     assert "└─ ja/lighthouse-morning" in finished.stdout
     assert "32 documents: 22 kept (14 of them like no other), 10 removed (2 of them exact copies)" in finished.stdout
-    assert "exact join finds every pair from 0.8 on" in finished.stdout
+    assert "exact method finds every pair with similarity >= 0.8" in finished.stdout
 
 
 def test_demo_says_which_removals_are_below_the_threshold_when_chains_count(run):

@@ -282,7 +282,7 @@ def test_the_exact_join_promises_every_pair(settings):
     assert plan.keeps_recall
     assert [plan.chance(similarity) for similarity in (0, 0.69, 0.7, 0.71, 1)] == [0, 0, 1, 1, 1]
     assert (plan.curve_threshold, plan.false_positive_area, plan.false_negative_area) == (0.7, 0, 0)
-    assert plan.judgement() == "exact join finds every pair from 0.7 on"
+    assert plan.judgement() == "exact method finds every pair with similarity >= 0.7"
     assert str(plan).splitlines()[:2] == [plan.judgement(), "similarity  chance"]
     assert plan.as_dict()["recall_at_threshold"] == 1.0
 

@@ -9,7 +9,7 @@ from typing import Final
 from rich.text import Text
 
 from neardup.cli.symbols import Symbols
-from neardup.theory.plan import Plan
+from neardup.theory.plan import FILTER_LOSS, Plan
 
 HEIGHT: Final = 12
 MARGIN: Final = 8  # room for "  100 % " before the axis
@@ -58,9 +58,16 @@ def chances(chosen: Plan) -> Iterator[str | Text]:
     yield Text("similarity  chance to share a bucket", "bold")
     for similarity in sorted({*_TABLE_STEPS, chosen.threshold}):
         is_threshold = similarity == chosen.threshold
-        note = "  the threshold" if is_threshold else "  never reported" if similarity < chosen.threshold else ""
+        note = _at_threshold(chosen) if is_threshold else "  never reported" if similarity < chosen.threshold else ""
         style = "bold" if is_threshold else "dim" if similarity < chosen.threshold else ""
         yield Text(f"{similarity:10g}  {chosen.chance(similarity):.6f}{note}", style)
+
+
+def _at_threshold(chosen: Plan) -> str:
+    found = f"{chosen.recall_at_threshold:.6f}"
+    if found == f"{chosen.chance(chosen.threshold):.6f}":
+        return "  the threshold"
+    return f"  the threshold; found: {found}, because the signature filter may drop {FILTER_LOSS:g}"
 
 
 def _label(row: int, symbols: Symbols) -> str:

@@ -107,8 +107,7 @@ def summary(report: Report, out: str) -> None:
     numbers = report.as_dict()
     written = sorted(f"{path.name}/" if path.is_dir() else path.name for path in Path(out).iterdir())
     _print_lines(_counts(numbers))
-    _print_lines([*_method(report.plan), *_audited(report)])
-    _print_lines([_speed(numbers), f"Written to {out}: {', '.join(written)}"])
+    _print_lines([_found(report), *_audited(report), f"Written to {out}: {', '.join(written)}"])
 
 
 def pairs_summary(report: Report, out: str) -> None:
@@ -120,13 +119,15 @@ def pairs_summary(report: Report, out: str) -> None:
     see = f", see {beside}" if Path(beside).exists() else ""
     rejected = f"; {numbers['rejected']:,} rejected{see}" if numbers["rejected"] else ""
     _print_lines([f"{numbers['documents']:,} documents: {found}{rejected}."])
-    _print_lines([*_method(report.plan), *_audited(report), _speed(numbers), f"Written to {out}"])
+    _print_lines([_found(report), *_audited(report), f"Written to {out}"])
 
 
-def _method(plan: Plan) -> Iterator[str]:
-    yield f"{plan.judgement()}."
-    if plan.reason is not None:
-        yield f"Chosen: {plan.reason}."
+def _found(report: Report) -> str:
+    """Say what was found, how, and in which time; report.json says why it was this method."""
+    from neardup.cli.progress import BYTES, amount, duration
+
+    seconds = f"{report.seconds:.1f} s" if report.seconds < 60 else duration(report.seconds)
+    return f"{report.plan.finding()} {amount(report.bytes_read, BYTES)} of text took {seconds}."
 
 
 def neighbours(found: Any, out: str | None) -> None:
@@ -165,8 +166,11 @@ def _measured(answer: Audit) -> Iterator[tuple[str, str, str]]:
     else:
         interval = f"{answer.low:.4f} to {answer.high:.4f} with 95 % confidence"
         yield "recall", f"{answer.recall:.4f}", f"of the pairs at {answer.threshold:g} or more; {interval}"
-        yield "predicted", f"{answer.predicted:.4f}", "what the S-curve says of these pairs"
-    yield "promised", f"{answer.promised:.4f}", f"for pairs at {answer.threshold:g} exactly, where most are missed"
+        if answer.promised < 1:
+            yield "predicted", f"{answer.predicted:.4f}", "what the S-curve says of these pairs"
+    hardest = f"for pairs with similarity {answer.threshold:g} exactly, which are the easiest to miss"
+    meaning = hardest if answer.promised < 1 else "every pair: the run used the exact method"
+    yield "promised", f"{answer.promised:.4f}", meaning
     if answer.precision is not None:
         yield "precision", f"{answer.precision:.4f}", f"{answer.verified:,} reported pairs and removals verified again"
     yield "pairs", f"{answer.pairs:,}", f"true pairs of {answer.sample:,} sampled documents"
@@ -192,13 +196,6 @@ def _counts(numbers: dict[str, Any]) -> Iterator[str]:
             f"Removed: {numbers['removed_against']:,} against (similar to a document of --against), "
             f"{numbers['removed_within']:,} within ({within})."
         )
-
-
-def _speed(numbers: dict[str, Any]) -> str:
-    from neardup.cli.progress import BYTES, amount
-
-    rate = numbers["bytes_read"] / numbers["seconds"] if numbers["seconds"] else 0.0
-    return f"{amount(numbers['bytes_read'], BYTES)} in {numbers['seconds']:.2f} s, {rate / 1e6:,.1f} MB/s."
 
 
 def _print_lines(lines: Iterable[str | Text]) -> None:

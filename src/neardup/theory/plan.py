@@ -166,10 +166,31 @@ class Plan:
         '9 bands x 13 rows finds 40 % of pairs at 0.8; asked for 99 %'
         """
         if self.is_exact:
-            return f"{self.shape} finds every pair from {self.threshold:g} on"
+            return f"exact method finds every pair with {self._scale} >= {self.threshold:g}"
         found = f"{self.shape} finds {_percent(self.recall_at_threshold, self.recall)} of pairs"
         asked = "" if self.keeps_recall else f"; asked for {self.recall * 100:g} %"
         return f"{found} at {self.threshold:g}{self._in_distance()}{asked}"
+
+    def finding(self) -> str:
+        """Say in one sentence what a run with this plan has found.
+
+        >>> plan_for(Config(threshold=0.8, method="exact")).finding()
+        'Every pair with similarity >= 0.8 was found (exact method).'
+        >>> plan_for(Config(threshold=0.8)).finding()
+        'At least 99.22 % of the pairs with similarity >= 0.8 were found (LSH, 16 bands x 6 rows).'
+        """
+        pairs = f"with {self._scale} >= {self.threshold:g}{self._in_distance()}"
+        if self.is_exact:
+            return f"Every pair {pairs} was found (exact method)."
+        found = _percent(self.recall_at_threshold, self.recall)
+        if self.keeps_recall:
+            return f"At least {found} of the pairs {pairs} were found (LSH, {self.shape})."
+        asked = f"{self.recall * 100:g} %"
+        return f"Of the pairs {pairs} only {found} may have been found, not {asked} (LSH, {self.shape})."
+
+    @property
+    def _scale(self) -> str:
+        return "containment" if self.measure == "containment" else "similarity"
 
     def _in_distance(self) -> str:
         return "" if self.measure == "jaccard" or self.distance is None else f" (distance {self.distance:g})"
