@@ -194,7 +194,7 @@ def test_a_read_only_folder_fails_before_the_work_begins(run, pages, tmp_path):
     refused = run("dedup", pages, "-o", "closed/out", before="drop_privileges()")
     assert refused.code == 1
     assert "closed" in refused.stderr
-    assert "Permission denied" in refused.stderr
+    assert "no permission to write" in refused.stderr
     assert "hint: " in refused.stderr
 
 
