@@ -190,7 +190,7 @@ GOOD_VALUES = {
     "seed": [0, 2**64 - 1],
     "keep": ["first", "last", "longest", "max:score", "min:a column: with a colon"],
     "text_column": ["page", ("title", "body"), None],
-    "format": ["jsonl", "csv", "parquet", "arrow", "text", "lines", "json", None],
+    "format": ["jsonl", "csv", "parquet", "arrow", "text", "lines", "json", "warc", None],
     "delimiter": [";", "\t", "|", None],
     "max_document": [1, 10**12],
     "memory": [10**9, None],

@@ -49,7 +49,7 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "cluster": ("leader", "components"),
     "html_content": ("main", "all"),
     "normalise": ("nfc", "nfkc"),
-    "format": ("jsonl", "csv", "parquet", "arrow", "text", "lines", "json"),
+    "format": ("jsonl", "csv", "parquet", "arrow", "text", "lines", "json", "warc"),
 }
 # Choices that may be left to the files.
 _NONE_GOES: Final = ("format",)
@@ -130,7 +130,7 @@ class Config(_RecordsGiven):
         vector_column: the column with the vectors; None takes vector or embedding.
         group_column: compare only documents that are equal in this column.
         format: the format of the files, whatever their endings say: "jsonl", "csv", "parquet", "arrow", "text" (a file
-            is a document), "lines" (a line is) or "json" (an array of objects); None goes by the endings.
+            is a document), "lines" (a line is), "json" (an array of objects) or "warc"; None goes by the endings.
         encoding: the encoding of text files, JSON and CSV, by a name that Python knows; None takes UTF-8.
         lines: every line of a plain text file is a document, not the whole file.
         delimiter: what stands between the columns of a CSV file; None takes a comma, and a tab for .tsv.

@@ -17,7 +17,7 @@ Sketch = Literal["fast", "minhash"]
 Cluster = Literal["leader", "components"]
 HtmlContent = Literal["main", "all"]
 Normalise = Literal["nfc", "nfkc"]
-FormatName = Literal["jsonl", "csv", "parquet", "arrow", "text", "lines", "json"]
+FormatName = Literal["jsonl", "csv", "parquet", "arrow", "text", "lines", "json", "warc"]
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 

@@ -19,12 +19,14 @@ MODULES: Final = {
     "text": "neardup.io.formats.text",
     "lines": "neardup.io.formats.lines",
     "json": "neardup.io.formats.json_array",
+    "warc": "neardup.io.formats.warc",
 }
 ENDINGS: Final = {
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), "jsonl"),
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
     **dict.fromkeys((".csv", ".tsv"), "csv"),
     **dict.fromkeys((".arrow", ".feather", ".ipc", ".arrows"), "arrow"),
+    **dict.fromkeys((".warc", ".wet"), "warc"),
     **dict.fromkeys((".txt", ".text", ".md", ".rst", ".html", ".htm"), "text"),
 }
 # What a folder without tables is read for besides: source code and other text, a document a file.
@@ -37,7 +39,7 @@ _SOURCES: Final = """
 SOURCE_ENDINGS: Final = frozenset(f".{ending}" for ending in _SOURCES.split())
 # Not one text each, whatever is in them.
 _ARCHIVES: Final = frozenset({".7z", ".bz2", ".lz4", ".rar", ".tar", ".tgz", ".xz", ".zip"})
-TABLES: Final = ("jsonl", "json", "parquet", "csv", "arrow")
+TABLES: Final = ("jsonl", "json", "parquet", "csv", "arrow", "warc")
 COMPRESSIONS: Final = {".gz": "gzip", ".zst": "zstd"}
 # These compress within the file and are read from its end.
 _NEVER_COMPRESSED: Final = ("parquet", "arrow")
@@ -64,6 +66,10 @@ def format_of(path: str, config: Config, *, is_named: bool) -> tuple[str, str | 
         return None
     if compression is not None and name in _NEVER_COMPRESSED:
         raise DataError(f"{path} is a compressed {ending} file, which cannot be read", hint="decompress it first")
+    if name == "warc":  # its records are compressed one by one, and cut out as they are
+        if compression not in (None, "gzip"):
+            raise DataError(f"{path} is compressed in a way that no WARC reader knows", hint="decompress it first")
+        return name, None
     return "lines" if name == "text" and config.lines else name, compression
 
 

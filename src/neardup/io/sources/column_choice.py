@@ -141,7 +141,7 @@ def _check_no_columns(file: InputFile, config: Config) -> None:
     for setting, column in named.items():
         if column is not None:
             raise ConfigError(
-                f"`{setting}` names the column {column!r}, but {file.path} is plain text and has no columns",
+                f"`{setting}` names the column {column!r}, but {file.path} is plain text or WARC and has no columns",
                 hint="leave the setting out, or leave the file out",
             )
     if config.mark:

@@ -13,7 +13,7 @@ from neardup.errors import ConfigError
 from neardup.io.work_folder import remove_tree
 
 STDIN_PATH: Final = "-"
-_MAGIC: Final = ((b"PAR1", ".parquet"), (b"ARROW1", ".arrow"), (b"\xff\xff\xff\xff", ".arrows"))
+_MAGIC: Final = ((b"PAR1", ".parquet"), (b"ARROW1", ".arrow"), (b"\xff\xff\xff\xff", ".arrows"), (b"WARC/", ".warc"))
 _COMPRESSED: Final = ((b"\x1f\x8b", ".gz"), (b"\x28\xb5\x2f\xfd", ".zst"))
 # A name that fits the format that the settings give.
 _ENDINGS: Final = {
@@ -24,6 +24,7 @@ _ENDINGS: Final = {
     "lines": ".txt",
     "parquet": ".parquet",
     "arrow": ".arrow",
+    "warc": ".warc",
 }
 
 
