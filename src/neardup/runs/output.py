@@ -115,7 +115,10 @@ def write_report(workspace: Workspace, report: Report) -> None:
     """Write report.json among the drafts."""
     path = workspace.folder / _DRAFTS / REPORT
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(report.as_dict(), ensure_ascii=False, indent=1) + "\n", "utf-8")
+    # Piece by piece: joined, those of 100,000 inputs take 180 MB.
+    with path.open("w", encoding="utf-8") as target:
+        target.writelines(json.JSONEncoder(ensure_ascii=False, indent=1).iterencode(report.as_dict()))
+        target.write("\n")
 
 
 def _local_path(out: str) -> Path:

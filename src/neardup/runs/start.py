@@ -98,6 +98,7 @@ def begin(output: Output, inputs: Sequence[str], config: Config, watch: Watch) -
         output.check(overwrite=config.overwrite)
         is_fresh = spooled is not None
         workspace = open_workspace(folder, out, manifest, overwrite=config.overwrite, is_fresh=is_fresh)
+        del manifest  # of many files it is large, and this frame stays
         _check_disk(own, plan, config, folder)
         yield RunSetup(
             output=output, ahead=ahead, own=own, workspace=workspace, spooled=spooled, config=config, plan=plan
