@@ -55,7 +55,7 @@ def test_a_loaded_list_of_pairs_has_its_pairs_and_is_selected_again(tmp_path):
 
 
 def test_loading_anything_but_a_run_is_an_error_with_a_hint(tmp_path):
-    with pytest.raises(DataError, match=r"is no finished run[\s\S]*hint: "):
+    with pytest.raises(DataError, match=r"is not a finished run[\s\S]*hint: "):
         neardup.load(tmp_path)
 
 

@@ -34,6 +34,8 @@ def main() -> None:
     neardup.find_pairs(VECTORS, measure="euclidean", distance=1)
     neardup.find_pairs((VECTORS > 0).astype(np.uint8), measure="hamming", distance=2)
     neardup.find_pairs(items=BASKETS, measure="weighted")
+    neardup.find_pairs(items=[sorted(basket) for basket in BASKETS])
+    neardup.neighbours(items=[sorted(basket) for basket in BASKETS])
     _warm_index()
 
 

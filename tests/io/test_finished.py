@@ -117,7 +117,7 @@ def test_a_run_whose_kept_rows_do_not_stand_apart_is_refused(tmp_path, pages, se
 
 
 def test_a_folder_that_is_not_a_run_is_named(tmp_path):
-    with pytest.raises(DataError, match="is no finished run") as error:
+    with pytest.raises(DataError, match="is not a finished run") as error:
         read_report(tmp_path)
     assert str(tmp_path) in str(error.value)
     (tmp_path / "report.json").write_text("{torn")

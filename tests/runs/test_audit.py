@@ -173,7 +173,7 @@ def test_an_output_that_was_altered_is_an_error(finished, tmp_path):
 
 @pytest.mark.parametrize("name", ["nothing", "a.jsonl", "."])
 def test_what_is_no_finished_run_is_an_error(finished, name):
-    with pytest.raises(DataError, match="is no finished run"):
+    with pytest.raises(DataError, match="is not a finished run"):
         neardup.audit(finished.parent / name)
 
 

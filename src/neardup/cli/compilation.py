@@ -70,5 +70,6 @@ def _is_cached(dispatcher: Any) -> bool:
 def _num_kernels() -> int:
     """How many kernels are loaded; a run compiles those of them that it calls."""
     modules = [module for name, module in list(sys.modules.items()) if name.startswith("neardup.kernels.")]
-    kernels = {id(value) for module in modules for value in vars(module).values() if _is_cached(value)}
+    # Other threads may be importing: what is looked through is a copy.
+    kernels = {id(value) for module in modules for value in list(vars(module).values()) if _is_cached(value)}
     return len(kernels)

@@ -122,7 +122,7 @@ def read_report(run: Path) -> StoredReport:
         report.settings()
     except (FileNotFoundError, NotADirectoryError) as error:
         raise DataError(
-            f"{run} is no finished run: it has no {REPORT}", hint="name the folder that neardup dedup -o wrote"
+            f"{run} is not a finished run: it has no {REPORT}", hint="name the folder that neardup dedup -o wrote"
         ) from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error

@@ -54,7 +54,7 @@ def find_verdict(run: Path, doc_id: str, *, file: str | None, row: int | None) -
     removed = finished.load_table(run, "removed")
     clusters = finished.load_table(run, "clusters")
     if removed is None or clusters is None:
-        raise DataError(f"{run} is no finished run: a table is missing", hint="run neardup dedup again")
+        raise DataError(f"{run} is not a finished run: a table is missing", hint="run neardup dedup again")
     own = removed.filter(_is(removed, doc_id, file, row, ("doc_id", "file", "row"))).to_pylist()
     if len(own) > 1:
         places = ", ".join(f"{match['file']} row {match['row']}" for match in own[:5])
