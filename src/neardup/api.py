@@ -18,6 +18,7 @@ from neardup.config import Config
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError
 from neardup.events import Progress, Watch, as_python_warning
+from neardup.index.index_folder import is_index
 from neardup.io import finished
 from neardup.io.sources import in_memory
 from neardup.io.sources.column_choice import with_dimension
@@ -33,6 +34,7 @@ from neardup.questions.neighbours import NUM_NEIGHBOURS
 from neardup.questions.texts import compare
 from neardup.report import Audit, Report
 from neardup.runs.files import LocalFiles
+from neardup.runs.index_update import check_new_ids, index_update
 from neardup.runs.indexed import IndexedFiles, check_against_index, indexes_of
 from neardup.runs.memory import read_memory
 from neardup.runs.output import DedupFolder, PairsFile
@@ -112,13 +114,25 @@ def _deduplicate(
 
 
 def deduplicate_files(
-    inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None, *, engine: Any = None
+    inputs: Sequence[str],
+    out: str,
+    config: Config,
+    progress: Progress | None = None,
+    *,
+    engine: Any = None,
+    update: bool = False,
 ) -> Report:
-    """Remove near-duplicates from files: what `neardup dedup` runs; "-" is standard input."""
-    output, watch, config = DedupFolder(out), Watch(progress), that_selects(config)
+    """Remove near-duplicates from files: what `neardup dedup` runs; "-" is standard input.
+
+    With `update` the index of --against gets what was kept, once the output is published.
+    """
+    watch, config = Watch(progress), that_selects(config)
     check_against_index(config)
+    output = DedupFolder(out, index_update(config, out)) if update else DedupFolder(out)
     find = pipeline_for(config, removes=True)
     with begin(output, inputs, config, watch) as setup:
+        if update and setup is not None:
+            check_new_ids(setup)
         return load(output.target) if setup is None else run(_files_adapter(setup, engine), watch, find)
 
 
@@ -361,6 +375,8 @@ def _find_in_files(run: Path, doc_id: str, *, file: str | None, row: int | None)
     """Look up a document of a finished run, and read its text and that of the kept one again."""
     verdict = find_verdict(run, doc_id, file=file, row=row)
     if verdict.file is None or verdict.kept_file is None or verdict.config.measure not in SET_MEASURES:
+        return verdict, []
+    if is_index(verdict.kept_file):  # whose texts are not compared
         return verdict, []
     ends = (verdict.file, verdict.row), (verdict.kept_file, verdict.kept_row)
     return verdict, [read_document(run, file, row or 0, verdict.config) for file, row in ends]

@@ -10,7 +10,8 @@ import pytest
 import neardup
 from index.corpora import texts
 from neardup import Index
-from neardup.errors import ConfigError
+from neardup.api import deduplicate_files
+from neardup.errors import ConfigError, DataError
 
 OLD, NEW = texts(60, seed=31), texts(60, seed=32)
 NEW |= {f"copy {name}": text for name, text in list(OLD.items())[:8]}
@@ -96,3 +97,62 @@ def test_pairs_and_several_paths_are_errors(tmp_path, old):
         neardup.find_pairs(new, against=old[1], threshold=0.7)
     with pytest.raises(ConfigError, match="beside other paths"):
         run(tmp_path, [old[0], old[1]], "b")
+
+
+def command(tmp_path, out="b", **settings):
+    config = neardup.Config(threshold=0.7, method="lsh", against=(str(tmp_path / "old.index"),), **settings)
+    new = tmp_path / "new.jsonl"
+    if not new.exists():  # a file that is written again is another input
+        write(new, NEW)
+    return deduplicate_files([str(new)], str(tmp_path / out), config, update=True)
+
+
+def test_update_inserts_what_was_kept_once(tmp_path, old):
+    kept = command(tmp_path).kept.column("doc_id").to_pylist()
+    with Index.open(old[1]) as index:
+        assert list(index.ids()) == [*OLD, *kept]
+        assert index.check() == []
+    with pytest.raises(DataError, match="already has the id"):
+        command(tmp_path, "c")
+    assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_rerun_completes_an_update_that_was_stopped(tmp_path, old, monkeypatch, moment):
+    insert_many = Index.insert_many
+
+    def stopped(index, *arguments, **settings):
+        if moment == "after":
+            insert_many(index, *arguments, **settings)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Index, "insert_many", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        command(tmp_path)
+    monkeypatch.undo()
+    with Index.open(old[1]) as index:
+        assert (len(index) > len(OLD)) == (moment == "after")
+    kept = command(tmp_path).kept.column("doc_id").to_pylist()
+    with Index.open(old[1]) as index:
+        assert list(index.ids()) == [*OLD, *kept]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b", "new.jsonl", "old.index", "old.jsonl"]
+
+
+@pytest.mark.usefixtures("old")
+def test_update_checks_settings_and_ids_first(tmp_path):
+    with pytest.raises(ConfigError, match="`dry_run` and --update exclude each other"):
+        command(tmp_path, dry_run=True)
+    twice = tmp_path / "twice.jsonl"
+    twice.write_text('{"id": "x", "text": "one"}\n' * 2)
+    config = neardup.Config(threshold=0.7, against=(str(tmp_path / "old.index"),))
+    with pytest.raises(DataError, match="two documents of the input have the id 'x'"):
+        deduplicate_files([str(twice)], str(tmp_path / "b"), config, update=True)
+    with pytest.raises(ConfigError, match="--update needs an index"):
+        deduplicate_files([str(twice)], str(tmp_path / "b"), neardup.Config(), update=True)
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_document_that_the_index_has_is_explained_without_texts(tmp_path, old):
+    run(tmp_path, old[1], "b")
+    answer = neardup.explain(tmp_path / "b", "copy 31-0")
+    assert (answer.kept_id, answer.similarity, answer.comparison) == ("31-0", 1.0, None)

@@ -12,9 +12,16 @@ from neardup.config import Config
 @options.inputs()
 @options.output("FOLDER", "Folder to write: kept/, removed.parquet, rejected.jsonl, report.json.")
 @options.settings(*options.INPUT_SETTINGS, "keep", "cluster", "mark", "pairs", "dry_run", "audit", "overwrite")
+@click.option(
+    "--update",
+    cls=options.Option,
+    heading=options.OUTPUT,
+    is_flag=True,
+    help="Insert what was kept into the index of --against, once the output is written.",
+)
 @options.as_json("the report")
 @options.quiet("No progress, no warnings and no summary; errors stay.")
-def dedup(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quiet: bool) -> None:
+def dedup(inputs: tuple[str, ...], out: str, update: bool, config: Config, as_json: bool, quiet: bool) -> None:
     """Remove the near-duplicates of files; every removed document is similar to a kept one.
 
     INPUT is a file, a folder, a glob or an address such as s3://bucket/key; "-" is standard input (JSON Lines).
@@ -27,6 +34,7 @@ def dedup(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quie
       neardup dedup crawl/ -o clean --threshold 0.7 --keep longest
       neardup dedup 'part-*.parquet' -o clean --text-column body --id-column url
       neardup dedup new.jsonl -o fresh --against clean        only what is new
+      neardup dedup new.jsonl -o fresh --against pages.index --update
       neardup dedup pages.jsonl -o look --dry-run             what would go, and why
       neardup dedup pages.jsonl -o clean --audit              with the measured recall
       zcat pages.jsonl.gz | neardup dedup - -o clean --json
@@ -36,7 +44,7 @@ def dedup(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quie
     with render.progress(quiet=quiet) as progress:
         from neardup import api
 
-        report = api.deduplicate_files(list(inputs), out, config, progress)
+        report = api.deduplicate_files(list(inputs), out, config, progress, update=update)
     if as_json:
         render.as_json(report.as_dict())
     elif not quiet:

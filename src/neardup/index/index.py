@@ -33,6 +33,7 @@ from neardup.index.folder_view import already_exists
 from neardup.index.index_folder import check_folder
 from neardup.index.index_settings import (
     Settings,
+    check_alike,
     check_durability,
     check_id,
     check_same,
@@ -308,6 +309,10 @@ class Index:
         """Iterate over the ids of all documents, in the order they were inserted."""
         return iter(self._store.read(lambda view: [document.doc_id for document in view.documents()]))
 
+    def known_ids(self, ids: Sequence[str]) -> list[str]:
+        """Return which of some ids, or aliases, the index has."""
+        return list(self._store.read(lambda view: view.numbers_of(ids)))
+
     def __len__(self) -> int:
         return self._store.read(lambda view: int(view.count()["documents"]))
 
@@ -406,14 +411,7 @@ class Index:
     def _check_alike(self, other: Any) -> None:
         if not isinstance(other, Index):
             raise ConfigError(f"`other` must be a neardup.Index, got {type(other).__name__}")
-        mine, theirs = (index._settings.as_dict() for index in (self, other))
-        for name in ("signature_format", "plan", "store"):
-            if mine[name] != theirs[name]:
-                raise ConfigError(
-                    f"the index {self.path} has the {name.replace('_', ' ')} {mine[name]}, and {other.path} has "
-                    f"{theirs[name]}",
-                    hint="create both with the same settings",
-                )
+        check_alike((self._settings, self.path), (other._settings, other.path))
 
 
 def _unknown(doc_id: str) -> DataError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from neardup.checks import VECTOR_MEASURES, check_choice, check_type
@@ -23,7 +24,7 @@ READING: Final = (
 _OF_RUNS: Final = frozenset(
     {
         *("keep", "cluster", "pairs", "collapse_empty", "group_column", "against", "only_against", "mark", "dry_run"),
-        *("ignore", "audit", "overwrite", "engine", "master", "spark_conf"),
+        *("ignore", "audit", "overwrite", "engine", "master", "spark_conf", "ignore"),
     }
 )
 # What changes no answer; not stored.
@@ -107,6 +108,18 @@ def check_same(stored: Settings, given: dict[str, Any]) -> None:
             raise ConfigError(
                 f"the index was created with `{name}` {was!r}, and is opened with {now!r}",
                 hint="leave the setting out, or create another index",
+            )
+
+
+def check_alike(*indexes: tuple[Settings, Path]) -> None:
+    """Raise where two indexes compare documents in different ways."""
+    (mine, own_path), (theirs, other_path) = ((settings.as_dict(), path) for settings, path in indexes)
+    for name in ("signature_format", "plan", "store"):
+        if mine[name] != theirs[name]:
+            raise ConfigError(
+                f"the index {own_path} has the {name.replace('_', ' ')} {mine[name]}, and {other_path} "
+                f"has {theirs[name]}",
+                hint="create both with the same settings",
             )
 
 

@@ -278,11 +278,15 @@ def written_files(folder: Path) -> tuple[str, ...]:
     return tuple(sorted({*found, REPORT}))
 
 
-def publish_folder(workspace: Workspace, out: Path) -> None:
-    """Publish the folder `out` of a workspace as the output, by one rename, and remove the workspace."""
+def publish_folder(workspace: Workspace, out: Path, finish: Callable[[], None]) -> None:
+    """Publish the folder `out` of a workspace as the output, by one rename, finish, and remove the workspace.
+
+    A start after a kill finds the output complete, and finishes again.
+    """
     draft = workspace.folder / "out"
     _declare(workspace, {f"{out.name}/{REPORT}": workspace.digest_of(draft / REPORT)})
     publish(draft, out, overwrite=workspace.overwrite)
+    finish()
     remove_folder(workspace.folder)
 
 

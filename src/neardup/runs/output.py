@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -32,8 +33,9 @@ class DedupFolder:
     command: ClassVar = "dedup"
     has_kept: ClassVar = True
 
-    def __init__(self, out: str) -> None:
-        self.target = _local_path(out)
+    def __init__(self, out: str, finish: Callable[[], None] = lambda: None) -> None:
+        """Take the folder, and what is left to do once it is published; that may be done twice after a kill."""
+        self.target, self.finish = _local_path(out), finish
         if self.target.exists() and not self.target.is_dir():
             raise DataError(
                 f"the output {out} is a file, but dedup writes a folder",
@@ -59,7 +61,7 @@ class DedupFolder:
 
     def publish(self, workspace: Workspace) -> None:
         """Publish the folder, and remove the workspace."""
-        publish_folder(workspace, self.target)
+        publish_folder(workspace, self.target, self.finish)
 
 
 class PairsFile:
@@ -75,6 +77,9 @@ class PairsFile:
         known_ending(self.target)
         self.drafts = {"pairs": f"{_DRAFTS}/pairs{self.target.suffix}", "rejected": f"{_DRAFTS}/rejected.jsonl"}
         self._beside = [self.target.with_name(f"{self.target.name}.{name}") for name in ("rejected.jsonl", REPORT)]
+
+    def finish(self) -> None:
+        """Do nothing more once the files are published."""
 
     def check(self, *, overwrite: bool) -> None:
         """Raise if a file that neardup did not write is in the place of one written next to the output."""

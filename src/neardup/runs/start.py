@@ -92,6 +92,7 @@ def begin(output: Output, inputs: Sequence[str], config: Config, watch: Watch) -
             )
             manifest = _manifest(output.command, [*ahead, *own], config, spooled)
         if is_published(out, manifest):
+            output.finish()
             remove_folder(folder)
             yield None
             return
