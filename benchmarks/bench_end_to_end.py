@@ -3,6 +3,7 @@
 Every tool runs as a fresh process on the same Parquet files, asked for documents with a Jaccard similarity >= .8 of
 their 5-word shingles. Wall time includes the start of the process and the reading; the files are in the page cache and
 the kernels of neardup compiled (bench_start.py measures that). Best of --repeat for runs below 10 s, else one run.
+Core-seconds are user and system time of all threads; `busy` is their share of two cores for as long as the run took.
 
 What recall and precision mean:
   pairs     recall: the share of the true pairs that is listed. precision: the share of the listed pairs that is true.
@@ -39,6 +40,7 @@ import process
 HERE = Path(__file__).parent
 NEARDUP = Path(sys.executable).parent / "neardup"
 SHORT_SECONDS = 10
+NUM_THREADS = 2
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ NEARDUP_COMMANDS = {"pairs": "pairs", "dedup": "removed"}
 def neardup(command, source, out):
     """Run a command of neardup; return what it cost and its answer: pairs, or removed id -> kept id."""
     answer = out / "pairs.parquet" if command == "pairs" else out / "out"
-    cost = process.run([NEARDUP, command, source, "-o", answer, "--threads", "2"], out / "log")
+    cost = process.run([NEARDUP, command, source, "-o", answer, "--threads", NUM_THREADS], out / "log")
     table = pq.read_table(answer if command == "pairs" else answer / "removed.parquet")
     columns = ("doc_a", "doc_b") if command == "pairs" else ("doc_id", "kept_id")
     return cost, list(zip(*(table.column(name).to_pylist() for name in columns), strict=True))
@@ -149,6 +151,8 @@ def measure(work, name, answer, run, truth, repeat):
     recall, precision = JUDGES[answer](found, truth)
     return row | {
         "seconds": cost.seconds,
+        "core-seconds": cost.cpu_seconds,
+        "busy": cost.cpu_seconds / (NUM_THREADS * cost.seconds),
         "MB/s": megabytes / cost.seconds,
         "peak MB": cost.peak_bytes / 1e6,
         "answer": answer,

@@ -49,6 +49,7 @@ def measure(name, source, options, settings=()):
         "MB": round(megabytes, 1),
         "removed": report["removed"],
         "seconds": cost.seconds,
+        "core-seconds": cost.cpu_seconds,
         "documents/s": report["documents"] / cost.seconds,
         "MB/s": megabytes / cost.seconds,
         "peak MB": cost.peak_bytes / 1e6,
@@ -63,6 +64,7 @@ def compare(rows, start_seconds):
     for before, row in pairwise(rows):
         row["times documents"] = row["documents"] / before["documents"]
         row["times seconds"] = row["seconds"] / before["seconds"]
+        row["times core-seconds"] = row["core-seconds"] / before["core-seconds"]
         if before["seconds"] > 2 * start_seconds:
             row["times work"] = (row["seconds"] - start_seconds) / (before["seconds"] - start_seconds)
     return rows

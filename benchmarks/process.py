@@ -19,6 +19,7 @@ class Run:
 
     seconds: float
     peak_bytes: int
+    cpu_seconds: float
 
 
 def run(command, log, limit_seconds=LIMIT_SECONDS):
@@ -43,7 +44,7 @@ def run(command, log, limit_seconds=LIMIT_SECONDS):
         end = Path(log).read_text("utf-8", "replace")[-2000:]
         raise RuntimeError(f"{words}\n{end}\nexit status {process.returncode} after {seconds:.0f} s")
     # Sampling needs /proc; elsewhere the largest process of the tree stands for it.
-    return Run(seconds, peak.num_bytes or usage.ru_maxrss * 1024)
+    return Run(seconds, peak.num_bytes or usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime)
 
 
 class _Peak(threading.Thread):
