@@ -24,7 +24,7 @@ from neardup.errors import ConfigError, NearDupError
 COMMANDS: Final = ("demo", "dedup", "pairs", "neighbours", "compare", "plan", "audit", "explain", "index", "completion")
 INTERRUPTED: Final = 130
 _FORMAT_WARNING: Final = warnings.formatwarning
-# Arrow looks for pandas at its first array, Numba for SciPy and YAML, all for what no command uses: 0.5 s of a start.
+# Arrow looks for pandas at its first array, Numba for SciPy and YAML, all for what no command uses: pandas takes 0.3 s.
 # PySpark does use pandas.
 _UNUSED: Final = ("pandas", "scipy", "yaml")
 
