@@ -225,3 +225,11 @@ def test_a_folder_that_cannot_be_written_is_named(say):
     for arguments in (["dedup", "pages.jsonl", "-o", "/proc/out"], ["neighbours", "pages.jsonl", "-o", "/proc/o.csv"]):
         code, said = say(*arguments)
         assert (code, said.startswith(f"error: cannot write the output {arguments[-1]}: ")) == (1, True), said
+
+
+def test_bits_without_a_usable_row_are_told_why(say):
+    for distance in ([], ["--distance", "3"]):
+        arguments = ["--measure", "hamming", "--vector-column", "text", *distance]
+        code, said = say("pairs", "pages.jsonl", "-o", "out.csv", *arguments)
+        assert (code, "pages.jsonl row 1, because vector is text, not a list of numbers" in said) == (1, True), said
+        assert said.count("hint: ") == 1

@@ -29,13 +29,24 @@ def with_dimension(files: Sequence[InputFile], config: Config) -> Config:
     """Return the settings with the dimension of the first usable vector of all files, where none is set."""
     if config.measure not in VECTOR_MEASURES or config.dimension is not None:
         return config
+    first_rejected = None
     for file in files:
         form = formats.load(file.format)
         columns = choose_columns(file, form.column_names(file, config), config)
+        num_rows = 0
         for span in form.split(file):
             for records in form.read(file, span, columns, config):
                 if len(records.texts):
                     return Config.of(config, dimension=dimension_of(records.texts, config))
+                if records.rejected and first_rejected is None:
+                    row, reason = min(records.rejected)
+                    first_rejected = f"{file.path} row {num_rows + row + 1}, because {reason}"
+                num_rows += records.num_rows
+    if first_rejected is not None and config.measure == "hamming" and config.distance is not None:
+        raise DataError(  # else a number of bits would be called wrong where there are no bits at all
+            f"no row has a usable vector; the first, {first_rejected}",
+            hint="name the column with the vectors, --vector-column, and what they hold, --packed",
+        )
     return config
 
 
