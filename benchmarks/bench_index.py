@@ -140,7 +140,8 @@ def hot(folder, steps=(1000, 4000)):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--documents", type=int, default=1_000_000)
-    parser.add_argument("--out")
+    parser.add_argument("--out", default="results/index.json")
+    parser.add_argument("--corpora", help="not used: documents are made here, so that their near-copies are known")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="bench-index-"))
     try:
