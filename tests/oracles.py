@@ -177,6 +177,19 @@ def select(cluster: str, order: Iterable[int], pairs: Pairs, sets: Sequence[froz
     return leaders(order, pairs) if cluster == "leader" else components(order, pairs, sets)
 
 
+def thin(order: Iterable[int], members: Removed, per_cluster: int) -> Removed:
+    """Of every cluster the kept document stays, and the next ones in keep order, `per_cluster` in all."""
+    num_kept: Counter[int] = Counter()
+    removed: Removed = {}
+    for row in order:
+        if row in members:
+            kept_row = members[row][0]
+            num_kept[kept_row] += 1
+            if num_kept[kept_row] > per_cluster - 1:
+                removed[row] = members[row]
+    return dict(sorted(removed.items()))
+
+
 def clusters(num_documents: int, removed: Removed) -> list[int]:
     """The kept row that stands for each row."""
     return [removed[row][0] if row in removed else row for row in range(num_documents)]
@@ -270,11 +283,12 @@ class Truth:
         num_ahead: int = 0,
         collapse_empty: bool = False,
         only_against: bool = False,
+        per_cluster: int = 1,
         **reading: Any,
     ) -> None:
         self.rows = [row for row, text in enumerate(texts) if text is not None]
         self.num_ahead, self.cluster, self.collapse_empty = num_ahead, cluster, collapse_empty
-        self.only_against = only_against
+        self.only_against, self.per_cluster = only_against, per_cluster
         self.sets = [shingles(text or "", **reading) for text in texts]
         self.groups = [None] * len(texts) if groups is None else groups
         pairs = shares_group(true_pairs(self.sets, threshold, collapse_empty=collapse_empty), self.groups)
@@ -293,10 +307,21 @@ class Truth:
     def own_rows(self) -> list[int]:
         return [row for row in self.rows if row >= self.num_ahead]
 
+    def members(self, found: Pairs) -> Removed:
+        """Who is in the cluster of another document when these are the found pairs."""
+        chosen = select(self.cluster, self.order, found, self.sets)
+        return {row: match for row, match in chosen.items() if row >= self.num_ahead}
+
     def select(self, found: Pairs) -> Removed:
         """Who goes when these are the found pairs."""
-        removed = select(self.cluster, self.order, found, self.sets)
-        return {row: match for row, match in removed.items() if row >= self.num_ahead}
+        return thin(self.order, self.members(found), self.per_cluster)
+
+    def clusters(self, found: Pairs) -> list[tuple[int, int, int]]:
+        """Every own document, the kept one of its cluster, and the size of the cluster."""
+        members = self.members(found)
+        sizes = Counter(kept_row for kept_row, _ in members.values())
+        kept = {row: members[row][0] if row in members else row for row in self.own_rows}
+        return [(row, kept_row, sizes[kept_row] + 1) for row, kept_row in kept.items()]
 
     def classes(self) -> list[list[int]]:
         """Documents that are copies of each other, each class in keep order; those without shingles if asked."""

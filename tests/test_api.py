@@ -214,9 +214,9 @@ def test_every_table_is_in_input_order(keep, cluster):
 def test_clusters_name_the_kept_document_of_every_usable_one():
     report = neardup.deduplicate({"a": FOX, "b": "x", "c": None, "d": FOX})
     assert report.clusters.to_pylist() == [
-        {"doc_id": "a", "cluster_id": "a"},
-        {"doc_id": "b", "cluster_id": "b"},
-        {"doc_id": "d", "cluster_id": "a"},
+        {"doc_id": "a", "cluster_id": "a", "cluster_size": 2},
+        {"doc_id": "b", "cluster_id": "b", "cluster_size": 1},
+        {"doc_id": "d", "cluster_id": "a", "cluster_size": 2},
     ]
 
 

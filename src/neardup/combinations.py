@@ -91,6 +91,11 @@ def _check_method(config: Any) -> None:
 
 
 def _check_against(config: Any) -> None:
+    if config.measure == "containment" and config.per_cluster > 1:
+        raise ConfigError(
+            f"`per_cluster` {config.per_cluster} and the measure 'containment' exclude each other",
+            hint="leave `per_cluster` out",
+        )
     if config.only_against and not config.against:
         raise ConfigError(
             "`only_against` needs `against`: there is nothing to compare the input with",

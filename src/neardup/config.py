@@ -60,6 +60,7 @@ _BIT_MEASURES: Final = ("hamming", "cosine")
 _BY_MEASURE: Final[Any] = None
 DEFAULT_THRESHOLD: Final = 0.8
 MAX_SIZE: Final = 64
+MAX_PER_CLUSTER: Final = 10**9
 MAX_DIMENSION: Final = 2**24
 MAX_SEED: Final = 2**64 - 1
 RANDOM_SEED: Final = "random"
@@ -113,6 +114,7 @@ class Config(_RecordsGiven):
         signature_filter: skip the exact comparison where the signatures already rule a pair out.
         keep: which document of a cluster stays: "first", "last", "longest", "max:COLUMN" or "min:COLUMN".
         cluster: "leader" (removed documents are similar to the kept one) or "components" (transitive closure).
+        per_cluster: how many documents of a cluster stay: the kept one, and the next ones in keep order.
         pairs: also store every found pair, not only the match of each removed document.
         collapse_empty: treat documents without shingles as exact copies of each other.
         multiset: count repeated shingles instead of ignoring repetitions.
@@ -166,6 +168,7 @@ class Config(_RecordsGiven):
     signature_filter: bool = True
     keep: str = "first"
     cluster: Cluster = "leader"
+    per_cluster: int = 1
     pairs: bool = False
     collapse_empty: bool = False
     multiset: bool = False
@@ -233,6 +236,7 @@ class Config(_RecordsGiven):
         check_real("threshold", self.threshold, "in (0, 1]", 0 < as_float(self.threshold) <= 1)
         check_real("recall", self.recall, "in (0, 1]", 0 < as_float(self.recall) <= 1)
         check_int("size", self.size, 1, MAX_SIZE)
+        check_int("per_cluster", self.per_cluster, 1, MAX_PER_CLUSTER)
         check_num_perm(self.num_perm, self.measure, self.sketch)
         check_bands(self.bands, self.rows, self.num_perm)
         self._set("seed", _drawn(self.seed))

@@ -36,7 +36,7 @@ from neardup.stages.choose import SAMPLED_OF, measure
 from neardup.stages.collapse import collapse, separate
 from neardup.stages.link import link, link_prefixes
 from neardup.stages.prefix import collect, count, num_places, prefix
-from neardup.stages.select import count_pairs, list_pairs, of_ahead, select
+from neardup.stages.select import count_pairs, list_pairs, of_ahead, select, thin
 from neardup.stages.sketch import sketch
 from neardup.stages.verify import verify
 from neardup.stages.verify_blocks import verify_blocks
@@ -50,6 +50,9 @@ BYTES_A_PAIR: Final = 96
 _CLASS_VIEW: Final = View(
     ("row", "priority", "digest_low", "digest_high"), ("digest_low", "digest_high"), ("priority", "row")
 )
+_CLUSTER_VIEW: Final = View(
+    ("row", "kept_row", "similarity", "priority"), ("kept_row",), ("priority", "row"), is_whole=True
+)
 _POSTINGS_VIEW: Final = View(
     ("key", "row", "num_shingles", "place"), ("key",), ("num_shingles", "row", "place"), is_whole=True
 )
@@ -59,7 +62,8 @@ _POSTINGS_VIEW: Final = View(
 class Outcome:
     """The result of the stages, by row, in tables of the engine: the selection and, on request, every pair found.
 
-    plan: the plan of the method that was used; selects: whether the pipeline selects which documents to keep;
+    plan: the plan of the method that was used; members: every document that is not the kept one of its cluster, None
+    where all of them are removed; selects: whether the pipeline selects which documents to keep;
     pair_columns: the schema of row_pairs; find_priorities: returns the keep priorities of ascending rows, if known.
     """
 
@@ -69,9 +73,15 @@ class Outcome:
     row_pairs: Table | None
     exact_duplicates: int
     pairs_verified: int
+    members: Table | None = None
     selects: bool = True
     pair_columns: pa.Schema = schema.ROW_PAIRS
     find_priorities: Callable[[npt.NDArray[np.int64]], pa.ChunkedArray] | None = None
+
+    @property
+    def clustered(self) -> Table:
+        """Every document that is not the kept one of its cluster, removed or spared by `per_cluster`."""
+        return self.selection if self.members is None else self.members
 
 
 # What a run can do with its documents; `engine` is the one that reads them.
@@ -109,13 +119,15 @@ def run(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Wa
     with watch.stage("verify", engine.total(components)) as advance:
         verified = _verify(components, state, advance)
     with watch.stage("select"):
-        selection = engine.once("selection", lambda: _select(classes, verified, state), schema.SELECTION)
+        members = engine.once("selection", lambda: _select(classes, verified, state), schema.SELECTION)
+        selection = _thin(members, state)
         if config.pairs and num_copies < MANY_PAIRS:  # otherwise the warning was given before the work began
             warn_of_many(_count(classes, verified, state), watch)
         row_pairs = _list(classes, verified, state) if config.pairs else None
     return Outcome(
         plan=state.plan,
         selection=selection,
+        members=members,
         row_pairs=row_pairs,
         exact_duplicates=engine.total(_removable(copies, state), first_row=documents.num_ahead),
         pairs_verified=engine.total(verified, "compared"),
@@ -258,6 +270,19 @@ def _select(classes: Table, verified: Table, state: _Sketched) -> Table:
     copies = state.engine.lookup(classes, "representative", verified, ["kept_row", "similarity"])
     step = partial(select, num_ahead=state.documents.num_ahead, only_against=state.config.only_against)
     return state.engine.map_tables([verified, copies], step, schema.SELECTION)
+
+
+def _thin(members: Table, state: _Sketched) -> Table:
+    """The removed documents: all members of clusters, but for those that `per_cluster` lets stay."""
+    engine, per_cluster = state.engine, state.config.per_cluster
+    if per_cluster == 1:
+        return members
+
+    def make() -> Table:
+        ranked = engine.lookup(members, "row", state.sketches, ["priority"])
+        return engine.map_groups(ranked, [_CLUSTER_VIEW], partial(thin, per_cluster=per_cluster), None, no_progress)
+
+    return engine.once("thinned", make, schema.SELECTION)
 
 
 def _list(classes: Table, verified: Table, state: _Sketched) -> Table:

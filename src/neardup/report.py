@@ -73,13 +73,16 @@ def _check_count(n: Any) -> None:
 
 
 def summarise_clusters(
-    clusters: npt.NDArray[np.int64], similarities: npt.NDArray[np.float64], n: int
+    clusters: npt.NDArray[np.int64], similarities: npt.NDArray[np.float64], n: int, per_cluster: int = 1
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return number, size and position of the weakest member of the `n` largest clusters numbered by `clusters`."""
+    """Return number, size and position of the weakest removed member of the `n` largest clusters, by number.
+
+    A cluster that lost a document has kept `per_cluster` of them.
+    """
     order = np.lexsort((similarities, clusters))
     numbers, firsts, counts = np.unique(clusters[order], return_index=True, return_counts=True)
     largest = np.argsort(-counts, kind="stable")[:n]
-    return numbers[largest], counts[largest] + 1, order[firsts[largest]]
+    return numbers[largest], counts[largest] + per_cluster, order[firsts[largest]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -313,7 +316,7 @@ class Report:
         _check_count(n)
         self._check_arrow(self.removed, "report.largest")
         similarity = self.removed.column("similarity").to_numpy()
-        _, sizes, weakest = summarise_clusters(_number_kept(self.removed), similarity, n)
+        _, sizes, weakest = summarise_clusters(_number_kept(self.removed), similarity, n, self.config.per_cluster)
         return pa.table(
             {
                 "cluster_id": self.removed.column("kept_id").take(pa.array(weakest)),

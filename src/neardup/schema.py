@@ -145,7 +145,7 @@ def removed(id_type: pa.DataType) -> pa.Schema:
 
 def clusters(id_type: pa.DataType) -> pa.Schema:
     """Return the schema of clusters; a cluster is named by its kept document."""
-    return pa.schema([("doc_id", id_type), ("cluster_id", id_type)])
+    return pa.schema([("doc_id", id_type), ("cluster_id", id_type), ("cluster_size", pa.int64())])
 
 
 def neighbours(own: Sequence[pa.DataType], other: Sequence[pa.DataType], *, has_shares: bool = False) -> pa.Schema:

@@ -41,6 +41,7 @@ class RunSettings(TypedDict, total=False):
     signature_filter: bool
     keep: str
     cluster: Cluster
+    per_cluster: int
     pairs: bool
     collapse_empty: bool
     multiset: bool

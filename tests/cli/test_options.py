@@ -47,6 +47,7 @@ def test_no_option_changes_no_default():
         (["--text-column", "title", "--text-column", "body"], "text_column", ("title", "body")),
         (["--against", "old", "--against", "older"], "against", ("old", "older")),
         (["--against", "old", "--only-against"], "only_against", True),
+        (["--per-cluster", "3"], "per_cluster", 3),
         (["--memory", "4GB"], "memory", 4 * 10**9),
         (["--delimiter", r"\t"], "delimiter", "\t"),
         (["--delimiter", ";"], "delimiter", ";"),

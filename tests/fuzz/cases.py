@@ -222,6 +222,8 @@ def _settings(rng: random.Random, texts: Sequence[str]) -> dict[str, Any]:
     settings["threshold"] = _threshold(rng, texts, settings)
     settings["keep"] = rng.choice(["first", "first", "last", "longest", "max:score", "min:score"])
     settings["cluster"] = rng.choice(["leader", "leader", "components"])
+    if rng.random() < 0.3:
+        settings["per_cluster"] = rng.choice([2, 2, 3, 5, 100])
     if settings["cluster"] == "leader" and rng.random() < 0.4:
         settings["only_against"] = True
     if rng.random() < 0.25:

@@ -21,7 +21,7 @@ from runs import corpora
 from runs.programs import Finished, Programs, contents
 
 READING = ("unit", "size", "multiset", "fold_numbers", "normalise", "fold_accents")
-JUDGED = (*READING, "threshold", "keep", "cluster", "collapse_empty", "only_against")
+JUDGED = (*READING, "threshold", "keep", "cluster", "collapse_empty", "only_against", "per_cluster")
 
 
 FILES_ONLY = ("id_column", "only_against")
@@ -113,7 +113,7 @@ def check_in_memory(case: Case) -> None:
             check_found(found, truth, report)
             _check_again(report, truth, found)
         removed = truth.select(found)
-        _check_tables(report, truth, removed)
+        _check_tables(report, truth, removed, found)
         check_counts(report, truth, removed, len(rows))
         kept = table.take([row for row in truth.rows if row not in removed])
         kept_rows = report.kept.drop_columns("doc_id")
@@ -121,11 +121,11 @@ def check_in_memory(case: Case) -> None:
         same("mask", np.flatnonzero(report.mask).tolist(), [row for row in truth.rows if row not in removed])
 
 
-def _check_tables(report: Report, truth: Truth, removed: Removed) -> None:
+def _check_tables(report: Report, truth: Truth, removed: Removed, found: Pairs) -> None:
     listed = [(row["doc_id"], row["kept_id"], row["similarity"]) for row in report.removed.to_pylist()]
     same("removed in memory", listed, [(row, *match) for row, match in removed.items()])
-    clusters = [(row["doc_id"], row["cluster_id"]) for row in report.clusters.to_pylist()]
-    same("clusters in memory", clusters, [(row, removed.get(row, (row,))[0]) for row in truth.rows])
+    clusters = [tuple(row.values()) for row in report.clusters.to_pylist()]
+    same("clusters in memory", clusters, truth.clusters(found))
     rejected = sorted(set(range(len(truth.sets))) - set(truth.rows))
     same("rejected in memory", report.rejected.column("row").to_pylist(), rejected)
 
@@ -134,9 +134,11 @@ def _check_again(report: Report, truth: Truth, found: Pairs) -> None:
     """Stored pairs give at a higher threshold what they say there."""
     threshold = (1 + report.config.threshold) / 2
     higher = {pair: similarity for pair, similarity in found.items() if similarity >= threshold}
-    again = report.at_threshold(threshold).removed.to_pylist()
-    listed = {row["doc_id"]: (row["kept_id"], row["similarity"]) for row in again}
+    again = report.at_threshold(threshold)
+    listed = {row["doc_id"]: (row["kept_id"], row["similarity"]) for row in again.removed.to_pylist()}
     same(f"removed at {threshold}", listed, truth.select(higher))
+    clusters = [tuple(row.values()) for row in again.clusters.to_pylist()]
+    same(f"clusters at {threshold}", clusters, truth.clusters(higher))
 
 
 # --- from files ---
@@ -228,9 +230,8 @@ def check_output(case: Case, old: Sequence[File], report: Report, out: Path) -> 
     removed = truth.select(found)
     listed = list(rows(report.removed, ("doc_id", "file", "row"), ("kept_id", "kept_file", "kept_row")))
     same("removed", listed, [(row, *match) for row, match in removed.items()])
-    clusters = [(row["doc_id"], row["cluster_id"]) for row in report.clusters.to_pylist()]
-    expected = [(places[row].id, places[removed.get(row, (row,))[0]].id) for row in truth.own_rows]
-    same("clusters", clusters, expected)
+    clusters = [tuple(row.values()) for row in report.clusters.to_pylist()]
+    same("clusters", clusters, [(places[row].id, places[kept].id, size) for row, kept, size in truth.clusters(found)])
     rejected = [(row["file"], row["row"]) for row in report.rejected.to_pylist()]
     same("rejected", rejected, [(place.file, place.number) for place in own if place.row.text is None])
     check_counts(report, truth, removed, len(own))

@@ -143,9 +143,9 @@ def test_marks_are_appended_and_rejected_rows_left_out(tmp_path, kind):
     assert got.schema.names == ["id", "text", "other", *MARK_COLUMNS.names]
     assert got.schema.metadata == {b"source": b"crawl"}
     assert [tuple(row.values())[3:] for row in got.to_pylist()] == [
-        (True, None, None),
-        (False, "kept2", 0.9),
-        (True, None, None),
+        (True, None, None, 1),
+        (False, "kept2", 0.9, 1),
+        (True, None, None, 1),
     ]
 
 
@@ -155,7 +155,7 @@ def test_no_rows_and_no_batches_are_fine(tmp_path, kind):
     for file in (stored(tmp_path, kind, [empty]), no_batches(tmp_path, kind, empty.schema)):
         assert [records for records in read_all(file) if records.num_rows] == []
         assert table_in(written(file, tmp_path, []), kind).num_rows == 0
-        assert table_in(written(file, tmp_path, [], mark=True), kind).num_columns == 6
+        assert table_in(written(file, tmp_path, [], mark=True), kind).num_columns == 7
 
 
 def no_batches(folder, kind, schema):

@@ -207,14 +207,14 @@ def test_a_file_that_is_kept_whole_is_copied_as_it_is(tmp_path):
     assert written(tmp_path, packed, verdicts(1, [0]), "a.csv.gz") == packed
 
 
-def test_marks_are_three_more_columns(tmp_path):
+def test_marks_are_four_more_columns(tmp_path):
     content = b'id;text\r\n1;"a\nb"\n\n2;x\r\n3;c'
     answer = written(
         tmp_path, content, verdicts(4, [0], [(2, 'o;"n"\n', 0.8), (3, None, 1.0)]), delimiter=";", mark=True
     )
     assert answer == (
-        b"id;text;neardup_kept;neardup_kept_id;neardup_similarity\r\n"
-        b'1;"a\nb";true;;\n2;x;false;"o;""n""\n";0.8\r\n3;c;false;;1.0'
+        b"id;text;neardup_kept;neardup_kept_id;neardup_similarity;neardup_cluster_size\r\n"
+        b'1;"a\nb";true;;;1\n2;x;false;"o;""n""\n";0.8;1\r\n3;c;false;;1.0;1'
     )
     assert len({len(row) for row in standard.reader(io.StringIO(answer.decode()), delimiter=";")}) == 1
 

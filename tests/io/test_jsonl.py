@@ -356,11 +356,14 @@ def test_kept_lines_of_a_compressed_file_are_compressed(tmp_path):
 def test_marks_go_before_the_closing_brace_and_leave_the_rest_untouched(tmp_path, monkeypatch):
     content = b'\xef\xbb\xbf{"text" : "a}" } \r\n\nbroken\n{"text": "b", "x": 1.0}\n{"text":"c"}'
     verdict = verdicts(5, [0], [(3, 'the "one"', 0.875), (4, None, 1.0)])
+    verdict = dataclasses.replace(verdict, cluster_sizes=np.array([7, 1, 1, 2, 3]))
     expected = (
-        b'{"text" : "a}" , "neardup_kept": true, "neardup_kept_id": null, "neardup_similarity": null} \r\n'
+        b'{"text" : "a}" , "neardup_kept": true, "neardup_kept_id": null, "neardup_similarity": null, '
+        b'"neardup_cluster_size": 7} \r\n'
         b'{"text": "b", "x": 1.0, "neardup_kept": false, "neardup_kept_id": "the \\"one\\"", '
-        b'"neardup_similarity": 0.875}\n'
-        b'{"text":"c", "neardup_kept": false, "neardup_kept_id": null, "neardup_similarity": 1.0}'
+        b'"neardup_similarity": 0.875, "neardup_cluster_size": 2}\n'
+        b'{"text":"c", "neardup_kept": false, "neardup_kept_id": null, "neardup_similarity": 1.0, '
+        b'"neardup_cluster_size": 3}'
     )
     assert written(tmp_path, content, verdict, mark=True) == expected
     monkeypatch.setattr(records, "BATCH_BYTES", 5)

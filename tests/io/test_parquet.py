@@ -150,9 +150,9 @@ def test_marks_are_appended_and_rejected_rows_left_out(tmp_path):
     target = written(stored(tmp_path, table_of(4)), tmp_path, [True, False, False, True], removed=[2], mark=True)
     got = pq.read_table(target).drop_columns(["text", "other"]).to_pylist()
     assert [tuple(row.values()) for row in got] == [
-        (0, True, None, None),
-        (2, False, "kept2", 0.9),
-        (3, True, None, None),
+        (0, True, None, None, 1),
+        (2, False, "kept2", 0.9, 1),
+        (3, True, None, None, 1),
     ]
 
 

@@ -1,3 +1,4 @@
+import dataclasses
 import datetime as dt
 import decimal
 import uuid
@@ -288,14 +289,15 @@ def cut(batch, size):
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_marks_go_to_documents_and_rejected_rows_are_left_out(size):
     batch = pa.record_batch({"n": [0, 1, 2, 3, 4]})
-    marked = pa.Table.from_batches(output_batches(FILE, cut(batch, size), VERDICTS, mark=True))
+    verdicts = dataclasses.replace(VERDICTS, cluster_sizes=np.array([2, 2, 1, 3, 3]))
+    marked = pa.Table.from_batches(output_batches(FILE, cut(batch, size), verdicts, mark=True))
     assert marked.schema == output_schema(batch.schema, mark=True)
     assert marked.schema.names == ["n", *MARK_COLUMNS.names]
     assert [tuple(row.values()) for row in marked.to_pylist()] == [
-        (0, True, None, None),
-        (1, False, "k0", 0.9),
-        (3, True, None, None),
-        (4, False, "k3", 1.0),
+        (0, True, None, None, 2),
+        (1, False, "k0", 0.9, 2),
+        (3, True, None, None, 3),
+        (4, False, "k3", 1.0, 3),
     ]
 
 

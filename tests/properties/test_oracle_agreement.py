@@ -69,8 +69,10 @@ def assert_selection_is_the_oracles(report, texts, run_settings, found, scores=N
     kept = [row for row in range(len(texts)) if row not in removed]
     assert removed_of(report) == removed
     assert report.removed.column("doc_id").to_pylist() == list(removed)
+    clusters = oracles.clusters(len(texts), removed)
     assert report.clusters.to_pylist() == [
-        {"doc_id": row, "cluster_id": kept_row} for row, kept_row in enumerate(oracles.clusters(len(texts), removed))
+        {"doc_id": row, "cluster_id": kept_row, "cluster_size": clusters.count(kept_row)}
+        for row, kept_row in enumerate(clusters)
     ]
     assert report.documents == len(texts)
     assert report.rejected.num_rows == 0

@@ -49,7 +49,7 @@ def test_tables_have_the_columns_of_the_contract(run):
     assert pq.read_schema(out / "removed.parquet").names == ["doc_id", "kept_id", "similarity", *places]
     places = ["file_a", "row_a", "file_b", "row_b"]
     assert pq.read_schema(out / "pairs.parquet").names == ["doc_a", "doc_b", "similarity", *places]
-    assert pq.read_schema(out / "clusters.parquet").names == ["doc_id", "cluster_id"]
+    assert pq.read_schema(out / "clusters.parquet").names == ["doc_id", "cluster_id", "cluster_size"]
     assert [set(json.loads(line)) for line in (out / "rejected.jsonl").read_text().splitlines()] == [
         {"file", "row", "reason"}
     ]
@@ -80,7 +80,8 @@ def test_clusters_cover_every_document_that_was_not_rejected(run):
     truth = Truth(corpora.texts_of(documents))
     expected = oracles.clusters(len(documents), truth.removed)
     assert report.clusters.to_pylist() == [
-        {"doc_id": documents[row]["id"], "cluster_id": documents[kept]["id"]} for row, kept in enumerate(expected)
+        {"doc_id": documents[row]["id"], "cluster_id": documents[kept]["id"], "cluster_size": expected.count(kept)}
+        for row, kept in enumerate(expected)
     ]
 
 

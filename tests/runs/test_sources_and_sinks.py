@@ -21,7 +21,7 @@ START = "from neardup.cli.main import main; main()"
 DOCUMENTS = corpora.rows()
 TRUTH = Truth(corpora.texts_of(DOCUMENTS))
 KEPT_IDS = [DOCUMENTS[row]["id"] for row in TRUTH.kept]
-MARKS = ("neardup_kept", "neardup_kept_id", "neardup_similarity")
+MARKS = ("neardup_kept", "neardup_kept_id", "neardup_similarity", "neardup_cluster_size")
 EVERY_FORMAT = pytest.mark.parametrize("form", corpora.FORMATS)
 
 

@@ -46,7 +46,7 @@ def contents(folder):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"pairs": True, "mark": True, "keep": "max:score", "cluster": "components"},
+        {"pairs": True, "mark": True, "keep": "max:score", "cluster": "components", "per_cluster": 2},
         pytest.param({"pairs": True}, marks=pytest.mark.long),
         pytest.param({"mark": True, "keep": "max:score", "cluster": "components"}, marks=pytest.mark.long),
     ],

@@ -30,7 +30,7 @@ def documents():
 
 def answer(report):
     """What a run says of documents, without the order of rows, which Spark does not have, and the names of files."""
-    tables = {"removed": ("doc_id", "kept_id", "similarity"), "clusters": ("doc_id", "cluster_id")}
+    tables = {"removed": ("doc_id", "kept_id", "similarity"), "clusters": ("doc_id", "cluster_id", "cluster_size")}
     if report.num_pairs is not None:
         tables["pairs"] = ("doc_a", "doc_b", "similarity")
     found = {name: sorted(rows(getattr(report, name), columns)) for name, columns in tables.items()}

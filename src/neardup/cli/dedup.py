@@ -11,7 +11,9 @@ from neardup.config import Config
 @click.command(cls=options.Command, short_help="Remove the near-duplicates of files.")
 @options.inputs()
 @options.output("FOLDER", "Folder to write: kept/, removed.parquet, rejected.jsonl, report.json.")
-@options.settings(*options.INPUT_SETTINGS, "keep", "cluster", "mark", "pairs", "dry_run", "audit", "overwrite")
+@options.settings(
+    *options.INPUT_SETTINGS, "keep", "cluster", "per_cluster", "mark", "pairs", "dry_run", "audit", "overwrite"
+)
 @click.option(
     "--update",
     cls=options.Option,

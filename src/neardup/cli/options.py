@@ -93,6 +93,7 @@ SETTINGS: Final = {
     ),
     "keep": _Setting(STAYS, "Which document of a cluster stays.", "first|last|longest|max:COLUMN|min:COLUMN"),
     "cluster": _Setting(STAYS, "leader: a removed document is similar to the kept one; components: chains count too."),
+    "per_cluster": _Setting(STAYS, "Documents of a cluster that stay: the kept one, then the next in keep order.", "N"),
     "against": _Setting(
         STAYS, "Files, finished runs or an index, whose documents stay ahead of all; repeatable.", "PATH"
     ),

@@ -159,7 +159,8 @@ def _read_lines(path: Path, columns: pa.Schema) -> pa.Table:
 
 _COLUMNS: Final = {
     "removed": schema.REMOVED_FROM_FILES,
-    "clusters": schema.clusters(pa.string()),
+    # Runs of earlier versions have no sizes.
+    "clusters": pa.schema([field for field in schema.clusters(pa.string()) if field.name != "cluster_size"]),
     "pairs": schema.PAIRS_FROM_FILES,
     "order": schema.KEEP_ORDER,
 }
@@ -174,8 +175,11 @@ def _load_kept(run: Path) -> pa.Table:
     """The kept documents of any format: doc_id and text."""
     config = read_report(run).settings()
     ids, texts = [pa.array([], pa.string())], [pa.array([], pa.large_string())]
-    clusters = _stored_table(run, "clusters")
-    own = clusters.filter(pc.equal(clusters.column("doc_id"), clusters.column("cluster_id"))).column("doc_id")
+    own, removed = _stored_table(run, "clusters").column("doc_id"), _stored_table(run, "removed")
+    places = pc.binary_join_element_wise(removed.column("file"), removed.column("row").cast(pa.string()), ":")
+    gone = removed.column("doc_id")
+    gone = gone.filter(pc.or_(pc.equal(gone, places), pc.equal(gone, removed.column("file"))))
+    own = own.filter(pc.invert(pc.is_in(own, gone.combine_chunks())))
     for path in kept_files(run):
         file = find_file(path, config)
         # Documents without an id are named by their row in the input, which differs from the row among the kept ones.

@@ -19,6 +19,7 @@ from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory, return_freed
 from neardup.events import Watch
 from neardup.io.outputs import TableWriter, write_rejected
+from neardup.io.sources.cluster_sizes import ClusterSizes
 from neardup.io.sources.corpus import FileDocuments
 from neardup.io.sources.kept_ids import KeptIds
 from neardup.io.sources.parts import FileParts
@@ -139,19 +140,21 @@ class LocalFiles(FileRun):
 
     def write(self, outcome: pipeline.Outcome, advance: Advance) -> None:
         """Write every table once, and the kept rows."""
-        kept_rows = outcome.selection.column("kept_row").to_numpy()
-        kept_ids = KeptIds(kept_rows, self.source.ids_of, self._ids_at_once())
+        kept_ids = self._kept_ids(outcome.selection)
         write_tables = partial(self._write_tables, outcome, kept_ids)
         # Marks ask for kept ids as well: two that ask for different ones would look them up again and again.
         is_beside = self.writes_kept and not self.config.mark and self.engine.room() > _ROOM_FOR_TABLES
         if not is_beside:
             write_tables()
         if self.writes_kept:
-            self._write_kept(outcome.selection, kept_ids, advance, [write_tables] * is_beside)
+            self._write_kept(outcome, kept_ids, advance, [write_tables] * is_beside)
+
+    def _kept_ids(self, selection: pa.Table) -> KeptIds:
+        return KeptIds(selection.column("kept_row").to_numpy(), self.source.ids_of, self._ids_at_once())
 
     def _write_tables(self, outcome: pipeline.Outcome, kept_ids: KeptIds) -> None:
         self.write_once("removed", partial(self._write_removed, outcome.selection, kept_ids))
-        self.write_once("clusters", partial(self._write_clusters, outcome.selection, kept_ids))
+        self.write_once("clusters", partial(self._write_clusters, outcome.clustered))
         self.write_once("rejected", lambda path: write_rejected(path, self.source.rejected()))
         if self.config.pairs:
             self.write_once("pairs", partial(self._write_pairs, outcome))
@@ -167,6 +170,7 @@ class LocalFiles(FileRun):
             removed=outcome.selection.num_rows,
             below=count_below(outcome.selection, self.config.threshold),
             removed_against=count_ahead(outcome.selection.column("kept_row"), self.source.num_ahead),
+            spared=outcome.clustered.num_rows - outcome.selection.num_rows,
         )
 
     def _count_rows(self, *, ahead: bool) -> RowCounts:
@@ -182,7 +186,7 @@ class LocalFiles(FileRun):
         selection = outcome.selection
         rows, kept_rows = (selection.column(name).to_numpy() for name in ("row", "kept_row"))
         similarity = selection.column("similarity").to_numpy()
-        kept, sizes, weakest = summarise_clusters(kept_rows, similarity, NUM_LARGEST)
+        kept, sizes, weakest = summarise_clusters(kept_rows, similarity, NUM_LARGEST, self.config.per_cluster)
         named, inverse = np.unique(np.r_[kept, rows[weakest]], return_inverse=True)
         ids = self.source.ids_of(named).take(pa.array(inverse)).to_pylist()
         members = zip(ids[: kept.size], sizes.tolist(), ids[kept.size :], similarity[weakest].tolist(), strict=True)
@@ -206,8 +210,12 @@ class LocalFiles(FileRun):
         columns += [*self.source.locate(kept_rows), *chosen.columns[len(schema.SELECTION) :]]
         return pa.table(columns, schema=schema.with_shares(schema.REMOVED_FROM_FILES, chosen.schema))
 
-    def _write_clusters(self, selection: pa.Table, kept_ids: KeptIds, path: Path) -> None:
-        removed = selection.column("row").to_numpy()
+    def _write_clusters(self, clustered: pa.Table, path: Path) -> None:
+        removed, kept_ids, sizes = (
+            clustered.column("row").to_numpy(),
+            self._kept_ids(clustered),
+            ClusterSizes(clustered),
+        )
         columns = schema.clusters(pa.string())
         with TableWriter(path, columns) as writer:
             for batch in self.source.own_names():
@@ -215,7 +223,7 @@ class LocalFiles(FileRun):
                 begin, end = np.searchsorted(removed, [rows[0], rows[-1] + 1]).tolist() if rows.size else (0, 0)
                 is_removed = pa.array(np.isin(rows, removed[begin:end], assume_unique=True))
                 kept = pc.replace_with_mask(ids, is_removed, kept_ids.slice(begin, end - begin))
-                writer.write(pa.record_batch([ids, kept], schema=columns))
+                writer.write(pa.record_batch([ids, kept, pa.array(sizes.of(rows))], schema=columns))
 
     def _write_pairs(self, outcome: pipeline.Outcome, path: Path) -> dict[str, int]:
         num_pairs, at_once = 0, self._ids_at_once()
@@ -228,17 +236,18 @@ class LocalFiles(FileRun):
         return {"num_pairs": num_pairs}
 
     def _write_kept(
-        self, selection: pa.Table, kept_ids: KeptIds, advance: Advance, beside: list[Callable[[], None]]
+        self, outcome: pipeline.Outcome, kept_ids: KeptIds, advance: Advance, beside: list[Callable[[], None]]
     ) -> None:
         """Write the kept rows of every file, and what `beside` writes, in parallel."""
-        documents, workspace = self.source, self.workspace
+        documents, workspace, selection = self.source, self.workspace, outcome.selection
+        sizes = ClusterSizes(outcome.clustered)
         groups = documents.write_groups()
 
         def write(number: int) -> None:
             group = groups[number]
             if len(group) == 1:
                 name = f"out/kept/{documents.files[group[0]].name}"
-                workspace.once(name, lambda path: documents.write(group[0], str(path), selection, kept_ids))
+                workspace.once(name, lambda path: documents.write(group[0], str(path), selection, kept_ids, sizes))
             else:
                 self._write_texts(f"written/{number:06}", group, selection)
             advance(len(group))

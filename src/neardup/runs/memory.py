@@ -17,10 +17,11 @@ from neardup.config import Config
 from neardup.engines.local.engine import LocalEngine
 from neardup.events import Watch
 from neardup.io.sources import in_memory
+from neardup.io.sources.cluster_sizes import ClusterSizes
 from neardup.report import Report, count_below
 from neardup.runs.recall import Audited, measure
 from neardup.runs.run import Counts, Results, RowCounts, report_on, warn_of_recall
-from neardup.stages.select import select_again
+from neardup.stages.select import select_again, thin_table
 from neardup.theory.plan import Plan, plan_for
 
 
@@ -54,7 +55,7 @@ class MemoryRun:
         """Build the tables, with ids instead of rows."""
         read, selection, row_pairs = self.read, outcome.selection, None
         with watch.stage("report"):
-            tables = self._tables(selection) | {"selection": selection}
+            tables = self._tables(selection, outcome.clustered) | {"selection": selection}
             if outcome.row_pairs is not None:
                 row_pairs = pa.Table.from_batches(outcome.row_pairs, outcome.pair_columns)
                 tables["pairs"] = self._name_pairs(row_pairs)
@@ -67,6 +68,7 @@ class MemoryRun:
                 text_bytes=pc.sum(pc.binary_length(read.documents.column("text"))).as_py() or 0,
                 removed=selection.num_rows,
                 below=count_below(selection, self.config.threshold),
+                spared=outcome.clustered.num_rows - selection.num_rows,
             ),
             num_pairs=None if row_pairs is None else row_pairs.num_rows,
             columns=read.columns,
@@ -88,12 +90,13 @@ class MemoryRun:
         kept: npt.NDArray[np.int64] = rows[~np.isin(rows, selection.column("row").to_numpy(), assume_unique=True)]
         return kept
 
-    def _tables(self, selection: pa.Table) -> dict[str, pa.Table]:
+    def _tables(self, selection: pa.Table, clustered: pa.Table) -> dict[str, pa.Table]:
         ids, rows = self.read.ids, self.read.documents.column("row").to_numpy()
         kept_rows = rows.copy()
-        kept_rows[np.searchsorted(rows, selection.column("row").to_numpy())] = selection.column("kept_row").to_numpy()
+        kept_rows[np.searchsorted(rows, clustered.column("row").to_numpy())] = clustered.column("kept_row").to_numpy()
         removed = [self._ids(selection, "row"), self._ids(selection, "kept_row"), selection.column("similarity")]
-        clusters = [ids.take(pa.array(rows)), ids.take(pa.array(kept_rows))]
+        sizes = pa.array(ClusterSizes(clustered).of(rows))
+        clusters = [ids.take(pa.array(rows)), ids.take(pa.array(kept_rows)), sizes]
         columns = schema.removed(ids.type)
         if self.read.has_repeated_ids:
             removed += [selection.column("row"), selection.column("kept_row")]
@@ -121,10 +124,15 @@ class MemoryRun:
         bands, rows = plan.bands or None, plan.rows or None  # the exact method has none
         config = Config.of(report.config, threshold=threshold, audit=False, bands=bands, rows=rows)
         row_pairs = stored.filter(pc.greater_equal(stored.column("similarity"), threshold))
+        documents = self.read.documents
+        members = select_again(documents, row_pairs, config)
+        at = np.searchsorted(documents.column("row").to_numpy(), members.column("row").to_numpy())
+        priority = documents.column("priority").to_numpy()[at]
         chosen = dataclasses.replace(
             outcome,
             plan=plan,
-            selection=select_again(self.read.documents, row_pairs, config),
+            selection=thin_table(members, priority, config.per_cluster),
+            members=members,
             row_pairs=iter(row_pairs.to_batches()),
         )
         warn_of_recall(plan, watch)

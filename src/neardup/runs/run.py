@@ -34,7 +34,8 @@ class RowCounts(NamedTuple):
 class Counts(NamedTuple):
     """What a run has counted.
 
-    removed_against: removed documents whose kept document is one of `against`; below: removed documents that are less
+    removed_against: removed documents whose kept document is one of `against`; spared: documents that stay beside the
+    kept one of their cluster; below: removed documents that are less
     similar than the threshold.
     """
 
@@ -43,6 +44,7 @@ class Counts(NamedTuple):
     removed: int
     below: int
     removed_against: int = 0
+    spared: int = 0
     against: RowCounts | None = None
 
 
@@ -104,7 +106,7 @@ def report_on(outcome: pipeline.Outcome, adapter: Adapter, watch: Watch) -> Repo
     """Store the results of the pipeline, and report."""
     config, results = adapter.config, adapter.results(outcome, watch)
     counts = results.counts
-    _warn(counts, watch)
+    _warn(counts, config, watch)
     audit = results.audit(watch) if config.audit and results.audit else None
     report = Report(
         config=config,
@@ -144,7 +146,7 @@ def warn_of_recall(plan: Plan, watch: Watch) -> None:
         watch.warn(plan.judgement())
 
 
-def _warn(counts: Counts, watch: Watch) -> None:
+def _warn(counts: Counts, config: Config, watch: Watch) -> None:
     rows, against = counts.rows, counts.against
     # No table lists rejected rows of --against, because they are not part of the input.
     if against is not None and against.rejected:
@@ -157,6 +159,11 @@ def _warn(counts: Counts, watch: Watch) -> None:
     if counts.below:
         watch.warn(
             f"{counts.below:,} removed documents are below the threshold: chains count with cluster='components'"
+        )
+    if counts.spared:
+        watch.warn(
+            f"{counts.spared:,} kept documents are similar to another kept document: `per_cluster` keeps up to "
+            f"{config.per_cluster:,} documents of a cluster"
         )
     if rows.rejected and not rows.documents:
         raise all_rejected(rows.rejected, rows.first_rejected())

@@ -55,13 +55,14 @@ class SparkFrame:
             row_pairs = outcome.row_pairs
             if row_pairs is not None:
                 row_pairs = self.engine.storage.store("pairs", row_pairs)
-            top = results.largest_clusters(selection, source.ids(), NUM_LARGEST).collect()
+            top = results.largest_clusters(selection, source.ids(), NUM_LARGEST, self.config.per_cluster).collect()
             counts = _count(source, selection, self.config, self._name_first)
+            counts = counts._replace(spared=_count_spared(outcome, counts, self.engine))
         return Results(
             counts=counts,
             num_pairs=None if row_pairs is None else self.engine.total(row_pairs),
             columns=source.columns.taken(),
-            load=results.frame_tables(source, selection, row_pairs).get,
+            load=results.frame_tables(source, selection, outcome.clustered, row_pairs).get,
             largest=_clusters(top),
             engine=_facts(self.engine),
         )
@@ -104,18 +105,20 @@ class SparkFiles(FileRun):
         row_pairs: Any = outcome.row_pairs
         ends = self.source, outcome.selection
         self._write_table("removed", partial(tables.removed_table, *ends), schema.REMOVED_FROM_FILES)
-        self._write_table("clusters", partial(tables.clusters_table, *ends), schema.clusters(pa.string()))
+        clusters = partial(tables.clusters_table, self.source, outcome.clustered)
+        self._write_table("clusters", clusters, schema.clusters(pa.string()))
         rejected = partial(self.engine.storage.batches, "rejected", tables.rejected_table(self.source))
         self.write_once("rejected", lambda path: write_rejected(path, rejected()))
         if self.config.pairs:
             pairs = partial(tables.pairs_table, self.source, row_pairs)
             self._write_table("pairs", pairs, schema.PAIRS_FROM_FILES)
         if self.writes_kept:
-            self._write_kept(outcome.selection, advance)
+            self._write_kept(outcome, advance)
 
     def count(self, outcome: pipeline.Outcome) -> Counts:
         """Count the notes of rows."""
         counts = _count(self.source, outcome.selection, self.config, partial(self._name_first, ahead=False))
+        counts = counts._replace(spared=_count_spared(outcome, counts, self.engine))
         if not self.source.num_ahead:
             return counts
         rejected, documents = self.source.count_ahead()
@@ -125,7 +128,7 @@ class SparkFiles(FileRun):
         """Name the largest clusters."""
         from neardup.engines.spark import results
 
-        top = results.largest_clusters(outcome.selection, self.source.ids(), NUM_LARGEST)
+        top = results.largest_clusters(outcome.selection, self.source.ids(), NUM_LARGEST, self.config.per_cluster)
         ends = [("kept_row", "cluster_id", "file", "number"), ("weakest_row", "weakest_id", "weakest_file", "at")]
         placed = self.source.place(top, ends).collect()
         return _clusters(sorted(placed, key=lambda row: (-row["documents"], row["kept_row"])))
@@ -149,7 +152,7 @@ class SparkFiles(FileRun):
         first: Any = tables.rejected_table(self.source, ahead=ahead).first()
         return name_rejected(first)
 
-    def _write_kept(self, selection: Any, advance: Advance) -> None:
+    def _write_kept(self, outcome: pipeline.Outcome, advance: Advance) -> None:
         from neardup.engines.spark import file_tables as tables
 
         num_files = len(self.parts.own_files())
@@ -157,7 +160,12 @@ class SparkFiles(FileRun):
         remove_tree(folder)  # an interrupted run may have left drafts
         folder.mkdir(parents=True, exist_ok=True)
         self.engine.storage.listen(advance, num_files)
-        self.engine.compute(tables.write_kept(self.source, selection, str(folder)), "kept")
+        rows = tables.write_kept(self.source, outcome.selection, outcome.clustered, str(folder))
+        self.engine.compute(rows, "kept")
+
+
+def _count_spared(outcome: pipeline.Outcome, counts: Counts, engine: SparkEngine) -> int:
+    return 0 if outcome.clustered is outcome.selection else engine.total(outcome.clustered) - counts.removed
 
 
 def _count(source: Any, selection: Any, config: Config, first_rejected: Callable[[], str]) -> Counts:

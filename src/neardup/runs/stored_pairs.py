@@ -17,11 +17,12 @@ from neardup.config import Config
 from neardup.errors import ConfigError, NotStoredError
 from neardup.io import finished
 from neardup.io.outputs import TableWriter, reserved_table
+from neardup.io.sources.cluster_sizes import ClusterSizes
 from neardup.io.sources.corpus import FileDocuments
 from neardup.io.sources.parts import rows_in
 from neardup.pipeline import Outcome
 from neardup.report import Report, count_ahead
-from neardup.stages.select import close_pairs, lead_pairs
+from neardup.stages.select import close_pairs, lead_pairs, thin_table
 
 I64 = npt.NDArray[np.int64]
 
@@ -94,14 +95,16 @@ def select_stored(report: Report, threshold: float) -> Report:
     order = report.load("order")
     priority = _priorities(rows, order, report)
     chosen = pc.greater_equal(stored.column("similarity"), threshold)
-    selection = _select(rows, priority, numbered, numbered.filter(chosen), report)
+    members = _select(rows, priority, numbered, numbered.filter(chosen), report)
+    own_priority = priority[np.searchsorted(rows, members.column("row").to_numpy())]
+    selection = thin_table(members, own_priority, report.config.per_cluster)
     at, kept_at = (np.searchsorted(rows, selection.column(name).to_numpy()) for name in ("row", "kept_row"))
     tables = {"pairs": stored.filter(chosen), "removed": _removed(named, at, kept_at, selection)}
     if "containment_a" in stored.column_names:
         tables["removed"] = _with_shares(tables["removed"], selection, numbered, stored)
     clusters = report.load("clusters")
     if clusters is not None and order is not None:
-        tables["clusters"] = _clusters(clusters, named, order.column("position").to_numpy(), at, kept_at)
+        tables["clusters"] = _clusters(clusters, named, order.column("position").to_numpy(), members)
     plan = dataclasses.replace(report.plan, threshold=threshold)
     num_bands, num_rows = plan.bands or None, plan.rows or None  # the exact method has none
     config = Config.of(report.config, threshold=threshold, audit=False, bands=num_bands, rows=num_rows)
@@ -220,13 +223,17 @@ def _with_shares(removed: pa.Table, selection: pa.Table, numbered: pa.Table, sto
     return pa.table([*removed.columns, *shares], schema=columns)
 
 
-def _clusters(clusters: pa.Table, named: pa.Table, positions: I64, at: I64, kept_at: I64) -> pa.Table:
-    """Every document with its cluster; documents, `at` and `positions` are in input order."""
-    ids = schema.one_array(clusters.column("doc_id"))
-    is_removed = np.zeros(len(ids), np.bool_)
-    is_removed[positions[at]] = True
+def _clusters(clusters: pa.Table, named: pa.Table, positions: I64, members: pa.Table) -> pa.Table:
+    """Every document with its cluster; documents, `members` and `positions` are in input order."""
+    ids, rows = schema.one_array(clusters.column("doc_id")), named.column("row").to_numpy()
+    at, kept_at = (np.searchsorted(rows, members.column(name).to_numpy()) for name in ("row", "kept_row"))
+    is_member, sizes = np.zeros(len(ids), np.bool_), np.ones(len(ids), np.int64)
+    is_member[positions[at]] = True
     kept_ids = schema.one_array(named.column("doc_id").take(pa.array(kept_at)))
-    return pa.table([ids, pc.replace_with_mask(ids, pa.array(is_removed), kept_ids)], schema=clusters.schema)
+    is_own = positions >= 0
+    sizes[positions[is_own]] = ClusterSizes(members).of(rows)[is_own]
+    columns = [ids, pc.replace_with_mask(ids, pa.array(is_member), kept_ids), pa.array(sizes)]
+    return pa.table(columns, schema=schema.clusters(pa.string()))
 
 
 def _load(report: Report, tables: dict[str, pa.Table], threshold: float, name: str) -> pa.Table | None:

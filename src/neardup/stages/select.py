@@ -41,6 +41,31 @@ def select(found: pa.RecordBatch, num_ahead: int, *, only_against: bool = False)
     return pa.record_batch([column.filter(is_removed) for column in columns], schema=schema.SELECTION)
 
 
+def thin(members: pa.RecordBatch, per_cluster: int) -> pa.RecordBatch:
+    """Return the members of clusters to remove: all but the first `per_cluster` - 1 in keep order, as schema.SELECTION.
+
+    The kept document, which is no member, is one of `per_cluster`. `members` has whole clusters, with priorities.
+    """
+    rows, kept_rows, priority = (members.column(name).to_numpy() for name in ("row", "kept_row", "priority"))
+    order = np.lexsort((rows, priority, kept_rows))
+    clusters = kept_rows[order]
+    is_first = np.ones(rows.size, np.bool_)
+    is_first[1:] = clusters[1:] != clusters[:-1]
+    places = np.arange(rows.size)
+    ranks = places - np.maximum.accumulate(np.where(is_first, places, 0))
+    removed = pa.array(np.sort(order[ranks >= per_cluster - 1]))
+    columns = [members.column(name).take(removed) for name in schema.SELECTION.names]
+    return pa.record_batch(columns, schema=schema.SELECTION)
+
+
+def thin_table(members: pa.Table, priority: I64, per_cluster: int) -> pa.Table:
+    """Return the rows of a selection that `thin` removes; `priority` is theirs."""
+    if per_cluster == 1:
+        return members
+    whole = members.append_column("priority", pa.array(priority, pa.int64()))
+    return pa.Table.from_batches([thin(schema.one_batch(whole.to_batches(), whole.schema), per_cluster)])
+
+
 def of_ahead(batch: pa.RecordBatch, column: str, num_ahead: int) -> pa.RecordBatch:
     """Return the rows that name a reference document in a column."""
     return batch.filter(pc.less(batch.column(column), num_ahead))

@@ -71,12 +71,12 @@ def sub_schema(table: Table, columns: Sequence[str]) -> pa.Schema:
 
 def num_rows_of(table: Table) -> int:
     """Count the rows of a table."""
-    return sum(batch.num_rows for batch in table.batches(["row"]))
+    return sum(batch.num_rows for batch in batches_of(table, ["row"]))
 
 
 def filtered(table: Table, columns: Sequence[str], where: Bools | None) -> Iterator[pa.RecordBatch]:
     """Iterate over the rows that are True in `where`, or over all."""
-    return chosen(table.batches(columns), where)
+    return chosen(batches_of(table, columns), where)
 
 
 def chosen(batches: Iterable[pa.RecordBatch], where: Bools | None) -> Iterator[pa.RecordBatch]:

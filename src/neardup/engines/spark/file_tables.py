@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -26,7 +27,13 @@ from neardup.io.streams import copy_permissions
 
 # Rows of a file that are not kept: removed documents with their kept one, rejected rows with null.
 _VERDICTS: Final = pa.schema(
-    [("at", pa.int64()), ("number", pa.int64()), ("kept_id", pa.string()), ("similarity", pa.float64())]
+    [
+        ("at", pa.int64()),
+        ("number", pa.int64()),
+        ("kept_id", pa.string()),
+        ("similarity", pa.float64()),
+        ("cluster_size", pa.int64()),
+    ]
 )
 _WRITTEN: Final = pa.schema([("at", pa.int64())])
 _OWN: Final = ("row", "doc_id", "file", "number")
@@ -39,11 +46,12 @@ def removed_table(source: FileSource, selection: DataFrame) -> DataFrame:
     return _named(source, selection, ends).orderBy("row").selectExpr(*columns)
 
 
-def clusters_table(source: FileSource, selection: DataFrame) -> DataFrame:
+def clusters_table(source: FileSource, members: DataFrame) -> DataFrame:
     """Return every document of the input with its cluster, in input order."""
     ends = [_OWN, ("kept_row", "cluster_id", "kept_file", "kept_number")]
     own = source.documents.where(F.col("row") >= source.num_ahead)
-    return _named(source, cluster_rows(own, selection), ends).orderBy("row").select("doc_id", "cluster_id")
+    named = _named(source, cluster_rows(own, members), ends)
+    return named.orderBy("row").select("doc_id", "cluster_id", "cluster_size")
 
 
 def pairs_table(source: FileSource, row_pairs: DataFrame) -> DataFrame:
@@ -68,7 +76,7 @@ def _named(source: FileSource, table: DataFrame, ends: list[tuple[str, str, str,
     return source.place(table, ends)
 
 
-def write_kept(source: FileSource, selection: DataFrame, folder: str) -> DataFrame:
+def write_kept(source: FileSource, selection: DataFrame, members: DataFrame, folder: str) -> DataFrame:
     """Return a frame with one row per input file that writes its kept rows when computed."""
     parts = source.parts
     is_absent = F.col("num_shingles").isNull() & F.col("piece_rows").isNull() & (F.col("row") >= source.num_ahead)
@@ -78,10 +86,16 @@ def write_kept(source: FileSource, selection: DataFrame, folder: str) -> DataFra
         kept = with_ids(selection, "kept_row", "kept_id", source.ids())
         removed = source.place(kept, [("kept_row", "kept_id", "kept_file", "kept_number")])
     said = removed.select("row", "kept_id", "similarity").unionByName(absent)
+    said = said.withColumn("cluster_size", F.lit(None).cast("bigint"))
+    if source.config.mark:  # a kept row is said only for the size of its cluster
+        documents = source.documents.where(F.col("row") >= source.num_ahead)
+        sized = cluster_rows(documents, members).where("cluster_size > 1").select("row", "cluster_size")
+        said = said.drop("cluster_size").join(sized, "row", "full")
     own = source.parts.own_files()
     every = selection.sparkSession.range(own.start, own.stop).selectExpr(
         "id as at", "cast(null as long) number", "cast(null as string) kept_id", "cast(null as double) similarity"
     )
+    every = every.withColumn("cluster_size", F.lit(None).cast("bigint"))
     by_file = map_frame(said, _VERDICTS, partial(map, partial(_by_file, parts=parts))).unionByName(every)
     ordered = by_file.repartition(max(len(own), 1), "at").sortWithinPartitions("at", "number")
     return map_frame(ordered, _WRITTEN, partial(_write_files, parts=parts, folder=folder))
@@ -93,7 +107,8 @@ def _by_file(batch: pa.RecordBatch, parts: FileParts) -> pa.RecordBatch:
     dense = parts.first_rows[rows >> ROW_BITS] + (rows & ((1 << ROW_BITS) - 1))
     at = np.searchsorted(parts.file_first_rows[:-1], dense, side="right") - 1
     columns = [pa.array(at), pa.array(dense - parts.file_first_rows[at])]
-    return pa.record_batch([*columns, batch.column("kept_id"), batch.column("similarity")], schema=_VERDICTS)
+    said = [batch.column(name) for name in ("kept_id", "similarity", "cluster_size")]
+    return pa.record_batch([*columns, *said], schema=_VERDICTS)
 
 
 def _write_files(batches: Batches, parts: FileParts, folder: str) -> Iterator[pa.RecordBatch]:
@@ -107,13 +122,18 @@ def _write_file(at: int, said: pa.Table, parts: FileParts, folder: str) -> None:
     """Write the kept rows of a file; retries and speculative attempts are safe."""
     first, stop = parts.file_first_rows[at : at + 2].tolist()
     is_kept = np.ones(stop - first, np.bool_)
-    is_kept[said.column("number").to_numpy()] = False
-    removed = said.filter(said.column("similarity").is_valid()).combine_chunks()
+    is_removed, is_sized = (said.column(name).is_valid() for name in ("similarity", "cluster_size"))
+    is_gone = pc.or_(is_removed, pc.invert(is_sized))
+    is_kept[said.filter(is_gone).column("number").to_numpy()] = False
+    sizes, sized = np.ones(stop - first, np.int64), said.filter(is_sized)
+    sizes[sized.column("number").to_numpy()] = sized.column("cluster_size").to_numpy()
+    removed = said.filter(is_removed).combine_chunks()
     verdicts = Verdicts(
         is_kept=is_kept,
         removed=removed.column("number").to_numpy(),
         kept_ids=pa.array(removed.column("kept_id").to_pylist(), pa.string()),
         similarities=removed.column("similarity").to_numpy(),
+        cluster_sizes=sizes,
     )
     target = Path(folder) / parts.files[at].name
     draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}")

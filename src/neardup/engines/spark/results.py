@@ -16,14 +16,18 @@ def with_ids(table: DataFrame, row: str, doc_id: str, ids: DataFrame) -> DataFra
     return table.join(known, F.col(row) == F.col("known_row"), "left").drop("known_row")
 
 
-def cluster_rows(documents: DataFrame, selection: DataFrame) -> DataFrame:
-    """Return every document with the kept one of its cluster, by row."""
-    removed = selection.select("row", "kept_row")
-    joined = documents.select("row").join(removed, "row", "left")
-    return joined.select("row", F.coalesce("kept_row", "row").alias("kept_row"))
+def cluster_rows(documents: DataFrame, members: DataFrame) -> DataFrame:
+    """Return every document with the kept one of its cluster, by row, and the size of the cluster."""
+    joined = documents.select("row").join(members.select("row", "kept_row"), "row", "left")
+    named = joined.select("row", F.coalesce("kept_row", "row").alias("kept_row"))
+    counted = members.groupBy(F.col("kept_row").alias("counted_row")).agg((F.count("*") + 1).alias("cluster_size"))
+    sized = named.join(counted, F.col("kept_row") == F.col("counted_row"), "left")
+    return sized.select("row", "kept_row", F.coalesce("cluster_size", F.lit(1).cast("bigint")).alias("cluster_size"))
 
 
-def frame_tables(source: FrameSource, selection: DataFrame, row_pairs: DataFrame | None) -> dict[str, DataFrame]:
+def frame_tables(
+    source: FrameSource, selection: DataFrame, members: DataFrame, row_pairs: DataFrame | None
+) -> dict[str, DataFrame]:
     """Return the tables of a report; each is computed when it is used."""
     ids = source.ids()
     own = source.id_column
@@ -39,7 +43,9 @@ def frame_tables(source: FrameSource, selection: DataFrame, row_pairs: DataFrame
     tables = {
         "kept": _with_doc_id(kept, own),
         "removed": named(selection, {"row": "doc_id", "kept_row": "kept_id"}, "similarity"),
-        "clusters": named(cluster_rows(source.documents, selection), {"row": "doc_id", "kept_row": "cluster_id"}),
+        "clusters": named(
+            cluster_rows(source.documents, members), {"row": "doc_id", "kept_row": "cluster_id"}, "cluster_size"
+        ),
         "rejected": rejected,
     }
     if row_pairs is not None:
@@ -57,11 +63,11 @@ def _with_doc_id(frame: DataFrame, own: str) -> DataFrame:
     return frame.withColumnRenamed("doc_id", name).select(F.col(own).alias("doc_id"), "*")
 
 
-def largest_clusters(selection: DataFrame, ids: DataFrame, n: int) -> DataFrame:
+def largest_clusters(selection: DataFrame, ids: DataFrame, n: int, per_cluster: int) -> DataFrame:
     """Return kept_row, documents, weakest_row and similarity of the largest clusters, with ids where there are any."""
     by_weakness = F.struct("similarity", "row")
     sizes = selection.groupBy("kept_row").agg(
-        (F.count("*") + 1).alias("documents"),
+        (F.count("*") + per_cluster).alias("documents"),
         F.min_by("row", by_weakness).alias("weakest_row"),
         F.min("similarity").alias("similarity"),
     )

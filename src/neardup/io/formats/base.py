@@ -29,6 +29,7 @@ MARK_COLUMNS: Final = pa.schema(
         pa.field("neardup_kept", pa.bool_()),
         pa.field("neardup_kept_id", pa.string()),
         pa.field("neardup_similarity", pa.float64()),
+        pa.field("neardup_cluster_size", pa.int64()),
     ]
 )
 
@@ -110,13 +111,19 @@ class Verdicts:
     """The decisions of a run on the rows of one file.
 
     is_kept: one per row of the file; False for removed, rejected and blank rows;
-    removed: the removed rows, ascending, from 0; kept_ids: string, the kept document of each; similarities: float64.
+    removed: the removed rows, ascending, from 0; kept_ids: string, the kept document of each; similarities: float64;
+    cluster_sizes: one per row of the file, None where they are all 1, or no marks are written.
     """
 
     is_kept: npt.NDArray[np.bool_]
     removed: npt.NDArray[np.int64]
     kept_ids: pa.Array
     similarities: npt.NDArray[np.float64]
+    cluster_sizes: npt.NDArray[np.int64] | None = None
+
+    def sizes(self, start: int, stop: int) -> npt.NDArray[np.int64]:
+        """Return the sizes of the clusters of some rows."""
+        return np.ones(stop - start, np.int64) if self.cluster_sizes is None else self.cluster_sizes[start:stop]
 
 
 class Format(Protocol):

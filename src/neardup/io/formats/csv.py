@@ -63,11 +63,12 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
         if header is not None:
             output.write(_with_fields(header.raw, MARK_COLUMNS.names, delimiter) if config.mark else header.raw)
         marks = _marks(verdicts) if config.mark else {}
+        sizes = verdicts.sizes(0, verdicts.is_kept.size)
         for number, row in enumerate(rows):
             if number in marks:
-                output.write(_with_fields(row.raw, marks[number], delimiter))
+                output.write(_with_fields(row.raw, [*marks[number], str(sizes[number])], delimiter))
             elif verdicts.is_kept[number]:
-                kept = ["true", "", ""]
+                kept = ["true", "", "", str(sizes[number])]
                 output.write(_with_fields(row.raw, kept, delimiter) if config.mark else row.raw)
     check_unchanged(file)
 

@@ -116,17 +116,22 @@ def with_mark(line: bytes, mark: bytes) -> bytes:
 
 def marks_of(verdicts: Verdicts, start: int, stop: int) -> dict[int, bytes]:
     """The marks of each document from `start` to `stop`, to insert before its closing brace."""
-    marks = dict.fromkeys((np.flatnonzero(verdicts.is_kept[start:stop]) + start).tolist(), _mark(True, None, None))
+    sizes = verdicts.sizes(start, stop)
+    kept = np.flatnonzero(verdicts.is_kept[start:stop])
+    marks = {
+        row + start: _mark(True, None, None, size)
+        for row, size in zip(kept.tolist(), sizes[kept].tolist(), strict=True)
+    }
     low, high = np.searchsorted(verdicts.removed, [start, stop]).tolist()
     kept_ids = verdicts.kept_ids.slice(low, high - low).to_pylist()
     similarities = verdicts.similarities[low:high].tolist()
     for row, kept_id, similarity in zip(verdicts.removed[low:high].tolist(), kept_ids, similarities, strict=True):
-        marks[row] = _mark(False, kept_id, similarity)
+        marks[row] = _mark(False, kept_id, similarity, int(sizes[row - start]))
     return marks
 
 
-def _mark(is_kept: bool, kept_id: str | None, similarity: float | None) -> bytes:
-    values = zip(MARK_COLUMNS.names, (is_kept, kept_id, similarity), strict=True)
+def _mark(is_kept: bool, kept_id: str | None, similarity: float | None, cluster_size: int) -> bytes:
+    values = zip(MARK_COLUMNS.names, (is_kept, kept_id, similarity, cluster_size), strict=True)
     return b"".join(b', "%b": %b' % (name.encode(), msgspec.json.encode(value)) for name, value in values)
 
 

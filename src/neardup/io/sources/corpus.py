@@ -20,6 +20,7 @@ from neardup import schema
 from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io.formats.base import InputFile, Records, Verdicts, text_bytes
+from neardup.io.sources.cluster_sizes import ClusterSizes
 from neardup.io.sources.kept_ids import KeptIds
 from neardup.io.sources.notes import Notes, joined
 from neardup.io.sources.parts import I64, FileParts
@@ -288,8 +289,9 @@ class FileDocuments(FileParts):
         is_kept[self._rows_removed(selection)[begin:end] - first] = False
         return is_kept, slice(int(begin), int(end))
 
-    def write(self, at: int, target: str, selection: pa.Table, kept_ids: KeptIds) -> None:
+    def write(self, at: int, target: str, selection: pa.Table, kept_ids: KeptIds, sizes: ClusterSizes) -> None:
         """Write the kept rows of a file; `kept_ids` has the kept document of each row of the selection."""
+        rows = np.arange(*self.file_first_rows[at : at + 2])
         is_kept, own = self._is_kept(range(at, at + 1), selection)
         removed = selection.slice(own.start, own.stop - own.start)
         verdicts = Verdicts(
@@ -297,6 +299,7 @@ class FileDocuments(FileParts):
             removed=removed.column("row").to_numpy() - self.file_first_rows[at],
             kept_ids=kept_ids.slice(own.start, removed.num_rows) if self.config.mark else pa.array([], pa.string()),
             similarities=removed.column("similarity").to_numpy(),
+            cluster_sizes=sizes.of(rows) if self.config.mark else None,
         )
         self.formats[at].write(self.files[at], target, verdicts, self.config)
         copy_permissions(self.files[at], target)

@@ -385,6 +385,7 @@ def _marked(batch: pa.RecordBatch, first: int, verdicts: Verdicts) -> pa.RecordB
         pa.array(is_kept),
         verdicts.kept_ids.take(pa.array(places, mask=~is_removed)).cast(pa.string()),
         pa.array(similarities, mask=~is_removed),
+        pa.array(verdicts.sizes(first, first + batch.num_rows)),
     ]
     kept_columns = [
         column
