@@ -51,7 +51,10 @@ class Place:
 
     @property
     def id(self) -> str:
-        return f"{self.file}:{self.number}" if self.row.id is None else self.row.id
+        if self.row.id is not None:
+            return self.row.id
+        # A file that is one document is named by itself.
+        return self.file if self.file.endswith(".txt") else f"{self.file}:{self.number}"
 
 
 def places_of(files: Sequence[File]) -> list[Place]:
