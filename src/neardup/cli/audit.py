@@ -18,22 +18,22 @@ from neardup.config import Config
     default=1000,
     show_default=True,
     metavar="N",
-    help="How many documents to sample.",
+    help="Number of documents to sample.",
 )
 @options.settings("memory", "threads")
 @options.as_json("the audit")
-@options.quiet("No progress and no warnings.")
+@options.quiet("Show no progress and no warnings.")
 def audit(out: str, sample: int, config: Config, as_json: bool, quiet: bool) -> None:
-    """Measure how many of the true pairs a finished run has found, and list those it missed.
+    """Measure the recall of a finished run, and list the true pairs it missed.
 
     OUT is the folder that `neardup dedup` wrote, or the file that `neardup pairs` wrote. The input files are read
-    again: all true pairs of the sampled documents are found, exactly, and compared with what the run finds.
+    again: an exact search finds all true pairs of a sample of documents, which are compared with those of the run.
 
     \b
     Examples:
       neardup audit clean
       neardup audit clean --sample 10000            a narrower interval
-      neardup audit pairs.parquet                   of a run of neardup pairs
+      neardup audit pairs.parquet                   a list written by neardup pairs
       neardup audit clean --json
     """  # noqa: D301 - click reads the backspace
     from neardup.cli import render

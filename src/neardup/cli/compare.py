@@ -22,13 +22,13 @@ _CODECS: Final = {".gz": "gzip", ".zst": "zstd"}
 @click.argument("b", type=click.Path(allow_dash=True))
 @options.settings(*options.TEXT_SETTINGS, "text_column", "id_column", "delimiter")
 @options.as_json("the numbers")
-@options.quiet("Only the numbers, not the texts.")
+@options.quiet("Show only the numbers, not the texts.")
 def compare(a: str, b: str, config: Config, as_json: bool, quiet: bool) -> None:
     """Compare two texts: exact and estimated similarity, containment, and what differs.
 
     A and B are text files, also as .gz and .zst, "-" for standard input, or documents of a file: FILE:ID, or FILE:ROW
-    where a document has no id. Code is shown line by line with numbers, prose word by word; where most differs, the
-    parts that both have are listed.
+    where a document has no id. Code is compared line by line, prose word by word. If most of the texts differs, the
+    passages they share are listed instead.
 
     \b
     Examples:

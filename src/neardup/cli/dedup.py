@@ -8,7 +8,7 @@ from neardup.cli import options
 from neardup.config import Config
 
 
-@click.command(cls=options.Command, short_help="Remove the near-duplicates of files.")
+@click.command(cls=options.Command, short_help="Remove near-duplicates from files.")
 @options.inputs()
 @options.output("FOLDER", "Folder to write: kept/, removed.parquet, rejected.jsonl, report.json.")
 @options.settings(
@@ -22,22 +22,22 @@ from neardup.config import Config
     help="Insert what was kept into the index of --against, once the output is written.",
 )
 @options.as_json("the report")
-@options.quiet("No progress, no warnings and no summary; errors stay.")
+@options.quiet("Show no progress, warnings or summary; only errors.")
 def dedup(inputs: tuple[str, ...], out: str, update: bool, config: Config, as_json: bool, quiet: bool) -> None:
-    """Remove the near-duplicates of files; every removed document is similar to a kept one.
+    """Remove near-duplicates from files; every removed document is similar to a kept one.
 
     INPUT is a file, a folder, a glob or an address such as s3://bucket/key; "-" is standard input (JSON Lines).
-    Files are JSON Lines, Parquet, Arrow, CSV, TSV or plain text, also as .gz and .zst. Kept rows are written as
-    they came, into OUTPUT/kept. An interrupted run goes on when the same command is given again.
+    Files are JSON Lines, Parquet, Arrow, CSV, TSV or plain text, also as .gz and .zst. Kept rows are written
+    unchanged to OUTPUT/kept. To resume an interrupted run, repeat the command.
 
     \b
     Examples:
       neardup dedup pages.jsonl -o clean
       neardup dedup crawl/ -o clean --threshold 0.7 --keep longest
       neardup dedup 'part-*.parquet' -o clean --text-column body --id-column url
-      neardup dedup new.jsonl -o fresh --against clean        only what is new
+      neardup dedup new.jsonl -o fresh --against clean        only new documents
       neardup dedup new.jsonl -o fresh --against pages.index --update
-      neardup dedup pages.jsonl -o look --dry-run             what would go, and why
+      neardup dedup pages.jsonl -o look --dry-run             what would be removed, and why
       neardup dedup pages.jsonl -o clean --audit              with the measured recall
       zcat pages.jsonl.gz | neardup dedup - -o clean --json
     """  # noqa: D301 - click reads the backspace

@@ -14,16 +14,16 @@ from neardup.config import Config
 @click.command(cls=options.Command, short_help="See it work on a small built-in corpus.")
 @options.settings(*options.TEXT_SETTINGS, "method", "keep", "cluster", "threads")
 @options.as_json("the removed documents and the report")
-@options.quiet("No progress, no warnings and no summary; errors stay.")
+@options.quiet("Show no progress, warnings or summary; only errors.")
 def demo(config: Config, as_json: bool, quiet: bool) -> None:
-    """Find the near-duplicates of a small built-in corpus, in seconds.
+    """Find near-duplicates in a small built-in corpus, in seconds.
 
     \b
     Examples:
       neardup demo
-      neardup demo --threshold 0.6          more is a duplicate
-      neardup demo --unit char --size 8     shingles of characters
-      neardup demo --cluster components     what goes wrong when chains count
+      neardup demo --threshold 0.6          finds looser duplicates
+      neardup demo --unit char --size 8     character shingles
+      neardup demo --cluster components     what goes wrong with transitive closure
       neardup demo --json
     """  # noqa: D301 - click reads the backspace
     from neardup.cli import render

@@ -15,7 +15,11 @@ from neardup.cli import options
 @click.argument("doc_id")
 @click.argument("other_id", required=False)
 @click.option(
-    "--file", cls=options.Option, heading=options.COLUMNS, metavar="NAME", help="File of an id that is there twice."
+    "--file",
+    cls=options.Option,
+    heading=options.COLUMNS,
+    metavar="NAME",
+    help="File of the document, if its id is not unique.",
 )
 @click.option(
     "--row",
@@ -23,28 +27,28 @@ from neardup.cli import options
     heading=options.COLUMNS,
     type=int,
     metavar="N",
-    help="Row of an id that is there twice.",
+    help="Row of the document, if its id is not unique.",
 )
 @options.as_json("the explanation")
-@options.quiet("Only the reason, not the texts.")
+@options.quiet("Show only the reason, not the texts.")
 def explain(
     out: str, doc_id: str, other_id: str | None, file: str | None, row: int | None, as_json: bool, quiet: bool
 ) -> None:
     """Say why a document was removed: the kept one, the similarity, the shared shingles, and what differs.
 
     OUT is the folder that `neardup dedup` wrote, or the file that `neardup pairs` wrote; the texts are read again from
-    the inputs. For a kept document it lists the removed ones that it stands for, of a list of pairs those of the
-    document. With OTHER_ID it shows one pair of the two documents.
+    the inputs. A kept document is shown with the documents removed in its favour. For a list of pairs, the pairs of
+    the document are listed. With OTHER_ID, one pair is shown.
 
     \b
     Examples:
       neardup explain clean page-17
-      neardup explain clean pages.jsonl:204             a document without an id is named file:row
+      neardup explain clean pages.jsonl:204             a document without an id: file:row
       neardup explain clean page-17 --quiet             without the texts
-      neardup explain clean page-17 --file b.jsonl      an id that several files have
+      neardup explain clean page-17 --file b.jsonl      an id that occurs in several files
       neardup explain clean page-17 --json
-      neardup explain pairs.parquet page-1              all pairs that it is in
-      neardup explain pairs.parquet page-1 page-17      a pair, and what differs
+      neardup explain pairs.parquet page-1              all its pairs
+      neardup explain pairs.parquet page-1 page-17      one pair, and what differs
     """  # noqa: D301 - click reads the backspace
     from neardup.cli import render
 

@@ -61,7 +61,7 @@ _AS_LINES: Final = _option(
     "--jsonl",
     "as_lines",
     heading=options.WORK,
-    what="Read one JSON object a line from standard input, and answer each with one at once.",
+    what="Read one JSON object per line from standard input, and answer each line at once.",
     is_flag=True,
 )
 
@@ -71,14 +71,14 @@ _AS_LINES: Final = _option(
 @_option(
     "--store",
     heading=options.OUTPUT,
-    what="What is kept of documents: for exact scores, also their texts, or signatures alone.",
+    what="What to store: shingles (exact scores), text (also the texts) or signature (smallest, estimated scores).",
     type=click.Choice(("shingles", "text", "signature")),
     default="shingles",
     show_default=True,
 )
 @options.settings(*_SETTINGS, *_READING)
-@options.as_json("what was made")
-@options.quiet("No summary; errors stay.")
+@options.as_json("the new index")
+@options.quiet("Show no summary; only errors.")
 def create(folder: str, store: str, config: Config, as_json: bool, quiet: bool) -> None:
     """Make an empty index in a new folder; the settings stay with it."""
     from neardup.cli import render
@@ -98,13 +98,13 @@ def create(folder: str, store: str, config: Config, as_json: bool, quiet: bool) 
 @_option(
     "--on-duplicate",
     heading=options.STAYS,
-    what="Store only what is new, and do this with a document that is similar to a stored one.",
+    what="Store only new documents, and do this with one that is similar to a stored document.",
     type=click.Choice(_ON_DUPLICATE),
 )
 @_AS_LINES
 @options.settings(*_READING)
-@options.as_json("what was stored")
-@options.quiet("No progress, no warnings and no summary; errors stay.")
+@options.as_json("the counts")
+@options.quiet("Show no progress, warnings or summary; only errors.")
 def insert(
     folder: str,
     inputs: tuple[str, ...],
@@ -148,7 +148,7 @@ def insert(
 @_option(
     "--k",
     heading=options.SIMILAR,
-    what="How many matches of each document at most; 0 lists all.",
+    what="Maximum number of matches per document; 0 lists all.",
     type=click.IntRange(0),
     default=10,
     show_default=True,
@@ -157,28 +157,28 @@ def insert(
 @_option(
     "--least",
     heading=options.SIMILAR,
-    what="Least similarity of a match, from the threshold of the index on.",
+    what="Minimum similarity of a match; at least the threshold of the index.",
     type=float,
     metavar="NUMBER",
 )
 @_option(
     "--where",
     heading=options.SIMILAR,
-    what="What the payload must hold, as NAME=VALUE or a JSON object; repeatable.",
+    what="Filter on the payload, as NAME=VALUE or a JSON object; repeatable.",
     multiple=True,
     metavar="CONDITION",
 )
 @_option(
     "--since",
     heading=options.SIMILAR,
-    what="Only what was inserted after this time, such as 2026-01-31T12:00.",
+    what="Only documents inserted after this time, such as 2026-01-31T12:00.",
     metavar="TIME",
 )
 @_AS_LINES
-@options.output("FILE", "File to write: .parquet, .jsonl or .csv; else they are printed.", required=False)
+@options.output("FILE", "File to write: .parquet, .jsonl or .csv; printed by default.", required=False)
 @options.settings(*_READING, "overwrite")
 @options.as_json("the matches")
-@options.quiet("No summary; errors stay.")
+@options.quiet("Show no summary; only errors.")
 def query(folder: str, inputs: tuple[str, ...], as_lines: bool, out: str | None, config: Config, **rest: Any) -> None:
     """List the documents of the index that are similar to those of INPUT: query_id, doc_id, similarity, rank."""
     from neardup.cli import render
@@ -206,8 +206,8 @@ def query(folder: str, inputs: tuple[str, ...], as_lines: bool, out: str | None,
 @index.command(cls=options.Command, short_help="Remove documents by their ids.")
 @_FOLDER
 @click.argument("ids", nargs=-1, required=True, metavar="DOC_ID...")
-@options.as_json("how many were removed")
-@options.quiet("No summary; errors stay.")
+@options.as_json("the counts")
+@options.quiet("Show no summary; only errors.")
 def remove(folder: str, ids: tuple[str, ...], as_json: bool, quiet: bool) -> None:
     """Remove documents by their ids; "-" reads ids from standard input, one a line."""
     from neardup.cli import render
@@ -223,7 +223,7 @@ def remove(folder: str, ids: tuple[str, ...], as_json: bool, quiet: bool) -> Non
 
 @index.command(cls=options.Command, short_help="Show what an index holds.")
 @_FOLDER
-@options.as_json("all of it")
+@options.as_json("the information")
 def info(folder: str, as_json: bool) -> None:
     """Show what an index holds, and what it was created with."""
     from neardup.cli import render
@@ -244,7 +244,7 @@ def info(folder: str, as_json: bool) -> None:
 
 @index.command(cls=options.Command, short_help="Read all of an index, and say what is damaged.")
 @_FOLDER
-@options.as_json("what is damaged")
+@options.as_json("the damage found")
 def check(folder: str, as_json: bool) -> None:
     """Read all of an index, compare it with its digests, and say what is damaged; exit 1 if anything is."""
     from neardup.cli import render
@@ -261,8 +261,8 @@ def check(folder: str, as_json: bool) -> None:
 
 @index.command(cls=options.Command, short_help="Drop removed documents from disk, and join files.")
 @_FOLDER
-@options.as_json("what the index takes now")
-@options.quiet("No summary; errors stay.")
+@options.as_json("the new size of the index")
+@options.quiet("Show no summary; only errors.")
 def compact(folder: str, as_json: bool, quiet: bool) -> None:
     """Drop removed and expired documents from disk, and join all runs into one."""
     from neardup.cli import render
@@ -281,7 +281,7 @@ def compact(folder: str, as_json: bool, quiet: bool) -> None:
 @index.command(cls=options.Command, short_help="Copy an index.")
 @_FOLDER
 @click.argument("target", type=click.Path())
-@options.quiet("No summary; errors stay.")
+@options.quiet("Show no summary; only errors.")
 def snapshot(folder: str, target: str, quiet: bool) -> None:
     """Copy an index to the new folder TARGET, whole or not at all, while others use it."""
     from neardup.cli import render
@@ -295,7 +295,7 @@ def snapshot(folder: str, target: str, quiet: bool) -> None:
 @index.command(cls=options.Command, short_help="Write all documents to a file.")
 @_FOLDER
 @click.argument("file", type=click.Path())
-@options.quiet("No summary; errors stay.")
+@options.quiet("Show no summary; only errors.")
 def export(folder: str, file: str, quiet: bool) -> None:
     """Write id, times, payload and, where it is kept, text of every document to FILE: .parquet, .jsonl or .csv."""
     from neardup.cli import render

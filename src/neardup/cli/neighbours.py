@@ -51,7 +51,7 @@ class _Number(click.ParamType):  # type: ignore[type-arg]
     default=10,
     show_default=True,
     metavar="N",
-    help="How many neighbours of each document at most; all lists every one from --threshold on.",
+    help="Maximum number of neighbours per document; all lists every one at or above --threshold.",
 )
 @click.option(
     "--contained",
@@ -60,7 +60,7 @@ class _Number(click.ParamType):  # type: ignore[type-arg]
     type=click.Choice(["query", "neighbour", "either"]),
     default="either",
     show_default=True,
-    help="What has to be contained in the other, with --measure containment; either is the smaller one.",
+    help="With --measure containment: which of the two must be contained; either takes the larger share.",
 )
 @click.option(
     "--queries",
@@ -68,12 +68,12 @@ class _Number(click.ParamType):  # type: ignore[type-arg]
     heading=options.SIMILAR,
     multiple=True,
     metavar="FILE",
-    help="Documents whose neighbours in INPUT are asked for instead; - is standard input; repeatable.",
+    help="List the neighbours in INPUT of these documents instead; - is standard input; repeatable.",
 )
-@options.output("FILE", "File to write: .parquet, .jsonl or .csv; else they are printed.", required=False)
+@options.output("FILE", "File to write: .parquet, .jsonl or .csv; printed by default.", required=False)
 @options.settings(*_SETTINGS)
 @options.as_json("the neighbours")
-@options.quiet("No progress, no warnings and no summary; errors stay.")
+@options.quiet("Show no progress, warnings or summary; only errors.")
 def neighbours(  # noqa: PLR0913 - click passes every option by name
     inputs: tuple[str, ...],
     k: int | None,
@@ -84,10 +84,10 @@ def neighbours(  # noqa: PLR0913 - click passes every option by name
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """List the most similar documents of each, exactly: doc_id, neighbour_id, similarity, rank.
+    """List the most similar documents of each document, exactly: doc_id, neighbour_id, similarity, rank.
 
-    INPUT is what `neardup dedup` takes; it must fit in memory. With --threshold or --distance only neighbours that
-    close are listed, else all that have anything in common.
+    INPUT is what `neardup dedup` takes; it must fit in memory. --threshold or --distance limits how far a
+    neighbour may be; without them, every document with a similarity above 0 can be listed.
 
     \b
     Examples:

@@ -34,81 +34,83 @@ class _Setting(NamedTuple):
 
 
 SETTINGS: Final = {
-    "threshold": _Setting(
-        SIMILAR, "Similarity from which two documents are a pair; above 0, up to 1.", "NUMBER", short="-t"
-    ),
+    "threshold": _Setting(SIMILAR, "Minimum similarity of a pair; above 0, at most 1.", "NUMBER", short="-t"),
     "distance": _Setting(
-        SIMILAR, "The threshold as a distance instead: bits, 1 - cosine, or Euclidean.", "NUMBER", float
+        SIMILAR, "Threshold as a distance instead: number of bits, 1 - cosine, or Euclidean distance.", "NUMBER", float
     ),
     "recall": _Setting(
-        SIMILAR, "Chance to find a pair exactly at the threshold; 1 calls for the exact method.", "NUMBER"
+        SIMILAR, "Probability of finding a pair exactly at the threshold; 1 selects the exact method.", "NUMBER"
     ),
     "measure": _Setting(
         SIMILAR,
-        "What similarity means: of texts or items jaccard or containment; else of weighted items, bits, vectors.",
+        "Similarity measure: jaccard and containment take texts or items; the others weighted items, bits or vectors.",
     ),
-    "dimension": _Setting(SIMILAR, "Numbers or bits of a vector; as many as the first has if left out.", "N", int),
-    "packed": _Setting(SIMILAR, "Take bits as bytes, eight in each, the highest first."),
-    "unit": _Setting(SIMILAR, "What a shingle is made of; char suits short texts, names and code."),
-    "size": _Setting(SIMILAR, "How many consecutive units make one shingle.", "N"),
+    "dimension": _Setting(SIMILAR, "Dimension of the vectors; taken from the first one by default.", "N", int),
+    "packed": _Setting(SIMILAR, "Bits are packed into bytes, eight to a byte, most significant first."),
+    "unit": _Setting(SIMILAR, "Unit of a shingle; char suits short texts, names and code."),
+    "size": _Setting(SIMILAR, "Number of consecutive units in a shingle.", "N"),
     "multiset": _Setting(SIMILAR, "Count repeated shingles instead of ignoring repetitions."),
     "fold_numbers": _Setting(SIMILAR, "Treat every number as the same word."),
-    "normalise": _Setting(SIMILAR, "Unicode form to compare in; nfkc also unites ligatures and full-width letters."),
-    "fold_accents": _Setting(SIMILAR, "Take letters with and without accents for equal."),
+    "normalise": _Setting(SIMILAR, "Unicode normalisation form; nfkc also folds ligatures and full-width letters."),
+    "fold_accents": _Setting(SIMILAR, "Treat letters with and without accents as equal."),
     "ignore": _Setting(
-        SIMILAR, "File whose shingles do not count: a template, a licence, given code; repeatable.", "PATH"
+        SIMILAR, "File whose shingles are ignored: a template, a licence, starter code; repeatable.", "PATH"
     ),
-    "html": _Setting(SIMILAR, "Take the texts as HTML and compare their main content."),
+    "html": _Setting(SIMILAR, "Parse the texts as HTML and compare their main content."),
     "html_content": _Setting(
-        SIMILAR, "With --html: main leaves out navigation and other template text; all is what a reader sees."
+        SIMILAR, "With --html: main skips navigation and other template text; all compares all visible text."
     ),
-    "collapse_empty": _Setting(SIMILAR, "Treat documents without any shingle as copies of each other."),
-    "method": _Setting(SIMILAR, "How pairs are found: lsh by bands, exact every one; auto chooses and says what."),
-    "sketch": _Setting(SIMILAR, "How a set becomes a signature; minhash is the textbook's, and slower."),
+    "collapse_empty": _Setting(SIMILAR, "Treat documents without shingles as copies of each other."),
+    "method": _Setting(
+        SIMILAR, "How to find pairs: lsh uses bands, exact finds every pair, auto chooses and says why."
+    ),
+    "sketch": _Setting(SIMILAR, "How to compute signatures; minhash is the textbook method, and slower."),
     "num_perm": _Setting(
         SIMILAR,
-        "Slots of a signature, a power of two (any number with minhash); else 128, 1024 for bits and cosine.",
+        "Slots per signature: a power of two (any number with minhash); default 128, or 1024 for hamming and cosine.",
         "N",
         int,
     ),
-    "bands": _Setting(SIMILAR, "Bands of a signature; derived from threshold and recall if left out.", "N", int),
-    "rows": _Setting(SIMILAR, "Rows of a band; derived from threshold and recall if left out.", "N", int),
-    "seed": _Setting(SIMILAR, "Draw other signatures, the same for the same seed; random: a secret one.", "N|random"),
-    "signature_filter": _Setting(SIMILAR, "Skip the exact comparison where signatures already rule a pair out."),
+    "bands": _Setting(SIMILAR, "Bands per signature; derived from threshold and recall by default.", "N", int),
+    "rows": _Setting(SIMILAR, "Rows per band; derived from threshold and recall by default.", "N", int),
+    "seed": _Setting(SIMILAR, "Seed of all hashes; random draws a secret one.", "N|random"),
+    "signature_filter": _Setting(SIMILAR, "Skip the exact comparison if the signatures already rule a pair out."),
     "text_column": _Setting(
-        COLUMNS, "Column with the text; repeat to join several. Else text, content or body.", "NAME"
+        COLUMNS, "Column with the text; repeat to join several. Default: text, content or body.", "NAME"
     ),
-    "id_column": _Setting(COLUMNS, "Column with the id. Else id or url, else file:row names a document.", "NAME"),
+    "id_column": _Setting(COLUMNS, "Column with the id. Default: id or url, otherwise file:row.", "NAME"),
     "items_column": _Setting(COLUMNS, "Column with a list of items to compare instead of a text.", "NAME"),
-    "vector_column": _Setting(COLUMNS, "Column with the vectors. Else vector or embedding.", "NAME"),
-    "group_column": _Setting(COLUMNS, "Compare only documents that are equal in this column.", "NAME"),
-    "format": _Setting(COLUMNS, "Format of the files, whatever their endings say; text: a file is a document."),
+    "vector_column": _Setting(COLUMNS, "Column with the vectors. Default: vector or embedding.", "NAME"),
+    "group_column": _Setting(COLUMNS, "Compare only documents with the same value in this column.", "NAME"),
+    "format": _Setting(COLUMNS, "Format of all files, regardless of extension; with text, each file is a document."),
     "encoding": _Setting(
-        COLUMNS, "Encoding of text, JSON and CSV files, such as latin-1 or utf-16; else UTF-8.", "NAME"
+        COLUMNS, "Encoding of text, JSON and CSV files, such as latin-1 or utf-16; default UTF-8.", "NAME"
     ),
-    "lines": _Setting(COLUMNS, "Every line of a plain text file is a document, not the whole file."),
-    "delimiter": _Setting(COLUMNS, r"What separates the columns of a CSV file, such as ';' or '\t'.", "CHARACTER"),
+    "lines": _Setting(COLUMNS, "Treat every line of a plain text file as a document, not the whole file."),
+    "delimiter": _Setting(COLUMNS, r"Column separator of CSV files, such as ';' or '\t'.", "CHARACTER"),
     "max_document": _Setting(
-        COLUMNS, "Longest line, CSV record, value or text file; a longer one is rejected.", "SIZE"
+        COLUMNS, "Maximum size of a line, CSV record, value or text file; longer ones are rejected.", "SIZE"
     ),
-    "keep": _Setting(STAYS, "Which document of a cluster stays.", "first|last|longest|max:COLUMN|min:COLUMN"),
-    "cluster": _Setting(STAYS, "leader: a removed document is similar to the kept one; components: chains count too."),
-    "per_cluster": _Setting(STAYS, "Documents of a cluster that stay: the kept one, then the next in keep order.", "N"),
-    "against": _Setting(
-        STAYS, "Files, finished runs or an index, whose documents stay ahead of all; repeatable.", "PATH"
+    "keep": _Setting(STAYS, "Which document of a cluster to keep.", "first|last|longest|max:COLUMN|min:COLUMN"),
+    "cluster": _Setting(
+        STAYS, "leader: every removed document is similar to its kept one; components: transitive closure of pairs."
     ),
-    "only_against": _Setting(STAYS, "Remove only what is similar to --against; the input is not compared with itself."),
-    "mark": _Setting(OUTPUT, "Write every row with columns that say whether it is kept, not only the kept rows."),
+    "per_cluster": _Setting(
+        STAYS, "Number of documents to keep per cluster: the kept one, then the next in keep order.", "N"
+    ),
+    "against": _Setting(STAYS, "Files, finished runs or an index whose documents are always kept; repeatable.", "PATH"),
+    "only_against": _Setting(STAYS, "Compare the input with --against only, not with itself."),
+    "mark": _Setting(OUTPUT, "Write all rows, with columns that say which are kept, instead of the kept rows only."),
     "pairs": _Setting(OUTPUT, "Also store every found pair, as pairs.parquet."),
     "dry_run": _Setting(OUTPUT, "Write the removed documents and the report, but no kept rows."),
-    "audit": _Setting(OUTPUT, "Measure the recall on a sample once the run is done, and put it in the report."),
-    "overwrite": _Setting(OUTPUT, "Replace an output that is there."),
-    "strict": _Setting(WORK, "Fail at the first row that cannot be used instead of listing it as rejected."),
-    "engine": _Setting(WORK, "Where the work runs."),
-    "master": _Setting(WORK, "Address of the Spark cluster, such as yarn; else what spark-submit says.", "URL"),
-    "spark_conf": _Setting(WORK, "A setting of Spark; repeatable.", "NAME=VALUE"),
-    "memory": _Setting(WORK, "Memory to stay within, such as 4GB; half of what is free if left out.", "SIZE"),
-    "threads": _Setting(WORK, "Threads that share the work; one a core if left out. Never changes a result.", "N", int),
+    "audit": _Setting(OUTPUT, "Measure the recall on a sample after the run, and add it to the report."),
+    "overwrite": _Setting(OUTPUT, "Replace an existing output."),
+    "strict": _Setting(WORK, "Fail at the first row that cannot be used, instead of listing it as rejected."),
+    "engine": _Setting(WORK, "Where to run: this machine or a Spark cluster."),
+    "master": _Setting(WORK, "Address of the Spark cluster, such as yarn; default: the one spark-submit sets.", "URL"),
+    "spark_conf": _Setting(WORK, "Spark setting; repeatable.", "NAME=VALUE"),
+    "memory": _Setting(WORK, "Memory target, such as 4GB; default half of the free memory.", "SIZE"),
+    "threads": _Setting(WORK, "Number of threads; default one per core. Never changes a result.", "N", int),
 }
 _REPEATABLE: Final = frozenset({"ignore", "text_column", "against", "spark_conf"})
 

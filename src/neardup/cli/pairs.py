@@ -13,7 +13,7 @@ from neardup.config import Config
 @options.output("FILE", "File to write: .parquet, .jsonl or .csv; also FILE.rejected.jsonl and FILE.report.json.")
 @options.settings(*options.INPUT_SETTINGS, "audit", "overwrite")
 @options.as_json("the report")
-@options.quiet("No progress, no warnings and no summary; errors stay.")
+@options.quiet("Show no progress, warnings or summary; only errors.")
 def pairs(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quiet: bool) -> None:
     """List every pair of similar documents: doc_a, doc_b, similarity.
 
@@ -24,11 +24,11 @@ def pairs(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quie
       neardup pairs pages.jsonl -o pairs.parquet
       neardup pairs pages.jsonl -o pairs.csv --threshold 0.6 --recall 0.999
       neardup pairs pages.jsonl -o pairs.parquet --method exact    every pair, none missed
-      neardup pairs new.jsonl -o pairs.jsonl --against old.jsonl   pairs with the old ones too
+      neardup pairs new.jsonl -o pairs.jsonl --against old.jsonl   also pairs with old documents
       neardup pairs baskets.csv -o pairs.csv --items-column products --threshold 0.5
       neardup pairs images.parquet -o pairs.parquet --measure cosine --vector-column embedding
-      neardup pairs clean -o pairs.jsonl                           of a run with --pairs
-      neardup pairs clean -o close.jsonl --threshold 0.9           those of them that are closer
+      neardup pairs clean -o pairs.jsonl                           the pairs stored by a run with --pairs
+      neardup pairs clean -o close.jsonl --threshold 0.9           only those with similarity >= 0.9
     """  # noqa: D301 - click reads the backspace
     from neardup.cli import render
 

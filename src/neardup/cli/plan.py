@@ -25,14 +25,19 @@ _MOST: Final = 1024
 @options.inputs(required=False)
 @options.settings(*options.INPUT_SETTINGS, "keep", "cluster", "pairs")
 @click.option(
-    "--plot", "picture", cls=options.Option, type=click.Path(), metavar="FILE", help="Draw the curve: .svg or .png."
+    "--plot",
+    "picture",
+    cls=options.Option,
+    type=click.Path(),
+    metavar="FILE",
+    help="Draw the S-curve to this .svg or .png file.",
 )
 @click.option(
-    "--compare-bands", cls=options.Option, type=int, metavar="N", help="Also draw the curve of this number of bands."
+    "--compare-bands", cls=options.Option, type=int, metavar="N", help="Also draw the S-curve for this number of bands."
 )
-@click.option("--compare-rows", cls=options.Option, type=int, metavar="N", help="Rows of a band of that second curve.")
+@click.option("--compare-rows", cls=options.Option, type=int, metavar="N", help="Rows per band of that second curve.")
 @options.as_json("the plan")
-@options.quiet("No progress and no warnings.")
+@options.quiet("Show no progress and no warnings.")
 def plan(
     inputs: tuple[str, ...],
     config: Config,
@@ -42,15 +47,15 @@ def plan(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Show bands, rows and the S-curve: the chance to find a pair at every similarity.
+    """Show bands, rows and the S-curve: the probability of finding a pair, by similarity.
 
-    With INPUT also how many documents there are, and the memory, disk and time a run on them will take.
+    With INPUT, also estimate the number of documents, and the memory, disk and time that a run takes.
 
     \b
     Examples:
       neardup plan
       neardup plan --threshold 0.7 --recall 0.999 --num-perm 256
-      neardup plan --bands 9 --rows 13                  what another tool's choice finds
+      neardup plan --bands 9 --rows 13                  how another tool's choice performs
       neardup plan --threshold 0.9 --plot curve.svg
       neardup plan --plot both.svg --compare-bands 9 --compare-rows 13
       neardup plan --measure cosine --distance 0.1      for vectors
