@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import sqlite3
 import zlib
@@ -51,14 +52,20 @@ def explained(folder: Path) -> Iterator[None]:
         yield
     except sqlite3.OperationalError as error:
         if "full" in str(error):
-            raise DataError(
-                f"no space is left for the index {folder}; nothing of this change was stored", hint="make room"
-            ) from error
+            raise _full(folder) from error
         if "locked" in str(error):
             raise NearDupError(f"the index {folder} is busy: {error}", hint="try again") from error
         raise damaged(f"{folder / FILE}: {error}") from error
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise damaged(f"{folder / FILE}: {error}") from error
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise _full(folder) from error
+        raise
+
+
+def _full(folder: Path) -> DataError:
+    return DataError(f"no space is left for the index {folder}; nothing of this change was stored", hint="make room")
 
 
 def connect(folder: Path, *, writable: bool, durability: str = "full") -> sqlite3.Connection:

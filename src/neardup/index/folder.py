@@ -108,7 +108,9 @@ class FolderStore:
                 for path in change.new_runs if change is not None else ():
                     path.unlink(missing_ok=True)
                 raise
-            self._tidy()
+            # The change is stored; what a full disk keeps from being joined is joined after a later change.
+            with contextlib.suppress(OSError, sqlite3.OperationalError):
+                self._tidy()
             return answer
 
     def _tidy(self) -> None:

@@ -1,0 +1,63 @@
+"""A disk that is full at any write: nothing of the change is stored, and what was stored before stays."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from index.corpora import texts
+from neardup import Index
+from neardup.errors import DataError
+from neardup.index import folder, folder_view, run_file
+
+TEXT = "a text of some words that nobody else has written in this order"
+
+
+@pytest.fixture
+def index(tmp_path, monkeypatch):
+    monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)
+    monkeypatch.setattr(folder, "FRESH_DOCS", 4)
+    with Index.create(tmp_path / "i") as made:
+        made.insert("first", TEXT)
+        yield made
+
+
+def fail_at(monkeypatch, number):
+    """Let the disk be full at the write of this number."""
+    writes = iter(range(10**9))
+    write = os.pwrite
+
+    def pwrite(*arguments):
+        if next(writes) >= number:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(*arguments)
+
+    monkeypatch.setattr(run_file.os, "pwrite", pwrite)
+
+
+def test_a_batch_is_not_stored_at_all(index, monkeypatch):
+    documents = texts(20, seed=4)
+    for number in range(9):
+        with monkeypatch.context() as patch:
+            fail_at(patch, number)
+            with pytest.raises(DataError, match="no space is left for the index"):
+                index.insert_many(documents)
+        assert list(index.ids()) == ["first"]
+        assert list((index.path / "runs").iterdir()) == []
+    assert index.check() == []
+    index.insert_many(documents)
+    assert len(index) == 21
+
+
+def test_what_was_inserted_stays_where_it_cannot_be_flushed(index, monkeypatch):
+    with monkeypatch.context() as patch:
+        fail_at(patch, 0)
+        for number in range(3):
+            index.insert(f"{number}", f"{TEXT} {number}")
+        with pytest.raises(DataError, match="no space is left"):
+            index.compact()
+    assert (list(index.ids()), index.info()["runs"]) == (["first", "0", "1", "2"], 0)
+    index.compact()
+    assert (index.info()["runs"], index.check(), len(index.query(TEXT))) == (1, [], 4)
