@@ -243,6 +243,7 @@ def test_settings_are_stored_and_other_ones_name_both(tmp_path):
         ({"recall": 1}, "by bands"),
         ({"measure": "containment"}, "no measure 'containment'"),
         ({"measure": "cosine"}, "must know their `dimension`"),
+        ({"per_cluster": 2}, "`per_cluster` says nothing about an index"),
         ({"keep": "last"}, "`keep` says nothing about an index"),
         ({"group_column": "site"}, "`group_column` says nothing about an index"),
         ({"store": "tape"}, "`store` must be one of"),

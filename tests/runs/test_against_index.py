@@ -78,6 +78,7 @@ def test_the_finished_run_can_be_opened_and_is_the_same_for_any_threads(tmp_path
     ("settings", "message"),
     [
         ({"pairs": True}, "`pairs` needs files in --against"),
+        ({"per_cluster": 2}, "`per_cluster` 2 needs files"),
         ({"audit": True}, "`audit` needs files in --against"),
         ({"cluster": "components"}, "`cluster` 'components' needs files"),
         ({"size": 3}, "has the signatures jaccard fast-2 word-5 .* and the run jaccard fast-2 word-3"),

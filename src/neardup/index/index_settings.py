@@ -24,7 +24,7 @@ READING: Final = (
 _OF_RUNS: Final = frozenset(
     {
         *("keep", "cluster", "pairs", "collapse_empty", "group_column", "against", "only_against", "mark", "dry_run"),
-        *("ignore", "audit", "overwrite", "engine", "master", "spark_conf", "ignore"),
+        *("ignore", "audit", "overwrite", "engine", "master", "spark_conf", "ignore", "per_cluster"),
     }
 )
 # What changes no answer; not stored.

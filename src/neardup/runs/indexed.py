@@ -52,7 +52,7 @@ def check_against_index(config: Config) -> None:
     for name in _NOT_HERE:
         if getattr(config, name):
             raise ConfigError(f"`{name}` needs files in --against, not an index", hint=f"leave `{name}` out")
-    for name, value in (("engine", "local"), ("cluster", "leader"), ("group_column", None)):
+    for name, value in (("engine", "local"), ("cluster", "leader"), ("group_column", None), ("per_cluster", 1)):
         if getattr(config, name) != value:
             raise ConfigError(
                 f"`{name}` {getattr(config, name)!r} needs files in --against, not an index", hint=f"leave `{name}` out"
