@@ -96,59 +96,60 @@ class Config(_RecordsGiven):
         threshold: two documents with a similarity >= threshold are a pair; in (0, 1].
         distance: the threshold as a distance instead: bits for hamming, 1 - similarity for cosine, jaccard and
             weighted, d for euclidean, whose similarity is 1 / (1 + d).
-        recall: the chance to find a pair of similarity exactly `threshold`; in (0, 1], 1 calls for method "exact".
-        unit: what a shingle is made of: "word" or "char".
-        size: how many consecutive units make one shingle.
-        num_perm: slots of a signature; a power of two from 16 to 1024, with sketch="minhash" any number from 1 to 1024;
-            None takes 128, 1024 for hamming and cosine.
-        bands: bands of a signature; None derives it from `threshold` and `recall`.
-        rows: rows of a band; None derives it from `threshold` and `recall`.
-        seed: keys every hash; another seed draws other signatures. "random" draws a secret one, for hostile documents.
-        method: how pairs are found: "lsh" by bands of signatures, "exact" every one; "auto" chooses.
+        recall: the probability of finding a pair at exactly `threshold`; in (0, 1], 1 selects method "exact".
+        unit: the unit of a shingle: "word" or "char".
+        size: the number of consecutive units in a shingle.
+        num_perm: slots per signature; a power of two from 16 to 1024, with sketch="minhash" any number from 1 to 1024;
+            None means 128, or 1024 for hamming and cosine.
+        bands: bands per signature; None derives it from `threshold` and `recall`.
+        rows: rows per band; None derives it from `threshold` and `recall`.
+        seed: the key of every hash; another seed gives other signatures. "random" draws a secret seed, for hostile
+            documents.
+        method: how pairs are found: "lsh" uses bands of signatures, "exact" finds every pair, "auto" chooses.
         measure: what similarity means: "jaccard" of texts or items, "containment" (the share of the smaller contained
             in the larger), "weighted" Jaccard of items with weights, "hamming" of bits, "cosine" or "euclidean" of
             vectors.
-        dimension: how many numbers, or bits, a vector has; None takes it from the first one.
-        packed: bits come as bytes, eight in each, the highest first.
+        dimension: the dimension of the vectors, in numbers or bits; None takes it from the first one.
+        packed: bits are packed into bytes, eight to a byte, most significant first.
         sketch: "fast" (Fast Similarity Sketching) or "minhash" (k permutations).
-        signature_filter: skip the exact comparison where the signatures already rule a pair out.
-        keep: which document of a cluster stays: "first", "last", "longest", "max:COLUMN" or "min:COLUMN".
+        signature_filter: skip the exact comparison if the signatures already rule a pair out.
+        keep: which document of a cluster to keep: "first", "last", "longest", "max:COLUMN" or "min:COLUMN".
         cluster: "leader" (removed documents are similar to the kept one) or "components" (transitive closure).
-        per_cluster: how many documents of a cluster stay: the kept one, and the next ones in keep order.
+        per_cluster: the number of documents to keep per cluster: the kept one, and the next ones in keep order.
         pairs: also store every found pair, not only the match of each removed document.
         collapse_empty: treat documents without shingles as exact copies of each other.
         multiset: count repeated shingles instead of ignoring repetitions.
         fold_numbers: treat every number as the same token.
-        normalise: the Unicode form that texts are compared in: "nfc", or "nfkc", which takes characters for equal that
-            differ in form only, such as ligatures, full-width letters and superscripts.
-        fold_accents: take letters with and without accents for equal.
-        ignore: files whose shingles do not count, such as a template or a licence header.
-        html: take the texts as HTML and compare their content.
+        normalise: the Unicode normalisation form: "nfc", or "nfkc", which also treats compatibility characters as
+            equal, such as ligatures, full-width letters and superscripts.
+        fold_accents: treat letters with and without accents as equal.
+        ignore: files whose shingles are ignored, such as a template or a licence header.
+        html: parse the texts as HTML and compare their content.
         html_content: which part of an HTML page is compared: "main", its main content, without navigation and other
-            template text (a page without any is compared as a whole), or "all", everything a reader would see.
+            template text (a page without any is compared as a whole), or "all", all visible text.
         text_column: the column with the text, or several, joined by a newline; None takes text, content or body.
         id_column: the column with the id; None takes id or url, in memory also doc_id, else the position.
-        items_column: the column with a list of items (or items between spaces) to compare instead of a text.
+        items_column: the column with a list of items (or items separated by white space) to compare instead of a text.
         vector_column: the column with the vectors; None takes vector or embedding.
-        group_column: compare only documents that are equal in this column.
-        format: the format of the files, whatever their endings say: "jsonl", "csv", "parquet", "arrow", "text" (a file
-            is a document), "lines" (a line is), "json" (an array of objects) or "warc"; None goes by the endings.
-        encoding: the encoding of text files, JSON and CSV, by a name that Python knows; None takes UTF-8.
-        lines: every line of a plain text file is a document, not the whole file.
-        delimiter: what stands between the columns of a CSV file; None takes a comma, and a tab for .tsv.
+        group_column: compare only documents with the same value in this column.
+        format: the format of all files, regardless of extension: "jsonl", "csv", "parquet", "arrow", "text" (a file
+            is a document), "lines" (a line is), "json" (an array of objects) or "warc"; None goes by the extension.
+        encoding: the encoding of text files, JSON and CSV, by a name that Python knows; None means UTF-8.
+        lines: treat every line of a plain text file as a document, not the whole file.
+        delimiter: the column separator of CSV files; None means a comma, or a tab for .tsv.
         max_document: bytes (or text like "1GB"); a longer line, CSV record, value or text file is a rejected row.
-        against: files, finished runs (a folder, a folder of them, a glob) or an index: documents kept ahead of all.
-        only_against: remove what is similar to a document of `against`, and compare no two documents of the input.
+        against: files, finished runs (a folder, a folder of them, a glob) or an index, whose documents are always kept.
+        only_against: compare the input with `against` only, not with itself.
         mark: write every row, with columns that say whether it is kept, instead of the kept rows.
-        dry_run: write the removed documents and the report, and no kept rows.
-        audit: measure the recall on a sample of the documents once the run is done.
+        dry_run: write the removed documents and the report, but no kept rows.
+        audit: measure the recall on a sample of the documents after the run.
         overwrite: replace an existing output.
         strict: raise at the first row that cannot be used, instead of listing it as rejected.
-        engine: where the work runs: "local" (this machine) or "spark" (a cluster; see docs/spark.md).
-        master: the address of the Spark cluster, such as "yarn"; None takes what spark-submit or the session says.
+        engine: where to run: "local" (this machine) or "spark" (a cluster; see docs/spark.md).
+        master: the address of the Spark cluster, such as "yarn"; None takes the one of spark-submit or the session.
         spark_conf: settings of Spark, each as "name=value".
-        memory: bytes (or text like "4GB") that a run from files may hold; None takes half of what is free.
-        threads: threads that share the work; None takes one per available core. Never changes the result.
+        memory: the memory target of a run on files, in bytes or as text like "4GB"; None means half of the free memory.
+        threads: the number of threads; None means one per available core. Never changes the result.
     """
 
     threshold: float = DEFAULT_THRESHOLD
