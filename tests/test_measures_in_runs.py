@@ -230,18 +230,18 @@ def test_mixed_types_are_rejected_row_by_row():
     report = neardup.find_pairs([[1.0, 2.0], "a text", [1.0, "x"], 7, {"a": 1}], measure="cosine")
     reasons = report.rejected.column("reason").to_pylist()
     assert report.rejected.column("row").to_pylist() == [1, 2, 3, 4]
-    assert reasons[0] == "vector is no list of numbers: 'a text'"
-    assert all(reason.startswith("vector is no list of numbers") for reason in reasons)
+    assert reasons[0] == "vector is not a list of numbers: 'a text'"
+    assert all(reason.startswith("vector is not a list of numbers") for reason in reasons)
 
 
 BAD_ITEMS = [
     ({"tea": -1}, "the weight of item 'tea' is -1, below 0"),
     ({"tea": math.nan}, "the weight of item 'tea' is NaN"),
     ({"tea": math.inf}, "the weight of item 'tea' is infinite"),
-    ({"tea": "much"}, "items are no pairs of item and weight"),
-    (7, "items are no pairs of item and weight"),
+    ({"tea": "much"}, "items are not pairs of item and weight"),
+    (7, "items are not pairs of item and weight"),
     (None, "items are null"),
-    ([("tea", 1, 2)], "items are no pairs of item and weight"),
+    ([("tea", 1, 2)], "items are not pairs of item and weight"),
     ({"a\x1fb": 1}, r"item 'a\\x1fb' holds the character"),
 ]
 
@@ -370,7 +370,7 @@ def test_bad_rows_of_files_are_rejected_with_their_reason(tmp_path):
     (tmp_path / "bad.csv").write_text('id,vector\na,"[1, 2]"\nb,1 x\nc,"2,4"\n', "utf-8")
     report = neardup.deduplicate(tmp_path / "bad.csv", measure="cosine")
     assert [row["reason"] for row in report.rejected.to_pylist()] == [
-        "vector is no list of numbers: could not convert string to float: 'x'"
+        "vector is not a list of numbers: could not convert string to float: 'x'"
     ]
     assert report.num_removed == 1
 

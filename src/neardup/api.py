@@ -108,7 +108,7 @@ def _deduplicate(
     if chosen.engine == "spark":
         raise ConfigError(
             f"`engine` 'spark' needs files or a Spark DataFrame as the source, got {type(source).__name__}",
-            hint="spark.createDataFrame(...) makes a frame; documents in memory are soon done by engine='local'",
+            hint="spark.createDataFrame(...) makes a frame; for documents in memory use engine='local'",
         )
     return run(read_memory(source, ids, chosen, watch), watch, find)
 

@@ -17,16 +17,16 @@ def check_together(config: Any) -> None:
         for name in ("text_column", "html", "fold_numbers", "fold_accents"):
             if getattr(config, name):
                 raise ConfigError(
-                    f"`items_column` and `{name}` exclude each other: items are compared as they are",
+                    f"`items_column` and `{name}` cannot be combined: items are compared as they are",
                     hint=f"leave `{name}` out",
                 )
     if config.lines and config.format not in (None, "lines"):
         raise ConfigError(
-            f"`lines` and `format` {config.format!r} exclude each other: with `lines` a line of text is a document",
+            f"`lines` and `format` {config.format!r} cannot be combined: with `lines` a line of text is a document",
             hint="leave one of them out; `format` 'lines' is the same as `lines` for files of any ending",
         )
     if config.mark and config.dry_run:
-        raise ConfigError("`mark` and `dry_run` exclude each other: a dry run writes no rows", hint="leave one out")
+        raise ConfigError("`mark` and `dry_run` cannot be combined: a dry run writes no rows", hint="leave one out")
 
 
 def _check_measure(config: Any) -> None:
@@ -35,7 +35,7 @@ def _check_measure(config: Any) -> None:
     for name in ("text_column", "items_column", "html", "fold_numbers", "fold_accents", "multiset", "lines"):
         if is_vector and getattr(config, name):
             raise ConfigError(
-                f"`{name}` says nothing about vectors, which `measure` {config.measure!r} compares",
+                f"`{name}` does not apply to vectors, which `measure` {config.measure!r} compares",
                 hint=f"leave `{name}` out, or compare by 'jaccard'",
             )
     for name in ("vector_column", "dimension"):
@@ -48,7 +48,7 @@ def _check_measure(config: Any) -> None:
         raise ConfigError(f"`packed` needs the measure 'hamming', got {config.measure!r}", hint="leave `packed` out")
     if config.measure == "containment" and config.collapse_empty:
         raise ConfigError(
-            "`collapse_empty` and the measure 'containment' exclude each other: nothing lies in an empty document",
+            "`collapse_empty` and the measure 'containment' cannot be combined: an empty document is contained in none",
             hint="leave `collapse_empty` out",
         )
     if config.audit and config.measure != "jaccard":
@@ -59,7 +59,7 @@ def _check_measure(config: Any) -> None:
             hint="leave `ignore` out, or compare by 'jaccard'",
         )
     if config.measure == "weighted" and config.multiset:
-        raise ConfigError("`multiset` and the measure 'weighted' exclude each other", hint="leave `multiset` out")
+        raise ConfigError("`multiset` and the measure 'weighted' cannot be combined", hint="leave `multiset` out")
 
 
 def _check_method(config: Any) -> None:
@@ -71,7 +71,7 @@ def _check_method(config: Any) -> None:
         )
     if config.method == "lsh" and config.recall == 1:
         raise ConfigError(
-            "`recall` must be below 1 with method 'lsh', got 1: bands find a pair with a chance below 1",
+            "`recall` must be below 1 with method 'lsh', got 1: banding finds a pair with a probability below 1",
             hint="pass method='exact', which finds every pair, or ask for 0.999",
         )
     if config.method == "exact" or config.recall == 1 or is_containment:
@@ -85,7 +85,7 @@ def _check_method(config: Any) -> None:
                 asked = "method 'exact'" if config.method == "exact" else "recall 1"
                 asked = "the measure 'containment'" if is_containment else asked
                 raise ConfigError(
-                    f"`{name}` and {asked} exclude each other: the exact join has no bands",
+                    f"`{name}` and {asked} cannot be combined: the exact join has no bands",
                     hint=f"leave `{name}` out, or ask for method 'lsh' and a recall below 1",
                 )
 
@@ -93,7 +93,7 @@ def _check_method(config: Any) -> None:
 def _check_against(config: Any) -> None:
     if config.measure == "containment" and config.per_cluster > 1:
         raise ConfigError(
-            f"`per_cluster` {config.per_cluster} and the measure 'containment' exclude each other",
+            f"`per_cluster` {config.per_cluster} and the measure 'containment' cannot be combined",
             hint="leave `per_cluster` out",
         )
     if config.only_against and not config.against:
@@ -103,6 +103,6 @@ def _check_against(config: Any) -> None:
         )
     if config.only_against and config.cluster == "components":
         raise ConfigError(
-            "`only_against` and cluster 'components' exclude each other: no chains are built",
+            "`only_against` and cluster 'components' cannot be combined: no chains are built",
             hint="leave `cluster` out",
         )

@@ -275,7 +275,7 @@ class Config(_RecordsGiven):
         made = cls(**(values | _free(values, given) | given))
         if given.get("distance") is not None and given.get("threshold", made.threshold) != made.threshold:
             raise ConfigError(
-                f"`threshold` {given['threshold']!r} and `distance` {given['distance']!r} say different things",
+                f"`threshold` {given['threshold']!r} and `distance` {given['distance']!r} disagree",
                 hint="leave one of them out",
             )
         before = frozenset() if base is None else base.given
@@ -337,7 +337,7 @@ def _threshold_at(config: Config) -> float:
     threshold = scale.similarity(as_float(config.distance), dimension) if is_known else DEFAULT_THRESHOLD
     if config.threshold not in (DEFAULT_THRESHOLD, threshold):
         raise ConfigError(
-            f"`threshold` {config.threshold!r} and `distance` {config.distance!r} say different things",
+            f"`threshold` {config.threshold!r} and `distance` {config.distance!r} disagree",
             hint="leave one of them out",
         )
     return threshold

@@ -73,7 +73,7 @@ def with_header(data, offset, packed):
 @pytest.mark.parametrize(
     ("offset", "packed", "message"),
     [
-        (0, b"PARQUET!", "is no run"),
+        (0, b"PARQUET!", "is not a run file"),
         (8, struct.pack("<I", 2), "has the format 2 of runs, and this neardup reads 1"),
         (12, struct.pack("<I", 2**31), "2,147,483,648 sections"),
         (12, struct.pack("<I", 3), "does not have the sections of a run"),
@@ -82,8 +82,8 @@ def with_header(data, offset, packed):
         (32, b"x" * 16, "was written with other settings"),
         (48 + 16, b"|O8\0", "does not have the sections of a run"),
         (48 + 24, struct.pack("<Q", 2**50), "does not have the sections of a run"),
-        (48 + 40, struct.pack("<Q", 2**40), "lies outside"),
-        (48 + 40, struct.pack("<Q", 8), "lies outside"),
+        (48 + 40, struct.pack("<Q", 2**40), "is outside"),
+        (48 + 40, struct.pack("<Q", 8), "is outside"),
     ],
 )
 def test_a_header_that_lies_is_refused(tmp_path, offset, packed, message):

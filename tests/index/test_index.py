@@ -243,9 +243,9 @@ def test_settings_are_stored_and_other_ones_name_both(tmp_path):
         ({"recall": 1}, "by bands"),
         ({"measure": "containment"}, "no measure 'containment'"),
         ({"measure": "cosine"}, "must know their `dimension`"),
-        ({"per_cluster": 2}, "`per_cluster` says nothing about an index"),
-        ({"keep": "last"}, "`keep` says nothing about an index"),
-        ({"group_column": "site"}, "`group_column` says nothing about an index"),
+        ({"per_cluster": 2}, "`per_cluster` does not apply to an index"),
+        ({"keep": "last"}, "`keep` does not apply to an index"),
+        ({"group_column": "site"}, "`group_column` does not apply to an index"),
         ({"store": "tape"}, "`store` must be one of"),
         ({"durability": "none"}, "`durability` must be one of"),
         ({"store": "signature", "measure": "hamming", "dimension": 64}, "estimates no similarity"),
@@ -260,7 +260,7 @@ def test_settings_that_an_index_cannot_have_are_errors(tmp_path, settings, messa
 def test_a_folder_that_is_not_an_index_is_not_touched(tmp_path):
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.txt").write_text("mine")
-    with pytest.raises(DataError, match="is no index"):
+    with pytest.raises(DataError, match="is not an index"):
         Index.open(tmp_path / "notes")
     with pytest.raises(ConfigError, match="already exists"):
         Index.create(tmp_path / "notes")

@@ -219,9 +219,9 @@ def test_a_file_that_changed_since_it_was_read_raises(tmp_path, kind):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "is no readable Arrow file: "),
-        (b"ARROW1", "is no readable Arrow file: "),
-        (b"plain text, not a table, and some more of it", "is no readable Arrow file: "),
+        (b"", "is not a readable Arrow file: "),
+        (b"ARROW1", "is not a readable Arrow file: "),
+        (b"plain text, not a table, and some more of it", "is not a readable Arrow file: "),
         (b"FEA1 and so on", "is a Feather file of version 1"),
     ],
 )
@@ -241,9 +241,9 @@ def test_a_truncated_file_raises(tmp_path, kind, share):
     path = Path(stored(tmp_path, kind, batches_of(1, 1000)).path)
     path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
     file = input_file(path)
-    with pytest.raises(DataError, match=r"source\.arrow is no readable Arrow file"):
+    with pytest.raises(DataError, match=r"source\.arrow is not a readable Arrow file"):
         read_all(file)
-    with pytest.raises(DataError, match=r"source\.arrow is no readable Arrow file"):
+    with pytest.raises(DataError, match=r"source\.arrow is not a readable Arrow file"):
         written(file, tmp_path, [False] + [True] * 999)
 
 

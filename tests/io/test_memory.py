@@ -551,7 +551,7 @@ def test_a_polars_frame_can_be_ordered_by_a_string_column():
             r"got the splits train[\s\S]*hint: choose one: source\['train'\]",
         ),
         (dataset([FOX]).to_iterable_dataset(), r"got IterableDataset[\s\S]*hint: pass the texts"),
-        (ArrowStream(pa.chunked_array([[FOX]])), r"an Arrow stream that is no table"),
+        (ArrowStream(pa.chunked_array([[FOX]])), r"an Arrow stream that is not a table"),
         (pc.run_end_encode(pa.array([FOX, FOX])), r"run_end_encoded"),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else None,

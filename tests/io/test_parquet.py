@@ -271,7 +271,7 @@ def test_a_damaged_file_raises_with_its_path_and_a_reason_of_one_line(tmp_path, 
     with pytest.raises(DataError) as caught:
         read_all(file)
     message = str(caught.value).partition("\n\nhint: ")[0]
-    assert message.startswith(f"{path} is no readable Parquet file: ")
+    assert message.startswith(f"{path} is not a readable Parquet file: ")
     assert "\n" not in message
 
 
@@ -281,9 +281,9 @@ def test_damage_in_the_middle_raises_on_reading_and_on_writing(tmp_path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2 : len(content) // 2 + 200_000] = bytes(200_000)
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"source\.parquet is no readable Parquet file"):
+    with pytest.raises(DataError, match=r"source\.parquet is not a readable Parquet file"):
         read_all(file, Columns(text=("text",)))
-    with pytest.raises(DataError, match=r"source\.parquet is no readable Parquet file"):
+    with pytest.raises(DataError, match=r"source\.parquet is not a readable Parquet file"):
         written(file, tmp_path, [False] + [True] * 9999)
 
 

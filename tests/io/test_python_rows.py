@@ -85,7 +85,7 @@ def test_dicts_hold_vectors_and_items_too():
     vectors = [{"name": "p", "embedding": [1.0, 2.0]}, {"name": "q", "embedding": [1.0, 2.0]}, {"embedding": "far"}]
     report = neardup.deduplicate(vectors, measure="cosine")
     assert report.kept.to_pylist() == [{"doc_id": 0, "name": "p", "embedding": [1.0, 2.0]}]
-    assert reasons(report) == {2: "vector is no list of numbers: 'far'"}
+    assert reasons(report) == {2: "vector is not a list of numbers: 'far'"}
     baskets = [{"who": "ann", "bought": ["tea", "jam"]}, {"who": "bob", "bought": ["jam", "tea"]}]
     report = neardup.deduplicate(baskets, items_column="bought", id_column="who")
     assert report.removed.to_pylist() == [{"doc_id": "bob", "kept_id": "ann", "similarity": 1.0}]

@@ -160,7 +160,7 @@ def test_an_interrupted_run_reports_what_an_uninterrupted_one_reports(tmp_path, 
 def test_containment_removes_no_document(tmp_path):
     write(tmp_path / "pages.jsonl", ["a b c"])
     for source in (["a b c"], tmp_path / "pages.jsonl"):
-        with pytest.raises(ConfigError, match="does not say which document stays"):
+        with pytest.raises(ConfigError, match="does not say which document to keep"):
             neardup.deduplicate(source, measure="containment", pairs=True)
     with pytest.raises(NotStoredError, match="list of pairs"):
         neardup.find_pairs(["a b", "a b"], measure="containment").at_threshold(0.9)

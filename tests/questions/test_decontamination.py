@@ -222,7 +222,7 @@ def test_an_explanation_names_the_share(programs, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({}, "it does not say which document stays"),
+        ({}, "it does not say which document to keep"),
         ({"against": "old.jsonl", "engine": "spark"}, "does not run on Spark"),
         ({"against": "old.jsonl", "audit": True}, "`audit` needs the measure 'jaccard'"),
     ],

@@ -198,7 +198,7 @@ def test_only_the_first_run_in_a_folder_goes_against_nothing():
 def test_runs_beside_other_files_are_refused_by_name(against):
     Path("clean/notes.txt").write_text("what we did")
     with pytest.raises(
-        NearDupError, match=r"holds finished runs beside other files: clean/notes\.txt is no run"
+        NearDupError, match=r"holds finished runs beside other files: clean/notes\.txt is not a finished run"
     ) as told:
         corpora.deduplicate(["in/day2.jsonl"], "out", against=against)
     assert told.value.hint == "name the runs alone, such as --against clean/day0"

@@ -141,7 +141,7 @@ def test_a_rerun_completes_an_update_that_was_stopped(tmp_path, old, monkeypatch
 
 @pytest.mark.usefixtures("old")
 def test_update_checks_settings_and_ids_first(tmp_path):
-    with pytest.raises(ConfigError, match="`dry_run` and --update exclude each other"):
+    with pytest.raises(ConfigError, match="`dry_run` and --update cannot be combined"):
         command(tmp_path, dry_run=True)
     twice = tmp_path / "twice.jsonl"
     twice.write_text('{"id": "x", "text": "one"}\n' * 2)

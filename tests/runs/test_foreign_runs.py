@@ -160,7 +160,7 @@ def test_against_reads_nothing_outside_of_the_run(finished, run, name):
     report = report_of(run)
     report["inputs"][1]["file"] = str(run.parent / "secret.jsonl") if name == "absolute" else name
     change(run, inputs=report["inputs"])
-    with pytest.raises(DataError, match=r"secret\.jsonl, which lies outside of its folder"):
+    with pytest.raises(DataError, match=r"secret\.jsonl, which is outside its folder"):
         against(run, finished)
 
 
@@ -170,7 +170,7 @@ def test_a_link_out_of_the_folder_is_not_a_file_of_the_run(finished, run, place)
     shutil.move(run / place, moved)
     (run / place).symlink_to(moved)
     read = neardup.audit if place == "removed.parquet" else partial(against, finished=finished)
-    with pytest.raises(DataError, match="which lies outside of its folder"):
+    with pytest.raises(DataError, match="which is outside its folder"):
         read(run)
 
 

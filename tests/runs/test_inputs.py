@@ -91,7 +91,7 @@ def test_broken_array_fails_and_leaves_no_output(content, run, tmp_path):
     (tmp_path / "rows.json").write_text(content)
     done = run("dedup", "rows.json", "-o", "out")
     assert done.code == 1
-    assert "rows.json is no readable JSON array: " in done.stderr
+    assert "rows.json is not a readable JSON array: " in done.stderr
     assert not (tmp_path / "out").exists()
 
 

@@ -96,7 +96,7 @@ def test_what_is_no_warc_file_fails_and_leaves_no_output(content, run, tmp_path)
     (tmp_path / "crawl.warc").write_bytes(content)
     done = run("dedup", "crawl.warc", "-o", "out")
     assert done.code == 1
-    assert "crawl.warc is no readable WARC file" in done.stderr
+    assert "crawl.warc is not a readable WARC file" in done.stderr
     assert not (tmp_path / "out").exists()
 
 
@@ -104,7 +104,7 @@ def test_a_file_compressed_as_a_whole_can_be_compared_but_not_cut(run, tmp_path)
     (tmp_path / "crawl.warc.gz").write_bytes(gzip.compress(b"".join(RECORDS)))
     done = run("dedup", "crawl.warc.gz", "-o", "out", "-t", "0.7")
     assert done.code == 1
-    assert "is compressed as a whole, so its records cannot be cut out" in done.stderr
+    assert "is compressed as a whole, so its records cannot be extracted" in done.stderr
     done = run("dedup", "crawl.warc.gz", "-o", "out", "-t", "0.7", "--dry-run", "--overwrite")
     assert "5 documents: 3 kept, 1 removed" in done.stdout, done.stderr
 

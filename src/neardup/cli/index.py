@@ -361,7 +361,7 @@ def _conditions(given: Sequence[str]) -> dict[str, Any] | None:
                 conditions |= json.loads(text)
                 continue
         except ValueError as error:
-            raise ConfigError(f"--where {text!r} is no JSON object: {error}") from error
+            raise ConfigError(f"--where {text!r} is not a JSON object: {error}") from error
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise ConfigError(f"--where must be NAME=VALUE or a JSON object, got {text!r}", hint="--where lang=de")

@@ -23,7 +23,7 @@ _RANGES: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Match:
-    """A document of the index that is similar to a query; `is_estimate`: the index keeps signatures alone."""
+    """A document of the index that is similar to a query; `is_estimate`: the index stores signatures only."""
 
     doc_id: str
     similarity: float
@@ -80,7 +80,9 @@ def write_payload(payload: Any) -> str | None:
         text = json.dumps(dict(payload), ensure_ascii=False, allow_nan=False)
         size = len(text.encode())
     except (TypeError, ValueError, RecursionError) as error:
-        raise DataError(f"the payload is no JSON object: {error}", hint="use strings, numbers, lists, dicts") from error
+        raise DataError(
+            f"the payload is not a JSON object: {error}", hint="use strings, numbers, lists, dicts"
+        ) from error
     if size > MOST_PAYLOAD:
         raise DataError(f"the payload takes {size:,} bytes, and may take {MOST_PAYLOAD:,}", hint="keep it elsewhere")
     return text

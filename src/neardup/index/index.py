@@ -262,7 +262,7 @@ class Index:
     def check_answers(self, config: Config) -> None:
         """Raise where the index cannot answer for a run with these settings."""
         if self._is_estimate:
-            raise ConfigError(f"the index {self.path} keeps signatures alone", hint="create it with store='shingles'")
+            raise ConfigError(f"the index {self.path} stores signatures only", hint="create it with store='shingles'")
         mine, theirs = (
             f"{settings.measure} {measure_of(settings).signature_format(settings)}"
             for settings in (self.config, config)

@@ -22,10 +22,10 @@ def check_folder(folder: Path) -> None:
             mode = path.lstat().st_mode
         except OSError as error:
             raise DataError(
-                f"{folder} is no index: {path.name} cannot be read: {error.strerror}",
+                f"{folder} is not an index: {path.name} cannot be read: {error.strerror}",
                 hint="neardup.Index.create(path) makes one",
             ) from error
         if stat.S_ISLNK(mode):
             raise DataError(f"{path} is a symbolic link, which an index does not follow", hint="name the real folder")
         if not kind(mode):
-            raise DataError(f"{folder} is no index: {path} is of another kind", hint="name the folder of an index")
+            raise DataError(f"{folder} is not an index: {path} is of another kind", hint="name the folder of an index")

@@ -59,7 +59,7 @@ def new_settings(config: Config, store: str) -> Settings:
     check_choice("store", store, STORES)
     for name in sorted(config.given & _OF_RUNS):
         hint = "store it as payload, and ask with where=" if name == "group_column" else f"leave `{name}` out"
-        raise ConfigError(f"`{name}` says nothing about an index", hint=hint)
+        raise ConfigError(f"`{name}` does not apply to an index", hint=hint)
     if config.measure == "containment":
         raise ConfigError("an index has no measure 'containment'", hint="leave `measure` out")
     if config.method == "exact" or config.recall == 1:

@@ -64,9 +64,9 @@ def _object(line: bytes, names: tuple[str, ...]) -> Answer:
     try:
         given = msgspec.json.decode(line)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"the line is no JSON: {error}") from error
+        raise DataError(f"the line is not valid JSON: {error}") from error
     if not isinstance(given, dict) or "text" not in given:
-        raise DataError("the line is no JSON object with a text", hint='write {"id": "a", "text": "..."}')
+        raise DataError("the line is not a JSON object with a text", hint='write {"id": "a", "text": "..."}')
     if unknown := sorted(set(given) - set(names)):
         raise DataError(f"the line has the unknown name {unknown[0]!r}", hint=f"the names are {', '.join(names)}")
     return given

@@ -231,7 +231,7 @@ def _read_header(path: Path, data: Any, size: int, layout: Layout) -> tuple[dict
     header = data[:HEADER_BYTES]
     magic, version, num_sections, told_size, num_docs, fingerprint = _HEAD.unpack_from(header)
     if magic != MAGIC:
-        raise damaged(f"{path} is no run")
+        raise damaged(f"{path} is not a run file")
     if version != VERSION:
         raise DataError(
             f"{path} has the format {version} of runs, and this neardup reads {VERSION}",
@@ -268,7 +268,7 @@ def _check_shapes(path: Path, sections: dict[str, Section], num_docs: int, size:
     for section in sections.values():
         is_aligned = section.offset % _ALIGNMENT == 0 and section.offset >= HEADER_BYTES
         if not is_aligned or section.offset + section.num_bytes > size:
-            raise damaged(f"the section {section.name} lies outside of {path}")
+            raise damaged(f"the section {section.name} is outside {path}")
 
 
 def estimated_similarities(left: Any, right: Any, layout: Layout) -> F64:

@@ -28,7 +28,7 @@ _FLAT: Final = ("shingles", "hashes", "weights")
 
 
 class Sketches(NamedTuple):
-    """Documents as they are compared; items: None where the index keeps signatures alone."""
+    """Documents as they are compared; items: None where the index stores signatures only."""
 
     items: Items | None
     signatures: Signatures

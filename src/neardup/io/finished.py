@@ -56,7 +56,7 @@ def kept_files(run: Path) -> list[str]:
         raise DataError(f"the run {run} wrote no kept rows: it was a dry run", hint="run it again without --dry-run")
     if config.mark:
         raise DataError(
-            f"the run {run} was written with --mark, so its kept rows do not stand apart",
+            f"the run {run} was written with --mark, so its kept rows are not in files of their own",
             hint="run it again without --mark",
         )
     names = [entry["file"] for entry in report.inputs if not entry["ahead"]]
@@ -84,7 +84,7 @@ def _below(run: Path, name: str | Path) -> Path:
         raise DataError(f"{path} cannot be read: {error}") from error
     if not is_own:
         raise DataError(
-            f"the run {run} names {name}, which lies outside of its folder",
+            f"the run {run} names {name}, which is outside its folder",
             hint="name the file itself if you trust it, or run neardup again on the input files",
         )
     if not path.is_file():

@@ -126,7 +126,7 @@ def known_ending(path: str | os.PathLike[str]) -> str:
     if ending not in _SINKS:
         raise ConfigError(
             f"the output {os.fspath(path)!r} must end in .parquet, .jsonl or .csv, got {ending or 'no ending'!r}",
-            hint="the ending chooses the format",
+            hint="the extension determines the format",
         )
     return ending
 

@@ -41,7 +41,7 @@ def _runs_of(path: str, out: Path | None) -> list[Path] | None:
         return None
     if others:
         raise DataError(
-            f"{path} holds finished runs beside other files: {others[0]} is no run",
+            f"{path} holds finished runs beside other files: {others[0]} is not a finished run",
             hint=f"name the runs alone, such as --against {runs[0]}",
         )
     target = None if out is None else os.path.realpath(out)

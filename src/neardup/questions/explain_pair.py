@@ -60,7 +60,7 @@ def read_pair(run: Path, pair: ListedPair) -> tuple[str, str, Config]:
 
 def _pairs(run: Path) -> pa.Table:
     """The listed pairs of a run, or, where it stored none, each removed document with the kept one."""
-    read_report(run)  # what is no run gets its error here
+    read_report(run)  # what is not a finished run gets its error here
     table = (finished.load_pairs if run.is_file() else finished.load_table)(run, "pairs")
     if table is not None:
         return table

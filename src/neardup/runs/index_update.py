@@ -22,7 +22,7 @@ def index_update(config: Config, out: str) -> Callable[[], None]:
         raise ConfigError("--update needs an index in --against", hint="neardup index create pages.index")
     for name in ("mark", "dry_run", "items_column"):
         if getattr(config, name):
-            raise ConfigError(f"`{name}` and --update exclude each other", hint=f"leave `{name}` out")
+            raise ConfigError(f"`{name}` and --update cannot be combined", hint=f"leave `{name}` out")
     if config.measure != "jaccard":
         raise ConfigError(f"--update inserts texts, got `measure` {config.measure!r}", hint="insert the kept files")
     return partial(_insert, found[0], Path(out))

@@ -69,8 +69,8 @@ def _elements(file: InputFile, config: Config) -> list[bytes]:
         return [bytes(element) for element in msgspec.json.decode(content, type=list[msgspec.Raw])]
     except (msgspec.DecodeError, RecursionError) as error:
         raise DataError(
-            f"{file.path} is no readable JSON array: {str(error).removeprefix('JSON is malformed: ')}",
-            hint="repair it, or pass --format jsonl if it holds an object a line",
+            f"{file.path} is not a readable JSON array: {str(error).removeprefix('JSON is malformed: ')}",
+            hint="repair it, or pass --format jsonl if it holds one object per line",
         ) from error
 
 

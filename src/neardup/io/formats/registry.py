@@ -68,7 +68,9 @@ def format_of(path: str, config: Config, *, is_named: bool) -> tuple[str, str | 
         raise DataError(f"{path} is a compressed {ending} file, which cannot be read", hint="decompress it first")
     if name == "warc":  # its records are compressed one by one, and cut out as they are
         if compression not in (None, "gzip"):
-            raise DataError(f"{path} is compressed in a way that no WARC reader knows", hint="decompress it first")
+            raise DataError(
+                f"{path} is compressed in a way that WARC readers do not support", hint="decompress it first"
+            )
         return name, None
     return "lines" if name == "text" and config.lines else name, compression
 

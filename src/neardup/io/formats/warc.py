@@ -55,7 +55,7 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
     starts = [start for start, _ in found]
     if any(stop <= start for start, stop in pairwise(starts)):
         raise DataError(
-            f"{file.path} is compressed as a whole, so its records cannot be cut out",
+            f"{file.path} is compressed as a whole, so its records cannot be extracted",
             hint="compress every record by itself, as with fastwarc recompress, or pass --dry-run",
         )
     bounds = [*starts, file.size]
@@ -90,7 +90,7 @@ def _records(file: InputFile, stream: BinaryIO) -> Iterator[Any]:
         yield from ArchiveIterator(stream, record_types=WarcRecordType.any_type, parse_http=False)
     except (OSError, EOFError, ValueError) as error:
         raise DataError(
-            f"{file.path} is no readable WARC file: {error}", hint="fetch or write it again, or leave it out"
+            f"{file.path} is not a readable WARC file: {error}", hint="fetch or write it again, or leave it out"
         ) from error
 
 

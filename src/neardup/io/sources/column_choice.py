@@ -158,5 +158,5 @@ def _check_no_columns(file: InputFile, config: Config) -> None:
     if config.mark:
         raise ConfigError(
             f"`mark` adds columns to every row, but {file.path} is plain text and has no columns to mark",
-            hint="leave `mark` out: removed.parquet tells which documents were removed",
+            hint="leave `mark` out: removed.parquet lists the removed documents",
         )

@@ -82,7 +82,7 @@ def _arrow_table(source: Any) -> pa.Table:
         try:
             return pa.table(source)
         except pa.ArrowInvalid as error:
-            raise DataError(f"`source` gives an Arrow stream that is no table: {error}") from error
+            raise DataError(f"`source` gives an Arrow stream that is not a table: {error}") from error
     raise DataError(
         "`source` must be a list of texts, a dict of id to text, or a table (Arrow, pandas, polars, datasets), "
         f"got {type(source).__name__}",

@@ -50,7 +50,7 @@ def readable(file: InputFile, kind: str) -> Iterator[None]:
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise DataError(
-            f"{file.path} is no readable {kind} file: {reason}", hint="repair it or leave it out"
+            f"{file.path} is not a readable {kind} file: {reason}", hint="repair it or leave it out"
         ) from error
 
 

@@ -34,7 +34,7 @@ def choose(names: list[str], asked: str | None, setting: str, usual: tuple[str, 
     """Return the requested column, or the first of the usual ones that exists."""
     if asked is not None and asked not in names:
         raise ConfigError(
-            f"`{setting}` names {asked!r}, which is no column of the source",
+            f"`{setting}` names {asked!r}, which is not a column of the source",
             hint=f"the columns are {', '.join(names) or 'none'}",
         )
     chosen = asked if asked is not None else next((name for name in usual if name in names), None)

@@ -139,7 +139,7 @@ def weighted_items(value: Any) -> list[tuple[str, float]]:
             pairs = value.items() if isinstance(value, Mapping) else map(_pair, value)
         return [(item_string(item), float(weight)) for item, weight in pairs]
     except (TypeError, ValueError, OverflowError) as error:
-        raise RowError(f"items are no pairs of item and weight: {error}") from error
+        raise RowError(f"items are not pairs of item and weight: {error}") from error
 
 
 def item_string(value: Any) -> str:
@@ -166,7 +166,7 @@ def numbers_of(text: str) -> list[float]:
     try:
         return [float(number) for number in text.strip().removeprefix("[").removesuffix("]").replace(",", " ").split()]
     except ValueError as error:
-        raise RowError(f"vector is no list of numbers: {error}") from error
+        raise RowError(f"vector is not a list of numbers: {error}") from error
 
 
 def text_array(values: list[Any], config: Config) -> pa.Array:

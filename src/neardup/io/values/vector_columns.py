@@ -87,7 +87,7 @@ def rows_as_column(rows: list[Any]) -> tuple[pa.Array, Reasons]:
         try:
             numbers = value if value is None else _as_numbers(value)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            reasons[row] = f"vector is no list of numbers: {_shown(value)}"
+            reasons[row] = f"vector is not a list of numbers: {_shown(value)}"
             numbers = None
         usable.append(numbers)
     return pa.array(usable, pa.large_list(pa.float64())), reasons
