@@ -47,7 +47,7 @@ def test_a_fresh_sketch_is_as_the_golden_file():
 
 def test_the_page_shows_the_golden_file():
     data, run = (GOLDEN / "three.run").read_bytes(), RunFile(GOLDEN / "three.run", SETTINGS.layout)
-    answers = PAGE.partition("## Known answers")[2]
+    answers = PAGE.partition("## Test vectors")[2]
     assert re.search(r"bytes 0 to 47 +([0-9a-f ]+)\n", answers)[1].replace(" ", "") == data[:48].hex()
     assert re.search(r"bytes 4080 to 4095 +([0-9a-f]+)\n", answers)[1] == data[4080:4096].hex()
     for name in ("sizes", "shingles", "keys", "docs", "directory"):
