@@ -334,7 +334,7 @@ BAD_FILES = {
     "a score that cannot be sorted": ("a.parquet", parquet(text=["a"], score=[[1]]), ["--keep", "max:score"], "score"),
     "an archive": ("a.zip", b"PK", [], "a.zip"),
     "one JSON array": ("a.json", b'[\n{"text": "a"}\n]\n', ["--format", "jsonl"], "one JSON array"),
-    "one JSON object": ("a.json", b'{\n"text": "a"\n}\n', [], "one JSON object"),
+    "one JSON object": ("a.json", b'{\n"text": "a"\n}\n', [], "a single JSON object"),
     "a negative length in Arrow": (
         "a.arrows",
         struct.pack("<Ii", 0xFFFFFFFF, -7) + b"x" * 64,
