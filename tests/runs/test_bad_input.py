@@ -333,7 +333,7 @@ BAD_FILES = {
     "marks for plain text": ("a.txt", b"a", ["--mark"], "a.txt is plain text"),
     "a score that cannot be sorted": ("a.parquet", parquet(text=["a"], score=[[1]]), ["--keep", "max:score"], "score"),
     "an archive": ("a.zip", b"PK", [], "a.zip"),
-    "one JSON array": ("a.json", b'[\n{"text": "a"}\n]\n', ["--format", "jsonl"], "one JSON array"),
+    "one JSON array": ("a.json", b'[\n{"text": "a"}\n]\n', ["--format", "jsonl"], "a single JSON array"),
     "one JSON object": ("a.json", b'{\n"text": "a"\n}\n', [], "a single JSON object"),
     "a negative length in Arrow": (
         "a.arrows",
