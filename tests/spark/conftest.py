@@ -21,10 +21,15 @@ def spark(tmp_path_factory):
     patch.setenv("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
+    # Programs of a few seconds: to compile Java well takes longer than to run it.
+    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
     settings = {
+        "spark.driver.extraJavaOptions": quick,
+        "spark.executor.extraJavaOptions": quick,
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.executorEnv.PYTHONPATH": str(Path(neardup.__file__).parents[1]),
+        "spark.python.daemon.module": "neardup.engines.spark.worker_daemon",
         "spark.local.dir": str(tmp_path_factory.mktemp("local")),
         "spark.sql.shuffle.partitions": "3",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),

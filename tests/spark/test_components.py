@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from neardup.engines.spark.stars import connect
+from neardup.engines.spark.storage import Storage
 
 pytestmark = pytest.mark.slow("jobs of Spark on two workers")
 
@@ -53,11 +54,7 @@ def test_components_are_those_of_networkx(spark, tmp_path, links, num_partitions
     )
     frame = spark.createDataFrame(table).repartition(num_partitions)
 
-    def keep(name, kept):
-        kept.write.parquet(str(tmp_path / name))
-        return spark.read.schema(kept.schema).parquet(str(tmp_path / name))
-
-    found, rounds = connect(frame, keep, few_links)
+    found, rounds = connect(frame, Storage(spark, str(tmp_path)), few_links)
     expected = {}
     for rows in nx.connected_components(nx.Graph(links)):
         expected |= dict.fromkeys(rows, min(rows))

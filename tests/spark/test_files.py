@@ -38,6 +38,7 @@ def contents(folder):
     found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     report = json.loads(found.pop("report.json"))
     found.pop("order.parquet", None)  # which Spark does not write: what it is for needs one machine
+    report["files"] = [name for name in report["files"] if name != "order.parquet"]
     for name in ("seconds", "peak_memory_bytes", "stages", "config", "engine", "pairs_verified"):
         report.pop(name, None)
     return found, report
@@ -63,6 +64,22 @@ def test_a_run_on_spark_leaves_what_a_local_run_leaves(spark, tmp_path, monkeypa
     assert found.num_removed > 10
     assert found.num_rejected == 3
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def next_job(spark):
+    """The number that the next job of a session will have."""
+    spark.sparkContext.setJobGroup("probe", "probe")
+    spark.sparkContext.parallelize([1], 1).count()
+    return max(spark.sparkContext.statusTracker().getJobIdsForGroup("probe")) + 1
+
+
+@pytest.mark.parametrize(("method", "most"), [("lsh", 15), ("auto", 20)])
+def test_a_run_takes_few_jobs(spark, tmp_path, method, most):
+    source = write_corpus(tmp_path / "in")
+    first = next_job(spark)
+    found = neardup.deduplicate(source, out=tmp_path / "out", engine=neardup.SparkEngine(spark), method=method)
+    assert found.num_removed > 10
+    assert next_job(spark) - first - 1 <= most
 
 
 @pytest.mark.parametrize("only_against", [False, True], ids=["", "only_against"])

@@ -55,8 +55,9 @@ class SparkFrame:
             row_pairs = outcome.row_pairs
             if row_pairs is not None:
                 row_pairs = self.engine.storage.store("pairs", row_pairs)
-            top = results.largest_clusters(selection, source.ids(), NUM_LARGEST, self.config.per_cluster).collect()
-            counts = _count(source, selection, self.config, self._name_first)
+            largest = results.largest_clusters(selection, source.ids(), NUM_LARGEST, self.config.per_cluster)
+            top = self.engine.storage.run(largest.collect)
+            counts = _count(source, selection, self.engine, self.config, self._name_first)
             counts = counts._replace(spared=_count_spared(outcome, counts, self.engine))
         return Results(
             counts=counts,
@@ -102,26 +103,28 @@ class SparkFiles(FileRun):
         """Write every table once, and the kept rows."""
         from neardup.engines.spark import file_tables as tables
 
-        row_pairs: Any = outcome.row_pairs
         ends = self.source, outcome.selection
-        self._write_table("removed", partial(tables.removed_table, *ends), schema.REMOVED_FROM_FILES)
+        num_removed = self.engine.total(outcome.selection)
+        self._write_table("removed", partial(tables.removed_table, *ends, num_removed), schema.REMOVED_FROM_FILES)
         clusters = partial(tables.clusters_table, self.source, outcome.clustered)
         self._write_table("clusters", clusters, schema.clusters(pa.string()))
-        rejected = partial(self.engine.storage.batches, "rejected", tables.rejected_table(self.source))
-        self.write_once("rejected", lambda path: write_rejected(path, rejected()))
+        self.write_once("rejected", lambda path: write_rejected(path, self._rejected()))
         if self.config.pairs:
-            pairs = partial(tables.pairs_table, self.source, row_pairs)
+            found: Any = outcome.row_pairs
+            row_pairs = self.engine.once("row_pairs", lambda: found)
+            pairs = partial(tables.pairs_table, self.source, row_pairs, self.engine.total(row_pairs))
             self._write_table("pairs", pairs, schema.PAIRS_FROM_FILES)
         if self.writes_kept:
             self._write_kept(outcome, advance)
 
     def count(self, outcome: pipeline.Outcome) -> Counts:
         """Count the notes of rows."""
-        counts = _count(self.source, outcome.selection, self.config, partial(self._name_first, ahead=False))
+        name_first = partial(self._name_first, ahead=False)
+        counts = _count(self.source, outcome.selection, self.engine, self.config, name_first)
         counts = counts._replace(spared=_count_spared(outcome, counts, self.engine))
         if not self.source.num_ahead:
             return counts
-        rejected, documents = self.source.count_ahead()
+        documents, rejected = (self.source.counted[f"ahead_{what}"] for what in ("documents", "rejected"))
         return counts._replace(against=RowCounts(documents, rejected, partial(self._name_first, ahead=True)))
 
     def largest(self, outcome: pipeline.Outcome) -> tuple[dict[str, Any], ...]:
@@ -130,8 +133,7 @@ class SparkFiles(FileRun):
 
         top = results.largest_clusters(outcome.selection, self.source.ids(), NUM_LARGEST, self.config.per_cluster)
         ends = [("kept_row", "cluster_id", "file", "number"), ("weakest_row", "weakest_id", "weakest_file", "at")]
-        placed = self.source.place(top, ends).collect()
-        return _clusters(sorted(placed, key=lambda row: (-row["documents"], row["kept_row"])))
+        return _clusters(self.engine.storage.run(self.source.place(top, ends).collect))
 
     def _write_table(self, name: str, make: Callable[[], Any], columns: pa.Schema) -> None:
         """Write a table in order, on the driver, as the local engine does."""
@@ -145,6 +147,13 @@ class SparkFiles(FileRun):
             return {f"num_{name}": num_rows}
 
         self.write_once(name, write)
+
+    def _rejected(self) -> Iterable[pa.RecordBatch]:
+        from neardup.engines.spark import file_tables as tables
+
+        if not self.source.counted["own_rejected"]:
+            return ()
+        return self.engine.storage.batches("rejected", tables.rejected_table(self.source))
 
     def _name_first(self, *, ahead: bool) -> str:
         from neardup.engines.spark import file_tables as tables
@@ -168,16 +177,27 @@ def _count_spared(outcome: pipeline.Outcome, counts: Counts, engine: SparkEngine
     return 0 if outcome.clustered is outcome.selection else engine.total(outcome.clustered) - counts.removed
 
 
-def _count(source: Any, selection: Any, config: Config, first_rejected: Callable[[], str]) -> Counts:
+def _count(source: Any, selection: Any, engine: Any, config: Config, first_rejected: Callable[[], str]) -> Counts:
     from neardup.engines.spark import results
 
-    found = results.counts(source, selection, config.threshold)
-    rows = RowCounts(found.pop("documents"), found.pop("rejected"), first_rejected)
-    return Counts(rows, **found, against=None)
+    counted, removed, below, removed_against = source.counted, engine.total(selection), 0, 0
+    # Only chains lead to documents that are less similar.
+    if removed and (config.cluster == "components" or source.num_ahead > 0):
+        count = partial(results.count_special, selection, config.threshold, source.num_ahead)
+        below, removed_against = engine.storage.run(count)
+    return Counts(
+        rows=RowCounts(counted["own_documents"], counted["own_rejected"], first_rejected),
+        text_bytes=counted["own_bytes"],
+        removed=removed,
+        removed_against=removed_against,
+        below=below,
+        against=None,
+    )
 
 
 def _clusters(rows: Iterable[Any]) -> tuple[dict[str, Any], ...]:
-    return tuple({name: row[name] for name in CLUSTER_COLUMNS} for row in rows)
+    ordered = sorted(rows, key=lambda row: (-row["documents"], row["kept_row"]))
+    return tuple({name: row[name] for name in CLUSTER_COLUMNS} for row in ordered)
 
 
 def _facts(engine: SparkEngine) -> dict[str, Any]:

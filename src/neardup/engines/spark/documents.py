@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType
 
@@ -44,6 +44,9 @@ class SparkSource(Source, Protocol):
     def read(self, step: BatchStep, schema: pa.Schema) -> DataFrame:
         """Sketch every document; return the notes of reading.py."""
 
+    def metrics(self) -> dict[str, Column]:
+        """Return what is to be computed of the notes while they are stored."""
+
     def settle(self, notes: DataFrame, storage: Storage) -> None:
         """Derive what the whole run needs from the stored notes."""
 
@@ -63,6 +66,8 @@ class _Noted:
     def __init__(self, config: Config) -> None:
         self.config = config
         self._notes: DataFrame | None = None
+        # What `metrics` came to.
+        self.counted: dict[str, int] = {}
         self._ranks: DataFrame | None = None
 
     @property
@@ -82,9 +87,21 @@ class _Noted:
         """The rejected rows, with the reason."""
         return self.notes.where(F.col("reason").isNotNull()).select("row", "reason")
 
+    def metrics(self) -> dict[str, Column]:
+        """Return the numbers of a report: documents and rejected rows of the input, and of the files ahead of it."""
+        is_own = F.col("row") >= F.lit(self.num_ahead)
+        return {
+            "own_documents": F.count(F.when(is_own, F.col("num_shingles"))),
+            "own_rejected": F.count(F.when(is_own, F.col("reason"))),
+            "own_bytes": F.sum(F.when(is_own, F.col("text_bytes"))),
+            "ahead_documents": F.count(F.when(~is_own, F.col("num_shingles"))),
+            "ahead_rejected": F.count(F.when(~is_own, F.col("reason"))),
+        }
+
     def settle(self, notes: DataFrame, storage: Storage) -> None:
         """Rank the documents by score, if `keep` names a column."""
         self._notes = notes
+        self.counted = {name: int(value or 0) for name, value in (storage.observed(notes) or {}).items()}
         if self.config.keep_column is not None:
             self._ranks = storage.store("ranks", self._rank(storage))
 
@@ -134,9 +151,9 @@ class FileSource(_Noted):
         return map_frame(numbers, notes, partial(read_parts, parts=self.parts, step=step, notes=notes))
 
     def settle(self, notes: DataFrame, storage: Storage) -> None:
-        """Count the rows of files, check the columns that were found, and rank."""
-        ends = notes.where(F.col("piece_rows").isNotNull()).select("row", "piece_rows", "found").orderBy("row")
-        rows = storage.run(ends.collect)
+        """Count the rows of files, check what was found, and rank."""
+        ends = notes.where(F.col("piece_rows").isNotNull()).select("row", "piece_rows", "found")
+        rows = sorted(storage.run(ends.collect), key=lambda row: row["row"])
         self.parts.number([count for row in rows for count in row["piece_rows"]])
         self.parts.check_found([(sum(row["piece_rows"]), row["found"]) for row in rows])
         super().settle(notes, storage)
@@ -156,12 +173,6 @@ class FileSource(_Noted):
     def summary(self) -> list[dict[str, Any]]:
         """Return the entry of every file in the report, with the path as the user gave it."""
         return [entry | {"path": path} for entry, path in zip(self.parts.summary(), self._paths, strict=True)]
-
-    def count_ahead(self) -> tuple[int, int]:
-        """Count the rejected rows and the documents of the reference files."""
-        ahead = self.notes.where(F.col("row") < self.num_ahead)
-        counts = ahead.agg(F.count("reason"), F.count("num_shingles")).first()
-        return (0, 0) if counts is None else (counts[0], counts[1])
 
     def texts(self, members: DataFrame) -> DataFrame:
         """Read the parts that have members again; only members leave the worker."""

@@ -14,6 +14,7 @@ from neardup import schema as schemas
 from neardup.engines.base import Advance, BatchStep, ClassStep, ComponentSteps, Counts, CountStep, DocumentStep, View
 from neardup.engines.local.groups import headed_groups, split_groups, whole_groups
 from neardup.engines.spark.arrow_steps import Batches, arrow_schema, large, map_frame, plain
+from neardup.engines.spark.component_sizes import Largest, watch_sizes
 from neardup.engines.spark.counts import add_counts
 from neardup.engines.spark.documents import SparkSource
 from neardup.engines.spark.stars import FEW_LINKS, connect
@@ -22,6 +23,10 @@ from neardup.engines.spark.whole_components import map_whole
 
 # The most text of one component in the memory of a task; verifying takes up to eight times as much.
 COMPONENT_BYTES: Final = 64 << 20
+_LOWEST_ROW: Final = -(1 << 63)
+_COMPONENTS: Final = "components"
+# About what a document of a frame takes, whose bytes nobody has counted.
+_BYTES_A_DOCUMENT: Final = 4096
 # Copies and verified documents per step that lists pairs.
 _LISTED_ROWS: Final = 200_000
 
@@ -57,6 +62,9 @@ class SparkEngine:
         self._folder, self._component_bytes, self._few_links = folder, component_bytes, few_links
         self._storage: Storage | None = None
         self._tables: dict[str, DataFrame] = {}
+        self._sketches: Any = None
+        # Frames stay beside their totals, so that no other one can have their identity.
+        self._totals: dict[Any, tuple[DataFrame, Chosen | None, int]] = {}
         self.facts: dict[str, Any] = {}
 
     def begin(self, folder: str | None = None) -> SparkEngine:
@@ -76,10 +84,13 @@ class SparkEngine:
         self, documents: SparkSource, step: DocumentStep, schema: pa.Schema, advance: Advance
     ) -> DataFrame:
         """Read the documents on all workers; sets are not kept in memory, because they would be lost with a worker."""
+        self.storage.plan_partitions(documents.total * (1 if documents.unit == "bytes" else _BYTES_A_DOCUMENT))
         self.storage.listen(advance, documents.total)
-        notes = self.once("notes", lambda: documents.read(lambda batch: step(batch, None), schema))
-        documents.settle(notes, self.storage)
-        return documents.sketches(schema)
+        read = documents.read(lambda batch: step(batch, None), schema)
+        documents.settle(self.storage.store("notes", read, documents.metrics()), self.storage)
+        sketches = documents.sketches(schema)
+        self._sketches = sketches
+        return sketches
 
     def choose_rows(
         self,
@@ -141,7 +152,7 @@ class SparkEngine:
     def connected_components(self, links: DataFrame, num_rows: int) -> DataFrame:
         """Run rounds of large and small stars, storing each."""
         del num_rows
-        components, rounds = connect(links, self.storage.store, self._few_links)
+        components, rounds = connect(links, self.storage, self._few_links)
         self.facts["component_rounds"] = rounds
         return components
 
@@ -165,25 +176,24 @@ class SparkEngine:
         advance: Advance,
     ) -> DataFrame:
         """Read the members again, shuffle them by component, and stream them through the step."""
-        members = self.once("members", lambda: self.lookup(components, "row", sketches, ["priority", "text_bytes"]))
-        self._tell_skew(members)
-        self.storage.listen(advance, self.facts["linked_documents"])
-        texts = documents.texts(members).repartition("component")
+        del sketches  # what is needed of them stands beside the components
+        found = self.storage.observed(components) or {}
+        self.storage.listen(advance, found["rows"])
+        texts = documents.texts(components.drop("text_bytes")).repartition("component")
         ordered = texts.sortWithinPartitions("component", "priority", "row")
         whole = partial(map_whole, step=steps.whole, block_step=steps.blocks, limit=self._component_bytes)
-        return self.once("verified", lambda: map_frame(ordered, schema, whole))
-
-    def _tell_skew(self, members: DataFrame) -> None:
-        """Record the skew of the components in the facts."""
-        sizes = members.groupBy("component").agg(
-            F.count("*").alias("documents"), F.sum("text_bytes").alias("text_bytes")
-        )
-        found = sizes.agg(
-            F.count("*"), F.sum("documents"), F.max("documents"), F.sum("text_bytes"), F.max("text_bytes")
-        )
-        row = self.storage.run(found.first)
-        names = ("components", "linked_documents", "largest_component", "linked_text_bytes", "largest_component_bytes")
-        self.facts |= {name: value or 0 for name, value in zip(names, row or (0,) * len(names), strict=True)}
+        largest = self.spark.sparkContext.accumulator((0, 0), Largest())
+        verified = map_frame(ordered, schema, lambda batches: whole(watch_sizes(batches, largest.add)))
+        stored = self.once("verified", lambda: verified)
+        documents_of_one, bytes_of_one = largest.value
+        self.facts |= {
+            "components": found["components"],
+            "linked_documents": found["rows"],
+            "largest_component": documents_of_one,
+            "linked_text_bytes": found["text_bytes"] or 0,
+            "largest_component_bytes": bytes_of_one,
+        }
+        return stored
 
     def map_classes(
         self, classes: DataFrame, verified: DataFrame | None, step: ClassStep, schema: pa.Schema
@@ -211,7 +221,7 @@ class SparkEngine:
             columns = [F.col(name) for name in _SIDES.names]
             nothing = [F.lit(None).cast("array<bigint>").alias("partners")]
             nothing += [F.lit(None).cast("array<double>").alias("partner_similarities")]
-            components = self._tables["components"]
+            components = self._tables[_COMPONENTS]
             own = F.coalesce("component", "representative")
             copies = self.lookup(classes, "representative", components, ["component"])
             documents = self.lookup(verified, "row", components, ["component"])
@@ -225,14 +235,20 @@ class SparkEngine:
     def total(
         self, table: DataFrame, column: str | None = None, where: Chosen | None = None, first_row: int = 0
     ) -> int:
-        """Count or sum on all workers."""
-        rows = _chosen(table, where)
-        if first_row:
-            rows = rows.where(F.col("row") >= first_row)
-        if column is None:
-            return self.storage.run(rows.count)
-        row = self.storage.run(rows.agg(F.sum(column)).first)
-        return int(row[0] or 0) if row else 0
+        """Look up what was observed when the table was stored, else count or sum on all workers."""
+        known = self.storage.observed(table) if where is None and first_row in (0, _LOWEST_ROW) else None
+        if known is not None and (column or "rows") in known:
+            return int(known[column or "rows"] or 0)
+        # The same choice of rows is made anew for every question.
+        question = id(table), column, where and (where.column, id(where.without), where.below), first_row
+        if question not in self._totals:
+            rows = _chosen(table, where)
+            if first_row:
+                rows = rows.where(F.col("row") >= first_row)
+            what = F.count(F.lit(1)) if column is None else F.sum(column)
+            row = self.storage.run(rows.agg(what).first)
+            self._totals[question] = table, where, int(row[0] or 0) if row else 0
+        return self._totals[question][-1]
 
     def compute(self, table: DataFrame, what: str) -> None:
         """Compute a table for its side effects."""
@@ -241,7 +257,11 @@ class SparkEngine:
     def once(self, name: str, make: Callable[[], DataFrame], schema: pa.Schema | None = None) -> DataFrame:
         """Compute and store a table, which has no order."""
         del schema
-        self._tables[name] = self.storage.store(name, make())
+        made, metrics = make(), None
+        if name == _COMPONENTS:  # with the columns that verifying needs, so that nobody joins them again
+            made = self.lookup(made, "row", self._sketches, ["priority", "text_bytes"])
+            metrics = {"components": F.count_if(F.col("row") == F.col("component"))}
+        self._tables[name] = self.storage.store(name, made, metrics)
         return self._tables[name]
 
 

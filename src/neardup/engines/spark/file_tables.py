@@ -21,6 +21,7 @@ from neardup.engines.spark.arrow_steps import Batches, map_frame
 from neardup.engines.spark.documents import FileSource
 from neardup.engines.spark.reading import ROW_BITS
 from neardup.engines.spark.results import cluster_rows, with_ids
+from neardup.engines.spark.storage import in_order
 from neardup.io.formats.base import Verdicts
 from neardup.io.sources.parts import FileParts
 from neardup.io.streams import copy_permissions
@@ -39,11 +40,11 @@ _WRITTEN: Final = pa.schema([("at", pa.int64())])
 _OWN: Final = ("row", "doc_id", "file", "number")
 
 
-def removed_table(source: FileSource, selection: DataFrame) -> DataFrame:
+def removed_table(source: FileSource, selection: DataFrame, num_rows: int) -> DataFrame:
     """Return schema.REMOVED_FROM_FILES in input order."""
     ends = [_OWN, ("kept_row", "kept_id", "kept_file", "kept_number")]
     columns = ["doc_id", "kept_id", "similarity", "file", "number as row", "kept_file", "kept_number as kept_row"]
-    return _named(source, selection, ends).orderBy("row").selectExpr(*columns)
+    return in_order(_named(source, selection, ends), ["row"], num_rows).selectExpr(*columns)
 
 
 def clusters_table(source: FileSource, members: DataFrame) -> DataFrame:
@@ -51,14 +52,15 @@ def clusters_table(source: FileSource, members: DataFrame) -> DataFrame:
     ends = [_OWN, ("kept_row", "cluster_id", "kept_file", "kept_number")]
     own = source.documents.where(F.col("row") >= source.num_ahead)
     named = _named(source, cluster_rows(own, members), ends)
-    return named.orderBy("row").select("doc_id", "cluster_id", "cluster_size")
+    ordered = in_order(named, ["row"], source.counted["own_documents"])
+    return ordered.select("doc_id", "cluster_id", "cluster_size")
 
 
-def pairs_table(source: FileSource, row_pairs: DataFrame) -> DataFrame:
+def pairs_table(source: FileSource, row_pairs: DataFrame, num_rows: int) -> DataFrame:
     """Return schema.PAIRS_FROM_FILES in input order."""
     ends = [("row_a", "doc_a", "file_a", "number_a"), ("row_b", "doc_b", "file_b", "number_b")]
     columns = ["doc_a", "doc_b", "similarity", "file_a", "number_a as row_a", "file_b", "number_b as row_b"]
-    return _named(source, row_pairs, ends).orderBy("row_a", "row_b").selectExpr(*columns)
+    return in_order(_named(source, row_pairs, ends), ["row_a", "row_b"], num_rows).selectExpr(*columns)
 
 
 def rejected_table(source: FileSource, *, ahead: bool = False) -> DataFrame:
@@ -66,7 +68,8 @@ def rejected_table(source: FileSource, *, ahead: bool = False) -> DataFrame:
     is_ahead = F.col("row") < source.num_ahead
     rejected = source.rejected.where(is_ahead if ahead else ~is_ahead)
     placed = source.place(rejected.withColumn("doc_id", F.lit(None).cast("string")), [_OWN])
-    return placed.orderBy("row").selectExpr("file", "number as row", "reason")
+    num_rows = source.counted["ahead_rejected" if ahead else "own_rejected"]
+    return in_order(placed, ["row"], num_rows).selectExpr("file", "number as row", "reason")
 
 
 def _named(source: FileSource, table: DataFrame, ends: list[tuple[str, str, str, str]]) -> DataFrame:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -64,7 +62,7 @@ def _with_doc_id(frame: DataFrame, own: str) -> DataFrame:
 
 
 def largest_clusters(selection: DataFrame, ids: DataFrame, n: int, per_cluster: int) -> DataFrame:
-    """Return kept_row, documents, weakest_row and similarity of the largest clusters, with ids where there are any."""
+    """Return kept_row, documents, weakest_row and similarity of the largest clusters, with ids, in no order."""
     by_weakness = F.struct("similarity", "row")
     sizes = selection.groupBy("kept_row").agg(
         (F.count("*") + per_cluster).alias("documents"),
@@ -72,19 +70,11 @@ def largest_clusters(selection: DataFrame, ids: DataFrame, n: int, per_cluster: 
         F.min("similarity").alias("similarity"),
     )
     top = sizes.orderBy(F.desc("documents"), "kept_row").limit(n)
-    named = with_ids(with_ids(top, "kept_row", "cluster_id", ids), "weakest_row", "weakest_id", ids)
-    return named.orderBy(F.desc("documents"), "kept_row")
+    return with_ids(with_ids(top, "kept_row", "cluster_id", ids), "weakest_row", "weakest_id", ids)
 
 
-def counts(source: Any, selection: DataFrame, threshold: float) -> dict[str, int]:
-    """Return the counts of a report: documents, rejected, text_bytes, removed, below, removed_against."""
-    noted = (
-        source.notes.where(F.col("row") >= source.num_ahead)
-        .agg(F.count("num_shingles"), F.count("reason"), F.sum("text_bytes"))
-        .first()
-    )
-    is_against = F.col("kept_row") < source.num_ahead
-    chosen = selection.agg(F.count("*"), F.count_if(F.col("similarity") < threshold), F.count_if(is_against)).first()
-    values = [int(value or 0) for value in (*(noted or ()), *(chosen or ()))]
-    names = ("documents", "rejected", "text_bytes", "removed", "below", "removed_against")
-    return dict(zip(names, values, strict=True))
+def count_special(selection: DataFrame, threshold: float, num_ahead: int) -> tuple[int, int]:
+    """Return how many removed documents are below the threshold, and how many a reference document stands for."""
+    is_against = F.col("kept_row") < num_ahead
+    found = selection.agg(F.count_if(F.col("similarity") < threshold), F.count_if(is_against)).first()
+    return (0, 0) if found is None else (found[0], found[1])

@@ -6,6 +6,7 @@ import atexit
 import os
 import sys
 import warnings
+from typing import Final
 
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
@@ -13,6 +14,13 @@ from pyspark.sql import SparkSession
 from neardup.config import Config
 from neardup.engines.spark.engine import SparkEngine
 from neardup.errors import NearDupError
+
+_DEFAULTS: Final = {
+    # Our own bars show the progress, and our own errors what stopped a run, not a Java stack trace per attempt.
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "FATAL",
+    "spark.python.daemon.module": "neardup.engines.spark.worker_daemon",
+}
 
 
 def open_engine(config: Config) -> SparkEngine:
@@ -28,8 +36,7 @@ def open_engine(config: Config) -> SparkEngine:
     if is_ours:
         # PySpark warns about the version of pandas, which it requires although nothing here uses it.
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-        # Our own bars show the progress, and our own errors what stopped a run, not a Java stack trace per attempt.
-        for name, value in {"spark.ui.showConsoleProgress": "false", "spark.log.level": "FATAL"}.items():
+        for name, value in _DEFAULTS.items():
             if not any(setting.startswith(f"{name}=") for setting in config.spark_conf):
                 builder = builder.config(name, value)
     try:

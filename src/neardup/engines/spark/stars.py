@@ -6,38 +6,37 @@ left, one task connects them as the local engine does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as every book on Spark writes it
 
 from neardup import schema
 from neardup.engines.spark.arrow_steps import Batches, map_frame, plain
+from neardup.engines.spark.storage import Storage
 from neardup.kernels import union_find as kernel
 
 # One task connects this many links in about a second, with 500 MB.
 FEW_LINKS: Final = 1 << 22
 
-Keep = Callable[[str, DataFrame], DataFrame]
 
+def connect(links: DataFrame, storage: Storage, few_links: int = FEW_LINKS) -> tuple[DataFrame, list[int]]:
+    """Return schema.COMPONENTS, and how many links there were at the start of every round.
 
-def connect(links: DataFrame, keep: Keep, few_links: int = FEW_LINKS) -> tuple[DataFrame, list[int]]:
-    """Return schema.COMPONENTS, and the number of links at the start of every round.
-
-    keep: stores a frame under a name and returns the stored one, so that a lost worker does not undo earlier rounds.
+    Every round is stored, so that a lost worker does not undo the rounds before.
     """
-    links = keep("links", map_frame(links, schema.LINKS, _forests))
+    links = storage.store("links", map_frame(links, schema.LINKS, _forests), _fingerprint())
     sizes, before = [], None
     while True:
-        now = _fingerprint(links)
-        sizes.append(now[0])
-        if now == before or now[0] <= few_links:
+        now = storage.observed(links)
+        sizes.append(now["rows"] if now else 0)
+        if now == before or sizes[-1] <= few_links:
             break
         before = now
-        links = keep(f"links-{len(sizes)}", _small_star(_large_star(links)))
+        links = storage.store(f"links-{len(sizes)}", _small_star(_large_star(links)), _fingerprint())
     if now != before:
         links = map_frame(links.coalesce(1), schema.LINKS, lambda batches: [_forest(list(batches))])
     return _labels(links), sizes
@@ -65,10 +64,9 @@ def _forest(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.record_batch([pa.array(rows[is_child]), pa.array(rows[parents[is_child]])], schema=schema.LINKS)
 
 
-def _fingerprint(links: DataFrame) -> tuple[int, int]:
-    """Return a fingerprint of the links: their number, and a sum of hashes too wide to overflow."""
-    found = links.agg(F.count("*"), F.sum(F.xxhash64("row", "smallest").cast("decimal(20,0)"))).first()
-    return (0, 0) if found is None else (found[0], int(found[1] or 0))
+def _fingerprint() -> dict[str, Column]:
+    """Tell links apart beside their number: a sum of hashes too wide to overflow."""
+    return {"fingerprint": F.sum(F.xxhash64("row", "smallest").cast("decimal(20,0)"))}
 
 
 def _large_star(links: DataFrame) -> DataFrame:

@@ -8,21 +8,31 @@ import shutil
 import tempfile
 import uuid
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
-from neardup import errors
+from neardup import errors, schema
 from neardup.engines.base import Advance
 from neardup.engines.spark.listener import report_jobs
 from neardup.io.streams import filesystem
 
 T = TypeVar("T")
+# Columns whose sum is taken while a table is written, so that nobody needs a job of its own for it.
+_SUMMED: Final = {"num_shingles", "text_bytes", "compared", *schema.CONTENTS.names} - {"row"}
+# What one task sorts and writes by itself.
+_FEW_ROWS: Final = 1_000_000
+# Adaptive execution makes a job of every exchange, and every broadcast is a job; our tables are of known size.
+_SETTINGS: Final = {"spark.sql.adaptive.enabled": "false", "spark.sql.autoBroadcastJoinThreshold": "-1"}
+_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+_UNSET_PARTITIONS: Final = "200"
+_BYTES_A_PARTITION: Final = 32 << 20
 _RAISED = re.compile(r"neardup\.errors\.(\w+): (.*?)(?:\n\nhint: (.*?))?(?:\n|$)(?!\n?hint)", re.DOTALL)
 
 
@@ -36,16 +46,33 @@ class Storage:
         # Frames must be usable as long as the session lives.
         weakref.finalize(spark, _remove, spark, self.folder)
         self._listening: tuple[Advance, int] | None = None
+        # Frames stay here, so that no other one can have their identity.
+        self._observed: dict[int, tuple[DataFrame, dict[str, Any]]] = {}
+        self._num_partitions = max(spark.sparkContext.defaultParallelism, 1)
 
     def listen(self, advance: Advance, total: int) -> None:
         """Report the progress of the next job to `advance`."""
         self._listening = advance, total
 
-    def store(self, name: str, frame: DataFrame) -> DataFrame:
-        """Compute a frame and return it as stored."""
-        path = f"{self.folder}/{name}"
-        self.run(lambda: frame.write.parquet(path), name)
-        return self.spark.read.schema(frame.schema).parquet(path)
+    def plan_partitions(self, num_bytes: int) -> None:
+        """Choose how many partitions an exchange has, from the size of the input."""
+        self._num_partitions = max(self._num_partitions, -(-num_bytes // _BYTES_A_PARTITION))
+
+    def store(self, name: str, frame: DataFrame, metrics: Mapping[str, Column] | None = None) -> DataFrame:
+        """Compute a frame and return it as stored; `metrics` are computed in the same job, see `observed`."""
+        path, observation = f"{self.folder}/{name}", Observation()
+        sums = {column: F.sum(column) for column in frame.columns if column in _SUMMED}
+        every = {"rows": F.count(F.lit(1)), **sums, **(metrics or {})}
+        watched = frame.observe(observation, *(metric.alias(alias) for alias, metric in every.items()))
+        self.run(lambda: watched.write.parquet(path), name)
+        stored = self.spark.read.schema(frame.schema).parquet(path)
+        self._observed[id(stored)] = stored, observation.get
+        return stored
+
+    def observed(self, frame: DataFrame) -> dict[str, Any] | None:
+        """Return what was computed while a frame was stored: `rows`, sums of columns, metrics; None for any other."""
+        found = self._observed.get(id(frame))
+        return None if found is None else found[1]
 
     def batches(self, name: str, frame: DataFrame) -> Iterator[pa.RecordBatch]:
         """Compute a frame, and read it on the driver in order, batch by batch."""
@@ -60,8 +87,30 @@ class Storage:
         """Run a Spark action; an error of ours raised by a worker is raised again as itself."""
         advance, total = self._listening or (lambda _: None, 0)
         self._listening = None
-        with _ours(), report_jobs(self.spark.sparkContext, what, advance, total):
+        with _ours(), self._settings(), report_jobs(self.spark.sparkContext, what, advance, total):
             return action()
+
+    @contextlib.contextmanager
+    def _settings(self) -> Iterator[None]:
+        """Let Spark plan a statement by what is known of our tables; the settings of the session come back."""
+        chosen = dict(_SETTINGS)
+        if self.spark.conf.get(_PARTITIONS) == _UNSET_PARTITIONS:
+            chosen[_PARTITIONS] = str(self._num_partitions)
+        before = {name: self.spark.conf.get(name) or "" for name in chosen}
+        try:
+            for name, value in chosen.items():
+                self.spark.conf.set(name, value)
+            yield
+        finally:
+            for name, value in before.items():
+                self.spark.conf.set(name, value)
+
+
+def in_order(frame: DataFrame, keys: Sequence[str], num_rows: int) -> DataFrame:
+    """Sort a frame of about `num_rows`: a small one in one task, since many tasks need a job that draws a sample."""
+    if num_rows > _FEW_ROWS:
+        return frame.orderBy(*keys)
+    return frame.repartition(1).sortWithinPartitions(*keys)
 
 
 def _usual_folder(spark: SparkSession) -> str:
