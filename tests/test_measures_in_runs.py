@@ -277,7 +277,7 @@ def test_documents_without_items_are_similar_to_nothing():
         (lambda: neardup.find_pairs(["a"], items=[["a"]]), DataError, "pass either a source or items, got both"),
         (lambda: neardup.find_pairs(["a"], measure="weighted"), ConfigError, "the measure 'weighted' compares items"),
         (lambda: neardup.find_pairs(VECTORS), DataError, r"`source` must be a one-dimensional array of texts"),
-        (lambda: neardup.find_pairs(VECTORS[0], measure="cosine", strict=True), DataError, "no list of numbers"),
+        (lambda: neardup.find_pairs(VECTORS[0], measure="cosine", strict=True), DataError, "not a list of numbers"),
         (lambda: neardup.find_pairs(VECTORS[None], measure="cosine"), DataError, "an array of vectors, a row each"),
         (lambda: neardup.find_pairs(VECTORS.astype(str), measure="cosine"), DataError, "an array of numbers or bits"),
         (

@@ -17,7 +17,7 @@ _WAYS_OUT: Final = (
     ("broken JSON|not an object", "pass --format if the files are not JSON Lines"),
     ("max_document", "pass a larger --max-document"),
     ("parsed as HTML", "leave --html out"),
-    ("items? (are|is)|no pairs of item", "name the column with the items: --items-column"),
+    ("items? (are|is)|not pairs of item", "name the column with the items: --items-column"),
     (
         "vector|bits|numbers",
         "name the column with the vectors, --vector-column, and what they hold, --packed",
