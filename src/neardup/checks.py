@@ -133,7 +133,11 @@ def as_paths(name: str, value: Any) -> tuple[str, ...]:
     paths = (value,) if isinstance(value, (str, os.PathLike)) else value
     if not isinstance(paths, (list, tuple)) or not all(isinstance(path, (str, os.PathLike)) for path in paths):
         raise ConfigError(f"`{name}` must be a path or a list of paths, got {value!r}")
-    return tuple(map(os.fspath, paths))
+    found = tuple(map(os.fspath, paths))
+    for path in found:
+        if not isinstance(path, str) or "\0" in path:
+            raise ConfigError(f"`{name}` must be a path without NUL characters, got {path!r}")
+    return found
 
 
 def as_spark_conf(value: Any) -> tuple[str, ...]:

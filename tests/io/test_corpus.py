@@ -16,6 +16,7 @@ from neardup.engines.local.engine import LocalEngine
 from neardup.errors import DataError
 from neardup.io.formats import base as records
 from neardup.io.formats import registry as formats
+from neardup.io.sources.cluster_sizes import ClusterSizes
 from neardup.io.sources.corpus import FileDocuments
 from neardup.io.sources.discover import find_files
 from neardup.io.values import arrow_rows as tables
@@ -346,7 +347,7 @@ def test_the_rows_that_are_written_are_those_not_removed(tmp_path, kind):
     WRITERS[kind](tmp_path / f"b.{kind}", ROWS)
     documents, _ = settled(tmp_path, [tmp_path / f"a.{kind}", tmp_path / f"b.{kind}"])
     selection = pa.table([[2, 5, 8], [0, 0, 3], [1.0, 0.9, 0.8]], schema=schema.SELECTION)
-    documents.write(1, str(tmp_path / f"kept.{kind}"), selection, pa.array(["a", "a", "a"]))
+    documents.write(1, str(tmp_path / f"kept.{kind}"), selection, pa.array(["a", "a", "a"]), ClusterSizes(selection))
     _, kept = settled(tmp_path / "work", [tmp_path / f"kept.{kind}"])
     assert kept.column("text").to_pylist() == [ROWS[1]["text"], ROWS[2]["text"], ROWS[4]["text"]]
 

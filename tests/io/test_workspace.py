@@ -387,7 +387,7 @@ def test_a_run_killed_while_it_replaces_an_output_can_be_finished(tmp_path, poin
         if point == "after it":
             finished_output(out)
     with opened(out, overwrite=True) as workspace:
-        publish_folder(workspace, out)
+        publish_folder(workspace, out, lambda: None)
     assert [path.name for path in out.iterdir()] == ["report.json"]
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
@@ -398,7 +398,7 @@ def test_an_output_appears_whole_and_the_work_folder_goes(tmp_path):
         workspace.once("out/kept/a.txt", writer("a"))
         workspace.once("out/report.json", writer("{}"))
         assert not out.exists()
-        publish_folder(workspace, out)
+        publish_folder(workspace, out, lambda: None)
     assert sorted(path.name for path in out.rglob("*")) == ["a.txt", "kept", "report.json"]
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
@@ -408,7 +408,7 @@ def test_an_old_output_is_replaced_as_a_whole(tmp_path):
     finished_output(out)
     with opened(out, overwrite=True) as workspace:
         workspace.once("out/report.json", writer("new"))
-        publish_folder(workspace, out)
+        publish_folder(workspace, out, lambda: None)
     assert [path.name for path in out.iterdir()] == ["report.json"]
     assert (out / "report.json").read_text() == "new"
 
@@ -427,7 +427,7 @@ def killed_after_publishing(out, monkeypatch, manifest=MANIFEST):
         workspace.once("out/report.json", writer("{}"))
         workspace.once("out/removed.parquet", writer(""))
         patch.setattr(module, "remove_folder", lambda _: None)
-        publish_folder(workspace, out)
+        publish_folder(workspace, out, lambda: None)
 
 
 def test_a_run_killed_after_its_output_appeared_is_known_to_be_done(tmp_path, monkeypatch):
@@ -445,7 +445,7 @@ def test_a_run_that_is_under_way_or_ended_is_not_taken_for_published(tmp_path):
     with opened(out) as workspace:
         workspace.once("out/report.json", writer("{}"))
         assert not is_published(out, MANIFEST)
-        publish_folder(workspace, out)
+        publish_folder(workspace, out, lambda: None)
     assert not is_published(out, MANIFEST)
 
 
@@ -479,7 +479,7 @@ def test_a_run_that_fails_after_its_end_leaves_the_folder_of_the_next(tmp_path):
     def end_and_fail():
         with opened(out) as workspace:
             workspace.once("out/report.json", writer("{}"))
-            publish_folder(workspace, out)
+            publish_folder(workspace, out, lambda: None)
             folder_of(out).mkdir(mode=0o700)
             (folder_of(out) / LOCK).write_text('{"neardup": "work folder"}\n')
             raise KeyboardInterrupt

@@ -298,7 +298,7 @@ def test_only_against_needs_something_to_go_against(command, programs, tmp_path)
     corpora.write_json_lines(tmp_path / "new.jsonl", [{"text": PAGE}])
     done = programs.run(*command, "--only-against", cwd=tmp_path)
     assert done.code == 2
-    assert "error: `only_against` needs `against`" in done.stderr
+    assert "error: --only-against needs --against" in done.stderr
     assert "hint: name the documents to compare with: --against benchmark.jsonl" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["new.jsonl"]
 

@@ -7,6 +7,7 @@ import io
 import json
 import subprocess
 import sys
+from collections import Counter
 
 import fsspec
 import pyarrow as pa
@@ -35,9 +36,11 @@ def expected_rows(documents, form):
 
 def marks(documents):
     """The marks of every document, as Python values."""
+    sizes = Counter(kept_row for kept_row, _ in TRUTH.removed.values())
     for row, document in enumerate(documents):
         kept_row, similarity = TRUTH.removed.get(row, (None, None))
-        values = (kept_row is None, None if kept_row is None else documents[kept_row]["id"], similarity)
+        size = 1 + sizes[row if kept_row is None else kept_row]
+        values = (kept_row is None, None if kept_row is None else documents[kept_row]["id"], similarity, size)
         yield document | dict(zip(MARKS, values, strict=True))
 
 
