@@ -50,6 +50,7 @@ def test_queries_and_documents_keep_ids_of_their_own_type():
     assert found.to_pylist() == [{"doc_id": "7", "neighbour_id": 0, "similarity": 1.0, "rank": 1}]
 
 
+@pytest.mark.filterwarnings(r"ignore:3 of 5 rows were rejected; the first, row 0, :UserWarning")
 def test_weights_and_numbers_that_would_overflow_are_rejected():
     huge = [{"a": 1e308, "b": 1e308}, {"a": 1e308}, {"a": 10**400}, {"a": 1e299}, {"a": 1e299}]
     found = neardup.find_pairs(items=huge, measure="weighted")
@@ -71,8 +72,8 @@ def test_indistinguishable_distances_are_rejected(distance):
 
 
 def test_texts_are_neither_vectors_nor_pairs_and_nothing_is_no_item():
-    found = neardup.find_pairs(["1224", "9812", [1.0, "2"]], measure="euclidean")
-    assert found.num_rejected == 3
+    with pytest.raises(neardup.NearDupError, match="all 3 rows were rejected; the first, row 0, because vector is not"):
+        neardup.find_pairs(["1224", "9812", [1.0, "2"]], measure="euclidean")
     items = [["a1", "b2"], {None: 1.0}, [{"item": "tea", "weight": 2}], {"tea": 2.0}]
     found = neardup.find_pairs(items=items, measure="weighted")
     assert found.pairs.to_pylist() == [{"doc_a": 2, "doc_b": 3, "similarity": 1.0}]
@@ -102,3 +103,18 @@ def test_signatures_do_not_depend_on_the_blocks_they_are_sampled_in(monkeypatch)
     assert neardup.deduplicate(items=baskets, **settings).pairs == whole
     assert whole.num_rows > 5
     assert isinstance(whole, pa.Table)
+
+
+def test_dicts_of_weights_are_baskets_and_dicts_with_the_column_of_items_are_records(tmp_path):
+    baskets = [{"tea": 1.0, "milk": 2}, {"tea": 1.0, "milk": 2}, {}, {"tea": "much"}]
+    settings = {"measure": "weighted", "items_column": "basket"}
+    found = neardup.find_pairs(baskets, **settings)
+    assert found.pairs.to_pylist() == [{"doc_a": 0, "doc_b": 1, "similarity": 1.0}]
+    assert found.rejected.column("row").to_pylist() == [3]
+    records = [{"id": f"n{row}", "basket": basket} for row, basket in enumerate(baskets)]
+    assert neardup.find_pairs(records, **settings).pairs.column("doc_b").to_pylist() == ["n1"]
+    with pytest.raises(neardup.NearDupError, match="`items_column` names 'baskets', which is not a column"):
+        neardup.find_pairs(records, measure="weighted", items_column="baskets")
+    with neardup.Index.create(tmp_path / "index", measure="weighted", durability="fast") as index:
+        assert index.insert_many(baskets[:2], ids=["a", "b"]).documents == 2
+        assert [match.doc_id for match in index.query({"tea": 1.0, "milk": 2})] == ["a", "b"]

@@ -29,7 +29,7 @@ from neardup.io.values.columns import (
 from neardup.io.values.contents import column_type, contents_of, dimension_of
 from neardup.io.values.html import readable_texts
 from neardup.io.values.matrices import is_matrix, item_column
-from neardup.io.values.python_rows import as_table, columns_of, is_dicts, is_pairs, item_rows, split_pairs
+from neardup.io.values.python_rows import as_table, columns_of, is_baskets, is_dicts, is_pairs, item_rows, split_pairs
 from neardup.io.values.vector_columns import VECTOR_COLUMNS, as_column, rows_as_column
 
 TEXT_COLUMNS: Final = ("text", "content", "body")
@@ -144,7 +144,7 @@ def _take(source: Any, config: Config, ids: Any) -> _Taken:
         _no_other_ids(ids, "the (id, text) tuples")
         ids, values, reasons = split_pairs(values)
         return _Taken(values, ids, None, {}, reasons)
-    if isinstance(values, list) and is_dicts(values) and not is_items:
+    if isinstance(values, list) and is_dicts(values) and not (is_items or is_baskets(values, config)):
         return _take_dicts(values, config, ids)
     if values is not None:
         return _Taken(values, ids, None, {}, {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Collection, Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,14 @@ Reasons = dict[int, str]
 def is_dicts(rows: list[Any]) -> bool:
     """Whether rows are records by name: the first that is not None decides."""
     return isinstance(_first(rows), Mapping)
+
+
+def is_baskets(rows: list[Any], config: Config) -> bool:
+    """Whether dicts hold the weight of each item, rather than columns: all numbers, and none is the column of items."""
+    if config.measure != "weighted" or any(config.items_column in row for row in rows if isinstance(row, Mapping)):
+        return False
+    first: Mapping[Any, Any] = next((row for row in rows if isinstance(row, Mapping) and row), {})
+    return all(isinstance(weight, Real) for weight in first.values())
 
 
 def is_pairs(rows: list[Any], *, of_texts: bool) -> bool:
