@@ -27,13 +27,17 @@ from neardup.report import Report
 _DRAFTS: Final = "out"
 
 
+def _nothing() -> None:
+    """Leave nothing to do after publishing; a function by name, because reports are pickled."""
+
+
 class DedupFolder:
     """The output folder of `neardup dedup`; drafts: the file of each table in the workspace."""
 
     command: ClassVar = "dedup"
     has_kept: ClassVar = True
 
-    def __init__(self, out: str, finish: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, out: str, finish: Callable[[], None] = _nothing) -> None:
         """Take the folder, and what is left to do once it is published; that may be done twice after a kill."""
         self.target, self.finish = _local_path(out), finish
         if self.target.exists() and not self.target.is_dir():
