@@ -17,6 +17,9 @@ import oracles
 from neardup.engines.local import engine as local
 from neardup.errors import ConfigError, DataError
 
+# These tests mean to reject most rows.
+MOST_REJECTED = pytest.mark.filterwarnings(r"ignore:\d+ of \d+ rows were rejected; the first, :UserWarning")
+
 RNG = np.random.default_rng(21)
 CENTRES = RNG.standard_normal((40, 16))
 VECTORS = np.concatenate([CENTRES, CENTRES[::2] + 0.15 * RNG.standard_normal((20, 16)), CENTRES[:10] * 2, CENTRES[:5]])
@@ -206,6 +209,7 @@ BAD_VECTORS = {
 }
 
 
+@MOST_REJECTED
 @pytest.mark.parametrize("measure", BAD_VECTORS)
 def test_a_bad_vector_is_rejected_with_its_reason_and_no_other(measure):
     good = [[1, 0], [1, 0], [0, 1]]
@@ -220,12 +224,14 @@ def test_a_bad_vector_is_rejected_with_its_reason_and_no_other(measure):
             neardup.find_pairs([*good, vector], measure=measure, strict=True)
 
 
+@MOST_REJECTED
 def test_a_bad_vector_comes_first_and_does_not_set_the_dimension():
     report = neardup.find_pairs([None, [], [1.0, 2.0], [1.0], [2.0, 4.0]], measure="cosine")
     assert report.config.dimension == 2
     assert report.rejected.column("row").to_pylist() == [0, 1, 3]
 
 
+@MOST_REJECTED
 def test_mixed_types_are_rejected_row_by_row():
     report = neardup.find_pairs([[1.0, 2.0], "a text", [1.0, "x"], 7, {"a": 1}], measure="cosine")
     reasons = report.rejected.column("reason").to_pylist()
@@ -255,6 +261,7 @@ def test_bad_weights_are_rejected_with_their_reason(bad, reason):
         neardup.find_pairs(items=[bad], measure="weighted", strict=True)
 
 
+@MOST_REJECTED
 def test_bad_items_are_rejected_with_their_reason():
     report = neardup.find_pairs(items=[["tea"], 7, [["nested"]], None, ["tea"]])
     assert report.rejected.column("reason").to_pylist() == [
@@ -352,6 +359,7 @@ def test_vectors_of_other_files_must_fit_the_first(tmp_path):
     assert report.columns == {"vector": "embedding"}
 
 
+@MOST_REJECTED
 def test_bad_rows_of_files_are_rejected_with_their_reason(tmp_path):
     lines = ['{"vector": [1, 0]}', '{"vector": null}', '{"vector": "x"}', '{"vector": [1, "x"]}', '{"v": 1}']
     lines += ['{"vector": [0, 0]}', '{"vector": [1]}', '{"vector": [1, true]}', "{", '{"vector": [2, 0]}']

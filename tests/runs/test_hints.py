@@ -99,7 +99,7 @@ def test_more_than_half_rejected_is_an_urgent_warning(run, tmp_path):
     corpora.write_json_lines(tmp_path / "a.jsonl", lines)
     done = run("dedup", "a.jsonl", "-o", "out")
     assert done.code == 0
-    said = "2 of 3 rows were rejected; the first, a.jsonl row 2, because text is null. Way out: name the column"
+    said = "2 of 3 rows were rejected; the first, a.jsonl row 2, because text is null. Hint: name the column"
     assert f"WARNING: {said}" in done.stderr
     assert any(
         warning.startswith(said) for warning in json.loads((tmp_path / "out/report.json").read_text())["warnings"]

@@ -34,7 +34,7 @@ def all_rejected(count: int, first: str) -> StaleError:
 
 def most_rejected(num_rejected: int, num_rows: int, first: str) -> str:
     """Return the warning of a run that works on less than half of its rows."""
-    return f"{num_rejected:,} of {num_rows:,} rows were rejected; the first, {first}. Way out: {_way_out(first)}"
+    return f"{num_rejected:,} of {num_rows:,} rows were rejected; the first, {first}. Hint: {_way_out(first)}"
 
 
 def _way_out(first: str) -> str:
