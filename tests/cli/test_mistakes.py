@@ -33,6 +33,7 @@ WRONG = {
     "max_document": "big",
     "keep": "best",
     "cluster": "graph",
+    "per_cluster": "0",
     "against": "nowhere",
     "engine": "dask",
     "spark_conf": "novalue",

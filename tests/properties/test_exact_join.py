@@ -168,7 +168,7 @@ def test_every_pair_that_lsh_finds_is_found_and_the_report_says_so():
     assert pairs_of(by_lsh).items() <= pairs_of(by_join).items()
     assert by_join.plan.as_dict()["recall_at_threshold"] == 1.0
     assert (by_join.plan.method, by_join.plan.bands, by_join.plan.rows) == ("exact", 0, 0)
-    assert "exact join finds every pair" in str(by_join)
+    assert "exact method finds every pair" in str(by_join)
 
 
 def test_a_stored_run_answers_for_a_higher_threshold():

@@ -118,7 +118,10 @@ def test_list_dict_and_table_give_the_same_answer():
         assert getattr(by_table, table).to_pylist() == expected
         assert getattr(by_given_id, table).to_pylist() == expected
         named = [
-            {column: value if column == "similarity" else names[value] for column, value in row.items()}
+            {
+                column: value if column in ("similarity", "cluster_size") else names[value]
+                for column, value in row.items()
+            }
             for row in getattr(by_position, table).to_pylist()
         ]
         assert named == expected
