@@ -81,7 +81,7 @@ class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     schema: Count = 1
-    files: list[str] | None = None
+    files: list[FilePath] | None = None
     config: dict[str, Any]
     plan: _Plan
     documents: Count
