@@ -1,6 +1,6 @@
 """Where an index keeps its documents, as one protocol: put a batch, look keys up, fetch documents, remove, snapshot.
 
-The folder store keeps them on one machine. Whatever else keeps them passes the tests of tests/index/test_store.py.
+The folder store keeps them on one machine; it is the only store, and tests/index tests the protocol through it.
 """
 
 from __future__ import annotations
