@@ -216,7 +216,8 @@ class Report:
     def kept(self) -> pa.Table:
         """The kept documents: doc_id, and the columns of the source as they came in; copied when first asked for.
 
-        A column of the source that is called doc_id and was not taken for the ids is called doc_id_.
+        A column of the source that is called doc_id and was not taken for the ids is called doc_id_. Files without
+        columns have `text`.
         """
         return self._table("kept", "this run wrote no kept rows", "run it without dry_run")
 

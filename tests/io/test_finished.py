@@ -7,6 +7,7 @@ import json
 import random
 
 import pyarrow as pa
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
@@ -49,7 +50,10 @@ def test_a_restored_report_is_the_report_of_the_run(tmp_path, pages):
     assert restored.plan == report.plan
     for name in ("kept", "removed", "clusters", "rejected", "pairs"):
         assert getattr(restored, name).equals(getattr(report, name)), name
-    assert restored.kept.to_pylist() == [{"doc_id": "a", "text": PAGE}, {"doc_id": "c", "text": OTHER}]
+    assert restored.kept.to_pylist() == [
+        {"doc_id": "a", "id": "a", "text": PAGE},
+        {"doc_id": "c", "id": "c", "text": OTHER},
+    ]
     assert restored.rejected.column("row").to_pylist() == [3]
 
 
@@ -92,20 +96,64 @@ def test_kept_documents_have_their_own_ids_even_if_ids_repeat(tmp_path, keep, se
         assert row["doc_id"] == name_of[row["text"]]
 
 
-def test_kept_documents_of_all_formats_are_texts_in_input_order(tmp_path):
+def test_kept_documents_of_all_formats_have_their_columns_in_input_order(tmp_path):
     write_rows(tmp_path / "b.jsonl", [{"id": "1", "text": PAGE}, {"id": "2", "text": "short one"}])
     pq.write_table(pa.table({"id": [3, 4], "body": [OTHER, NEAR], "more": [1, 2]}), tmp_path / "a.parquet")
     (tmp_path / "c.txt").write_text("a text file of its own")
     (tmp_path / "d.txt").write_text(PAGE)
     report = run_on(*(tmp_path / name for name in ("b.jsonl", "a.parquet", "c.txt", "d.txt")), out=tmp_path / "out")
     assert report.kept.to_pylist() == [
-        {"doc_id": "1", "text": PAGE},
-        {"doc_id": "2", "text": "short one"},
-        {"doc_id": "3", "text": OTHER},
-        {"doc_id": "c.txt", "text": "a text file of its own"},
+        {"doc_id": "1", "id": "1", "text": PAGE, "body": None, "more": None},
+        {"doc_id": "2", "id": "2", "text": "short one", "body": None, "more": None},
+        {"doc_id": "3", "id": "3", "text": None, "body": OTHER, "more": 1},
+        {"doc_id": "c.txt", "id": None, "text": "a text file of its own", "body": None, "more": None},
     ]
     files = finished.kept_files(tmp_path / "out")
     assert [file.rpartition("/")[2] for file in files] == ["b.jsonl", "a.parquet", "c.txt"]
+
+
+ROWS = [
+    {"doc_id": "own", "text": PAGE, "tags": ["x"], "page": {"lang": "en"}},
+    {"doc_id": "other", "text": PAGE, "tags": [], "page": None},
+    {"doc_id": "last", "text": OTHER, "tags": None, "page": {"lang": "de"}},
+]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "json", "parquet", "arrow", "csv"])
+def test_kept_has_the_columns_of_the_source_whatever_the_format(tmp_path, form):
+    path, plain = tmp_path / f"rows.{form}", [{"doc_id": row["doc_id"], "text": row["text"]} for row in ROWS]
+    if form == "jsonl":
+        write_rows(path, ["", ROWS[0], "{broken", *ROWS[1:]])
+    elif form == "json":
+        path.write_text(json.dumps(ROWS), "utf-8")
+    elif form == "csv":
+        path.write_text("doc_id,text\n" + "".join(f'{row["doc_id"]},"{row["text"]}"\n\n' for row in plain), "utf-8")
+    else:
+        table = pa.Table.from_pylist(ROWS)
+        (pq.write_table if form == "parquet" else pyarrow.feather.write_feather)(table, path)
+    kept = run_on(path, out=tmp_path / "out", format="json" if form == "json" else None).kept
+    names = [name.replace("rows.", f"rows.{form}:") for name in ("rows.1", "rows.3")]
+    if form == "jsonl":
+        names = ["rows.jsonl:2", "rows.jsonl:5"]
+    elif form == "csv":
+        names = ["rows.csv:1", "rows.csv:5"]
+    columns = [{"doc_id_": row.pop("doc_id")} | row for row in map(dict, plain if form == "csv" else ROWS)]
+    assert kept.to_pylist() == [{"doc_id": name} | columns[at] for name, at in zip(names, (0, 2), strict=True)]
+    assert neardup.load(tmp_path / "out").kept.equals(kept)
+    by_id = run_on(path, out=tmp_path / "by_id", id_column="doc_id", format="json" if form == "json" else None).kept
+    assert by_id.column_names == ["doc_id", *kept.column_names[2:]]
+    assert by_id.column("doc_id").to_pylist() == ["own", "last"]
+
+
+def test_a_column_of_kept_without_a_common_type_is_text(tmp_path):
+    a = write_rows(tmp_path / "a.jsonl", [{"text": PAGE, "n": 1, "m": 1}, {"text": OTHER, "n": "two", "m": 2}])
+    b = write_rows(tmp_path / "b.jsonl", [{"text": "another text that is like no other", "n": None, "m": [3]}])
+    kept = run_on(a, b, out=tmp_path / "out").kept
+    assert kept.select(["n", "m"]).to_pylist() == [
+        {"n": "1", "m": "1"},
+        {"n": "two", "m": "2"},
+        {"n": None, "m": "[3]"},
+    ]
 
 
 @pytest.mark.parametrize(("setting", "word"), [("mark", "--mark"), ("dry_run", "--dry-run")])

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import neardup
+from neardup.errors import NotStoredError
 
 pytestmark = pytest.mark.slow("jobs of Spark on two workers")
 
@@ -82,6 +83,14 @@ def test_whole_numbers_are_rows_also_below_zero(spark):
     found = neardup.deduplicate(frame_of(spark, ids, texts, 4, **columns), progress=events.append, **settings)
     agree(found, expected, pairs=False)
     check_events(events, len(texts), found.plan.bands)
+    assert found.kept.columns == ["doc_id", "id", "text", "score", "group"]
+    assert all(row.doc_id == row.id for row in found.kept.collect())
+    for ask, hint in [
+        (lambda: found.mask, "use report.kept"),
+        (lambda: neardup.explain(found, ids[3]), "filter report.removed"),
+    ]:
+        with pytest.raises(NotStoredError, match=rf"stay on its workers[\s\S]*hint: {hint}"):
+            ask()
 
 
 def test_a_frame_without_unique_ids_is_an_error(spark):

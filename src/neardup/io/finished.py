@@ -25,7 +25,7 @@ from neardup import schema
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.io.formats import registry as formats
-from neardup.io.formats.base import InputFile, Records
+from neardup.io.formats.base import Columns, InputFile, Records
 from neardup.io.outputs import known_ending
 from neardup.io.sources.column_choice import choose_columns
 from neardup.io.sources.discover import find_file
@@ -33,6 +33,7 @@ from neardup.io.sources.parts import rows_in
 from neardup.io.sources.stdin import STDIN_PATH
 from neardup.io.stored_report import StoredReport, read_report
 from neardup.io.streams import head_of
+from neardup.io.values import whole_rows
 from neardup.io.workspace import REPORT
 from neardup.report import Audit, Report
 from neardup.theory.plan import Plan, plan_for
@@ -172,26 +173,46 @@ _READERS: Final[dict[str, Callable[[Path], pa.Table]]] = {
 
 
 def _load_kept(run: Path) -> pa.Table:
-    """The kept documents of any format: doc_id and text."""
-    config = read_report(run).settings()
-    ids, texts = [pa.array([], pa.string())], [pa.array([], pa.large_string())]
+    """The kept documents: doc_id, and the columns of their files; of formats without columns, `text`."""
+    config, own, tables = read_report(run).settings(), _place_names(run), list[pa.Table]()
+    for path in kept_files(run):
+        file = find_file(path, config)
+        form = formats.load(file.format)
+        columns = choose_columns(file, form.column_names(file, config), config)
+        ids, texts, rows = _kept_documents(run, file, columns, own, config)
+        table = form.table(file, config)
+        table = pa.table({"text": texts}) if table is None else table.take(pa.array(rows))
+        tables.append(whole_rows.with_doc_ids(table, ids, columns.id))
+    bare = pa.table({"doc_id": pa.array([], pa.string()), "text": pa.array([], pa.large_string())})
+    return whole_rows.joined(tables or [bare])
+
+
+def _place_names(run: Path) -> pa.ChunkedArray:
+    """The ids of kept documents, among them of all those that are named by their place in the input."""
     own, removed = _stored_table(run, "clusters").column("doc_id"), _stored_table(run, "removed")
     places = pc.binary_join_element_wise(removed.column("file"), removed.column("row").cast(pa.string()), ":")
     gone = removed.column("doc_id")
     gone = gone.filter(pc.or_(pc.equal(gone, places), pc.equal(gone, removed.column("file"))))
-    own = own.filter(pc.invert(pc.is_in(own, gone.combine_chunks())))
-    for path in kept_files(run):
-        file = find_file(path, config)
-        # Documents without an id are named by their row in the input, which differs from the row among the kept ones.
-        name = re.escape(Path(path).relative_to(run / KEPT).as_posix())
-        places = iter(own.filter(pc.match_substring_regex(own, rf"^{name}(:\d+)?$")).to_pylist())
-        for records in _records(file, config):
-            named = [next(places, None) if doc_id is None else doc_id for doc_id in records.ids.to_pylist()]
-            if None in named:
-                raise _no_table(run / "clusters.parquet", f"it names fewer documents than {path} has")
-            ids.append(pa.array(named, pa.string()))
-            texts.append(records.texts)
-    return pa.table({"doc_id": pa.chunked_array(ids), "text": pa.chunked_array(texts)})
+    return own.filter(pc.invert(pc.is_in(own, gone.combine_chunks())))
+
+
+def _kept_documents(
+    run: Path, file: InputFile, columns: Columns, own: pa.ChunkedArray, config: Config
+) -> tuple[pa.ChunkedArray, pa.ChunkedArray, npt.NDArray[np.int64]]:
+    """The ids, texts and rows (from 0) of the documents of a kept file."""
+    # Documents without an id are named by their row in the input, which differs from the row among the kept ones.
+    name = re.escape(Path(file.path).relative_to(run / KEPT).as_posix())
+    places = iter(own.filter(pc.match_substring_regex(own, rf"^{name}(:\d+)?$")).to_pylist())
+    ids, texts, rows, first = [pa.array([], pa.string())], [pa.array([], pa.large_string())], [np.empty(0, np.int64)], 0
+    for records in _records(file, config, columns):
+        named = [next(places, None) if doc_id is None else doc_id for doc_id in records.ids.to_pylist()]
+        if None in named:
+            raise _no_table(run / "clusters.parquet", f"it names fewer documents than {file.path} has")
+        ids.append(pa.array(named, pa.string()))
+        texts.append(records.texts)
+        rows.append(first + records.rows)
+        first += records.num_rows
+    return pa.chunked_array(ids), pa.chunked_array(texts), np.concatenate(rows)
 
 
 def own_rows(table: pa.Table, inputs: Sequence[Mapping[str, Any]]) -> npt.NDArray[np.int64]:
@@ -311,8 +332,8 @@ def read_row(file: InputFile, number: int, config: Config) -> str:
     raise DataError(f"{file.path} has no document in row {number}", hint="the file has changed since the run")
 
 
-def _records(file: InputFile, config: Config) -> Iterator[Records]:
+def _records(file: InputFile, config: Config, columns: Columns | None = None) -> Iterator[Records]:
     form = formats.load(file.format)
-    columns = choose_columns(file, form.column_names(file, config), config)
+    columns = columns or choose_columns(file, form.column_names(file, config), config)
     for span in form.split(file):
         yield from form.read(file, span, columns, config)

@@ -101,6 +101,12 @@ def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Confi
                 yield batch_records(piece, columns, config)
 
 
+def table(file: InputFile, config: Config) -> pa.Table:  # noqa: ARG001
+    """Return all rows with all their columns."""
+    with _open(file) as (reader, _), readable(file, _KIND):
+        return reader.read_all()
+
+
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
     """Write the kept rows in the same format, with the schema and the compression of the source."""
     if is_untouched(verdicts, config):

@@ -1,6 +1,6 @@
 """The interface of a file format: what it reads and writes.
 
-A format is a module of this folder with the four functions of `Format`; `registry.py` lists them.
+A format is a module of this folder with the five functions of `Format`; `registry.py` lists them.
 """
 
 from __future__ import annotations
@@ -137,6 +137,9 @@ class Format(Protocol):
 
     def read(self, file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:
         """Read the rows that begin in a span, batch by batch."""
+
+    def table(self, file: InputFile, config: Config) -> pa.Table | None:
+        """Return all rows with all their columns, blank and bad rows as nulls; None for a format without columns."""
 
     def write(self, file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
         """Write the kept rows of a file to `target`, unchanged; with config.mark, all documents with marks."""

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple, Self
 
+import pyarrow as pa
+
 from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io.formats import base as records
@@ -47,6 +49,18 @@ def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Confi
         if header is not None:
             yield from _batches(rows, _Taker(header.fields, columns, config), config)
     check_unchanged(file)
+
+
+def table(file: InputFile, config: Config) -> pa.Table:
+    """Return all records after the header, every field as text."""
+    with open_input(file) as stream:
+        rows = _rows(stream, file, config)
+        header = _header(file, rows)
+        names = header.fields if header else []
+        bare: list[str | None] = [None] * len(names)
+        fields = [row.fields if row.reason is None and len(row.fields) == len(names) else bare for row in rows]
+    columns = zip(*fields, strict=True) if fields else ([] for _ in names)
+    return pa.Table.from_arrays([pa.array(column, pa.large_string()) for column in columns], names=names)
 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:

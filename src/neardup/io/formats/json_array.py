@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 import msgspec
+import pyarrow as pa
 
 from neardup.config import Config
 from neardup.errors import DataError
@@ -39,6 +40,11 @@ def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Confi
         else:
             yield rows.records(group, config, is_valid=all(map(gather.is_utf8, group)))
     check_unchanged(file)
+
+
+def table(file: InputFile, config: Config) -> pa.Table:
+    """Return all elements with all their columns."""
+    return jsonl.objects(_elements(file, config))
 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:

@@ -23,7 +23,7 @@ from neardup.io.formats import lines
 from neardup.io.formats.base import MARK_COLUMNS, Columns, InputFile, Records, Verdicts
 from neardup.io.formats.registry import endings
 from neardup.io.streams import check_unchanged
-from neardup.io.values import gather
+from neardup.io.values import gather, whole_rows
 from neardup.io.values.columns import reason_against
 from neardup.io.values.gather import RowError
 from neardup.io.values.oversize import Oversize
@@ -92,6 +92,26 @@ def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Confi
         else:
             yield from rows.batches(block, config)
     check_unchanged(file)
+
+
+def table(file: InputFile, config: Config) -> pa.Table:
+    """Return all lines with all their columns."""
+    blocks: list[pa.Table] = []
+    for block in lines.line_blocks(file, (0, file.size), config):
+        groups = [[b""]] if isinstance(block, Oversize) else lines.row_groups(block)
+        blocks += [objects(group) for group in groups]
+    return whole_rows.joined(blocks or [objects([])])
+
+
+def objects(group: Iterable[bytes]) -> pa.Table:
+    """Return objects with all their columns; a blank or bad one has none."""
+    decoder, rows = msgspec.json.Decoder(dict[str, Any]), []
+    for line in group:
+        try:
+            rows.append(decoder.decode(line))
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            rows.append({})
+    return whole_rows.table_of(rows)
 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:

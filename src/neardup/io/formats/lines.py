@@ -50,6 +50,10 @@ def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Confi
     check_unchanged(file)
 
 
+def table(file: InputFile, config: Config) -> None:
+    """Return None: plain text has no columns."""
+
+
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
     """Write the kept lines byte for byte."""
     write_kept(file, target, verdicts, config)

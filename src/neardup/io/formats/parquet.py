@@ -76,6 +76,12 @@ def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Confi
                 yield batch_records(piece, columns, config)
 
 
+def table(file: InputFile, config: Config) -> pa.Table:  # noqa: ARG001
+    """Return all rows with all their columns."""
+    with _open(file) as parquet, readable(file, _KIND):
+        return parquet.read(use_threads=False)
+
+
 def _batches(file: InputFile, parquet: Any, groups: Sequence[int], names: list[str] | None) -> Iterator[pa.RecordBatch]:
     # One thread, because callers read several spans in parallel.
     yield from parquet.iter_batches(

@@ -66,6 +66,10 @@ def _records(
     return gather.records_of(num_rows, values, rejected, found=frozenset(), config=config)
 
 
+def table(file: InputFile, config: Config) -> None:
+    """Return None: plain text has no columns."""
+
+
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:  # noqa: ARG001
     """Copy the file if its document is kept; else nothing is written."""
     if verdicts.is_kept.all():

@@ -48,6 +48,10 @@ def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Confi
     check_unchanged(file)
 
 
+def table(file: InputFile, config: Config) -> None:
+    """Return None: records have no columns."""
+
+
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:  # noqa: ARG001
     """Write the kept records byte for byte, compressed or not as they are, and the records that describe the file."""
     with open_input(file) as stream:

@@ -31,6 +31,7 @@ from neardup.io.values.html import readable_texts
 from neardup.io.values.matrices import is_matrix, item_column
 from neardup.io.values.python_rows import as_table, columns_of, is_baskets, is_dicts, is_pairs, item_rows, split_pairs
 from neardup.io.values.vector_columns import VECTOR_COLUMNS, as_column, rows_as_column
+from neardup.io.values.whole_rows import rename_doc_id
 
 TEXT_COLUMNS: Final = ("text", "content", "body")
 ID_COLUMNS: Final = ("id", "url")
@@ -197,13 +198,10 @@ def _no_other_ids(ids: Any, named_by: str) -> None:
 
 def with_ids(read: Source) -> pa.Table:
     """Return the rows as they came in with their ids as `doc_id`; another column of that name gets a longer one."""
-    original, names = read.original, list(read.original.column_names)
+    original, names = read.original, read.original.column_names
     if read.columns.get("id") == "doc_id" or (not read.columns and "doc_id" in names):
         return original
-    for at in (at for at, name in enumerate(names) if name == "doc_id"):
-        while names[at] in original.column_names:
-            names[at] += "_"
-    return original.rename_columns(names).add_column(0, "doc_id", read.ids)
+    return rename_doc_id(original).add_column(0, "doc_id", read.ids)
 
 
 def with_dimension(read: Source, config: Config) -> Config:
