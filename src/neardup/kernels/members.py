@@ -1,11 +1,10 @@
 """Drop the shingles of documents that are members of one large set: what --ignore names."""
 
-import numba
-
+from neardup.kernels.compilation import kernel
 from neardup.kernels.hash_sets import ZERO, home_of
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def fill_table(members, capacity, table):
     """Put hashes into a table with linear probing; a key that probes past the capacity has room behind it.
 
@@ -20,7 +19,7 @@ def fill_table(members, capacity, table):
         table[place] = member
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def drop_members(shingles, ends, capacity, table):
     """Take the members of a table out of the shingles of documents, in place; the others keep their order.
 

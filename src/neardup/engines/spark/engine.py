@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from neardup import schema as schemas
@@ -24,7 +24,6 @@ from neardup.engines.spark.whole_components import map_whole
 # The most text of one component in the memory of a task; verifying takes up to eight times as much.
 COMPONENT_BYTES: Final = 64 << 20
 _LOWEST_ROW: Final = -(1 << 63)
-_COMPONENTS: Final = "components"
 # About what a document of a frame takes, whose bytes nobody has counted.
 _BYTES_A_DOCUMENT: Final = 4096
 # Copies and verified documents per step that lists pairs.
@@ -61,8 +60,7 @@ class SparkEngine:
         self.spark = spark
         self._folder, self._component_bytes, self._few_links = folder, component_bytes, few_links
         self._storage: Storage | None = None
-        self._tables: dict[str, DataFrame] = {}
-        self._sketches: Any = None
+        self._components: Any = None  # those that were verified
         # Frames stay beside their totals, so that no other one can have their identity.
         self._totals: dict[Any, tuple[DataFrame, Chosen | None, int]] = {}
         self.facts: dict[str, Any] = {}
@@ -88,9 +86,7 @@ class SparkEngine:
         self.storage.listen(advance, documents.total)
         read = documents.read(lambda batch: step(batch, None), schema)
         documents.settle(self.storage.store("notes", read, documents.metrics()), self.storage)
-        sketches = documents.sketches(schema)
-        self._sketches = sketches
-        return sketches
+        return documents.sketches(schema)
 
     def choose_rows(
         self,
@@ -176,10 +172,11 @@ class SparkEngine:
         advance: Advance,
     ) -> DataFrame:
         """Read the members again, shuffle them by component, and stream them through the step."""
-        del sketches  # what is needed of them stands beside the components
-        found = self.storage.observed(components) or {}
+        found, read, self._components = self.storage.observed(components) or {}, Observation(), components
         self.storage.listen(advance, found["rows"])
-        texts = documents.texts(components.drop("text_bytes")).repartition("component")
+        members = self.lookup(components, "row", sketches, ["priority", "text_bytes"])
+        members = members.observe(read, F.sum("text_bytes").alias("text_bytes")).drop("text_bytes")
+        texts = documents.texts(members).repartition("component")
         ordered = texts.sortWithinPartitions("component", "priority", "row")
         whole = partial(map_whole, step=steps.whole, block_step=steps.blocks, limit=self._component_bytes)
         largest = self.spark.sparkContext.accumulator((0, 0), Largest())
@@ -190,7 +187,7 @@ class SparkEngine:
             "components": found["components"],
             "linked_documents": found["rows"],
             "largest_component": documents_of_one,
-            "linked_text_bytes": found["text_bytes"] or 0,
+            "linked_text_bytes": read.get["text_bytes"] or 0,
             "largest_component_bytes": bytes_of_one,
         }
         return stored
@@ -221,10 +218,9 @@ class SparkEngine:
             columns = [F.col(name) for name in _SIDES.names]
             nothing = [F.lit(None).cast("array<bigint>").alias("partners")]
             nothing += [F.lit(None).cast("array<double>").alias("partner_similarities")]
-            components = self._tables[_COMPONENTS]
             own = F.coalesce("component", "representative")
-            copies = self.lookup(classes, "representative", components, ["component"])
-            documents = self.lookup(verified, "row", components, ["component"])
+            copies = self.lookup(classes, "representative", self._components, ["component"])
+            documents = self.lookup(verified, "row", self._components, ["component"])
             rows = copies.select(bucket(own), "row", "representative", *nothing).unionByName(
                 documents.withColumn("representative", F.lit(None).cast("bigint")).select(
                     bucket(F.col("component")), *columns
@@ -257,12 +253,7 @@ class SparkEngine:
     def once(self, name: str, make: Callable[[], DataFrame], schema: pa.Schema | None = None) -> DataFrame:
         """Compute and store a table, which has no order."""
         del schema
-        made, metrics = make(), None
-        if name == _COMPONENTS:  # with the columns that verifying needs, so that nobody joins them again
-            made = self.lookup(made, "row", self._sketches, ["priority", "text_bytes"])
-            metrics = {"components": F.count_if(F.col("row") == F.col("component"))}
-        self._tables[name] = self.storage.store(name, made, metrics)
-        return self._tables[name]
+        return self.storage.store(name, make())
 
 
 _SIDES: Final = pa.schema(

@@ -62,6 +62,8 @@ class Storage:
         """Compute a frame and return it as stored; `metrics` are computed in the same job, see `observed`."""
         path, observation = f"{self.folder}/{name}", Observation()
         sums = {column: F.sum(column) for column in frame.columns if column in _SUMMED}
+        if "component" in frame.columns:
+            sums["components"] = F.count_if(F.col("row") == F.col("component"))
         every = {"rows": F.count(F.lit(1)), **sums, **(metrics or {})}
         watched = frame.observe(observation, *(metric.alias(alias) for alias, metric in every.items()))
         self.run(lambda: watched.write.parquet(path), name)
