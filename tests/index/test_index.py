@@ -398,3 +398,41 @@ def test_a_tag_is_made_once(index):
     assert index.insert_many({"a": TEXT}, tag="run 1").documents == 0
     with pytest.raises(DataError, match="already exists"):
         index.insert_many({"a": TEXT}, tag="run 2")
+
+
+def test_containment_finds_what_the_text_contains_and_what_contains_it(tmp_path):
+    with Index.create(tmp_path / "i", size=1, containment=True) as index:
+        index.insert_many({"part": "cat dog", "whole": "cat dog emu fox gnu hen", "other": "ant bee"})
+        found = index.query("cat dog emu", containment=1.0)
+        assert [(match.doc_id, match.containment_query, match.containment_doc) for match in found] == [
+            ("part", 2 / 3, 1.0),
+            ("whole", 1.0, 0.5),
+        ]
+        table = index.query_many({"q": "cat dog emu", "empty": ""}, containment=1.0)
+        assert table.to_pylist()[0] == {
+            "query_id": "q",
+            "doc_id": "part",
+            "similarity": 1.0,
+            "rank": 1,
+            "containment_query": 2 / 3,
+            "containment_doc": 1.0,
+        }
+        assert table.column("query_id").to_pylist() == ["q", "q"]
+        assert index.query("cat dog")[0].containment_query is None
+    with Index.open(tmp_path / "i") as index:
+        assert index.info()["containment"]
+        assert ids_of(index.query("bee", containment=0.1)) == ["other"]
+
+
+def test_what_an_index_cannot_answer_by_containment_is_an_error(index, tmp_path):
+    with pytest.raises(ConfigError, match="keeps no postings of shingles") as caught:
+        index.query(TEXT, containment=0.5)
+    assert caught.value.hint == "create it with containment=True"
+    with Index.create(tmp_path / "i", containment=True) as other:
+        with pytest.raises(ConfigError, match=r"`containment` must be a number in \(0, 1\]"):
+            other.query(TEXT, containment=0)
+        with pytest.raises(ConfigError, match="two questions"):
+            other.query(TEXT, threshold=0.9, containment=0.5)
+    for settings in ({"store": "signature"}, {"measure": "cosine", "dimension": 3}):
+        with pytest.raises(ConfigError, match="containment=True needs stored sets"):
+            Index.create(tmp_path / "j", containment=True, **settings)

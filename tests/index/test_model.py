@@ -20,7 +20,7 @@ WORDS = [f"w{number}" for number in range(14)]
 THRESHOLD = 0.5
 IDS = st.sampled_from([f"id{number}" for number in range(12)])
 # With one row a band, and bands for every slot, whoever is similar shares a bucket but for a chance of 2**-128.
-SETTINGS = {"size": 1, "threshold": THRESHOLD, "bands": 128, "rows": 1, "signature_filter": False}
+SETTINGS = {"size": 1, "threshold": THRESHOLD, "bands": 128, "rows": 1, "signature_filter": False, "containment": True}
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=0, max_size=10).map(" ".join)
 PAYLOADS = st.none() | st.fixed_dictionaries({"lang": st.sampled_from(["de", "en"]), "day": st.integers(0, 5)})
 PAST, FUTURE = 1.0, 4e9
@@ -30,6 +30,12 @@ def similarity(one, two):
     first, second = set(one.split()), set(two.split())
     union = len(first | second)
     return len(first & second) / union if first and second else 0.0
+
+
+def containments(one, two):
+    """The share of the first in the second, and of the second in the first."""
+    first, second = set(one.split()), set(two.split())
+    return tuple(len(first & second) / len(words) if words else 0.0 for words in (first, second))
 
 
 class Walk(RuleBasedStateMachine):
@@ -124,6 +130,16 @@ class Walk(RuleBasedStateMachine):
         found = [(match.doc_id, match.similarity) for match in self.index.query(text, k=k)]
         assert found == self.ranked(text)[:k]
 
+    @rule(text=TEXTS, least=st.sampled_from([0.3, 0.6, 1.0]), k=st.sampled_from([1, None]))
+    def query_contained(self, text, least, k):
+        shares = {doc_id: containments(text, other) for doc_id, (other, _, _) in self.documents.items()}
+        wanted = sorted((-max(both), -min(both), at) for at, both in enumerate(shares.values()) if max(both) >= least)
+        found = self.index.query(text, k=k, containment=least)
+        assert [match.doc_id for match in found] == [list(shares)[at] for _, _, at in wanted][:k]
+        for match in found:
+            assert (match.containment_query, match.containment_doc) == shares[match.doc_id]
+            assert match.similarity == max(shares[match.doc_id])
+
     @rule(text=TEXTS, day=st.integers(0, 5))
     def query_where(self, text, day):
         found = self.index.query(text, k=2, where={"lang": "de", "day": {"lte": day}})
@@ -146,6 +162,7 @@ class Walk(RuleBasedStateMachine):
     def reopen(self):
         self.index.close()
         self.index = Index.open(self.path, durability="fast")
+        assert self.index.check() == []
 
     @rule()
     def compact(self):

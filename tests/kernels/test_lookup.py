@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neardup.index.run_file import directory_of
+from neardup.index.run_file import directory_of, set_postings
 from neardup.kernels import lookup
 from neardup.kernels.similarity import Sets
 from plain_kernels import plain
@@ -88,3 +88,34 @@ def test_pairs_are_verified_by_size_signature_and_similarity(kernel):
     assert values.tolist() == [4 / 6, 1.0, -1.0, 4 / 6]
     kernel.verify_pairs(items, signatures, left, right, 0.6, 2, values)
     assert values.tolist() == [4 / 6, -1.0, -1.0, -1.0]
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+@pytest.mark.parametrize("threshold", [0.2, 0.5, 1.0])
+def test_shared_shingles_are_counted_where_they_are_enough_of_the_smaller_set(kernels, threshold):
+    draw = np.random.default_rng(5)
+    asked, held = ([draw.permutation(30)[:size] for size in draw.integers(0, 9, 12)] for _ in range(2))
+    spread = draw.integers(0, 2**64 - 1, 30, dtype=np.uint64)
+    sets, docs = (
+        Sets(spread[np.concatenate(group)], np.cumsum([0, *map(len, group)], dtype=np.int64)) for group in (asked, held)
+    )
+    keys, owners = set_postings(docs)
+    *found, is_sound = kernels.count_shared(
+        sets, keys, owners, directory_of([keys], keys.size), np.diff(docs.ends), threshold
+    )
+    shared = {(one, two): len({*asked[one]} & {*held[two]}) for one in range(12) for two in range(12)}
+    expected = {
+        pair: count
+        for pair, count in shared.items()
+        if count and count / min(map(len, (asked[pair[0]], held[pair[1]]))) >= threshold
+    }
+    assert is_sound
+    assert {(one, two): count for one, two, count in zip(*map(np.ndarray.tolist, found), strict=True)} == expected
+
+
+def test_damaged_postings_of_shingles_are_noticed():
+    sets = Sets(np.arange(1, 4, dtype=np.uint64), np.array([0, 3]))
+    sizes, owners = np.array([3]), np.zeros(3, np.uint32)
+    for docs, directory in ((owners + 7, [0, 3]), (owners, [0, 9]), (owners, [-1, 3])):
+        *_, is_sound = lookup.count_shared(sets, sets.shingles, docs.astype(np.uint32), np.array(directory), sizes, 0.5)
+        assert not is_sound

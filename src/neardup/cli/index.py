@@ -76,15 +76,21 @@ _AS_LINES: Final = _option(
     default="shingles",
     show_default=True,
 )
+@_option(
+    "--containment",
+    heading=options.OUTPUT,
+    what="Also store postings of every shingle, for `neardup index query --containment`.",
+    is_flag=True,
+)
 @options.settings(*_SETTINGS, *_READING)
 @options.as_json("the new index")
 @options.quiet("Show no summary; only errors.")
-def create(folder: str, store: str, config: Config, as_json: bool, quiet: bool) -> None:
+def create(folder: str, store: str, containment: bool, config: Config, as_json: bool, quiet: bool) -> None:
     """Make an empty index in a new folder; the settings stay with it."""
     from neardup.cli import render
     from neardup.index.index import Index
 
-    with Index.create(folder, store=store, config=config) as made:
+    with Index.create(folder, store=store, containment=containment, config=config) as made:
         info = made.info()
         if as_json:
             render.as_json(info)
@@ -162,6 +168,13 @@ def insert(
     metavar="NUMBER",
 )
 @_option(
+    "--containment",
+    heading=options.SIMILAR,
+    what="Find documents that contain this share of the text, or the text of them, instead of similar ones.",
+    type=float,
+    metavar="SHARE",
+)
+@_option(
     "--where",
     heading=options.SIMILAR,
     what="Filter on the payload, as NAME=VALUE or a JSON object; repeatable.",
@@ -180,11 +193,14 @@ def insert(
 @options.as_json("the matches")
 @options.quiet("Show no summary; only errors.")
 def query(folder: str, inputs: tuple[str, ...], as_lines: bool, out: str | None, config: Config, **rest: Any) -> None:
-    """List the documents of the index that are similar to those of INPUT: query_id, doc_id, similarity, rank."""
+    """List the documents of the index that are similar to those of INPUT: query_id, doc_id, similarity, rank.
+
+    With --containment also containment_query and containment_doc; the index must have been created with it.
+    """
     from neardup.cli import render
 
     asked = {"k": rest["k"] or None, "threshold": rest["least"], "since": rest["since"]}
-    asked["where"] = _conditions(rest["where"])
+    asked |= {"where": _conditions(rest["where"]), "containment": rest["containment"]}
     with _open(folder, read_only=True) as opened:
         if as_lines:
             from neardup.index.pipe import query_lines

@@ -23,7 +23,11 @@ _RANGES: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Match:
-    """A document of the index that is similar to a query; `is_estimate`: the index stores signatures only."""
+    """A document of the index that is similar to a query; `is_estimate`: the index stores signatures only.
+
+    For a query with `containment`, `containment_query` is the share of the query's shingles that the document has,
+    `containment_doc` the share of the document's that the query has, and `similarity` the larger of the two.
+    """
 
     doc_id: str
     similarity: float
@@ -31,6 +35,8 @@ class Match:
     payload: dict[str, Any] | None = None
     inserted: float = 0.0
     expires: float | None = None
+    containment_query: float | None = None
+    containment_doc: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -58,10 +64,10 @@ class Stored:
     text: str | None = None
 
 
-def match_of(document: Document, similarity: float, *, is_estimate: bool) -> Match:
+def match_of(document: Document, similarity: float, *shares: float | None, is_estimate: bool) -> Match:
     """Return a document as a match."""
     payload = read_payload(document.payload)
-    return Match(document.doc_id, similarity, is_estimate, payload, document.inserted, document.expires)
+    return Match(document.doc_id, similarity, is_estimate, payload, document.inserted, document.expires, *shares)
 
 
 def stored_of(document: Document, text: str | None) -> Stored:

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from neardup.errors import DataError
 from neardup.events import Progress, Watch
-from neardup.index.finding import SPAN, Found, find, rank
+from neardup.index.asked import Asked
+from neardup.index.finding import SPAN, Found, Hit, answer, find, rank
 from neardup.index.index_settings import Settings, check_id
 from neardup.index.inputs import Batch
 from neardup.index.sketches import Sketches, sketch_contents, take_sketches, with_keys
@@ -24,6 +25,7 @@ ON_DUPLICATE: Final = ("skip", "replace", "link", "insert")
 MATCHES: Final = pa.schema(
     [("query_id", pa.string()), ("doc_id", pa.string()), ("similarity", pa.float64()), ("rank", pa.int64())]
 )
+CONTAINED: Final = pa.schema([*MATCHES, ("containment_query", pa.float64()), ("containment_doc", pa.float64())])
 INSERTED: Final = pa.schema(
     [("doc_id", pa.string()), ("is_new", pa.bool_()), ("match_id", pa.string()), ("similarity", pa.float64())]
 )
@@ -53,9 +55,6 @@ class BestMatches(NamedTuple):
     places: I64
     documents: list[Document]
     similarities: list[float]
-
-
-Asked = tuple[int | None, float, Callable[[Document], bool] | None]
 
 
 def insert_many(
@@ -93,42 +92,40 @@ def _put(change: Change, batch: Batch, sketches: Sketches, settings: Settings) -
 
 def query_many(store: Store, read: Iterator[Batch], settings: Settings, asked: Asked) -> pa.Table:
     """Answer every document of all batches; each batch from one commit."""
-    k, threshold, is_asked_for = asked
-    tables = [MATCHES.empty_table()]
+    shape = CONTAINED if asked.is_containment else MATCHES
+    tables = [shape.empty_table()]
     for batch in read:
         sketches = _sketch(batch.contents, settings)
         for first in range(0, len(batch.ids), SPAN):
             chosen = take_sketches(sketches, np.arange(first, min(first + SPAN, len(batch.ids))), settings.config)
 
-            def ask(view: View, chosen: Sketches = chosen) -> list[Any]:
-                return rank(view, find(view, chosen, threshold, settings), chosen.sizes.size, k, is_asked_for)
+            def ask(view: View, chosen: Sketches = chosen) -> list[list[Hit]]:
+                return answer(view, chosen, asked, settings)
 
-            tables.append(_as_table(batch.ids[first : first + SPAN], store.read(ask)))
+            tables.append(_as_table(batch.ids[first : first + SPAN], store.read(ask), shape))
     return pa.concat_tables(tables).combine_chunks()
 
 
 def best_matches(view: View, contents: pa.Array, threshold: float, settings: Settings) -> BestMatches:
     """Return the most similar document of every content that has any."""
-    sketches, places, answers = _sketch(contents, settings), list[int](), list[tuple[Document, float]]()
+    sketches, places, answers = _sketch(contents, settings), list[int](), list[Hit]()
     for first in range(0, sketches.sizes.size, SPAN):
         chosen = take_sketches(sketches, np.arange(first, min(first + SPAN, sketches.sizes.size)), settings.config)
-        found = rank(view, find(view, chosen, threshold, settings), chosen.sizes.size, 1, None)
+        found = answer(view, chosen, Asked(1, threshold), settings)
         places += [first + at for at, ranked in enumerate(found) if ranked]
         answers += [ranked[0] for ranked in found if ranked]
-    documents, similarities = [document for document, _ in answers], [similarity for _, similarity in answers]
+    documents, similarities = [hit.document for hit in answers], [hit.similarity for hit in answers]
     return BestMatches(np.array(places, np.int64), documents, similarities)
 
 
-def _as_table(ids: Sequence[str], answers: Sequence[Sequence[tuple[Document, float]]]) -> pa.Table:
+def _as_table(ids: Sequence[str], answers: Sequence[Sequence[Hit]], shape: pa.Schema) -> pa.Table:
     rows = [
-        (doc_id, document.doc_id, similarity, place + 1)
-        for doc_id, answer in zip(ids, answers, strict=True)
-        for place, (document, similarity) in enumerate(answer)
+        (doc_id, document.doc_id, similarity, place, *shares)[: len(shape)]
+        for doc_id, hits in zip(ids, answers, strict=True)
+        for place, (document, similarity, *shares) in enumerate(hits, 1)
     ]
-    columns = zip(*rows, strict=True) if rows else ([], [], [], [])
-    return pa.table(
-        [pa.array(list(column), kind) for column, kind in zip(columns, MATCHES.types, strict=True)], MATCHES
-    )
+    columns = zip(*rows, strict=True) if rows else ([],) * len(shape)
+    return pa.table([pa.array(list(column), kind) for column, kind in zip(columns, shape.types, strict=True)], shape)
 
 
 def settle(change: Change, doc_id: str, met: Document, on_duplicate: str) -> None:
@@ -200,7 +197,7 @@ class _InTurn:
 
     def _best(self, at: int) -> tuple[Document, float] | None:
         """The most similar document before this one; of equals the one that was inserted first."""
-        best = next((entry for entry in self._ranked[at] if entry[0].number not in self._gone), None)
+        best = next((hit[:2] for hit in self._ranked[at] if hit.document.number not in self._gone), None)
         for place, similarity in self._own[at]:
             document = self._documents.get(place)
             if document is None or document.number in self._gone:
@@ -235,7 +232,9 @@ class _Held:
 def _by_query(found: Found, num_queries: int) -> list[list[tuple[int, float]]]:
     """Return the earlier documents that each one is similar to."""
     pairs: list[list[tuple[int, float]]] = [[] for _ in range(num_queries)]
-    for query, place, similarity in zip(*(column.tolist() for column in found), strict=True):
+    for query, place, similarity in zip(
+        found.queries.tolist(), found.numbers.tolist(), found.similarities.tolist(), strict=True
+    ):
         if place < query:
             pairs[query].append((place, similarity))
     return pairs
@@ -284,10 +283,10 @@ def pairs(own: View, theirs: View, settings: Settings) -> pa.Table:
         for first in range(0, numbers.size, SPAN):
             chosen = np.arange(first, min(first + SPAN, numbers.size))
             asked = with_keys(take_sketches(part, chosen, settings.config), settings.plan, settings.config)
-            answers = rank(theirs, find(theirs, asked, settings.config.threshold, settings), chosen.size, None, None)
-            for number, answer in zip(numbers[chosen].tolist(), answers, strict=True):
+            answers = answer(theirs, asked, Asked(None, settings.config.threshold), settings)
+            for number, hits in zip(numbers[chosen].tolist(), answers, strict=True):
                 if number in live:
-                    found += [(number, live[number].doc_id, match.doc_id, value) for match, value in answer]
+                    found += [(number, live[number].doc_id, hit.document.doc_id, hit.similarity) for hit in hits]
     found.sort(key=lambda row: row[0])
     columns = list(zip(*found, strict=True))[1:] if found else ([], [], [])
     return pa.table([pa.array(list(column), kind) for column, kind in zip(columns, PAIRS.types, strict=True)], PAIRS)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from neardup.index.run_file import RunFile, RunWriter, directory_of
+from neardup.index.run_file import BAND_POSTINGS, SET_POSTINGS, Postings, RunFile, RunWriter, directory_of
 from neardup.index.sketches import Layout, damaged, item_columns
 from neardup.measures.base import I64
 
@@ -41,7 +41,9 @@ def merge_runs(path: Path, runs: Sequence[RunFile], is_live: Sequence[Bools], la
             _copy_documents(writer, run, live, layout)
         if layout.has_items and "ends" in item_columns(layout.config):
             _write_ends(writer, sizes, is_live)
-        _merge_postings(writer, runs, renumbered, num_postings)
+        _merge_postings(writer, runs, renumbered, BAND_POSTINGS, num_postings)
+        if layout.has_set_postings:
+            _merge_postings(writer, runs, renumbered, SET_POSTINGS, num_items)
         writer.finish(is_durable=durable)
     except BaseException:
         writer.abandon()
@@ -86,38 +88,35 @@ def _write_ends(writer: RunWriter, sizes: Sequence[Any], is_live: Sequence[Bools
         last = ends[-1:] if ends.size else last
 
 
-def _merge_postings(writer: RunWriter, runs: Sequence[RunFile], renumbered: Sequence[I64], total: int) -> None:
-    counted: list[Any] = []
-    directory: I64 | None = None
-    for keys, docs in _sorted_ranges(runs, renumbered):
-        writer.write("keys", keys)
-        writer.write("docs", docs)
-        counted.append(keys)
-        part = np.diff(directory_of(counted, total), prepend=0)
-        directory = part if directory is None else directory + part
-        counted.clear()
-    whole = np.cumsum(directory) if directory is not None else directory_of([], total)
-    writer.write("directory", whole)
+def _merge_postings(
+    writer: RunWriter, runs: Sequence[RunFile], renumbered: Sequence[I64], names: Postings, total: int
+) -> None:
+    directory = directory_of([], total)
+    for keys, docs in _sorted_ranges(runs, renumbered, names):
+        writer.write(names.keys, keys)
+        writer.write(names.docs, docs)
+        directory += directory_of([keys], total)
+    writer.write(names.directory, directory)
 
 
-def _sorted_ranges(runs: Sequence[RunFile], renumbered: Sequence[I64]) -> Iterator[tuple[Any, Any]]:
+def _sorted_ranges(runs: Sequence[RunFile], renumbered: Sequence[I64], names: Postings) -> Iterator[tuple[Any, Any]]:
     """Iterate over the postings of all runs in order of their keys, those of dead documents left out."""
-    num_postings = sum(run.arrays["keys"].size for run in runs)
+    num_postings = sum(run.arrays[names.keys].size for run in runs)
     num_ranges = max(1, -(-num_postings // _POSTINGS_AT_ONCE))
     bounds = [(number << 64) // num_ranges for number in range(1, num_ranges)]
     cuts = [
-        np.r_[0, np.searchsorted(run.arrays["keys"], np.array(bounds, np.uint64)), run.arrays["keys"].size]
+        np.r_[0, np.searchsorted(run.arrays[names.keys], np.array(bounds, np.uint64)), run.arrays[names.keys].size]
         for run in runs
     ]
     for number in range(num_ranges):
         keys, docs = [], []
         for run, places, cut in zip(runs, renumbered, cuts, strict=True):
             own = slice(int(cut[number]), int(cut[number + 1]))
-            old = run.arrays["docs"][own].astype(np.int64)
+            old = run.arrays[names.docs][own].astype(np.int64)
             if old.size and old.max() >= places.size:
                 raise damaged(f"a posting of {run.path} leads nowhere")
             new = places[old]
-            keys.append(run.arrays["keys"][own][new >= 0])
+            keys.append(run.arrays[names.keys][own][new >= 0])
             docs.append(new[new >= 0])
         joined, owners = np.concatenate(keys), np.concatenate(docs)
         order = np.argsort(joined, kind="stable")

@@ -1,4 +1,4 @@
-"""Finding the documents of a store that are similar to queries, by the rule of a run, and ranking them."""
+"""Finding the documents of a store that are similar to queries, or contain them, and ranking them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,26 @@ from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
+from neardup.index.asked import Asked
 from neardup.index.index_settings import Settings
 from neardup.index.run_file import estimated_similarities
 from neardup.index.sketches import Sketches
-from neardup.index.store import Document, Met, View
+from neardup.index.store import Document, Met, Shared, View
 from neardup.kernels import lookup
+from neardup.kernels.similarity import Sets
 from neardup.measures.base import F64, I64, U64, concatenated, num_docs_of
 
 # Queries that are answered at once.
 SPAN: Final = 1024
-Ranked = list[tuple[Document, float]]
+
+
+class Hit(NamedTuple):
+    """A document that answers a query; the share of either in the other where containment was asked for."""
+
+    document: Document
+    similarity: float
+    containment_query: float | None = None
+    containment_doc: float | None = None
 
 
 class Lookup(Protocol):
@@ -27,11 +37,37 @@ class Lookup(Protocol):
 
 
 class Found(NamedTuple):
-    """Found pairs: a query, the number of a document, and how similar they are; the best of each query first."""
+    """Found pairs: a query, the number of a document, and how similar they are; the best of each query first.
+
+    shares: the share of the query in the document, and of the document in the query, where that was asked for.
+    """
 
     queries: I64
     numbers: I64
     similarities: F64
+    shares: F64 | None = None
+
+
+def answer(view: View, queries: Sketches, asked: Asked, settings: Settings) -> list[list[Hit]]:
+    """Return the best documents of every query."""
+    found = (
+        find_contained(view, queries, asked.least)
+        if asked.is_containment
+        else find(view, queries, asked.least, settings)
+    )
+    return rank(view, found, queries.sizes.size, asked.k, asked.is_asked_for)
+
+
+def find_contained(view: View, queries: Sketches, least: float) -> Found:
+    """Find every document that shares at least `least` of the smaller set, exactly."""
+    if not isinstance(queries.items, Sets):
+        raise TypeError("containment is a question about sets")
+    parts = [Shared(*(np.empty(0, np.int64) for _ in range(4))), *view.count_shared(queries.items, least)]
+    asked, numbers, counts, sizes = (np.concatenate(column) for column in zip(*parts, strict=True))
+    shares = np.stack([counts / queries.sizes[asked], counts / sizes], axis=1)
+    similarities = shares.max(axis=1, initial=0.0)
+    order = np.lexsort((numbers, -shares.min(axis=1, initial=1.0), -similarities, asked))
+    return Found(asked[order], numbers[order], similarities[order], shares[order])
 
 
 def find(view: Lookup, asked: Sketches, threshold: float, settings: Settings) -> Found:
@@ -44,7 +80,7 @@ def find(view: Lookup, asked: Sketches, threshold: float, settings: Settings) ->
         parts.append(Found(met.queries[is_found], met.numbers[met.places[is_found]], values[is_found]))
     if len(parts) == 1:
         return parts[0]
-    queries, numbers, similarities = map(np.concatenate, zip(*parts, strict=True))
+    queries, numbers, similarities = (np.concatenate([part[at] for part in parts]) for at in range(3))
     order = np.lexsort((numbers, -similarities, queries))
     return Found(queries[order], numbers[order], similarities[order])
 
@@ -68,10 +104,10 @@ def _similarities(asked: Sketches, met: Met, threshold: float, settings: Setting
 
 def rank(
     view: View, found: Found, num_queries: int, k: int | None, is_asked_for: Callable[[Document], bool] | None
-) -> list[Ranked]:
+) -> list[list[Hit]]:
     """Return the k best documents of every query that are still in the index and asked for."""
     starts = np.searchsorted(found.queries, np.arange(num_queries + 1))
-    answers: list[Ranked] = [[] for _ in range(num_queries)]
+    answers: list[list[Hit]] = [[] for _ in range(num_queries)]
     at, stops = starts[:-1].copy(), starts[1:]
     numbers, similarities = found.numbers, found.similarities
     step = found.numbers.size if k is None else max(k, 1)
@@ -80,14 +116,15 @@ def rank(
         wanted = np.unique(np.concatenate([numbers[first:stop] for _, first, stop in spans]))
         live = view.fetch(wanted.tolist())
         for query, first, stop in spans:
-            answer = answers[query]
-            for number, similarity in zip(numbers[first:stop].tolist(), similarities[first:stop].tolist(), strict=True):
+            hits = answers[query]
+            for place, number in enumerate(numbers[first:stop].tolist(), first):
                 document = live.get(number)
                 if document is not None and (is_asked_for is None or is_asked_for(document)):
-                    answer.append((document, similarity))
+                    shares = () if found.shares is None else found.shares[place].tolist()
+                    hits.append(Hit(document, float(similarities[place]), *shares))
             at[query] = stop
-            if k is not None and len(answer) >= k:
-                del answer[k:]
+            if k is not None and len(hits) >= k:
+                del hits[k:]
                 at[query] = stops[query]
         step *= 4
     return answers

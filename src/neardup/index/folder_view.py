@@ -14,10 +14,11 @@ import numpy as np
 
 from neardup.errors import DataError
 from neardup.index.database import Tables
-from neardup.index.run_file import RunFile
+from neardup.index.run_file import RunFile, directory_of, set_postings
 from neardup.index.sketches import GrowingSketches, Layout, Sketches, from_bytes, join, to_bytes
-from neardup.index.store import Document, Met
+from neardup.index.store import Document, Met, Shared
 from neardup.kernels import lookup
+from neardup.kernels.similarity import Sets
 from neardup.measures.base import I64, U64
 
 # Documents that wait in SQLite until they become a run; a query compares its keys with all of theirs.
@@ -90,6 +91,17 @@ class FolderView:
             queries, docs = lookup.scan(keys, sizes, held.keys, held.sizes, threshold)
             if docs.size:
                 yield Met(queries, docs, numbers, held)
+
+    def count_shared(self, sets: Sets, threshold: float) -> Iterator[Shared]:
+        """Find the documents that share at least `threshold` of the smaller set with each query."""
+        for run in self._runs():
+            queries, docs, counts = run.count_shared(sets, threshold)
+            yield Shared(queries, run.arrays["numbers"][docs], counts, run.arrays["sizes"][docs])
+        keys, owners = set_postings(sets)
+        directory, sizes = directory_of([keys], keys.size), np.diff(sets.ends)
+        for numbers, held in self._unsorted():
+            docs, queries, counts, _ = lookup.count_shared(held.items, keys, owners, directory, sizes, threshold)
+            yield Shared(queries, numbers[docs], counts, held.sizes[docs])
 
     def _runs(self) -> list[RunFile]:
         return self._store.runs_of(self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -21,13 +21,13 @@ from neardup.index.answers import (
     Match,
     Stored,
     as_time,
-    filter_of,
     match_of,
     stored_of,
     write_payload,
 )
+from neardup.index.asked import Asked, asked_of
 from neardup.index.batches import ON_DUPLICATE, settle
-from neardup.index.finding import find, rank
+from neardup.index.finding import answer
 from neardup.index.folder import FolderStore, make_folder, sync_folder
 from neardup.index.folder_view import already_exists
 from neardup.index.index_folder import check_folder
@@ -75,6 +75,7 @@ class Index:
         path: str | os.PathLike[str],
         *,
         store: str = "shingles",
+        containment: bool = False,
         durability: str = "full",
         config: Config | None = None,
         **settings: Any,
@@ -85,12 +86,13 @@ class Index:
             path: the folder, which must not exist.
             store: what is kept of documents: "shingles", "text" (also shows them), or "signature" (smallest, and
                 similarities are estimates).
+            containment: keep postings of every shingle too, so that `query` can ask for containment.
             durability: "full": what was inserted survives a power cut; "fast": a power cut may take the last inserts.
             config: settings to start from.
             settings: fields of Config that say what is similar, and how files are read.
         """
         check_durability(durability, 0)
-        chosen, folder = new_settings(Config.of(config, **settings), store), Path(path)
+        chosen, folder = new_settings(Config.of(config, **settings), store, containment=containment), Path(path)
         if os.path.lexists(folder):
             raise ConfigError(
                 f"{folder} already exists", hint="open it with neardup.Index.open, or choose another path"
@@ -192,9 +194,9 @@ class Index:
         def make(change: Change) -> Inserted:
             if change.numbers_of([document.doc_id]):
                 raise already_exists(document.doc_id)
-            best = self._ranked(change, sketches, 1, self.config.threshold, None)[0]
+            best = answer(change, sketches, Asked(1, self.config.threshold), self._settings)[0]
             if best:
-                settle(change, document.doc_id, best[0][0], on_duplicate)
+                settle(change, document.doc_id, best[0].document, on_duplicate)
             if not best or on_duplicate in ("insert", "replace"):
                 self._put(change, document, sketches, text)
             match = match_of(*best[0], is_estimate=self._is_estimate) if best else None
@@ -222,7 +224,13 @@ class Index:
         return batches.insert_new_many(self._store, read, chosen, on_duplicate, progress)
 
     def query(
-        self, text: Any, k: int | None = 10, threshold: float | None = None, where: Any = None, since: Any = None
+        self,
+        text: Any,
+        k: int | None = 10,
+        threshold: float | None = None,
+        where: Any = None,
+        since: Any = None,
+        containment: float | None = None,
     ) -> list[Match]:
         """Return the most similar documents, the best first.
 
@@ -232,28 +240,34 @@ class Index:
             threshold: the least similarity; that of the index if left out, and not below it.
             where: what their payload must hold: {"lang": "de", "day": {"gte": "2026-01-01"}, "site": ["a", "b"]}.
             since: a time; only what was inserted after it.
+            containment: find the documents that contain at least this share of the text, or the text this share of
+                them, instead of similar ones; the index must have been created with containment=True.
         """
-        least, is_asked_for = self._check_asked(k, threshold), filter_of(where, since)
+        asked = self._asked(k, threshold, where, since, containment)
         sketches = self._sketch(text)
-        ranked = self._store.read(lambda view: self._ranked(view, sketches, k, least, is_asked_for))[0]
-        return [match_of(*entry, is_estimate=self._is_estimate) for entry in ranked]
+        hits = self._store.read(lambda view: answer(view, sketches, asked, self._settings))[0]
+        return [match_of(*hit, is_estimate=self._is_estimate) for hit in hits]
 
-    def query_many(
+    def query_many(  # noqa: PLR0913 - all but the first have a default
         self,
         source: Any,
         k: int | None = 10,
         threshold: float | None = None,
         where: Any = None,
         since: Any = None,
+        containment: float | None = None,
         *,
         ids: Sequence[Any] | None = None,
         config: Config | None = None,
     ) -> pa.Table:
-        """Return the most similar documents of every document of a source: query_id, doc_id, similarity, rank."""
-        least, is_asked_for = self._check_asked(k, threshold), filter_of(where, since)
+        """Return the most similar documents of every document of a source: query_id, doc_id, similarity, rank.
+
+        With `containment` also containment_query and containment_doc.
+        """
+        asked = self._asked(k, threshold, where, since, containment)
         chosen = self._settings._replace(config=for_reading(self.config, config or self.config))
         read = batches_of(source, chosen.config, ids=ids, named=False)
-        return batches.query_many(self._store, read, chosen, (k, least, is_asked_for))
+        return batches.query_many(self._store, read, chosen, asked)
 
     def best_matches(self, contents: pa.Array, threshold: float) -> batches.BestMatches:
         """Return the most similar document of every content that has any, as a run asks for its documents."""
@@ -272,7 +286,7 @@ class Index:
                 f"the index {self.path} has the signatures {mine}, and the run {theirs}",
                 hint="run with the settings that the index was created with",
             )
-        self._check_asked(None, config.threshold)
+        self._asked(None, config.threshold)
 
     def remove(self, ids: str | Iterable[str]) -> int:
         """Remove documents, or aliases, by their ids; return how many were in the index."""
@@ -384,29 +398,8 @@ class Index:
         texts = [text] if self._settings.store == "text" else None
         change.put([document._replace(number=change.next_number)], sketches, texts)
 
-    def _ranked(
-        self,
-        view: View,
-        sketches: Sketches,
-        k: int | None,
-        threshold: float,
-        is_asked_for: Callable[[Document], bool] | None,
-    ) -> list[list[tuple[Document, float]]]:
-        return rank(view, find(view, sketches, threshold, self._settings), 1, k, is_asked_for)
-
-    def _check_asked(self, k: Any, threshold: Any) -> float:
-        if k is not None and (not isinstance(k, int) or isinstance(k, bool) or k < 1):
-            raise ConfigError(f"`k` must be a whole number from 1, or None for all, got {k!r}")
-        if threshold is None:
-            return self.config.threshold
-        least = Config.of(threshold=threshold).threshold
-        if least < self.config.threshold:
-            raise ConfigError(
-                f"`threshold` {least:g} is below that of the index, {self.config.threshold:g}: its bands would miss"
-                " documents that it promises to find",
-                hint=f"create an index with threshold={least:g}",
-            )
-        return least
+    def _asked(self, k: Any, *asked: Any) -> Asked:
+        return asked_of(self._settings, self.path, k, *asked)
 
     def _check_alike(self, other: Any) -> None:
         if not isinstance(other, Index):

@@ -32,16 +32,18 @@ _NOT_STORED: Final = frozenset({*_OF_RUNS, "method", "threads", "memory"})
 
 
 class Settings(NamedTuple):
-    """What an index was created with; store: what it keeps of documents."""
+    """What an index was created with; store: what it keeps of documents; containment: postings of their shingles."""
 
     config: Config
     plan: Plan
     store: str
+    containment: bool = False
 
     @property
     def layout(self) -> Layout:
         """How wide its rows are."""
-        return layout_of(self.plan, self.config, has_items=self.store != "signature")
+        has_items = self.store != "signature"
+        return layout_of(self.plan, self.config, has_items=has_items, has_set_postings=self.containment)
 
     def as_dict(self) -> dict[str, Any]:
         """Return what is stored."""
@@ -49,19 +51,24 @@ class Settings(NamedTuple):
         return {
             "settings": {name: value for name, value in values.items() if name not in _NOT_STORED},
             "store": self.store,
+            "containment": self.containment,
             "plan": [self.plan.bands, self.plan.rows, self.plan.min_agreement],
             "signature_format": measure_of(self.config).signature_format(self.config),
         }
 
 
-def new_settings(config: Config, store: str) -> Settings:
+def new_settings(config: Config, store: str, *, containment: bool = False) -> Settings:
     """Check the settings of a new index."""
+    check_type("containment", containment, bool, "True or False")
     check_choice("store", store, STORES)
     for name in sorted(config.given & _OF_RUNS):
         hint = "store it as payload, and ask with where=" if name == "group_column" else f"leave `{name}` out"
         raise ConfigError(f"`{name}` does not apply to an index", hint=hint)
     if config.measure == "containment":
-        raise ConfigError("an index has no measure 'containment'", hint="leave `measure` out")
+        raise ConfigError("an index has no measure 'containment'", hint="create it with containment=True instead")
+    if containment and (config.measure != "jaccard" or store == "signature"):
+        what = f"measure {config.measure!r}" if config.measure != "jaccard" else "store 'signature'"
+        raise ConfigError(f"containment=True needs stored sets, got {what}", hint="leave one of the two out")
     if config.method == "exact" or config.recall == 1:
         raise ConfigError(
             "an index finds documents by bands, which promise a recall below 1, got "
@@ -79,14 +86,14 @@ def new_settings(config: Config, store: str) -> Settings:
             f"store='signature' estimates no similarity by `measure` {config.measure!r}", hint="leave `store` out"
         )
     config = Config.of(config, method="lsh")
-    return Settings(config, plan_for(config), store)
+    return Settings(config, plan_for(config), store, containment)
 
 
 def stored_settings(meta: dict[str, Any]) -> Settings:
     """Return the settings that an index was created with."""
     try:
         config = Config.of(**meta["settings"], method="lsh")
-        settings = Settings(config, plan_for(config), meta["store"])
+        settings = Settings(config, plan_for(config), meta["store"], meta["containment"] is True)
     except (KeyError, TypeError, ConfigError) as error:
         raise damaged(f"its settings cannot be read: {error}") from error
     was, now = meta, json.loads(json.dumps(settings.as_dict()))

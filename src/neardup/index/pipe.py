@@ -14,7 +14,7 @@ from neardup.index.index import Index
 
 Answer = dict[str, Any]
 _INSERTED: Final = ("id", "text", "payload", "expires")
-_ASKED: Final = ("id", "text", "k", "threshold", "where", "since")
+_ASKED: Final = ("id", "text", "k", "threshold", "where", "since", "containment")
 
 
 def insert_lines(index: Index, lines: Iterable[bytes], on_duplicate: str | None) -> Iterator[Answer]:
@@ -34,7 +34,7 @@ def insert_lines(index: Index, lines: Iterable[bytes], on_duplicate: str | None)
 
 
 def query_lines(index: Index, lines: Iterable[bytes], **asked: Any) -> Iterator[Answer]:
-    """Answer the text of every line; `asked` is what a line does not say itself: k, threshold, where, since."""
+    """Answer the text of every line; `asked` is what a line does not say itself, by the names of `Index.query`."""
 
     def query(given: Answer) -> Answer:
         chosen = asked | {name: given[name] for name in _ASKED[2:] if name in given}

@@ -19,6 +19,7 @@ import numpy as np
 from neardup.errors import DataError
 from neardup.index.sketches import Layout, Sketches, damaged, item_arrays, item_columns, take_items
 from neardup.kernels import lookup
+from neardup.kernels.similarity import Sets
 from neardup.measures.base import F64, I64, U64
 from neardup.measures.registry import measure_of
 
@@ -51,6 +52,18 @@ class Section(NamedTuple):
         return self.rows * self.columns * np.dtype(self.kind).itemsize
 
 
+class Postings(NamedTuple):
+    """The sections that say which documents have a key."""
+
+    keys: str
+    docs: str
+    directory: str
+
+
+BAND_POSTINGS: Final = Postings("keys", "docs", "directory")
+SET_POSTINGS: Final = Postings("set_keys", "set_docs", "set_directory")
+
+
 def digest_of(data: Any = b"") -> Any:
     """Return a hash object over data."""
     return hashlib.blake2b(data, digest_size=DIGEST_BYTES)
@@ -67,8 +80,9 @@ def shapes_of(num_docs: int, num_items: int, num_postings: int, layout: Layout) 
     for name, (kind, width) in item_columns(layout.config).items() if layout.has_items else ():
         rows = num_items if width is None else num_docs + (name == "ends")
         shapes[name] = kind, rows, width or 1
-    shapes["keys"], shapes["docs"] = ("<u8", num_postings, 1), ("<u4", num_postings, 1)
-    shapes["directory"] = "<i8", (1 << directory_bits(num_postings)) + 1, 1
+    for names, count in ((BAND_POSTINGS, num_postings), (SET_POSTINGS, num_items))[: 1 + layout.has_set_postings]:
+        shapes[names.keys], shapes[names.docs] = ("<u8", count, 1), ("<u4", count, 1)
+        shapes[names.directory] = "<i8", (1 << directory_bits(count)) + 1, 1
     return shapes
 
 
@@ -134,21 +148,24 @@ class RunWriter:
 def fingerprint_of(layout: Layout) -> bytes:
     """Return a digest of what decides which bytes a run of these settings has."""
     words = f"{measure_of(layout.config).signature_format(layout.config)}|{layout.bands}|{layout.has_items}"
+    words += "|containment" if layout.has_set_postings else ""
     return bytes(digest_of(words.encode()).digest())
 
 
 def write_run(path: Path, numbers: I64, sketches: Sketches, layout: Layout, *, is_durable: bool = True) -> None:
     """Write documents as a run."""
-    keys, docs = sorted_postings(sketches)
+    postings = {BAND_POSTINGS: sorted_postings(sketches)}
+    if layout.has_set_postings:
+        postings[SET_POSTINGS] = set_postings(sketches.items)
     arrays = item_arrays(sketches.items)
     num_items = next((arrays[name].size for name in ("shingles", "hashes") if name in arrays), 0)
-    writer = RunWriter(path, numbers.size, num_items, keys.size, layout)
+    writer = RunWriter(path, numbers.size, num_items, postings[BAND_POSTINGS][0].size, layout)
     try:
-        columns = {"numbers": numbers, "sizes": sketches.sizes, "signatures": sketches.signatures}
-        columns |= arrays | {"keys": keys, "docs": docs}
+        columns = {"numbers": numbers, "sizes": sketches.sizes, "signatures": sketches.signatures} | arrays
+        for names, (keys, docs) in postings.items():
+            columns |= {names.keys: keys, names.docs: docs, names.directory: directory_of([keys], keys.size)}
         for name, array in columns.items():
             writer.write(name, array)
-        writer.write("directory", directory_of([keys], keys.size))
         writer.finish(is_durable=is_durable)
     except BaseException:
         writer.abandon()
@@ -161,6 +178,13 @@ def sorted_postings(sketches: Sketches) -> tuple[U64, Any]:
     keys = sketches.keys[with_items].reshape(-1)
     order = np.argsort(keys, kind="stable")
     return keys[order], with_items[order // max(bands, 1)].astype(np.uint32)
+
+
+def set_postings(items: Any) -> tuple[U64, Any]:
+    """Return the shingles of all sets, ascending, and whose they are."""
+    order = np.argsort(items.shingles, kind="stable")
+    owners = np.repeat(np.arange(items.ends.size - 1, dtype=np.uint32), np.diff(items.ends))
+    return items.shingles[order], owners[order]
 
 
 def directory_of(parts: Any, num_postings: int) -> I64:
@@ -204,6 +228,14 @@ class RunFile:
         if not is_sound:
             raise damaged(f"a posting of {self.path} leads nowhere")
         return queries, docs
+
+    def count_shared(self, sets: Sets, threshold: float) -> tuple[I64, I64, I64]:
+        """Return sets, documents and shared shingles, where these are enough of the smaller of the two."""
+        held = [self.arrays[name] for name in SET_POSTINGS]
+        *found, is_sound = lookup.count_shared(sets, *held, self.arrays["sizes"], threshold)
+        if not is_sound:
+            raise damaged(f"a posting of {self.path} leads nowhere")
+        return found[0], found[1], found[2]
 
     def take(self, docs: I64) -> Sketches:
         """Copy some documents; their band keys are not kept, and are empty."""

@@ -157,14 +157,15 @@ class Layout(NamedTuple):
     signature_type: Any
     signature_width: int
     has_items: bool
+    has_set_postings: bool
 
 
-def layout_of(plan: Plan, config: Config, *, has_items: bool) -> Layout:
+def layout_of(plan: Plan, config: Config, *, has_items: bool, has_set_postings: bool = False) -> Layout:
     """Return how wide the rows of an index with these settings are."""
     if config.measure == "cosine":
-        return Layout(config, plan.bands, np.uint64, -(-config.num_perm // 64), has_items)
+        return Layout(config, plan.bands, np.uint64, -(-config.num_perm // 64), has_items, has_set_postings)
     width = config.num_perm if config.measure in ("jaccard", "weighted") else 0
-    return Layout(config, plan.bands, np.uint32, width, has_items)
+    return Layout(config, plan.bands, np.uint32, width, has_items, has_set_postings)
 
 
 def _parse(data: Any, layout: Layout) -> tuple[int, U64, Any, dict[str, Any]]:

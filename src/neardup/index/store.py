@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from neardup.index.sketches import Sketches
+from neardup.kernels.similarity import Sets
 from neardup.measures.base import I64, U64
 
 Answer = TypeVar("Answer")
@@ -37,6 +38,15 @@ class Met(NamedTuple):
     sketches: Sketches
 
 
+class Shared(NamedTuple):
+    """Queries that share shingles with documents: their numbers, how many shingles they share, how many they have."""
+
+    queries: I64
+    numbers: I64
+    counts: I64
+    sizes: I64
+
+
 class View(Protocol):
     """The documents of one commit."""
 
@@ -44,6 +54,9 @@ class View(Protocol):
 
     def look_up(self, keys: U64, sizes: I64, threshold: float) -> Iterator[Met]:
         """Find the documents that share a band key with each query; removed ones may be among them."""
+
+    def count_shared(self, sets: Sets, threshold: float) -> Iterator[Shared]:
+        """Find the documents that share at least `threshold` of the smaller set with each query; removed ones too."""
 
     def fetch(self, numbers: Iterable[int]) -> dict[int, Document]:
         """Return the documents of these numbers, by number; those that were removed or have expired are absent."""

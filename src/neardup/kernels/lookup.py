@@ -25,6 +25,22 @@ def _first_at(keys, low, high, key):
 
 
 @inner
+def _part_of(directory, bits, key):
+    """Return where the postings begin and end among which a key would be."""
+    part = np.int64(key >> np.uint64(WHOLE - bits)) if bits > 0 else np.int64(0)
+    return directory[part], directory[part + 1]
+
+
+@inner
+def _bits_of(directory):
+    """Return how many leading bits of a key a directory goes by."""
+    bits = 0
+    while (1 << bits) < directory.size - 1:
+        bits += 1
+    return bits
+
+
+@inner
 def _grown(numbers):
     more = np.empty(2 * numbers.size, np.int64)
     for at in range(numbers.size):
@@ -65,10 +81,7 @@ def look_up(query_keys, query_sizes, keys, docs, directory, sizes, threshold):
     sizes        int64 [num_docs]           of the sets
     threshold    float64                    least ratio of two sizes; 0 where sizes say nothing
     """
-    bits = 0
-    while (1 << bits) < directory.size - 1:
-        bits += 1
-    shift = np.uint64(WHOLE - bits)
+    bits = _bits_of(directory)
     found = (np.empty(64, np.int64), np.empty(64, np.int64), 0)
     met = np.empty(64, np.int64)
     is_sound = True
@@ -76,8 +89,7 @@ def look_up(query_keys, query_sizes, keys, docs, directory, sizes, threshold):
         count = 0
         for band in range(query_keys.shape[1] if query_sizes[query] > 0 else 0):
             key = query_keys[query, band]
-            part = np.int64(key >> shift) if bits > 0 else np.int64(0)
-            low, high = directory[part], directory[part + 1]
+            low, high = _part_of(directory, bits, key)
             if low < 0 or high < low or high > keys.size:
                 is_sound = False
                 continue
@@ -121,6 +133,55 @@ def scan(query_keys, query_sizes, keys, sizes, threshold):
                 count += 1
         found = _append_distinct(met, count, query, found)
     return found[0][: found[2]], found[1][: found[2]]
+
+
+@kernel
+def count_shared(sets, keys, docs, directory, sizes, threshold):
+    """Count the shingles that sets share with documents, if they are at least `threshold` of the smaller of the two.
+
+    sets       Sets
+    keys       uint64[num_postings]  the shingles of all documents, ascending
+    docs       uint32[num_postings]  the document of each posting
+    directory  int64 [2**bits + 1]   as for `look_up`
+    sizes      int64 [num_docs]      of the documents
+    threshold  float64               above 0
+
+    Returns (sets, documents, shared shingles), and whether all is sound.
+    """
+    bits = _bits_of(directory)
+    owners, met, shared, total = np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.int64), 0
+    counts, touched = np.zeros(sizes.size, np.int64), np.empty(64, np.int64)
+    is_sound = True
+    for owner in range(sets.ends.size - 1):
+        count, size = 0, sets.ends[owner + 1] - sets.ends[owner]
+        for place in range(sets.ends[owner], sets.ends[owner + 1]):
+            key = sets.shingles[place]
+            low, high = _part_of(directory, bits, key)
+            if low < 0 or high < low or high > keys.size:
+                is_sound = False
+                continue
+            at = _first_at(keys, low, high, key)
+            while at < high and keys[at] == key:
+                doc = np.int64(docs[at])
+                at += 1
+                if doc >= sizes.size or sizes[doc] <= 0:
+                    is_sound = False
+                    continue
+                if counts[doc] == 0:
+                    if count == touched.size:
+                        touched = _grown(touched)
+                    touched[count] = doc
+                    count += 1
+                counts[doc] += 1
+        for at in range(count):
+            doc = touched[at]
+            if counts[doc] / min(size, sizes[doc]) >= threshold:
+                if total == owners.size:
+                    owners, met, shared = _grown(owners), _grown(met), _grown(shared)
+                owners[total], met[total], shared[total] = owner, doc, counts[doc]
+                total += 1
+            counts[doc] = 0
+    return owners[:total], met[:total], shared[:total], is_sound
 
 
 @kernel

@@ -1,0 +1,61 @@
+"""What is asked of an index, and whether it can answer that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from neardup.checks import as_float, check_real
+from neardup.config import Config
+from neardup.errors import ConfigError
+from neardup.index.answers import filter_of
+from neardup.index.index_settings import Settings
+from neardup.index.store import Document
+
+
+class Asked(NamedTuple):
+    """What is asked of every query; least: the least similarity, or containment of the smaller in the larger."""
+
+    k: int | None
+    least: float
+    is_asked_for: Callable[[Document], bool] | None = None
+    is_containment: bool = False
+
+
+def asked_of(
+    settings: Settings,
+    path: Path,
+    k: Any,
+    threshold: Any = None,
+    where: Any = None,
+    since: Any = None,
+    containment: Any = None,
+) -> Asked:
+    """Return what is asked of queries; raise where the index cannot answer it."""
+    if k is not None and (not isinstance(k, int) or isinstance(k, bool) or k < 1):
+        raise ConfigError(f"`k` must be a whole number from 1, or None for all, got {k!r}")
+    if containment is None:
+        return Asked(k, _least_similarity(threshold, settings.config), filter_of(where, since))
+    if threshold is not None:
+        raise ConfigError("`threshold` and `containment` are two questions", hint="leave one of them out")
+    if not settings.containment:
+        raise ConfigError(
+            f"the index {path} keeps no postings of shingles, which a query with `containment` needs",
+            hint="create it with containment=True",
+        )
+    check_real("containment", containment, "in (0, 1]", 0 < as_float(containment) <= 1)
+    return Asked(k, float(containment), filter_of(where, since), is_containment=True)
+
+
+def _least_similarity(threshold: Any, config: Config) -> float:
+    if threshold is None:
+        return config.threshold
+    least = Config.of(threshold=threshold).threshold
+    if least < config.threshold:
+        raise ConfigError(
+            f"`threshold` {least:g} is below that of the index, {config.threshold:g}: its bands would miss"
+            " documents that it promises to find",
+            hint=f"create an index with threshold={least:g}",
+        )
+    return least
