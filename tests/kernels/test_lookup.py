@@ -119,3 +119,18 @@ def test_damaged_postings_of_shingles_are_noticed():
     for docs, directory in ((owners + 7, [0, 3]), (owners, [0, 9]), (owners, [-1, 3])):
         *_, is_sound = lookup.count_shared(sets, sets.shingles, docs.astype(np.uint32), np.array(directory), sizes, 0.5)
         assert not is_sound
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+def test_pairs_whose_signatures_agree_enough_are_marked(kernels):
+    draw = np.random.default_rng(6)
+    asked, held = (draw.integers(0, 3, (count, 16)).astype(np.uint32) for count in (4, 9))
+    queries, docs = (numbers.reshape(-1) for numbers in np.mgrid[0:4, 0:9])
+    is_agreeing = np.empty(queries.size, np.bool_)
+    kernels.mark_agreeing(asked, held, queries, docs, 6, is_agreeing)
+    expected = [
+        sum(one == two for one, two in zip(asked[q], held[d], strict=True)) >= 6
+        for q, d in zip(queries, docs, strict=True)
+    ]
+    assert is_agreeing.tolist() == expected
+    assert 0 < sum(expected) < len(expected)

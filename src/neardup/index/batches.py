@@ -222,10 +222,10 @@ class _Held:
     def __init__(self, sketches: Sketches) -> None:
         self._sketches = sketches
 
-    def look_up(self, keys: Any, sizes: Any, threshold: float) -> Iterator[Any]:
+    def look_up(self, asked: Sketches, threshold: float, _: int) -> Iterator[Met]:
         """Find who shares a band key."""
         held = self._sketches
-        queries, docs = lookup.scan(keys, sizes, held.keys, held.sizes, threshold)
+        queries, docs = lookup.scan(asked.keys, asked.sizes, held.keys, held.sizes, threshold)
         yield Met(queries, docs, np.arange(held.sizes.size), held)
 
 

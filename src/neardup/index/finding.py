@@ -14,7 +14,7 @@ from neardup.index.sketches import Sketches
 from neardup.index.store import Document, Met, Shared, View
 from neardup.kernels import lookup
 from neardup.kernels.similarity import Sets
-from neardup.measures.base import F64, I64, U64, concatenated, num_docs_of
+from neardup.measures.base import F64, I64, concatenated, num_docs_of
 
 # Queries that are answered at once.
 SPAN: Final = 1024
@@ -32,7 +32,7 @@ class Hit(NamedTuple):
 class Lookup(Protocol):
     """Whatever band keys are looked up in."""
 
-    def look_up(self, keys: U64, sizes: I64, threshold: float) -> Iterator[Met]:
+    def look_up(self, asked: Sketches, threshold: float, min_agreement: int) -> Iterator[Met]:
         """Find the documents that share a band key with each query."""
 
 
@@ -74,7 +74,7 @@ def find(view: Lookup, asked: Sketches, threshold: float, settings: Settings) ->
     """Find every document that shares a bucket with a query, passes the signature filter, and is similar."""
     ratio = threshold if settings.config.measure == "jaccard" else 0.0
     parts = [Found(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
-    for met in view.look_up(asked.keys, asked.sizes, ratio):
+    for met in view.look_up(asked, ratio, int(settings.plan.min_agreement)):
         values = _similarities(asked, met, threshold, settings)
         is_found = values >= threshold
         parts.append(Found(met.queries[is_found], met.numbers[met.places[is_found]], values[is_found]))

@@ -6,6 +6,7 @@ A commit of SQLite is what makes a change seen; a run is written and synchronise
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import queue
 import re
@@ -145,12 +146,14 @@ class FolderStore:
                 if blobs:
                     drafts.append(self.new_run())
                     self.write_run(drafts[0], np.array(numbers, np.int64), from_bytes(blobs, self.layout))
-            target, count = (drafts.pop(), len(numbers)) if drafts and not paths else (self.new_run(), -1)
-            if count < 0:
+            if drafts and not paths and not is_final:
+                target, count = drafts.pop(), len(numbers)
+            else:
+                target = self.new_run()
                 count = self._merge(target, [*paths, *drafts], tables, now)
             tables.connection.execute("BEGIN IMMEDIATE")
             self._swap(tables, names, (target.name, count), numbers)
-            expired = tables.fetch(tables.expired(now), 0.0).values() if is_final else ()
+            expired = tables.fetch(tables.expired(now), -math.inf).values() if is_final else ()
             removed = tables.remove(expired)
             tables.set_state(next_number, generation + 1, num_documents - removed)
             tables.connection.execute("COMMIT")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import threading
 import time
@@ -19,13 +20,13 @@ from neardup.index.sketches import GrowingSketches, Layout, Sketches, from_bytes
 from neardup.index.store import Document, Met, Shared
 from neardup.kernels import lookup
 from neardup.kernels.similarity import Sets
-from neardup.measures.base import I64, U64
+from neardup.measures.base import I64
 
 # Documents that wait in SQLite until they become a run; a query compares its keys with all of theirs.
 FRESH_DOCS: Final = 2048
 # Documents of a run that a batch is cut into.
 RUN_DOCS: Final = 1 << 17
-_TAKEN_AT_ONCE: Final = 1 << 15
+_TAKEN_AT_ONCE: Final = 1 << 11
 
 
 class Runs(Protocol):
@@ -78,17 +79,17 @@ class FolderView:
         self.next_number, self.generation, self.num_documents = tables.state()
         self._first_own = self.next_number
 
-    def look_up(self, keys: U64, sizes: I64, threshold: float) -> Iterator[Met]:
+    def look_up(self, asked: Sketches, threshold: float, min_agreement: int) -> Iterator[Met]:
         """Find the documents that share a band key with each query."""
         for run in self._runs():
-            queries, docs = run.look_up(keys, sizes, threshold)
+            queries, docs = run.look_up(asked, threshold, min_agreement)
             for first in range(0, docs.size, _TAKEN_AT_ONCE):
                 chosen, places = np.unique(docs[first : first + _TAKEN_AT_ONCE], return_inverse=True)
                 yield Met(
                     queries[first : first + _TAKEN_AT_ONCE], places, run.arrays["numbers"][chosen], run.take(chosen)
                 )
         for numbers, held in self._unsorted():
-            queries, docs = lookup.scan(keys, sizes, held.keys, held.sizes, threshold)
+            queries, docs = lookup.scan(asked.keys, asked.sizes, held.keys, held.sizes, threshold)
             if docs.size:
                 yield Met(queries, docs, numbers, held)
 
@@ -140,8 +141,8 @@ class FolderView:
     def sketches(self) -> Iterator[tuple[I64, Sketches]]:
         """Iterate over all that is compared; band keys are empty where they lie in a run."""
         for run in self._runs():
-            for first in range(0, run.num_docs, _TAKEN_AT_ONCE // 8):
-                docs = np.arange(first, min(first + _TAKEN_AT_ONCE // 8, run.num_docs))
+            for first in range(0, run.num_docs, _TAKEN_AT_ONCE):
+                docs = np.arange(first, min(first + _TAKEN_AT_ONCE, run.num_docs))
                 yield run.arrays["numbers"][docs], run.take(docs)
         yield from self._unsorted()
 
@@ -218,7 +219,7 @@ class FolderChange(FolderView):
         expired = self.tables.expired(self.now)
         if expired:
             ids = {document.doc_id for document in documents}
-            held = [document for document in self.tables.fetch(expired, 0.0).values() if document.doc_id in ids]
+            held = [document for document in self.tables.fetch(expired, -math.inf).values() if document.doc_id in ids]
             self.remove(held)
 
     def remove(self, documents: Iterable[Document]) -> None:

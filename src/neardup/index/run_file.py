@@ -219,14 +219,18 @@ class RunFile:
         array = np.frombuffer(self._map, section.kind, count, section.offset) if count else np.empty(0, section.kind)
         return array.reshape(section.rows, section.columns) if section.name in _MATRICES else array
 
-    def look_up(self, keys: U64, sizes: I64, threshold: float) -> tuple[I64, I64]:
-        """Return queries and documents that share a bucket."""
+    def look_up(self, asked: Sketches, threshold: float, min_agreement: int) -> tuple[I64, I64]:
+        """Return queries and documents that share a bucket and, where items are kept, pass the signature filter."""
         held = self.arrays
         queries, docs, is_sound = lookup.look_up(
-            keys, sizes, held["keys"], held["docs"], held["directory"], held["sizes"], threshold
+            asked.keys, asked.sizes, held["keys"], held["docs"], held["directory"], held["sizes"], threshold
         )
         if not is_sound:
             raise damaged(f"a posting of {self.path} leads nowhere")
+        if min_agreement and self._items and self._layout.config.measure in ("jaccard", "weighted"):
+            is_agreeing = np.empty(docs.size, np.bool_)
+            lookup.mark_agreeing(asked.signatures, held["signatures"], queries, docs, min_agreement, is_agreeing)
+            return queries[is_agreeing], docs[is_agreeing]
         return queries, docs
 
     def count_shared(self, sets: Sets, threshold: float) -> tuple[I64, I64, I64]:

@@ -1,6 +1,6 @@
 """Where an index keeps its documents, as one protocol: put a batch, look keys up, fetch documents, remove, snapshot.
 
-The folder store keeps them on one machine; it is the only store, and tests/index tests the protocol through it.
+The folder store keeps them on one machine; tests/index/test_store.py is what every store must pass.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from neardup.index.sketches import Sketches
 from neardup.kernels.similarity import Sets
-from neardup.measures.base import I64, U64
+from neardup.measures.base import I64
 
 Answer = TypeVar("Answer")
 
@@ -52,8 +52,12 @@ class View(Protocol):
 
     now: float
 
-    def look_up(self, keys: U64, sizes: I64, threshold: float) -> Iterator[Met]:
-        """Find the documents that share a band key with each query; removed ones may be among them."""
+    def look_up(self, asked: Sketches, threshold: float, min_agreement: int) -> Iterator[Met]:
+        """Find the documents that share a band key with each query.
+
+        Removed ones may be among them. Those that fail the size filter, by the least ratio of two sizes, or the
+        signature filter, by the least agreement, need not be.
+        """
 
     def count_shared(self, sets: Sets, threshold: float) -> Iterator[Shared]:
         """Find the documents that share at least `threshold` of the smaller set with each query; removed ones too."""

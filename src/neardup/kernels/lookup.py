@@ -6,7 +6,7 @@ The files of an index may be damaged, so every number that is read from them is 
 import numpy as np
 
 from neardup.kernels.compilation import inner, kernel
-from neardup.kernels.similarity import passes, scratch_for, similarity_of
+from neardup.kernels.similarity import agreement, passes, scratch_for, similarity_of
 
 # Where no bits choose a part of the directory, a shift by 64 would be undefined.
 WHOLE = 64
@@ -108,6 +108,20 @@ def look_up(query_keys, query_sizes, keys, docs, directory, sizes, threshold):
                 count += 1
         found = _append_distinct(met, count, query, found)
     return found[0][: found[2]], found[1][: found[2]], is_sound
+
+
+@kernel
+def mark_agreeing(query_signatures, signatures, queries, docs, min_agreement, is_agreeing):
+    """Mark the pairs that pass the signature filter of sets, so that only their items are read.
+
+    query_signatures  uint32[num_queries, num_perm]
+    signatures        uint32[num_docs, num_perm]
+    queries, docs     int64 [num_pairs]              a query and a document each
+    min_agreement     int64
+    is_agreeing       bool  [num_pairs]              written
+    """
+    for at in range(queries.size):
+        is_agreeing[at] = agreement(query_signatures[queries[at]], signatures[docs[at]]) >= min_agreement
 
 
 @kernel

@@ -1,0 +1,210 @@
+"""The contract of a store, whatever keeps the documents: a new store is added to STORES and passes all of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from index.corpora import texts
+from neardup.config import Config
+from neardup.errors import DataError, NearDupError
+from neardup.index import database
+from neardup.index.folder import FolderStore, make_folder
+from neardup.index.index_settings import new_settings
+from neardup.index.inputs import one_content
+from neardup.index.sketches import Sketches, join, sketch_contents
+from neardup.index.store import Document
+
+SETTINGS = new_settings(Config.of(size=2), "text", containment=True)
+TEXTS = list(texts(12, seed=5).values())
+
+
+def folder_store(path, *, read_only=False):
+    if not path.exists():
+        make_folder(path)
+        database.create(path, SETTINGS.as_dict())
+    return FolderStore(path, SETTINGS.layout, read_only=read_only, durability="fast", timeout=1)
+
+
+STORES = {"folder": folder_store}
+
+
+@pytest.fixture(params=STORES)
+def opened(request, tmp_path):
+    """What opens the store, at a path in an empty folder."""
+    return lambda name="store", **how: STORES[request.param](tmp_path / name, **how)
+
+
+@pytest.fixture
+def store(opened):
+    made = opened()
+    yield made
+    made.close()
+
+
+def sketch(*given) -> Sketches:
+    return join([sketch_contents(one_content(text, SETTINGS.config), SETTINGS.plan, SETTINGS.config) for text in given])
+
+
+def put(store, *numbers, **fields):
+    """Store the texts of these places; their ids are d0, d1, ..."""
+
+    def make(change):
+        first = change.next_number
+        documents = [Document(first + at, f"d{number}", 1.0, **fields) for at, number in enumerate(numbers)]
+        change.put(documents, sketch(*(TEXTS[number] for number in numbers)), [TEXTS[number] for number in numbers])
+        return [document.number for document in documents]
+
+    return store.change(make)
+
+
+def met(view, text):
+    """Numbers of the documents that share a bucket with a text."""
+    return {int(number) for part in view.look_up(sketch(text), 0.0, 0) for number in part.numbers[part.places]}
+
+
+def test_documents_are_found_by_keys_numbers_and_ids(store):
+    numbers = put(store, 0, 1, 2)
+
+    def ask(view):
+        assert all(number in met(view, TEXTS[place]) for place, number in enumerate(numbers))
+        assert [view.fetch([number])[number].doc_id for number in numbers] == ["d0", "d1", "d2"]
+        assert view.numbers_of(["d1", "absent"]) == {"d1": numbers[1]}
+        assert view.text_of(numbers[2]) == TEXTS[2]
+        assert [document.doc_id for document in view.documents()] == ["d0", "d1", "d2"]
+        assert view.count()["documents"] == 3
+
+    store.read(ask)
+    store.compact()
+    store.read(ask)
+
+
+def test_what_is_met_has_the_items_and_signatures_of_the_document(store):
+    (number,) = put(store, 4)
+    expected = sketch(TEXTS[4])
+    for step in (lambda: None, store.compact):
+        step()
+        (part,) = store.read(lambda view: list(view.look_up(expected, 0.0, 0)))
+        place = part.places[0]
+        assert part.numbers[place] == number
+        assert (part.sketches.signatures[place] == expected.signatures[0]).all()
+        assert set(part.sketches.items.shingles.tolist()) == set(expected.items.shingles.tolist())
+
+
+def test_filters_leave_out_only_what_fails_them(store):
+    (number,) = put(store, 4)
+    store.compact()
+    asked, most = sketch(TEXTS[4]), SETTINGS.config.num_perm
+    for agreement in (0, most):  # the signature of the same text agrees in every slot
+        (part,) = store.read(lambda view, agreement=agreement: list(view.look_up(asked, 1.0, agreement)))
+        assert part.numbers[part.places].tolist() == [number]
+
+
+def test_shared_shingles_are_counted(store):
+    numbers = put(store, 0, 1)
+    asked = sketch(TEXTS[0])
+    for step in (lambda: None, store.compact):
+        step()
+        parts = store.read(lambda view: list(view.count_shared(asked.items, 1.0)))
+        found = {int(n): (int(c), int(s)) for part in parts for n, c, s in zip(*part[1:], strict=True)}
+        assert found[numbers[0]] == (asked.sizes[0], asked.sizes[0])
+
+
+def test_a_change_that_raises_changes_nothing(store):
+    put(store, 0)
+
+    def fail(change):
+        change.put([Document(change.next_number, "d1", 1.0)], sketch(TEXTS[1]), [TEXTS[1]])
+        change.tag("t")
+        assert "d1" in change.numbers_of(["d1"])
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        store.change(fail)
+    assert store.read(lambda view: (view.count()["documents"], view.numbers_of(["d1"]), view.has_tag("t"))) == (
+        1,
+        {},
+        False,
+    )
+    with pytest.raises(DataError, match="already exists"):
+        put(store, 1, 0)
+    assert store.read(lambda view: view.count()["documents"]) == 1
+
+
+def test_a_change_sees_itself_and_others_see_it_once_it_is_made(store, opened):
+    put(store, 0)
+    reader = opened(read_only=True)
+
+    def make(change):
+        change.put([Document(change.next_number, "d3", 1.0)], sketch(TEXTS[3]), [TEXTS[3]])
+        assert met(change, TEXTS[3]) >= {change.next_number - 1}
+        assert reader.read(lambda view: view.numbers_of(["d3"])) == {}
+
+    store.change(make)
+    assert reader.read(lambda view: len(view.numbers_of(["d3"]))) == 1
+    reader.close()
+
+
+def test_removed_and_expired_documents_are_absent_at_once_and_go_when_compacted(store):
+    numbers = put(store, 0, 1)
+    put(store, 2, expires=2.0)
+    store.change(lambda change: change.remove(change.fetch(numbers[:1]).values()))
+    for step in (lambda: None, store.compact):
+        step()
+        assert store.read(lambda view: [document.doc_id for document in view.documents()]) == ["d1"]
+        assert store.read(lambda view: view.fetch(range(9)).keys()) == {numbers[1]}
+    assert store.read(lambda view: sum(part[0].size for part in view.sketches())) == 1
+    put(store, 0, 2)  # their ids are free again
+
+
+def test_links_updates_and_tags_are_kept(store, opened):
+    (number,) = put(store, 0)
+
+    def make(change):
+        change.link("alias", number)
+        change.update([change.fetch([number])[number]._replace(met=3, last_met=9.0)])
+        change.tag("once")
+
+    store.change(make)
+    with pytest.raises(DataError, match="already exists"):
+        store.change(lambda change: change.link("alias", number))
+    store.close()
+    again = opened()
+    assert again.read(lambda view: (view.numbers_of(["alias"]), view.has_tag("once"))) == ({"alias": number}, True)
+    assert again.read(lambda view: view.fetch([number])[number].met) == 3
+    again.change(lambda change: change.unlink("alias"))
+    assert again.read(lambda view: view.numbers_of(["alias", "d0"])) == {"d0": number}
+    again.close()
+
+
+def test_a_snapshot_is_a_store_of_its_own(store, opened, tmp_path):
+    put(store, 0, 1)
+    store.compact()
+    put(store, 2)
+    store.snapshot(tmp_path / "copy")
+    put(store, 3)
+    copy = opened("copy")
+    assert copy.read(lambda view: [document.doc_id for document in view.documents()]) == ["d0", "d1", "d2"]
+    put(copy, 4)
+    assert (copy.check(), store.check()) == ([], [])
+    assert store.read(lambda view: view.numbers_of(["d4"])) == {}
+    copy.close()
+
+
+def test_a_store_that_is_read_only_or_closed_refuses(opened):
+    opened().close()
+    reader = opened(read_only=True)
+    with pytest.raises(NearDupError, match="for reading only"):
+        put(reader, 0)
+    reader.close()
+    with pytest.raises(NearDupError, match="is closed"):
+        reader.read(lambda view: view.count())
+
+
+def test_sketches_list_every_document_once(store):
+    put(store, *range(6))
+    store.compact()
+    put(store, *range(6, 9))
+    numbers = store.read(lambda view: np.concatenate([part for part, _ in view.sketches()]))
+    assert sorted(numbers.tolist()) == sorted(set(numbers.tolist()))
+    assert numbers.size == 9
