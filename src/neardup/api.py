@@ -335,7 +335,7 @@ def load(path: str | os.PathLike[str]) -> Report:
     ['b']
     """
     report = finished.restore(Path(path))
-    is_list = report.config.measure == "containment" and not Path(path).is_dir()
+    is_list = report.config.asks_containment and not Path(path).is_dir()
     return dataclasses.replace(report, select_again=None if is_list else select_stored)
 
 

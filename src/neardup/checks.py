@@ -18,7 +18,13 @@ _MAX_BYTES: Final = 10**18
 SET_MEASURES: Final = ("jaccard", "containment")
 # Measures of vectors, which have no text and no items.
 VECTOR_MEASURES: Final = ("hamming", "cosine", "euclidean")
+_CONTAINMENT: Final = "containment"
 NUM_PERM_CHOICES: Final = tuple(2**power for power in range(4, 11))
+
+
+def asks_containment(measure: str) -> bool:
+    """Whether a measure asks which documents contain which, and not how similar they are."""
+    return measure == _CONTAINMENT
 
 
 def as_float(value: Any) -> float:

@@ -46,7 +46,7 @@ def _check_measure(config: Any) -> None:
             )
     if config.packed and config.measure != "hamming":
         raise ConfigError(f"`packed` needs the measure 'hamming', got {config.measure!r}", hint="leave `packed` out")
-    if config.measure == "containment" and config.collapse_empty:
+    if config.asks_containment and config.collapse_empty:
         raise ConfigError(
             "`collapse_empty` and the measure 'containment' cannot be combined: an empty document is contained in none",
             hint="leave `collapse_empty` out",
@@ -63,8 +63,7 @@ def _check_measure(config: Any) -> None:
 
 
 def _check_method(config: Any) -> None:
-    is_containment = config.measure == "containment"
-    if is_containment and config.method == "lsh":
+    if config.asks_containment and config.method == "lsh":
         raise ConfigError(
             "banding cannot find containment, got method 'lsh' with the measure 'containment'",
             hint="leave `method` out: containment is always found exactly",
@@ -74,7 +73,7 @@ def _check_method(config: Any) -> None:
             "`recall` must be below 1 with method 'lsh', got 1: banding finds a pair with a probability below 1",
             hint="pass method='exact', which finds every pair, or ask for 0.999",
         )
-    if config.method == "exact" or config.recall == 1 or is_containment:
+    if config.asks_exact:
         if config.measure not in SET_MEASURES:
             raise ConfigError(
                 f"the exact join compares by 'jaccard', got `measure` {config.measure!r}",
@@ -83,7 +82,7 @@ def _check_method(config: Any) -> None:
         for name in ("bands", "rows"):
             if getattr(config, name) is not None:
                 asked = "method 'exact'" if config.method == "exact" else "recall 1"
-                asked = "the measure 'containment'" if is_containment else asked
+                asked = "the measure 'containment'" if config.asks_containment else asked
                 raise ConfigError(
                     f"`{name}` and {asked} cannot be combined: the exact join has no bands",
                     hint=f"leave `{name}` out, or ask for method 'lsh' and a recall below 1",
@@ -91,7 +90,7 @@ def _check_method(config: Any) -> None:
 
 
 def _check_against(config: Any) -> None:
-    if config.measure == "containment" and config.per_cluster > 1:
+    if config.asks_containment and config.per_cluster > 1:
         raise ConfigError(
             f"`per_cluster` {config.per_cluster} and the measure 'containment' cannot be combined",
             hint="leave `per_cluster` out",

@@ -16,6 +16,7 @@ from neardup.checks import (
     as_float,
     as_paths,
     as_spark_conf,
+    asks_containment,
     check_bands,
     check_choice,
     check_delimiter,
@@ -300,6 +301,16 @@ class Config(_RecordsGiven):
     def is_threshold_given(self) -> bool:
         """Whether the threshold was given explicitly, as a similarity or as a distance."""
         return not self.given.isdisjoint(("threshold", "distance"))
+
+    @property
+    def asks_containment(self) -> bool:
+        """Whether to find which documents contain which, and not which are similar."""
+        return asks_containment(self.measure)
+
+    @property
+    def asks_exact(self) -> bool:
+        """Whether the settings ask for every pair, so that there are no bands."""
+        return self.method == "exact" or self.recall == 1 or self.asks_containment
 
     @property
     def keep_column(self) -> str | None:

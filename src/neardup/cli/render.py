@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from neardup.checks import asks_containment
 from neardup.cli import curve, forecast_view
 from neardup.cli.symbols import ASCII, UNICODE, Symbols
 from neardup.cli.visible import visible, visible_json, visible_lines
@@ -254,8 +255,8 @@ def comparison(answer: Comparison, *, plan: Plan, names: tuple[str, str]) -> Non
     """Print the numbers of a comparison."""
     is_pair = answer.similarity(plan.measure) >= plan.threshold
     verdict = f"{'a pair' if is_pair else 'no pair'} at threshold {plan.threshold:g}"
-    if plan.measure == "containment":
-        verdict = f"by containment {verdict}"
+    if asks_containment(plan.measure):
+        verdict = f"by {plan.measure} {verdict}"
     found = "that a run finds the pair" if is_pair else "that a run compares them; below the threshold none is reported"
     if not answer.shared:
         found = "they have no shingle in common"
@@ -340,7 +341,7 @@ def _shared(compared: Comparison, a: str, b: str) -> str:
 
 def _cause(answer: Explanation) -> str:
     similarity = answer.similarity or 0.0
-    is_share = answer.measure == "containment"
+    is_share = asks_containment(answer.measure)
     return f"it contains {similarity:.1%} of the shingles of" if is_share else f"it is {similarity:.4f} similar to"
 
 

@@ -64,7 +64,7 @@ def new_settings(config: Config, store: str, *, containment: bool = False) -> Se
     for name in sorted(config.given & _OF_RUNS):
         hint = "store it as payload, and ask with where=" if name == "group_column" else f"leave `{name}` out"
         raise ConfigError(f"`{name}` does not apply to an index", hint=hint)
-    if config.measure == "containment":
+    if config.asks_containment:
         raise ConfigError("an index has no measure 'containment'", hint="create it with containment=True instead")
     if containment and (config.measure != "jaccard" or store == "signature"):
         what = f"measure {config.measure!r}" if config.measure != "jaccard" else "store 'signature'"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from neardup import html_view
+from neardup.checks import asks_containment
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,7 +41,7 @@ class Comparison:
 
     def similarity(self, measure: str) -> float:
         """Return the similarity by "jaccard", or the larger share by "containment"."""
-        return max(self.containment_a, self.containment_b) if measure == "containment" else self.jaccard
+        return max(self.containment_a, self.containment_b) if asks_containment(measure) else self.jaccard
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

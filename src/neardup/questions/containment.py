@@ -31,7 +31,7 @@ from neardup.theory.plan import Plan
 
 def pipeline_for(config: Config, *, removes: bool = False) -> Pipeline:
     """Return the pipeline that the settings ask for: containment, or near-duplicates."""
-    if config.measure != "containment":
+    if not config.asks_containment:
         return pipeline.run
     if config.engine != "local":
         raise ConfigError(
@@ -46,7 +46,7 @@ def that_selects(config: Config) -> Config:
 
     By containment only documents of `against` are kept, so that only what contains one of them is removed.
     """
-    if config.measure != "containment":
+    if not config.asks_containment:
         return config
     if not config.against:
         raise ConfigError(

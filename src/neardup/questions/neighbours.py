@@ -117,7 +117,7 @@ class Wanted(NamedTuple):
 def check_wanted(k: Any, contained: Any, config: Config) -> Wanted:
     """Return which neighbours are asked for, or raise."""
     check_choice("contained", contained, tuple(_SHARES))
-    if contained != "either" and config.measure != "containment":
+    if contained != "either" and not config.asks_containment:
         raise ConfigError(
             f"`contained` needs the measure 'containment', got {config.measure!r}", hint="pass measure='containment'"
         )
@@ -146,7 +146,7 @@ def check_settings(config: Config) -> None:
 def find_neighbours(docs: SearchInput, queries: SearchInput | None, wanted: Wanted, watch: Watch) -> pa.Table:
     """Return the nearest neighbours of each query, or of each document, with similarity and rank."""
     least = docs.config.threshold if docs.config.is_threshold_given else 0.0
-    is_containment = docs.config.measure == "containment"
+    is_containment = docs.config.asks_containment
     asking = docs if queries is None else queries
     kinds = ([column.type for column in side.name(side.rows[:0])] for side in (asking, docs))
     columns = schema.neighbours(*kinds, has_shares=is_containment)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schema
+from neardup.checks import SET_MEASURES
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.io.sources import in_memory
@@ -45,7 +46,7 @@ def compare(a: str, b: str, *, config: Config | None = None, **settings: Unpack[
         estimate=float((signatures[0] == signatures[1]).mean()) if first.size and second.size else 0.0,
         containment_a=shared / first.size if first.size else 0.0,
         containment_b=shared / second.size if second.size else 0.0,
-        chance=plan_for(chosen).chance(largest if chosen.measure == "containment" else similarity),
+        chance=plan_for(chosen).chance(largest if chosen.asks_containment else similarity),
         shingles_a=first.size,
         shingles_b=second.size,
         shared=shared,
@@ -121,7 +122,7 @@ def jaccard(a: Collection[Any] | npt.NDArray[Any], b: Collection[Any] | npt.NDAr
 
 def for_texts(config: Config) -> Config:
     """Return settings that compare texts; those of another measure raise."""
-    if config.measure not in ("jaccard", "containment"):
+    if config.measure not in SET_MEASURES:
         raise ConfigError(
             f"texts are compared by 'jaccard' or 'containment', got `measure` {config.measure!r}",
             hint="neardup.find_pairs(vectors, measure='cosine') compares vectors",

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from neardup import html_view
-from neardup.checks import NUM_PERM_CHOICES, num_perm_choices
+from neardup.checks import NUM_PERM_CHOICES, asks_containment, num_perm_choices
 from neardup.config import Config
 from neardup.distances import SCALES
 from neardup.errors import ConfigError
@@ -190,7 +190,7 @@ class Plan:
 
     @property
     def _scale(self) -> str:
-        return "containment" if self.measure == "containment" else "similarity"
+        return self.measure if asks_containment(self.measure) else "similarity"
 
     def _in_distance(self) -> str:
         return "" if self.measure == "jaccard" or self.distance is None else f" (distance {self.distance:g})"
@@ -249,7 +249,7 @@ def _why_settled(config: Config) -> str | None:
     """The reason why the settings alone determine the method; None if the documents decide."""
     if config.recall == 1:
         return "exact join: recall 1 asks for every pair"
-    if config.measure == "containment":
+    if config.asks_containment:
         return "exact join: banding cannot find containment"
     if config.measure != "jaccard":
         return f"LSH: the exact join compares by jaccard, not by {config.measure}"
@@ -270,18 +270,17 @@ def plan_for(config: Config) -> Plan:
     >>> plan.bands, plan.rows
     (16, 6)
     """
-    is_exact = config.method == "exact" or config.recall == 1 or config.measure == "containment"
     width = families.bucket_width(config.threshold) if config.measure == "euclidean" else None
     chance = families.slot_chance(config.measure, _known_threshold(config), width or 0.0)
-    bands, rows = (0, 0) if is_exact else _bands_and_rows(config, chance)
-    is_filtered = config.signature_filter and config.measure in FILTERED_MEASURES and not is_exact
+    bands, rows = (0, 0) if config.asks_exact else _bands_and_rows(config, chance)
+    is_filtered = config.signature_filter and config.measure in FILTERED_MEASURES and not config.asks_exact
     return Plan(
         threshold=config.threshold,
         recall=config.recall,
         num_perm=config.num_perm,
         bands=bands,
         rows=rows,
-        method="exact" if is_exact else "lsh",
+        method="exact" if config.asks_exact else "lsh",
         min_agreement=least_agreement(config.num_perm, chance) if is_filtered else 0,
         measure=config.measure,
         width=width,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from neardup.checks import SET_MEASURES
 from neardup.config import Config
 
 # One changed word touches up to `size` shingles: of fewer than ten it leaves less than half.
@@ -16,7 +17,7 @@ _LONG_CHARACTERS: Final = 2000
 
 def has_shorter_shingles(config: Config) -> bool:
     """Whether texts are compared, and by longer shingles than short texts call for."""
-    is_text = config.measure in ("jaccard", "containment") and config.items_column is None
+    is_text = config.measure in SET_MEASURES and config.items_column is None
     return is_text and (config.unit == "word" or config.size > SHORT_SIZE)
 
 
