@@ -28,6 +28,9 @@ except ImportError:  # pragma: no cover - Windows has no such module
 # Of report.json; 1 was without the keys `schema` and `files`.
 REPORT_SCHEMA: Final = 2
 _CALL: Final = "call neardup.deduplicate"
+# The largest clusters that report.json names, and what it says of each.
+NUM_LARGEST: Final = 10
+CLUSTER_COLUMNS: Final = ("cluster_id", "documents", "weakest_id", "similarity")
 # Removed documents that a notebook shows, and how many of them are loaded for it.
 _SHOWN: Final = 10
 _SOON_LOADED: Final = 1_000_000

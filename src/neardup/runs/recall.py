@@ -21,7 +21,9 @@ from neardup.engines.base import Advance, Documents
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError, DataError
 from neardup.events import Watch
+from neardup.io.sources import in_memory
 from neardup.io.sources.corpus import FileDocuments
+from neardup.io.sources.memory_tables import name_pairs
 from neardup.report import Audit
 from neardup.searches.audit_sample import CHANCE_UNITS, DRAW_RANGE, Sample, draw, draw_keys
 from neardup.theory.plan import Plan
@@ -324,3 +326,33 @@ def _reported(
         columns = [schema.one_array(table.column(column)) for column in places]
         rows = [documents.rows_of(file, row.to_numpy()) for file, row in (columns[:2], columns[2:])]
         yield pa.table([*rows, table.column("similarity")], schema=schema.ROW_PAIRS)
+
+
+def audited_memory(
+    read: in_memory.Source,
+    documents: Documents,
+    plan: Plan,
+    config: Config,
+    load: Callable[[str], pa.Table | None],
+) -> Audited:
+    """Return a run on documents in memory as an audit sees it; `load` returns a table that it reported, by name."""
+
+    def reported(table: pa.Table, *ends: tuple[str, str]) -> Iterator[pa.Table]:
+        rows = [
+            table.column(row)
+            if row in table.column_names
+            else pc.index_in(table.column(doc_id), read.ids).cast(pa.int64())
+            for doc_id, row in ends
+        ]
+        yield pa.table([*rows, table.column("similarity")], schema=schema.ROW_PAIRS)
+
+    pairs = load("pairs")
+    return Audited(
+        documents=documents,
+        plan=plan,
+        config=config,
+        num_documents=read.documents.num_rows,
+        removed=partial(reported, load("removed"), ("doc_id", "row"), ("kept_id", "kept_row")),
+        listed=None if pairs is None else partial(reported, pairs, ("doc_a", "row_a"), ("doc_b", "row_b")),
+        name=partial(name_pairs, read),
+    )

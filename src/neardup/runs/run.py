@@ -18,7 +18,7 @@ from neardup.errors import DataError
 from neardup.events import Watch
 from neardup.measures.registry import measure_of
 from neardup.pipeline import Pipeline
-from neardup.report import Audit, Report, peak_memory_bytes
+from neardup.report import Audit, Report, count_below, peak_memory_bytes
 from neardup.runs.rejections import all_rejected, most_rejected
 from neardup.theory.plan import Plan
 
@@ -46,6 +46,13 @@ class Counts(NamedTuple):
     removed_against: int = 0
     spared: int = 0
     against: RowCounts | None = None
+
+    @classmethod
+    def of(cls, outcome: pipeline.Outcome, rows: RowCounts, text_bytes: int, threshold: float) -> Counts:
+        """Count the removed and the spared documents of one machine."""
+        removed = outcome.selection.num_rows
+        below, spared = count_below(outcome.selection, threshold), outcome.clustered.num_rows - removed
+        return cls(rows=rows, text_bytes=text_bytes, removed=removed, below=below, spared=spared)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,6 +145,13 @@ def report_on(outcome: pipeline.Outcome, adapter: Adapter, watch: Watch) -> Repo
     )
     adapter.publish(report)
     return report
+
+
+def settings_again(config: Config, plan: Plan, threshold: float) -> tuple[Config, Plan]:
+    """Return the settings and the plan of a run whose stored pairs are selected among at a higher threshold."""
+    bands, rows = plan.bands or None, plan.rows or None  # the exact method has none
+    again = Config.of(config, threshold=threshold, audit=False, bands=bands, rows=rows)
+    return again, dataclasses.replace(plan, threshold=threshold)
 
 
 def warn_of_recall(plan: Plan, watch: Watch) -> None:

@@ -22,6 +22,7 @@ from neardup.io.sources.corpus import FileDocuments
 from neardup.io.sources.parts import rows_in
 from neardup.pipeline import Outcome
 from neardup.report import Report, count_ahead
+from neardup.runs.run import settings_again
 from neardup.stages.select import close_pairs, lead_pairs, thin_table
 
 I64 = npt.NDArray[np.int64]
@@ -105,9 +106,7 @@ def select_stored(report: Report, threshold: float) -> Report:
     clusters = report.load("clusters")
     if clusters is not None and order is not None:
         tables["clusters"] = _clusters(clusters, named, order.column("position").to_numpy(), members)
-    plan = dataclasses.replace(report.plan, threshold=threshold)
-    num_bands, num_rows = plan.bands or None, plan.rows or None  # the exact method has none
-    config = Config.of(report.config, threshold=threshold, audit=False, bands=num_bands, rows=num_rows)
+    config, plan = settings_again(report.config, report.plan, threshold)
     return dataclasses.replace(
         report,
         config=config,

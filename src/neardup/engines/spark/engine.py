@@ -63,7 +63,7 @@ class SparkEngine:
         self._components: Any = None  # those that were verified
         # Frames stay beside their totals, so that no other one can have their identity.
         self._totals: dict[Any, tuple[DataFrame, Chosen | None, int]] = {}
-        self.facts: dict[str, Any] = {}
+        self.facts: dict[str, Any] = {"name": "spark"}
 
     def begin(self, folder: str | None = None) -> SparkEngine:
         """Return an engine with its own tables for one run; `folder` is used unless this engine has one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -21,8 +21,9 @@ from neardup.engines.spark.arrow_steps import Batches, map_frame
 from neardup.engines.spark.documents import FileSource
 from neardup.engines.spark.reading import ROW_BITS
 from neardup.engines.spark.results import cluster_rows, with_ids
-from neardup.engines.spark.storage import in_order
+from neardup.engines.spark.storage import Storage, in_order
 from neardup.io.formats.base import Verdicts
+from neardup.io.outputs import TableWriter
 from neardup.io.sources.parts import FileParts
 from neardup.io.streams import copy_permissions
 
@@ -72,11 +73,26 @@ def rejected_table(source: FileSource, *, ahead: bool = False) -> DataFrame:
     return in_order(placed, ["row"], num_rows).selectExpr("file", "number as row", "reason")
 
 
+def rejected_batches(source: FileSource, storage: Storage) -> Iterable[pa.RecordBatch]:
+    """Iterate over the rejected rows of the input, in order."""
+    return storage.batches("rejected", rejected_table(source)) if source.counted["own_rejected"] else ()
+
+
 def _named(source: FileSource, table: DataFrame, ends: list[tuple[str, str, str, str]]) -> DataFrame:
     ids = source.ids()
     for row, doc_id, _, _ in ends:
         table = with_ids(table, row, doc_id, ids)
     return source.place(table, ends)
+
+
+def write_table(path: Path, columns: pa.Schema, name: str, table: DataFrame, storage: Storage) -> dict[str, int]:
+    """Write a table in order, on the driver, as the local engine does, and return how many rows it has."""
+    num_rows = 0
+    with TableWriter(path, columns) as writer:
+        for batch in storage.batches(name, table):
+            writer.write(batch)
+            num_rows += batch.num_rows
+    return {f"num_{name}": num_rows}
 
 
 def write_kept(source: FileSource, selection: DataFrame, members: DataFrame, folder: str) -> DataFrame:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from neardup.engines.spark.documents import FrameSource
+from neardup.engines.spark.documents import FileSource, FrameSource
+from neardup.engines.spark.engine import SparkEngine
+from neardup.report import CLUSTER_COLUMNS, NUM_LARGEST
 
 
 def with_ids(table: DataFrame, row: str, doc_id: str, ids: DataFrame) -> DataFrame:
@@ -61,7 +66,7 @@ def _with_doc_id(frame: DataFrame, own: str) -> DataFrame:
     return frame.withColumnRenamed("doc_id", name).select(F.col(own).alias("doc_id"), "*")
 
 
-def largest_clusters(selection: DataFrame, ids: DataFrame, n: int, per_cluster: int) -> DataFrame:
+def largest_clusters(selection: DataFrame, ids: DataFrame, per_cluster: int) -> DataFrame:
     """Return kept_row, documents, weakest_row and similarity of the largest clusters, with ids, in no order."""
     by_weakness = F.struct("similarity", "row")
     sizes = selection.groupBy("kept_row").agg(
@@ -69,12 +74,25 @@ def largest_clusters(selection: DataFrame, ids: DataFrame, n: int, per_cluster: 
         F.min_by("row", by_weakness).alias("weakest_row"),
         F.min("similarity").alias("similarity"),
     )
-    top = sizes.orderBy(F.desc("documents"), "kept_row").limit(n)
+    top = sizes.orderBy(F.desc("documents"), "kept_row").limit(NUM_LARGEST)
     return with_ids(with_ids(top, "kept_row", "cluster_id", ids), "weakest_row", "weakest_id", ids)
 
 
-def count_special(selection: DataFrame, threshold: float, num_ahead: int) -> tuple[int, int]:
-    """Return how many removed documents are below the threshold, and how many a reference document stands for."""
-    is_against = F.col("kept_row") < num_ahead
-    found = selection.agg(F.count_if(F.col("similarity") < threshold), F.count_if(is_against)).first()
-    return (0, 0) if found is None else (found[0], found[1])
+def count_selection(
+    source: FrameSource | FileSource, selection: DataFrame, members: DataFrame, engine: SparkEngine
+) -> dict[str, Any]:
+    """Count the removed documents: all, below the threshold, for a reference document; and those that were spared."""
+    config, removed, special = source.config, engine.total(selection), (0, 0)
+    # Only chains lead to documents that are less similar.
+    if removed and (config.cluster == "components" or source.num_ahead > 0):
+        is_below, is_against = F.col("similarity") < config.threshold, F.col("kept_row") < source.num_ahead
+        found: Any = engine.storage.run(selection.agg(F.count_if(is_below), F.count_if(is_against)).first)
+        special = found[0], found[1]
+    spared = 0 if members is selection else engine.total(members) - removed
+    return {"removed": removed, "below": special[0], "removed_against": special[1], "spared": spared}
+
+
+def cluster_facts(rows: Iterable[Any]) -> tuple[dict[str, Any], ...]:
+    """Return the rows of `largest_clusters` in order, as a report has them."""
+    ordered = sorted(rows, key=lambda row: (-row["documents"], row["kept_row"]))
+    return tuple({name: row[name] for name in CLUSTER_COLUMNS} for row in ordered)

@@ -1,0 +1,112 @@
+"""The results of a run on files of one machine: tables and kept rows, with as few ids in memory as fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup import schema
+from neardup.io.outputs import TableWriter
+from neardup.io.sources.cluster_sizes import ClusterSizes
+from neardup.io.sources.corpus import Advance, FileDocuments
+from neardup.io.sources.kept_ids import KeptIds
+from neardup.io.workspace import Workspace
+from neardup.report import CLUSTER_COLUMNS, NUM_LARGEST, summarise_clusters
+
+_LEAST_ID_BYTES: Final = 8 << 20
+
+
+class FileResults:
+    """Writes the selection of a run on files; `room` tells how many bytes of memory are left."""
+
+    def __init__(
+        self, source: FileDocuments, selection: pa.Table, clustered: pa.Table, room: Callable[[], int]
+    ) -> None:
+        self._source, self._selection, self._clustered, self._room = source, selection, clustered, room
+        self._kept_ids = self._ids_of_kept(selection)
+
+    def _ids_at_once(self) -> int:
+        """The number of ids to load at once: every lookup scans all of them on disk, so as many as fit in memory."""
+        return self._source.num_ids_within(max(_LEAST_ID_BYTES, self._room() // 8))
+
+    def _ids_of_kept(self, selection: pa.Table) -> KeptIds:
+        return KeptIds(selection.column("kept_row").to_numpy(), self._source.ids_of, self._ids_at_once())
+
+    def write_removed(self, path: Path) -> None:
+        """Write the removed documents with ids, files and row numbers."""
+        selection, at_once = self._selection, self._ids_at_once()
+        columns = schema.with_shares(schema.REMOVED_FROM_FILES, selection.schema)
+        with TableWriter(path, columns) as writer:
+            for first in range(0, selection.num_rows, at_once):
+                chosen = selection.slice(first, at_once)
+                rows, kept_rows = (chosen.column(name).to_numpy() for name in ("row", "kept_row"))
+                ids = [self._source.ids_of(rows), self._kept_ids.slice(first, chosen.num_rows)]
+                places = [*self._source.locate(rows), *self._source.locate(kept_rows)]
+                shares = chosen.columns[len(schema.SELECTION) :]
+                writer.write(pa.table([*ids, chosen.column("similarity"), *places, *shares], schema=columns))
+
+    def write_clusters(self, path: Path) -> None:
+        """Write every document with the kept one of its cluster, and the size of the cluster."""
+        removed, sizes = self._clustered.column("row").to_numpy(), ClusterSizes(self._clustered)
+        kept_ids, columns = self._ids_of_kept(self._clustered), schema.clusters(pa.string())
+        with TableWriter(path, columns) as writer:
+            for batch in self._source.own_names():
+                rows, ids = batch.column("row").to_numpy(), batch.column("doc_id")
+                begin, end = np.searchsorted(removed, [rows[0], rows[-1] + 1]).tolist() if rows.size else (0, 0)
+                is_removed = pa.array(np.isin(rows, removed[begin:end], assume_unique=True))
+                kept = pc.replace_with_mask(ids, is_removed, kept_ids.slice(begin, end - begin))
+                writer.write(pa.record_batch([ids, kept, pa.array(sizes.of(rows))], schema=columns))
+
+    def write_pairs(self, row_pairs: Iterable[pa.RecordBatch], columns: pa.Schema, path: Path) -> dict[str, int]:
+        """Write pairs with ids, files and row numbers, and return how many there are."""
+        num_pairs, at_once = 0, self._ids_at_once()
+        with TableWriter(path, schema.with_shares(schema.PAIRS_FROM_FILES, columns)) as writer:
+            for batch in row_pairs:
+                for named in self._source.name_pairs(batch, at_once):
+                    writer.write(named)
+                num_pairs += batch.num_rows
+        return {"num_pairs": num_pairs}
+
+    def largest(self, per_cluster: int) -> tuple[dict[str, Any], ...]:
+        """Name the largest clusters."""
+        rows, kept_rows = (self._selection.column(name).to_numpy() for name in ("row", "kept_row"))
+        similarity = self._selection.column("similarity").to_numpy()
+        kept, sizes, weakest = summarise_clusters(kept_rows, similarity, NUM_LARGEST, per_cluster)
+        named, inverse = np.unique(np.r_[kept, rows[weakest]], return_inverse=True)
+        ids = self._source.ids_of(named).take(pa.array(inverse)).to_pylist()
+        members = zip(ids[: kept.size], sizes.tolist(), ids[kept.size :], similarity[weakest].tolist(), strict=True)
+        return tuple(dict(zip(CLUSTER_COLUMNS, member, strict=True)) for member in members)
+
+    def writers_of_kept(self, workspace: Workspace, advance: Advance) -> list[Callable[[], None]]:
+        """Return what writes the kept rows of every file, to be called in any order and side by side."""
+        source, selection, sizes = self._source, self._selection, ClusterSizes(self._clustered)
+
+        def write(number: int, group: range) -> None:
+            if len(group) == 1:
+                name = f"out/kept/{source.files[group[0]].name}"
+                workspace.once(name, lambda path: source.write(group[0], str(path), selection, self._kept_ids, sizes))
+            else:
+                self._write_texts(workspace, f"written/{number:06}", group)
+            advance(len(group))
+
+        return [partial(write, number, group) for number, group in enumerate(source.write_groups())]
+
+    def _write_texts(self, workspace: Workspace, name: str, group: range) -> None:
+        """Write many small files with one journal entry: an entry for each takes longer than writing them."""
+        kept, source, selection = workspace.folder / "out" / "kept", self._source, self._selection
+
+        def write(path: Path) -> None:
+            source.write_texts(group, kept, selection)
+            path.write_text(source.digest_texts(group, kept, selection), "ascii")
+
+        if workspace.has(name):
+            known = (workspace.folder / name).read_text("ascii")
+            if known != source.digest_texts(group, kept, selection):
+                workspace.forget(name)
+        workspace.once(name, write)

@@ -1,0 +1,79 @@
+"""A run from files to files: what all engines share."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from neardup import pipeline
+from neardup.events import Watch
+from neardup.io.sources.corpus import Advance
+from neardup.io.sources.parts import FileParts
+from neardup.io.sources.stdin import STDIN_PATH
+from neardup.report import Report
+from neardup.runs.output import write_report
+from neardup.runs.run import Counts, Results
+from neardup.runs.start import RunSetup
+
+
+class FileRun(abc.ABC):
+    """A run on files, except for how an engine writes the tables; `source` reads the files of `parts`."""
+
+    def __init__(self, setup: RunSetup, source: Any, parts: FileParts, engine: Any) -> None:
+        self.output, self.workspace, self._spooled = setup.output, setup.workspace, setup.spooled
+        self.config, self.plan = setup.config, setup.plan
+        self.source, self.parts, self.engine = source, parts, engine
+
+    @abc.abstractmethod
+    def write(self, outcome: pipeline.Outcome, advance: Advance) -> None:
+        """Write every table once, and the kept rows; `advance` counts input files."""
+
+    @abc.abstractmethod
+    def count(self, outcome: pipeline.Outcome) -> Counts:
+        """Count the rows read and removed."""
+
+    @abc.abstractmethod
+    def largest(self, outcome: pipeline.Outcome) -> tuple[dict[str, Any], ...]:
+        """Return the largest clusters, with CLUSTER_COLUMNS."""
+
+    @property
+    def writes_kept(self) -> bool:
+        """Whether kept rows are written."""
+        return self.output.has_kept and not self.config.dry_run
+
+    def write_once(self, table: str, write: Callable[[Path], dict[str, int] | None]) -> None:
+        """Write a table if it belongs to the output and an interrupted run has not written it yet."""
+        if table in self.output.drafts:
+            self.workspace.once(self.output.drafts[table], write)
+
+    def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
+        """Write the tables, and collect what the report says about files."""
+        num_files = len(self.parts.own_files()) if self.output.has_kept else None
+        with watch.stage("write", num_files, "files") as advance:
+            self.write(outcome, advance)
+        pairs = self.workspace.facts(self.output.drafts["pairs"]) if self.config.pairs else {"num_pairs": None}
+        return Results(
+            counts=self.count(outcome),
+            num_pairs=pairs["num_pairs"],
+            columns=self.parts.columns_taken(),
+            load=self.output.load,
+            out=str(self.output.target),
+            inputs=tuple(
+                entry | {"path": STDIN_PATH, "modified": ""} if entry["path"] == self._spooled else entry
+                for entry in self.source.summary()
+            ),
+            files=self.output.files(self.workspace),
+            largest=self.largest(outcome),
+        )
+
+    def publish(self, report: Report) -> None:
+        """Write report.json, and make the output visible."""
+        write_report(self.workspace, report)
+        self.output.publish(self.workspace)
+
+
+def name_rejected(row: Mapping[str, Any]) -> str:
+    """Name a rejected row and the reason, given a row of schema.REJECTED."""
+    return f"{row['file']} row {row['row']}, because {row['reason']}"
