@@ -10,15 +10,8 @@ from neardup.config import Config
 
 @click.command(cls=options.Command, short_help="Measure the recall of a finished run.")
 @click.argument("out", type=click.Path(), metavar="OUT")
-@click.option(
-    "--sample",
-    cls=options.Option,
-    heading=options.WORK,
-    type=int,
-    default=1000,
-    show_default=True,
-    metavar="N",
-    help="Number of documents to sample.",
+@options.option(
+    "--sample", heading=options.WORK, what="Number of documents to sample.", type=int, default=1000, metavar="N"
 )
 @options.settings("memory", "threads")
 @options.as_json("the audit")

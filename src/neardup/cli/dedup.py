@@ -14,12 +14,8 @@ from neardup.config import Config
 @options.settings(
     *options.INPUT_SETTINGS, "keep", "cluster", "per_cluster", "mark", "pairs", "dry_run", "audit", "overwrite"
 )
-@click.option(
-    "--update",
-    cls=options.Option,
-    heading=options.OUTPUT,
-    is_flag=True,
-    help="Insert what was kept into the index of --against, once the output is written.",
+@options.option(
+    "--update", what="Insert what was kept into the index of --against, once the output is written.", is_flag=True
 )
 @options.as_json("the report")
 @options.quiet("Show no progress, warnings or summary; only errors.")

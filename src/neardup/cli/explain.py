@@ -14,20 +14,11 @@ from neardup.cli import options
 @click.argument("out", type=click.Path(), metavar="OUT")
 @click.argument("doc_id")
 @click.argument("other_id", required=False)
-@click.option(
-    "--file",
-    cls=options.Option,
-    heading=options.COLUMNS,
-    metavar="NAME",
-    help="File of the document, if its id is not unique.",
+@options.option(
+    "--file", heading=options.COLUMNS, what="File of the document, if its id is not unique.", metavar="NAME"
 )
-@click.option(
-    "--row",
-    cls=options.Option,
-    heading=options.COLUMNS,
-    type=int,
-    metavar="N",
-    help="Row of the document, if its id is not unique.",
+@options.option(
+    "--row", heading=options.COLUMNS, what="Row of the document, if its id is not unique.", type=int, metavar="N"
 )
 @options.as_json("the explanation")
 @options.quiet("Show only the reason, not the texts.")

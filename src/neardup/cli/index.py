@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from neardup.cli import options
-from neardup.cli.options import Function
 from neardup.config import Config
 from neardup.errors import ConfigError
 
@@ -53,11 +52,7 @@ def index() -> None:
     """  # noqa: D301 - click reads the backspace
 
 
-def _option(*names: str, heading: str, what: str, **attributes: Any) -> Callable[[Function], Function]:
-    return click.option(*names, cls=options.Option, heading=heading, help=what, **attributes)
-
-
-_AS_LINES: Final = _option(
+_AS_LINES: Final = options.option(
     "--jsonl",
     "as_lines",
     heading=options.WORK,
@@ -68,15 +63,14 @@ _AS_LINES: Final = _option(
 
 @index.command(cls=options.Command, short_help="Make an empty index.")
 @_FOLDER
-@_option(
+@options.option(
     "--store",
     heading=options.OUTPUT,
     what="What to store: shingles (exact scores), text (also the texts) or signature (smallest, estimated scores).",
     type=click.Choice(("shingles", "text", "signature")),
     default="shingles",
-    show_default=True,
 )
-@_option(
+@options.option(
     "--containment",
     heading=options.OUTPUT,
     what="Also store postings of every shingle, for `neardup index query --containment`.",
@@ -101,7 +95,7 @@ def create(folder: str, store: str, containment: bool, config: Config, as_json: 
 @index.command(cls=options.Command, short_help="Store documents.")
 @_FOLDER
 @options.inputs(required=False)
-@_option(
+@options.option(
     "--on-duplicate",
     heading=options.STAYS,
     what="Store only new documents, and do this with one that is similar to a stored document.",
@@ -151,37 +145,36 @@ def insert(
 @index.command(cls=options.Command, short_help="List what is similar to documents.")
 @_FOLDER
 @options.inputs(required=False)
-@_option(
+@options.option(
     "--k",
     heading=options.SIMILAR,
     what="Maximum number of matches per document; 0 lists all.",
     type=click.IntRange(0),
     default=10,
-    show_default=True,
     metavar="N",
 )
-@_option(
+@options.option(
     "--least",
     heading=options.SIMILAR,
     what="Minimum similarity of a match; at least the threshold of the index.",
     type=float,
     metavar="NUMBER",
 )
-@_option(
+@options.option(
     "--containment",
     heading=options.SIMILAR,
     what="Find documents that contain this share of the text, or the text of them, instead of similar ones.",
     type=float,
     metavar="SHARE",
 )
-@_option(
+@options.option(
     "--where",
     heading=options.SIMILAR,
     what="Filter on the payload, as NAME=VALUE or a JSON object; repeatable.",
     multiple=True,
     metavar="CONDITION",
 )
-@_option(
+@options.option(
     "--since",
     heading=options.SIMILAR,
     what="Only documents inserted after this time, such as 2026-01-31T12:00.",

@@ -43,32 +43,27 @@ class _Number(click.ParamType):  # type: ignore[type-arg]
 
 @click.command(cls=options.Command, short_help="List the most similar documents of each.")
 @options.inputs()
-@click.option(
+@options.option(
     "--k",
-    cls=options.Option,
     heading=options.SIMILAR,
+    what="Maximum number of neighbours per document; all lists every one at or above --threshold.",
     type=_Number(),
     default=10,
-    show_default=True,
     metavar="N",
-    help="Maximum number of neighbours per document; all lists every one at or above --threshold.",
 )
-@click.option(
+@options.option(
     "--contained",
-    cls=options.Option,
     heading=options.SIMILAR,
+    what="With --measure containment: which of the two must be contained; either takes the larger share.",
     type=click.Choice(["query", "neighbour", "either"]),
     default="either",
-    show_default=True,
-    help="With --measure containment: which of the two must be contained; either takes the larger share.",
 )
-@click.option(
+@options.option(
     "--queries",
-    cls=options.Option,
     heading=options.SIMILAR,
+    what="List the neighbours in INPUT of these documents instead; - is standard input; repeatable.",
     multiple=True,
     metavar="FILE",
-    help="List the neighbours in INPUT of these documents instead; - is standard input; repeatable.",
 )
 @options.output("FILE", "File to write: .parquet, .jsonl or .csv; printed by default.", required=False)
 @options.settings(*_SETTINGS)

@@ -181,11 +181,16 @@ def settings(*names: str) -> Callable[[Function], Function]:
     return decorate
 
 
+def option(*names: str, heading: str = OUTPUT, what: str, **attributes: Any) -> Callable[[Function], Function]:
+    """Give a command an option that is no setting; one with a default shows it."""
+    return click.option(
+        *names, cls=Option, heading=heading, help=what, show_default="default" in attributes, **attributes
+    )
+
+
 def output(metavar: str, what: str, *, required: bool = True) -> Callable[[Function], Function]:
     """Give a command `-o`."""
-    return click.option(
-        "-o", "--output", "out", cls=Option, required=required, type=click.Path(), metavar=metavar, help=what
-    )
+    return option("-o", "--output", "out", what=what, required=required, type=click.Path(), metavar=metavar)
 
 
 def inputs(*, required: bool = True) -> Callable[[Function], Function]:
@@ -195,12 +200,12 @@ def inputs(*, required: bool = True) -> Callable[[Function], Function]:
 
 def as_json(what: str) -> Callable[[Function], Function]:
     """Give a command `--json`."""
-    return click.option("--json", "as_json", cls=Option, is_flag=True, help=f"Print {what} as one JSON object.")
+    return option("--json", "as_json", what=f"Print {what} as one JSON object.", is_flag=True)
 
 
 def quiet(what: str) -> Callable[[Function], Function]:
     """Give a command `-q`."""
-    return click.option("-q", "--quiet", cls=Option, is_flag=True, help=what)
+    return option("-q", "--quiet", what=what, is_flag=True)
 
 
 def option_of(name: str) -> str:

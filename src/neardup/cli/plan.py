@@ -24,18 +24,11 @@ _MOST: Final = 1024
 @click.command(cls=options.Command, short_help="Show what the settings promise, and what a run will take.")
 @options.inputs(required=False)
 @options.settings(*options.INPUT_SETTINGS, "keep", "cluster", "pairs")
-@click.option(
-    "--plot",
-    "picture",
-    cls=options.Option,
-    type=click.Path(),
-    metavar="FILE",
-    help="Draw the S-curve to this .svg or .png file.",
+@options.option(
+    "--plot", "picture", what="Draw the S-curve to this .svg or .png file.", type=click.Path(), metavar="FILE"
 )
-@click.option(
-    "--compare-bands", cls=options.Option, type=int, metavar="N", help="Also draw the S-curve for this number of bands."
-)
-@click.option("--compare-rows", cls=options.Option, type=int, metavar="N", help="Rows per band of that second curve.")
+@options.option("--compare-bands", what="Also draw the S-curve for this number of bands.", type=int, metavar="N")
+@options.option("--compare-rows", what="Rows per band of that second curve.", type=int, metavar="N")
 @options.as_json("the plan")
 @options.quiet("Show no progress and no warnings.")
 def plan(

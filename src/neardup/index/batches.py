@@ -124,8 +124,12 @@ def _as_table(ids: Sequence[str], answers: Sequence[Sequence[Hit]], shape: pa.Sc
         for doc_id, hits in zip(ids, answers, strict=True)
         for place, (document, similarity, *shares) in enumerate(hits, 1)
     ]
-    columns = zip(*rows, strict=True) if rows else ([],) * len(shape)
-    return pa.table([pa.array(list(column), kind) for column, kind in zip(columns, shape.types, strict=True)], shape)
+    return _table(rows, shape)
+
+
+def _table(rows: Sequence[tuple[Any, ...]], columns: pa.Schema) -> pa.Table:
+    values = zip(*rows, strict=True) if rows else ([],) * len(columns)
+    return pa.table([pa.array(list(own), kind) for own, kind in zip(values, columns.types, strict=True)], columns)
 
 
 def settle(change: Change, doc_id: str, met: Document, on_duplicate: str) -> None:
@@ -157,10 +161,7 @@ def insert_new_many(
                         on_duplicate
                     )
                     advance(chosen.size)
-        columns = zip(*rows, strict=True) if rows else ([], [], [], [])
-        return pa.table(
-            [pa.array(list(column), kind) for column, kind in zip(columns, INSERTED.types, strict=True)], INSERTED
-        )
+        return _table(rows, INSERTED)
 
     return store.change(make)
 
@@ -258,12 +259,7 @@ def export(view: View, write: Callable[[pa.Table], None]) -> int:
     count = 0
 
     def flush() -> None:
-        columns = zip(*rows, strict=True) if rows else ([],) * len(EXPORTED)
-        write(
-            pa.table(
-                [pa.array(list(column), kind) for column, kind in zip(columns, EXPORTED.types, strict=True)], EXPORTED
-            )
-        )
+        write(_table(rows, EXPORTED))
         rows.clear()
 
     for document in view.documents():
@@ -288,8 +284,7 @@ def pairs(own: View, theirs: View, settings: Settings) -> pa.Table:
                 if number in live:
                     found += [(number, live[number].doc_id, hit.document.doc_id, hit.similarity) for hit in hits]
     found.sort(key=lambda row: row[0])
-    columns = list(zip(*found, strict=True))[1:] if found else ([], [], [])
-    return pa.table([pa.array(list(column), kind) for column, kind in zip(columns, PAIRS.types, strict=True)], PAIRS)
+    return _table([row[1:] for row in found], PAIRS)
 
 
 def merge(change: Change, theirs: View, settings: Settings) -> int:

@@ -124,10 +124,6 @@ class FolderView:
         live = self.fetch(set(found.values()))
         return {doc_id: number for doc_id, number in found.items() if number in live}
 
-    def is_alias(self, doc_id: str) -> bool:
-        """Whether an id is another name of a document."""
-        return self.tables.numbers_of([doc_id]).get(doc_id, (0, False))[1]
-
     def text_of(self, number: int) -> str | None:
         """Return the text of a document."""
         return self.tables.text_of(number)

@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 import pyarrow as pa
@@ -41,7 +40,7 @@ from neardup.index.index_settings import (
     new_settings,
     stored_settings,
 )
-from neardup.index.inputs import batches_of, one_content
+from neardup.index.inputs import Batch, batches_of, one_content
 from neardup.index.sketches import Sketches, sketch_contents
 from neardup.index.store import Change, Document, Store, View
 from neardup.io.outputs import TableWriter, known_ending
@@ -135,9 +134,7 @@ class Index:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def insert(self, doc_id: str, text: Any, payload: Any = None, expires: Any = None) -> None:
@@ -171,8 +168,7 @@ class Index:
             config: settings for how files are read, such as their columns.
             tag: a name for this change; a change of that name that was made before is not made again.
         """
-        chosen = self._settings._replace(config=for_reading(self.config, config or self.config))
-        read = batches_of(source, chosen.config, ids=ids, named=True)
+        read, chosen = self._read(source, ids, config, named=True)
         return batches.insert_many(self._store, read, chosen, progress, tag)
 
     def insert_new(
@@ -219,8 +215,7 @@ class Index:
             doc_id, is_new, match_id and similarity of each.
         """
         check_choice("on_duplicate", on_duplicate, ON_DUPLICATE)
-        chosen = self._settings._replace(config=for_reading(self.config, config or self.config))
-        read = batches_of(source, chosen.config, ids=ids, named=True)
+        read, chosen = self._read(source, ids, config, named=True)
         return batches.insert_new_many(self._store, read, chosen, on_duplicate, progress)
 
     def query(
@@ -265,8 +260,7 @@ class Index:
         With `containment` also containment_query and containment_doc.
         """
         asked = self._asked(k, threshold, where, since, containment)
-        chosen = self._settings._replace(config=for_reading(self.config, config or self.config))
-        read = batches_of(source, chosen.config, ids=ids, named=False)
+        read, chosen = self._read(source, ids, config, named=False)
         return batches.query_many(self._store, read, chosen, asked)
 
     def best_matches(self, contents: pa.Array, threshold: float) -> batches.BestMatches:
@@ -390,6 +384,10 @@ class Index:
     def _sketch(self, text: Any) -> Sketches:
         sketches = sketch_contents(one_content(text, self.config), self._settings.plan, self.config)
         return sketches._replace(items=None) if self._is_estimate else sketches
+
+    def _read(self, source: Any, ids: Any, config: Config | None, *, named: bool) -> tuple[Iterator[Batch], Settings]:
+        chosen = self._settings._replace(config=for_reading(self.config, config or self.config))
+        return batches_of(source, chosen.config, ids=ids, named=named), chosen
 
     def _document(self, doc_id: str, payload: Any, expires: Any) -> Document:
         return Document(0, check_id(doc_id), time.time(), as_time("expires", expires), write_payload(payload))

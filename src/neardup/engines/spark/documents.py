@@ -33,8 +33,6 @@ from neardup.io.values.scores import SCORES
 from neardup.io.values.vector_columns import VECTOR_COLUMNS, vector_contents
 
 _WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
-IDS: Final = pa.schema([("row", pa.int64()), ("doc_id", pa.string())])
-PLACES: Final = ("file", "number")
 _DIMENSIONS: Final = pa.schema([("row", pa.int64()), ("dimension", pa.int64())])
 
 
@@ -286,8 +284,7 @@ class FrameSource(_Noted):
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
             for batch in batches:
-                rows, found = _records(batch, columns, config)
-                documents = documents_of(found, rows[found.rows], config)
+                documents, rows, found = _documents(batch, columns, config)
                 yield from note(step(documents), found, np.delete(rows, found.rows), notes)
 
         return map_frame(self._rows, notes, run)
@@ -306,9 +303,7 @@ class FrameSource(_Noted):
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
             for batch in batches:
-                rows, found = _records(batch, columns, config)
-                documents = documents_of(found, rows[found.rows], config)
-                yield documents.select(wanted.names)
+                yield _documents(batch, columns, config)[0].select(wanted.names)
 
         own = self._rows.join(members.select(F.col("row").alias("neardup_row")), "neardup_row", "left_semi")
         return map_frame(own, wanted, run).join(members.select("row", "component", "priority"), "row")
@@ -362,6 +357,7 @@ def _choose(frame: DataFrame, config: Config) -> Columns:
     return columns
 
 
-def _records(batch: pa.RecordBatch, columns: Columns, config: Config) -> tuple[I64, Records]:
+def _documents(batch: pa.RecordBatch, columns: Columns, config: Config) -> tuple[pa.RecordBatch, I64, Records]:
     rows: I64 = batch.column("neardup_row").to_numpy()
-    return rows, batch_records(batch, columns, config)
+    found = batch_records(batch, columns, config)
+    return documents_of(found, rows[found.rows], config), rows, found
