@@ -240,6 +240,12 @@ def _mask(run: Path) -> pa.Table:
     return pa.table({"is_kept": is_kept})
 
 
+_AS_STORED: Final = (
+    *("documents", "exact_duplicates", "pairs_verified", "seconds", "bytes_read", "peak_memory_bytes", "stages"),
+    *("columns", "signature_format"),
+)
+
+
 def restore(run: Path) -> Report:
     """Return the report of a finished run."""
     stored = read_report(run)
@@ -247,21 +253,13 @@ def restore(run: Path) -> Report:
     return Report(
         config=config,
         plan=_plan_of(run, stored, config),
-        documents=stored.documents,
         num_kept=stored.kept,
         num_removed=stored.removed,
         removed_against=_removed_against(run, stored),
         num_rejected=stored.rejected,
-        exact_duplicates=stored.exact_duplicates,
-        pairs_verified=stored.pairs_verified,
         num_pairs=stored.pairs,
-        seconds=stored.seconds,
-        bytes_read=stored.bytes_read,
-        peak_memory_bytes=stored.peak_memory_bytes,
-        stages=stored.stages,
         warnings=tuple(stored.warnings),
-        columns=stored.columns,
-        signature_format=stored.signature_format,
+        **{name: getattr(stored, name) for name in _AS_STORED},
         load=partial(load_pairs if run.is_file() else load_table, run),
         out=str(run),
         inputs=tuple(map(dict, stored.inputs)),

@@ -7,7 +7,7 @@ import dataclasses
 import math
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
@@ -27,7 +27,7 @@ from neardup.io.outputs import known_ending, reserved_table
 from neardup.io.sources import in_memory as memory
 from neardup.io.sources.column_choice import with_dimension
 from neardup.io.sources.corpus import FileDocuments
-from neardup.io.sources.discover import find_files, say_left_out
+from neardup.io.sources.discover import find_files
 from neardup.io.sources.stdin import spool
 from neardup.io.values.contents import content_type
 from neardup.io.work_folder import check_writable
@@ -35,7 +35,7 @@ from neardup.io.workspace import STANDARD_INPUT, Workspace
 from neardup.kernels import neighbours as kernel
 from neardup.measures.base import concatenated
 from neardup.measures.registry import measure_of
-from neardup.runs.rejections import all_rejected, most_rejected
+from neardup.runs.rejections import all_rejected, first_rejected, most_rejected
 from neardup.runs.start import check_apart
 from neardup.searches.nearest_neighbours import SPAN, Finder, SearchOptions, SetFinder, finder_for
 from neardup.searches.set_index import BYTES_A_SHINGLE, Compared
@@ -222,8 +222,7 @@ def prepare_memory(source: Any, ids: Sequence[Any] | None, config: Config, watch
         read = memory.read(source, config, ids=ids)
         config = memory.with_dimension(read, config)
     if read.rejected.num_rows:
-        first = f"row {read.rejected.column('row')[0]}, because {read.rejected.column('reason')[0]}"
-        _warn_of_rejected(read.rejected.num_rows, read.documents.num_rows, first, watch)
+        _warn_of_rejected(read.rejected.num_rows, read.documents.num_rows, read.first_rejected(), watch)
     documents, engine = memory.InMemoryDocuments(read.documents, read.original.num_rows), LocalEngine(config.threads)
     with watch.stage("shingle", documents.total, documents.unit) as advance:
         batches = list(documents.read(0, lambda _: None))
@@ -265,10 +264,7 @@ def prepare_files(
     """Read and shingle the documents of files; `folder` holds their notes, `target` is the output."""
     with watch.stage("read"):
         paths, _ = spool(paths, folder / STANDARD_INPUT, config)
-        left_out: list[str] = []
-        found = find_files(paths, config, left_out)
-        if left_out:
-            watch.warn(say_left_out(left_out))
+        found = find_files(paths, config, watch.warn)
         if target is not None:
             check_apart(target, found)
         config = with_dimension(found, config)
@@ -285,9 +281,7 @@ def prepare_files(
         parts = engine.side_by_side(compare, range(documents.num_parts), in_order=documents.stops_at_first)
         documents.settle(engine.sort)
     if num_rejected := documents.count("rejected"):
-        first = next(iter(_rows(documents.rejected())))
-        named = f"{first['file']} row {first['row']}, because {first['reason']}"
-        _warn_of_rejected(num_rejected, documents.count("documents"), named, watch)
+        _warn_of_rejected(num_rejected, documents.count("documents"), first_rejected(documents), watch)
     rows = [rows + documents.first_rows[part] for part, batches in enumerate(parts) for rows, _ in batches]
     return SearchInput(
         compared=_joined([compared for batches in parts for _, compared in batches], config),
@@ -324,11 +318,6 @@ def _names(documents: FileDocuments, rows: I64) -> list[pa.Array]:
     distinct, inverse = np.unique(rows, return_inverse=True)
     located, numbers = documents.locate(rows)
     return [documents.ids_of(distinct).take(pa.array(inverse)), located, pa.array(numbers)]
-
-
-def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
-    for batch in batches:
-        yield from batch.to_pylist()
 
 
 def _warn_of_rejected(num_rejected: int, num_documents: int, first: str, watch: Watch) -> None:

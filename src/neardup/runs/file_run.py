@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +72,3 @@ class FileRun(abc.ABC):
         """Write report.json, and make the output visible."""
         write_report(self.workspace, report)
         self.output.publish(self.workspace)
-
-
-def name_rejected(row: Mapping[str, Any]) -> str:
-    """Name a rejected row and the reason, given a row of schema.REJECTED."""
-    return f"{row['file']} row {row['row']}, because {row['reason']}"

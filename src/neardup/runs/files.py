@@ -17,8 +17,9 @@ from neardup.io.sources.corpus import Advance, FileDocuments
 from neardup.io.sources.file_results import FileResults
 from neardup.measures.registry import holds_items
 from neardup.report import Audit, count_ahead
-from neardup.runs.file_run import FileRun, name_rejected
+from neardup.runs.file_run import FileRun
 from neardup.runs.recall import audited_files, measure
+from neardup.runs.rejections import first_rejected
 from neardup.runs.run import Counts, Results, RowCounts
 from neardup.runs.start import RunSetup
 from neardup.runs.stored_pairs import select_stored, write_order
@@ -103,11 +104,7 @@ class LocalFiles(FileRun):
 
     def _count_rows(self, *, ahead: bool) -> RowCounts:
         documents, rejected = (self.source.count(fact, ahead=ahead) for fact in ("documents", "rejected"))
-        return RowCounts(documents, rejected, partial(self._name_first, ahead=ahead))
-
-    def _name_first(self, *, ahead: bool) -> str:
-        batches = self.source.rejected(ahead=ahead)
-        return name_rejected(next(row for batch in batches for row in batch.slice(0, 1).to_pylist()))
+        return RowCounts(documents, rejected, partial(first_rejected, self.source, ahead=ahead))
 
     def largest(self, outcome: pipeline.Outcome) -> tuple[dict[str, Any], ...]:
         """Name the largest clusters."""

@@ -59,7 +59,7 @@ class MemoryRun:
             tables = MemoryTables(read, outcome.selection, outcome.clustered, row_pairs)
         audited = partial(audited_memory, read, self.source, outcome.plan, self.config)
         bare = dataclasses.replace(outcome, row_pairs=None, find_priorities=None)
-        rows = RowCounts(read.documents.num_rows, read.rejected.num_rows, self._first_rejected)
+        rows = RowCounts(read.documents.num_rows, read.rejected.num_rows, read.first_rejected)
         text_bytes = pc.sum(pc.binary_length(read.documents.column("text"))).as_py() or 0
         return Results(
             counts=Counts.of(outcome, rows, text_bytes, self.config.threshold),
@@ -73,10 +73,6 @@ class MemoryRun:
 
     def publish(self, report: Report) -> None:
         """Do nothing: the report is the output."""
-
-    def _first_rejected(self) -> str:
-        row, reason = (self.read.rejected.column(name)[0].as_py() for name in ("row", "reason"))
-        return f"row {row}, because {reason}"
 
     def _select_again(self, outcome: pipeline.Outcome, stored: pa.Table, report: Report, threshold: float) -> Report:
         """Report on the stored pairs of similarity >= `threshold`, with the bands, rows and filter of the run."""

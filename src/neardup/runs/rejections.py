@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from neardup.errors import StaleError
+from neardup.io.sources.corpus import FileDocuments
 
 # What a reason holds, and what usually helps.
 _WAYS_OUT: Final = (
@@ -24,6 +26,17 @@ _WAYS_OUT: Final = (
     ),
     ("no column|text is", "name the column with the text: --text-column"),
 )
+
+
+def name_rejected(row: Mapping[str, Any]) -> str:
+    """Name a rejected row of a file and the reason, given a row of schema.REJECTED."""
+    return f"{row['file']} row {row['row']}, because {row['reason']}"
+
+
+def first_rejected(documents: FileDocuments, *, ahead: bool = False) -> str:
+    """Name the first rejected row of the input, or of the reference files."""
+    batches = documents.rejected(ahead=ahead)
+    return name_rejected(next(row for batch in batches for row in batch.slice(0, 1).to_pylist()))
 
 
 def all_rejected(count: int, first: str) -> StaleError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -76,6 +76,9 @@ class Results:
     audited: Callable[[Callable[[str], pa.Table | None]], Any] | None = None
 
 
+_PASSED_ON: Final = [field.name for field in dataclasses.fields(Results) if field.name not in ("counts", "audit")]
+
+
 class Adapter(Protocol):
     """What differs between documents in memory, files and Spark."""
 
@@ -132,16 +135,7 @@ def report_on(outcome: pipeline.Outcome, adapter: Adapter, watch: Watch) -> Repo
         warnings=tuple(watch.warnings),
         signature_format=measure_of(config).signature_format(config),
         audit=audit,
-        num_pairs=results.num_pairs,
-        columns=results.columns,
-        load=results.load,
-        select_again=results.select_again,
-        out=results.out,
-        inputs=results.inputs,
-        files=results.files,
-        largest=results.largest,
-        engine=results.engine,
-        audited=results.audited,
+        **{name: getattr(results, name) for name in _PASSED_ON},
     )
     adapter.publish(report)
     return report

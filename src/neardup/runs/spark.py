@@ -17,7 +17,8 @@ from neardup.io.outputs import write_rejected
 from neardup.io.sources.corpus import Advance
 from neardup.io.work_folder import remove_tree
 from neardup.report import Report
-from neardup.runs.file_run import FileRun, name_rejected
+from neardup.runs.file_run import FileRun
+from neardup.runs.rejections import name_rejected
 from neardup.runs.run import Counts, Results, RowCounts
 from neardup.runs.start import RunSetup, check_settings
 from neardup.theory.plan import Plan, plan_for

@@ -20,7 +20,7 @@ from neardup.io import finished
 from neardup.io.formats.base import InputFile
 from neardup.io.run_folders import kept_of_runs
 from neardup.io.sources.column_choice import with_dimension
-from neardup.io.sources.discover import find_files, has_documents, is_input, real_paths, say_left_out
+from neardup.io.sources.discover import find_files, has_documents, is_input, real_paths
 from neardup.io.sources.sample import sample_files
 from neardup.io.sources.stdin import STDIN_PATH, spool
 from neardup.io.streams import head_of, is_remote
@@ -79,10 +79,7 @@ def begin(output: Output, inputs: Sequence[str], config: Config, watch: Watch) -
         with watch.stage("read"):
             paths, spooled = spool(inputs, folder / STANDARD_INPUT, config)
             _check_no_runs(paths)
-            left_out: list[str] = []
-            own = find_files(paths, config, left_out)
-            if left_out:
-                watch.warn(say_left_out(left_out))
+            own = find_files(paths, config, watch.warn)
             config = _with_earlier_seed(with_dimension(own, config), folder)
             plan = plan_for(config)
             ahead = _find_ahead(own, config, out)

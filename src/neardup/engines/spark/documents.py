@@ -24,13 +24,14 @@ from neardup.engines.spark.reading import I64, ROW_BITS, note, notes_schema, rea
 from neardup.engines.spark.storage import Storage
 from neardup.errors import DataError
 from neardup.io.formats.base import Columns, InputFile, Records
-from neardup.io.sources.in_memory import ID_COLUMNS, TEXT_COLUMNS
+from neardup.io.sources.in_memory import ID_COLUMNS, content_names
 from neardup.io.sources.parts import FileParts, documents_of
 from neardup.io.streams import is_remote
 from neardup.io.values import keep_order
 from neardup.io.values.arrow_rows import batch_records, wanted_names
+from neardup.io.values.columns import choose
 from neardup.io.values.scores import SCORES
-from neardup.io.values.vector_columns import VECTOR_COLUMNS, vector_contents
+from neardup.io.values.vector_columns import vector_contents
 
 _WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
 _DIMENSIONS: Final = pa.schema([("row", pa.int64()), ("dimension", pa.int64())])
@@ -318,43 +319,22 @@ def _quoted(name: str) -> str:
 
 
 def _choose(frame: DataFrame, config: Config) -> Columns:
-    asked = config.text_column
-    text: tuple[str, ...] = (asked,) if isinstance(asked, str) else asked or ()
-    is_vector = config.measure in VECTOR_MEASURES
-    vector = config.vector_column or next((name for name in VECTOR_COLUMNS if name in frame.columns), None)
-    if is_vector and vector is None:
-        raise DataError(
-            f"the frame has no column named {', '.join(VECTOR_COLUMNS)}",
-            hint=f"name the one with the vectors: vector_column=... (the columns are {', '.join(frame.columns)})",
-        )
-    if not text and not is_vector and config.items_column is None:
-        text = tuple(name for name in TEXT_COLUMNS if name in frame.columns)[:1]
-        if not text:
-            raise DataError(
-                f"the frame has no column named {', '.join(TEXT_COLUMNS)}",
-                hint=f"name the one with the text: text_column=... (the columns are {', '.join(frame.columns)})",
-            )
-    own = config.id_column or next((name for name in ID_COLUMNS if name in frame.columns), None)
+    names, is_vector = frame.columns, config.measure in VECTOR_MEASURES
+    contents = content_names(names, config)
+    own = choose(names, config.id_column, "id_column", ID_COLUMNS)
     if own is None:
         raise DataError(
             "a Spark DataFrame needs a column of unique ids: its rows have no order that could break ties",
             hint="name it with id_column=..., or add one with monotonically_increasing_id() and store the frame",
         )
-    columns = Columns(
-        text=text,
+    return Columns(
+        text=() if is_vector or config.items_column is not None else contents,
         items=config.items_column,
-        vector=vector if is_vector else None,
+        vector=contents[0] if is_vector else None,
         id=own,
-        score=config.keep_column,
-        group=config.group_column,
+        score=choose(names, config.keep_column, "keep", ()),
+        group=choose(names, config.group_column, "group_column", ()),
     )
-    for name in wanted_names(columns):
-        if frame.columns.count(name) != 1:
-            raise DataError(
-                f"the frame has {frame.columns.count(name)} columns named {name!r}",
-                hint=f"the columns are {', '.join(frame.columns)}",
-            )
-    return columns
 
 
 def _documents(batch: pa.RecordBatch, columns: Columns, config: Config) -> tuple[pa.RecordBatch, I64, Records]:

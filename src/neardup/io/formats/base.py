@@ -145,6 +145,15 @@ class Format(Protocol):
         """Write the kept rows of a file to `target`, unchanged; with config.mark, all documents with marks."""
 
 
+def one_span(file: InputFile) -> list[tuple[int, int]]:
+    """Return a file as one span: how a format splits that can only be read from the beginning."""
+    return [(0, file.size)]
+
+
+def no_columns(file: InputFile, config: Config) -> None:
+    """Return None: the column names, and the table, of a format without columns."""
+
+
 def text_bytes(texts: pa.Array) -> npt.NDArray[np.int64]:
     """Return the bytes of each text of a large_string or large_binary array."""
     offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]

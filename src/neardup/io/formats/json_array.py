@@ -11,19 +11,15 @@ import pyarrow as pa
 from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io.formats import jsonl
-from neardup.io.formats.base import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts
+from neardup.io.formats.base import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts, one_span
 from neardup.io.formats.lines import BOM
 from neardup.io.streams import check_unchanged, copy_file, open_input, open_output_like
 from neardup.io.values import gather
 from neardup.io.values.oversize import PROCESS_BYTES
 
+split = one_span
 # Bytes that an array takes in memory, a byte of it: itself, its elements, and a batch of them on its way.
 _COST: Final = 4
-
-
-def split(file: InputFile) -> list[tuple[int, int]]:
-    """Return the file as one span."""
-    return [(0, file.size)]
 
 
 def column_names(file: InputFile, config: Config) -> list[str]:

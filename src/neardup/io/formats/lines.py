@@ -13,11 +13,12 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.io.formats import base as records
-from neardup.io.formats.base import Columns, InputFile, Records, Verdicts
+from neardup.io.formats.base import Columns, InputFile, Records, Verdicts, no_columns
 from neardup.io.streams import check_unchanged, copy_file, open_input, open_output_like
 from neardup.io.values import gather
 from neardup.io.values.oversize import SKIPPED_AT_ONCE, Oversize, most_held, passed, read_past_line
 
+column_names = table = no_columns
 BOM: Final = b"\xef\xbb\xbf"
 # Returns what to write for a block of lines, given the bounds of the lines and the row of the first.
 Render = Callable[[bytes, npt.NDArray[np.int64], int], bytes]
@@ -27,10 +28,6 @@ def split(file: InputFile) -> list[tuple[int, int]]:
     """Cut a file into spans of bytes of about equal size; a compressed or encoded file is one span."""
     count = 1 if file.is_one_stream else max(1, -(-file.size // records.PART_BYTES))
     return list(itertools.pairwise(file.size * part // count for part in range(count + 1)))
-
-
-def column_names(file: InputFile, config: Config) -> None:
-    """Return None: plain text has no columns."""
 
 
 def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:  # noqa: ARG001
@@ -48,10 +45,6 @@ def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Confi
             values = gather.Values(rows=rows, texts=texts.cast(pa.large_string()))
             yield gather.records_of(len(lines), values, rejected, found=frozenset(), config=config)
     check_unchanged(file)
-
-
-def table(file: InputFile, config: Config) -> None:
-    """Return None: plain text has no columns."""
 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:

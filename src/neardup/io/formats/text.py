@@ -7,20 +7,13 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from neardup.config import Config
-from neardup.io.formats.base import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts
+from neardup.io.formats.base import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts, no_columns, one_span
 from neardup.io.formats.lines import BOM
 from neardup.io.streams import check_unchanged, copy_file, open_input
 from neardup.io.values import gather
 from neardup.io.values.oversize import Oversize, read_document, reason_against_size
 
-
-def split(file: InputFile) -> list[tuple[int, int]]:
-    """Return the file as one span."""
-    return [(0, file.size)]
-
-
-def column_names(file: InputFile, config: Config) -> None:
-    """Return None: plain text has no columns."""
+split, column_names, table = one_span, no_columns, no_columns
 
 
 def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:  # noqa: ARG001
@@ -64,10 +57,6 @@ def _records(
 ) -> Records:
     values = gather.Values(rows=rows, texts=pa.array(texts, pa.large_binary()).cast(pa.large_string()))
     return gather.records_of(num_rows, values, rejected, found=frozenset(), config=config)
-
-
-def table(file: InputFile, config: Config) -> None:
-    """Return None: plain text has no columns."""
 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:  # noqa: ARG001

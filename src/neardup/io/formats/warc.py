@@ -14,25 +14,17 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.errors import DataError, MissingExtraError
-from neardup.io.formats.base import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts
+from neardup.io.formats.base import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts, no_columns, one_span
 from neardup.io.streams import check_unchanged, open_input, open_output
 from neardup.io.values import gather
 from neardup.io.values.html import readable_texts
 from neardup.io.values.oversize import reason_against_size
 
+split, column_names, table = one_span, no_columns, no_columns
 _DOCUMENTS: Final = ("response", "conversion")
 _INFO: Final = "warcinfo"
 _HTML: Final = ("text/html", "application/xhtml+xml")
 _COPIED_AT_ONCE: Final = 1 << 20
-
-
-def split(file: InputFile) -> list[tuple[int, int]]:
-    """Return the file as one span."""
-    return [(0, file.size)]
-
-
-def column_names(file: InputFile, config: Config) -> None:
-    """Return None: records have no columns."""
 
 
 def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:  # noqa: ARG001
@@ -46,10 +38,6 @@ def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Confi
                 batch = _Batch(config)
     yield batch.records()
     check_unchanged(file)
-
-
-def table(file: InputFile, config: Config) -> None:
-    """Return None: records have no columns."""
 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:  # noqa: ARG001

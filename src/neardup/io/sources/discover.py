@@ -39,17 +39,20 @@ class _Found:
     info: dict[str, Any] | None = None
 
 
-def find_files(inputs: Sequence[str], config: Config, left_out: list[str] | None = None) -> list[InputFile]:
+def find_files(inputs: Sequence[str], config: Config, warn: Callable[[str], None] | None = None) -> list[InputFile]:
     """Return the files of all inputs: in the given order, those of a folder or a glob sorted by path.
 
-    Files that a folder or a glob leads to and that are not read are added to `left_out`.
+    `warn` is told of files that a folder or a glob leads to and that are not read.
     """
     files: list[InputFile] = []
     asked: set[str] = set()
+    left_out: list[str] = []
     for address in inputs:
-        found = _expand(address, config, [] if left_out is None else left_out)
+        found = _expand(address, config, left_out)
         asked |= {file.path for file in found if file.path == address}
         files += [_input_file(file, config) for file in found]
+    if left_out and warn is not None:
+        warn(_say_left_out(left_out))
     _check_distinct(files, asked)
     return _with_distinct_names(files)
 
@@ -92,7 +95,7 @@ def has_documents(folder: str, config: Config) -> bool:
         return False
 
 
-def say_left_out(paths: Sequence[str]) -> str:
+def _say_left_out(paths: Sequence[str]) -> str:
     """Say which files were not read, by their endings."""
     counts = collections.Counter(formats.endings(path)[0] or "no ending" for path in paths)
     named = ", ".join(f"{count:,} with {ending}" for ending, count in counts.most_common(_NAMED_ENDINGS))

@@ -60,6 +60,11 @@ class Source:
     columns: dict[str, str]
     has_repeated_ids: bool
 
+    def first_rejected(self) -> str:
+        """Name the first rejected row, and the reason."""
+        row, reason = (self.rejected.column(name)[0].as_py() for name in ("row", "reason"))
+        return f"row {row}, because {reason}"
+
 
 class ItemSets(NamedTuple):
     """What was passed as `items=`: sets to compare instead of texts."""
@@ -156,7 +161,7 @@ def _take(source: Any, config: Config, ids: Any) -> _Taken:
 
 
 def _one_content(names: list[str], config: Config) -> str | None:
-    chosen = _content_names(names, config)
+    chosen = content_names(names, config)
     return chosen[0] if len(chosen) == 1 else None
 
 
@@ -179,7 +184,7 @@ def _take_dicts(rows: list[Any], config: Config, ids: Any) -> _Taken:
 def _take_columns(original: pa.Table, values: Any, config: Config, ids: Any) -> _Taken:
     """Find contents, where they are not known, and ids among the columns of a table."""
     names = original.column_names
-    chosen = _content_names(names, config, original)
+    chosen = content_names(names, config, original)
     columns = {_role(config): " + ".join(chosen)}
     if values is None:
         values = original.column(chosen[0]) if len(chosen) == 1 else _joined(original, chosen)
@@ -332,7 +337,8 @@ def _no_columns(config: Config) -> None:
             )
 
 
-def _content_names(names: list[str], config: Config, table: pa.Table | None = None) -> tuple[str, ...]:
+def content_names(names: list[str], config: Config, table: pa.Table | None = None) -> tuple[str, ...]:
+    """Return the columns to compare: those that the settings name, or the usual ones; `table` helps to guess a hint."""
     if config.measure in VECTOR_MEASURES:
         chosen = choose(names, config.vector_column, "vector_column", VECTOR_COLUMNS)
         if chosen is None:
@@ -343,10 +349,6 @@ def _content_names(names: list[str], config: Config, table: pa.Table | None = No
         return (chosen,)
     if config.items_column is not None:
         return (choose(names, config.items_column, "items_column", ()) or "",)
-    return _text_names(names, config, table)
-
-
-def _text_names(names: list[str], config: Config, table: pa.Table | None = None) -> tuple[str, ...]:
     asked = config.text_column if isinstance(config.text_column, tuple) else (config.text_column,)
     return tuple(choose(names, name, "text_column", TEXT_COLUMNS) or _no_text(names, table) for name in asked)
 
