@@ -7,7 +7,7 @@ import difflib
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from neardup.errors import ConfigError
@@ -25,6 +25,12 @@ NUM_PERM_CHOICES: Final = tuple(2**power for power in range(4, 11))
 def asks_containment(measure: str) -> bool:
     """Whether a measure asks which documents contain which, and not how similar they are."""
     return measure == _CONTAINMENT
+
+
+def near_names(name: str, known: Iterable[str]) -> str | None:
+    """Ask whether a name that is not known was meant to be one of those that are; None if none is like it."""
+    near = difflib.get_close_matches(name, known, n=3)
+    return f"did you mean {' or '.join(near)}?" if near else None
 
 
 def as_float(value: Any) -> float:

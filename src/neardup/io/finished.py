@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -25,9 +25,9 @@ from neardup import schema
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.io.formats import registry as formats
-from neardup.io.formats.base import Columns, InputFile, Records
+from neardup.io.formats.base import Columns, InputFile
 from neardup.io.outputs import known_ending
-from neardup.io.sources.column_choice import choose_columns
+from neardup.io.sources.column_choice import choose_columns, read_records
 from neardup.io.sources.discover import find_file
 from neardup.io.sources.parts import rows_in
 from neardup.io.sources.stdin import STDIN_PATH
@@ -204,7 +204,7 @@ def _kept_documents(
     name = re.escape(Path(file.path).relative_to(run / KEPT).as_posix())
     places = iter(own.filter(pc.match_substring_regex(own, rf"^{name}(:\d+)?$")).to_pylist())
     ids, texts, rows, first = [pa.array([], pa.string())], [pa.array([], pa.large_string())], [np.empty(0, np.int64)], 0
-    for records in _records(file, config, columns):
+    for records in read_records(file, config, columns):
         named = [next(places, None) if doc_id is None else doc_id for doc_id in records.ids.to_pylist()]
         if None in named:
             raise _no_table(run / "clusters.parquet", f"it names fewer documents than {file.path} has")
@@ -232,7 +232,7 @@ def _mask(run: Path) -> pa.Table:
     is_kept = np.full(num_rows, not has_blank_lines)
     first = 0
     for entry in own if has_blank_lines else ():  # no table tells which rows are blank
-        for records in _records(find_again(entry, config), config):
+        for records in read_records(find_again(entry, config), config):
             is_kept[first + records.rows] = True
             first += records.num_rows
     for table in (removed, load_rejected(run / "rejected.jsonl")):
@@ -320,7 +320,7 @@ def find_again(entry: Mapping[str, Any], config: Config) -> InputFile:
 def read_row(file: InputFile, number: int, config: Config) -> str:
     """Return the text of one row of a file, counted from 1."""
     first = 1
-    for records in _records(file, config):
+    for records in read_records(file, config):
         if first <= number < first + records.num_rows:
             at = (records.rows == number - first).nonzero()[0]
             if at.size:
@@ -328,10 +328,3 @@ def read_row(file: InputFile, number: int, config: Config) -> str:
                 return text
         first += records.num_rows
     raise DataError(f"{file.path} has no document in row {number}", hint="the file has changed since the run")
-
-
-def _records(file: InputFile, config: Config, columns: Columns | None = None) -> Iterator[Records]:
-    form = formats.load(file.format)
-    columns = columns or choose_columns(file, form.column_names(file, config), config)
-    for span in form.split(file):
-        yield from form.read(file, span, columns, config)

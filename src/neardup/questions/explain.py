@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import schema
+from neardup.checks import near_names
 from neardup.config import Config
 from neardup.errors import DataError, NotStoredError
 from neardup.io import finished
@@ -62,7 +62,7 @@ def find_verdict(run: Path, doc_id: str, *, file: str | None, row: int | None) -
     if own:
         return Verdict(config=config, **{name: own[0][name] for name in schema.REMOVED_FROM_FILES.names})
     if not pc.any(pc.equal(clusters.column("doc_id"), doc_id)).as_py():
-        raise _unknown(run, doc_id, clusters)
+        raise _no_document(str(run), doc_id, clusters.column("doc_id").slice(0, _MANY_IDS).to_pylist())
     stands_for = removed.filter(_is(removed, doc_id, file, row, ("kept_id", "kept_file", "kept_row"))).to_pylist()
     members = tuple((member["doc_id"], member["similarity"]) for member in stands_for)
     return Verdict(doc_id=doc_id, file=file, row=row, members=members, config=config)
@@ -76,14 +76,9 @@ def _is(table: pa.Table, doc_id: str, file: str | None, row: int | None, columns
     return found
 
 
-def _unknown(run: Path, doc_id: str, clusters: pa.Table) -> DataError:
-    return _no_document(str(run), doc_id, clusters.column("doc_id").slice(0, _MANY_IDS).to_pylist())
-
-
 def _no_document(run: str, doc_id: str, ids: list[str]) -> DataError:
-    near = difflib.get_close_matches(doc_id, ids, n=3)
-    named = f"did you mean {' or '.join(near)}?" if near else f"ids look like {', '.join(ids[:3])}"
-    return DataError(f"no document of {run} is named {doc_id!r}", hint=named if ids else "the run has no documents")
+    known = f"ids look like {', '.join(ids[:3])}" if ids else "the run has no documents"
+    return DataError(f"no document of {run} is named {doc_id!r}", hint=near_names(doc_id, ids) or known)
 
 
 def find_memory_verdict(report: Report, doc_id: Any, row: int | None) -> tuple[Verdict, list[str]]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup.checks import near_names
 from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io import finished
@@ -87,8 +87,7 @@ def _unknown(run: Path, table: pa.Table, doc_id: str, other_id: str | None) -> D
     ids = {name for side in ("doc_a", "doc_b") for name in table.column(side).slice(0, _MANY_PAIRS).to_pylist()}
     missing = [name for name in (doc_id, other_id) if name is not None and name not in ids]
     if missing:
-        near = difflib.get_close_matches(missing[0], ids, n=3)
-        hint = f"did you mean {' or '.join(near)}?" if near else "only documents that have a partner are listed"
+        hint = near_names(missing[0], ids) or "only documents that have a partner are listed"
         return DataError(f"no pair of {run} has the document {missing[0]!r}", hint=hint)
     return DataError(
         f"{run} lists no pair of {doc_id!r} and {other_id!r}",

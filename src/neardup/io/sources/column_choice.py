@@ -12,9 +12,9 @@ from neardup.checks import VECTOR_MEASURES
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.io.formats import registry as formats
-from neardup.io.formats.base import MARK_COLUMNS, Columns, InputFile
+from neardup.io.formats.base import MARK_COLUMNS, Columns, InputFile, Records
 from neardup.io.sources.in_memory import ID_COLUMNS, TEXT_COLUMNS
-from neardup.io.values.columns import likeliest_text
+from neardup.io.values.columns import likeliest_text, named_columns
 from neardup.io.values.contents import dimension_of
 from neardup.io.values.vector_columns import VECTOR_COLUMNS
 
@@ -31,23 +31,28 @@ def with_dimension(files: Sequence[InputFile], config: Config) -> Config:
         return config
     first_rejected = None
     for file in files:
-        form = formats.load(file.format)
-        columns = choose_columns(file, form.column_names(file, config), config)
         num_rows = 0
-        for span in form.split(file):
-            for records in form.read(file, span, columns, config):
-                if len(records.texts):
-                    return Config.of(config, dimension=dimension_of(records.texts, config))
-                if records.rejected and first_rejected is None:
-                    row, reason = min(records.rejected)
-                    first_rejected = f"{file.path} row {num_rows + row + 1}, because {reason}"
-                num_rows += records.num_rows
+        for records in read_records(file, config):
+            if len(records.texts):
+                return Config.of(config, dimension=dimension_of(records.texts, config))
+            if records.rejected and first_rejected is None:
+                row, reason = min(records.rejected)
+                first_rejected = f"{file.path} row {num_rows + row + 1}, because {reason}"
+            num_rows += records.num_rows
     if first_rejected is not None and config.measure == "hamming" and config.distance is not None:
         raise DataError(  # else a number of bits would be called wrong where there are no bits at all
             f"no row has a usable vector; the first, {first_rejected}",
             hint="name the column with the vectors, --vector-column, and what they hold, --packed",
         )
     return config
+
+
+def read_records(file: InputFile, config: Config, columns: Columns | None = None) -> Iterator[Records]:
+    """Read a file from its beginning, batch by batch; without `columns`, those that the settings choose."""
+    form = formats.load(file.format)
+    columns = columns or choose_columns(file, form.column_names(file, config), config)
+    for span in form.split(file):
+        yield from form.read(file, span, columns, config)
 
 
 def choose_columns(file: InputFile, names: list[str] | None, config: Config) -> Columns:
@@ -131,30 +136,19 @@ def _other_delimiter(file: InputFile, names: list[str], config: Config) -> str |
 
 def _first_texts(file: InputFile, names: list[str], config: Config) -> Iterator[tuple[str, pa.Array]]:
     """Iterate over the columns of a file that hold text, with that of its first rows."""
-    form = formats.load(file.format)
     plain = Config(format=config.format, encoding=config.encoding, delimiter=config.delimiter, memory=config.memory)
     for name in dict.fromkeys(names[:_SAMPLED_COLUMNS]):
-        batches = (
-            records for span in form.split(file)[:1] for records in form.read(file, span, Columns(text=(name,)), plain)
-        )
+        batches = read_records(file, plain, Columns(text=(name,)))
         if names.count(name) == 1 and (first := next(batches, None)) is not None:
             yield name, first.texts.slice(0, _SAMPLED_ROWS)
 
 
 def _check_no_columns(file: InputFile, config: Config) -> None:
-    named = {
-        "text_column": config.text_column,
-        "items_column": config.items_column,
-        "id_column": config.id_column,
-        "keep": config.keep_column,
-        "group_column": config.group_column,
-    }
-    for setting, column in named.items():
-        if column is not None:
-            raise ConfigError(
-                f"`{setting}` names the column {column!r}, but {file.path} is plain text or WARC and has no columns",
-                hint="leave the setting out, or leave the file out",
-            )
+    for setting, column in named_columns(config):
+        raise ConfigError(
+            f"`{setting}` names the column {column!r}, but {file.path} is plain text or WARC and has no columns",
+            hint="leave the setting out, or leave the file out",
+        )
     if config.mark:
         raise ConfigError(
             f"`mark` adds columns to every row, but {file.path} is plain text and has no columns to mark",

@@ -23,6 +23,7 @@ from neardup.io.values.columns import (
     hash_groups,
     keep_priority,
     likeliest_text,
+    named_columns,
     reason_against,
     usable_texts,
 )
@@ -323,14 +324,8 @@ def _no_text(names: list[str], table: pa.Table | None) -> str:
 
 def _no_columns(config: Config) -> None:
     """A source that is one column of texts has no other column to name."""
-    for setting, column in (
-        ("text_column", config.text_column),
-        ("vector_column", config.vector_column),
-        ("id_column", config.id_column),
-        ("keep", config.keep_column),
-        ("group_column", config.group_column),
-    ):
-        if column is not None:
+    for setting, column in named_columns(config):
+        if setting != "items_column":  # it may stand for `items=`
             raise ConfigError(
                 f"`{setting}` names the column {column!r}, but the source has no columns",
                 hint="pass a table, or leave the setting out",

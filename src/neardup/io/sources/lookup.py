@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-from collections.abc import Iterator
 from typing import Final
 
 import pyarrow.compute as pc
 
+from neardup.checks import near_names
 from neardup.config import Config
 from neardup.errors import DataError
-from neardup.io.formats import registry as formats
-from neardup.io.formats.base import InputFile, Records
-from neardup.io.sources.column_choice import choose_columns
+from neardup.io.formats.base import InputFile
+from neardup.io.sources.column_choice import read_records
 from neardup.io.sources.discover import find_file
 
 # Near names are looked for among this many ids.
@@ -38,7 +36,7 @@ def read_by_id(path: str, doc_id: str, config: Config) -> str:
     file = find_file(path, config)
     first, by_row = 1, None
     ids: list[str] = []
-    for records in _records(file, config):
+    for records in read_records(file, config):
         at = pc.index(records.ids, doc_id).as_py()
         if at >= 0:
             return str(records.texts[at].as_py())
@@ -54,18 +52,9 @@ def read_by_id(path: str, doc_id: str, config: Config) -> str:
 
 
 def _unknown(file: InputFile, doc_id: str, ids: list[str], num_rows: int) -> DataError:
-    near = difflib.get_close_matches(doc_id, ids, n=3)
-    if near:
-        hint = f"did you mean {' or '.join(near)}?"
-    elif ids:
-        hint = f"its ids look like {', '.join(ids[:3])}"
-    else:
-        hint = f"it has no ids; name one of its {num_rows:,} rows, from 1"
-    return DataError(f"{file.path} has no document {doc_id!r}", hint=hint)
-
-
-def _records(file: InputFile, config: Config) -> Iterator[Records]:
-    form = formats.load(file.format)
-    columns = choose_columns(file, form.column_names(file, config), config)
-    for span in form.split(file):
-        yield from form.read(file, span, columns, config)
+    known = (
+        f"its ids look like {', '.join(ids[:3])}"
+        if ids
+        else f"it has no ids; name one of its {num_rows:,} rows, from 1"
+    )
+    return DataError(f"{file.path} has no document {doc_id!r}", hint=near_names(doc_id, ids) or known)

@@ -21,7 +21,7 @@ from neardup.io.sources.column_choice import choose_columns, hint_of_columns
 from neardup.io.sources.text_size import num_text_bytes
 from neardup.io.streams import check_unchanged
 from neardup.io.values import keep_order
-from neardup.io.values.columns import hash_groups
+from neardup.io.values.columns import hash_groups, named_columns
 
 I64 = npt.NDArray[np.int64]
 
@@ -97,17 +97,12 @@ class FileParts:
         own = parts[self.num_ahead_parts :]
         found = {name for _, names in own for name in names}
         config = self.config
-        asked = {"items_column": config.items_column, "vector_column": config.vector_column}
-        asked |= {"id_column": config.id_column}
-        asked |= {"keep": config.keep_column, "group_column": config.group_column}
-        named = config.text_column if isinstance(config.text_column, tuple) else (config.text_column,)
-        asked |= {f"text_column {name}": name for name in named}
-        for setting, column in asked.items():
-            if column is not None and column not in found and any(num_rows for num_rows, _ in own):
+        for setting, column in named_columns(config):
+            if column not in found and any(num_rows for num_rows, _ in own):
                 first = self.num_ahead_files
                 names = self.formats[first].column_names(self.files[first], config) or []
                 raise StaleError(
-                    f"`{setting.partition(' ')[0]}` names {column!r}, which no row of the input has",
+                    f"`{setting}` names {column!r}, which no row of the input has",
                     hint=hint_of_columns(self.files[first], names, config, column),
                 )
 

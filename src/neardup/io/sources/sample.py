@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from neardup.config import Config
 from neardup.io.formats import registry as formats
 from neardup.io.formats.base import InputFile, Records, text_bytes
-from neardup.io.sources.column_choice import choose_columns
+from neardup.io.sources.column_choice import choose_columns, read_records
 from neardup.io.sources.text_size import COMPRESSED, PLAIN, num_text_bytes
 from neardup.io.values.arrow_rows import opened
 
@@ -74,12 +74,11 @@ class _Sampled(NamedTuple):
 
 
 def _sample_file(file: InputFile, config: Config, most_bytes: int, spread: int) -> _Sampled:
-    form = formats.load(file.format)
-    columns = choose_columns(file, form.column_names(file, config), config)
+    columns = choose_columns(file, formats.load(file.format).column_names(file, config), config)
     stride = min(spread, max(1, num_text_bytes(file, columns.text) // max(most_bytes, 1)))
     found: list[Records] = []
     size = num_documents = 0
-    batches = (records for span in form.split(file) for records in form.read(file, span, columns, config))
+    batches = read_records(file, config, columns)
     for records in batches:
         found.append(records if stride == 1 else _first_of(records, -(-records.num_rows // stride)))
         size += _num_bytes(found[-1:])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import reprlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -41,6 +41,15 @@ def choose(names: list[str], asked: str | None, setting: str, usual: tuple[str, 
     if chosen is not None and names.count(chosen) > 1:
         raise DataError(f"the source has {names.count(chosen)} columns named {chosen!r}", hint="rename all but one")
     return chosen
+
+
+def named_columns(config: Config) -> Iterator[tuple[str, str]]:
+    """Iterate over the settings that name a column, and the columns that they name."""
+    texts = config.text_column if isinstance(config.text_column, tuple) else (config.text_column,)
+    named = [*(("text_column", name) for name in texts), ("items_column", config.items_column)]
+    named += [("vector_column", config.vector_column), ("id_column", config.id_column)]
+    named += [("keep", config.keep_column), ("group_column", config.group_column)]
+    return ((setting, name) for setting, name in named if name is not None)
 
 
 def plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
