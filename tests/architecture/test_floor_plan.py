@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
+
+from neardup.cli.main import COMMANDS
 
 PACKAGE = Path(__file__).parents[2] / "src" / "neardup"
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -36,10 +38,24 @@ def test_no_body_outside_kernels_is_longer_than_a_screen():
 
 
 def test_a_base_name_is_used_once():
-    # A kernel may share the name of the stage whose inner loop it is, a command that of the question it asks.
-    named = [path.stem for path in FILES if path.parent.name not in ("kernels", "cli")]
-    twice = [name for name, count in Counter(named).items() if count > 1 and name not in ROLES]
-    assert twice == []
+    places = defaultdict(set)
+    for path in FILES:
+        if path.stem not in ROLES:
+            places[path.stem].add(path.parent.relative_to(PACKAGE).as_posix())
+    twice = {name: folders for name, folders in places.items() if len(folders) > 1}
+    assert [name for name, folders in twice.items() if len(folders - {"kernels", "cli"}) > 1] == []
+    # A kernel is the inner loop of the stage, the search, the measure or the question of its name.
+    loops = {"stages", "searches", "measures", "questions", "cli"}
+    assert [name for name, folders in twice.items() if "kernels" in folders and folders - {"kernels"} - loops] == []
+    # A command has the name of what it calls.
+    assert [name for name, folders in twice.items() if "cli" in folders and name not in COMMANDS] == []
+
+
+def test_one_module_knows_the_name_of_containment_and_one_compiles_kernels():
+    compared = re.compile(r"""(==|!=|\bin \()[^\n]*["']containment["']""")
+    sources = {path.relative_to(PACKAGE).as_posix(): path.read_text("utf-8") for path in FILES}
+    assert [name for name, text in sources.items() if compared.search(text)] == []
+    assert [name for name, text in sources.items() if "njit" in text] == ["kernels/compilation.py"]
 
 
 def test_every_folder_is_described_in_the_architecture():

@@ -116,7 +116,7 @@ def test_a_bar_that_hears_nothing_moves_to_and_fro():
 
 def test_kernels_that_are_compiled_are_reported_and_those_of_the_cache_are_not(tmp_path):
     program = """
-from neardup.cli.compilation import CompilationWatch
+from neardup.cli.compile_watch import CompilationWatch
 from neardup.events import StageStarted
 from neardup.kernels.bounds import least_overlap
 told = []

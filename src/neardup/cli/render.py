@@ -44,7 +44,7 @@ def progress(*, quiet: bool = False) -> Iterator[Progress]:
     if quiet:
         yield lambda _: None
         return
-    from neardup.cli.compilation import CompilationWatch
+    from neardup.cli.compile_watch import CompilationWatch
     from neardup.cli.notebook_bars import NotebookBars, show_in_notebook
     from neardup.cli.progress import Bars, Lines
     from neardup.events import Event, Warned
