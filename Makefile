@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 CORPORA ?=
 
 # Two processes side by side: one has all of Spark, and no file is cut in two.
+# What is compiled of tests, and of the package, is kept for the next time, whatever the shell says.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder
 
 .PHONY: install demo test test-all check bench clean

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 from runs.programs import Programs
@@ -15,7 +17,29 @@ from runs.programs import Programs
 IS_CI = os.environ.get("CI") == "true"
 MAX_CPU_SECONDS = 10.0
 UNEXPLAINED = "seconds without a reason"
+# These run first, so that both processes end at about the same time.
+LONGEST = (
+    "/spark/",
+    "/runs/test_resume.py",
+    "/runs/test_memory_bombs.py",
+    "/fuzz/",
+    "/kernels/test_cache.py",
+    "/properties/test_oracle_agreement.py",
+    "/runs/test_auto.py",
+    "/runs/test_foreign_runs.py",
+    "/runs/test_exact.py",
+    "/statistics/",
+    "/test_measures_in_runs.py",
+    "/architecture/",
+)
 _TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def pytest_configure(config):
+    """Try few examples of every property in `make test`, and many where long tests run too."""
+    num_examples = 25 if config.option.markexpr == "not long" else 200
+    settings.register_profile("tests", max_examples=num_examples, deadline=None, derandomize=True, database=None)
+    settings.load_profile("tests")
 
 
 @pytest.fixture(scope="session")
@@ -72,12 +96,23 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(items):
-    """Start with Spark, which takes longest; hold the marker `slow` to a reason."""
-    items.sort(key=lambda item: "spark" not in item.path.parts)
+    """Start with what takes longest; hold the marker `slow` to a reason."""
+    items.sort(key=lambda item: _place(item.path.as_posix()))
     for item in items:
         marker = item.get_closest_marker("slow")
         if marker is not None and not (marker.args and isinstance(marker.args[0], str)):
             raise pytest.UsageError(f"{item.nodeid}: `slow` needs a reason, as in slow('builds a 300 MB corpus')")
+
+
+def _place(path: str) -> int:
+    """Return where a file stands in the order of tests."""
+    return next((place for place, part in enumerate(LONGEST) if part in path), len(LONGEST))
+
+
+def pytest_collection_finish():
+    """Leave the tests themselves, thousands of objects, out of every later garbage collection."""
+    gc.collect()
+    gc.freeze()
 
 
 def _cpu_seconds(pid: int | str) -> float:

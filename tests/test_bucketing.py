@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup
@@ -89,7 +89,6 @@ def test_a_path_is_refused(tmp_path):
 
 @pytest.mark.parametrize("multiset", [False, True])
 @pytest.mark.parametrize("chosen", [{"sketch": "fast"}, {"sketch": "minhash", "num_perm": 100}])
-@settings(deadline=None, derandomize=True, max_examples=60)
 @given(left=WORDS, right=WORDS)
 def test_merged_signatures_are_the_signature_of_the_union(chosen, multiset, left, right):
     # At size 1 no shingle reaches over the seam; of multisets the union has the larger count of each.

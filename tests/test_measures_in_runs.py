@@ -14,6 +14,7 @@ import pytest
 
 import neardup
 import oracles
+from grids import turning_grid
 from neardup.engines.local import engine as local
 from neardup.errors import ConfigError, DataError
 
@@ -403,12 +404,13 @@ def test_files_without_what_the_measure_needs_are_an_error(name, content, settin
         neardup.deduplicate(tmp_path / name, **settings)
 
 
-@EVERY_MEASURE
-@pytest.mark.parametrize("settings", [{"pairs": True}, {}, {"cluster": "components"}], ids=str)
+@pytest.mark.parametrize(
+    ("measure", "settings"), turning_grid(SOURCES, [{"pairs": True}, {}, {"cluster": "components"}])
+)
 def test_blocks_and_against_give_what_one_run_gives(measure, settings, tmp_path, monkeypatch):
     """Components of many blocks, by a limit of a few documents a block."""
     write(tmp_path / "input.parquet", measure)
-    common = {"measure": measure, "threshold": THRESHOLDS[measure], "recall": 0.9998, "num_perm": 1024} | settings
+    common = {"measure": measure, "threshold": THRESHOLDS[measure]} | settings
     if measure in ("weighted", "jaccard"):
         common["items_column"] = "basket"
     whole = neardup.deduplicate(tmp_path / "input.parquet", out=tmp_path / "whole", **common)

@@ -81,6 +81,7 @@ def test_tables_are_typed_as_arrow_tables():
         assert typing.get_type_hints(function)["return"] is pa.Table
 
 
+@pytest.mark.long
 @pytest.mark.slow("mypy reads the whole package where `make check` has not done so before")
 def test_mypy_reports_a_misspelt_setting_and_a_value_of_the_wrong_type(tmp_path):
     (tmp_path / "good.py").write_text(GOOD, "utf-8")

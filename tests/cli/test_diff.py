@@ -3,7 +3,7 @@ import random
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.cli import diff
@@ -29,13 +29,11 @@ def num_equal(passages):
     return sum(len(passage.words_a) for passage in passages if passage.is_equal)
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
 @given(words, words)
 def test_passages_give_both_texts_back_and_are_equal_where_they_say_so(text_a, text_b):
     check(text_a, text_b)
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
 @given(words, words, st.integers(1, 30))
 def test_cutting_by_anchors_gives_both_texts_back_too(text_a, text_b, cells):
     before = diff._GAP_CELLS

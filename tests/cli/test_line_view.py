@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -89,7 +89,6 @@ def test_two_columns_stay_within_the_terminal():
 lines = st.lists(st.sampled_from(["a b", "a", "c d e", "", "灯台", "f"]), max_size=30).map("\n".join)
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
 @given(lines, lines)
 def test_a_diff_has_every_line_of_both_texts_once(text_a, text_b):
     rows = line_view.line_rows(text_a, text_b, differ(text_a, text_b))
@@ -102,7 +101,6 @@ def test_a_diff_has_every_line_of_both_texts_once(text_a, text_b):
     assert all(split_words(row.text_a) == split_words(row.text_b) for row in rows if row.is_equal)
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
 @given(lines)
 def test_every_word_knows_its_line(text):
     expected = [number for number, line in enumerate(text.split("\n"), 1) for _ in split_words(line)]

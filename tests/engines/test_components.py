@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from grids import turning_grid
 from neardup import schema
 from neardup.config import Config
 from neardup.engines.base import ComponentSteps
@@ -233,9 +234,7 @@ def map_all(parts, shelves, mode, engine, store):
     return map_shelved(parts, shelves, mapped, block_step, engine, store)
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("limit", [1, 700, 3000, 10**9])
-@pytest.mark.parametrize("held_bytes", [0, 2000, None])
+@pytest.mark.parametrize(("limit", "mode", "held_bytes"), turning_grid([1, 700, 3000, 10**9], MODES, [0, 2000, None]))
 def test_shelves_give_what_all_components_at_once_give(tmp_path, limit, mode, held_bytes):
     documents, members = random_documents(limit)
     engine, parts = work_engine(tmp_path), PartDocuments(documents, 4)

@@ -96,6 +96,6 @@ def test_twenty_kills_lose_nothing(tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.slow("500 processes are started and killed")
-def test_five_hundred_kills_lose_nothing(tmp_path):
-    kill_often(tmp_path, 500)
+@pytest.mark.slow("150 processes are started and killed")
+def test_a_hundred_and_fifty_kills_lose_nothing(tmp_path):
+    kill_often(tmp_path, 150)

@@ -67,9 +67,9 @@ def test_flipped_bytes_are_noticed_or_do_no_harm(sound, tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.slow("opens an index for every byte of it")
-def test_every_flipped_byte_is_noticed_or_does_no_harm(sound, tmp_path):
-    sweep(sound, tmp_path, 1)
+@pytest.mark.slow("opens an index for every 29th byte of it")
+def test_a_flipped_byte_anywhere_is_noticed_or_does_no_harm(sound, tmp_path):
+    sweep(sound, tmp_path, 29)
 
 
 @pytest.mark.parametrize("size", [0, 100, 4096, 5000])

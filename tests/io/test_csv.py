@@ -219,7 +219,7 @@ def test_marks_are_four_more_columns(tmp_path):
     assert len({len(row) for row in standard.reader(io.StringIO(answer.decode()), delimiter=";")}) == 1
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     texts=st.lists(st.text(alphabet='a,"\r\n é\0', min_size=1, max_size=6), max_size=8),
     line_end=st.sampled_from(["\n", "\r\n"]),

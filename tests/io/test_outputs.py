@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from neardup import schema
 from neardup.errors import ConfigError
@@ -127,7 +127,6 @@ ROWS = st.lists(st.tuples(st.text(), st.text(), st.floats(allow_nan=False, allow
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-@settings(max_examples=50, deadline=None)
 @given(rows=ROWS, cuts=st.lists(st.integers(0, 40), max_size=6))
 def test_the_bytes_do_not_depend_on_the_cuts(ending, rows, cuts, tmp_path_factory):
     folder = tmp_path_factory.mktemp("cuts")
@@ -139,7 +138,6 @@ def test_the_bytes_do_not_depend_on_the_cuts(ending, rows, cuts, tmp_path_factor
         assert content(folder / f"cut{ending}", parts) == content(folder / f"whole{ending}", [table])
 
 
-@settings(max_examples=50, deadline=None)
 @given(rows=ROWS)
 def test_what_is_written_as_text_reads_back_equal(rows, tmp_path_factory):
     folder = tmp_path_factory.mktemp("back")

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles
@@ -15,7 +15,6 @@ from neardup.measures.jaccard import Sets
 from neardup.searches import audit_sample as stage
 from plain_kernels import plain
 
-SMALL = settings(deadline=None, derandomize=True, max_examples=150)
 THRESHOLDS = st.sampled_from([0.1, 0.5, 0.7, 0.8, 0.9, 1.0])
 PLAIN = plain(audit)
 # Hashes of all sizes: zero is no shingle, and the largest number is one.
@@ -57,7 +56,6 @@ def true_partners(documents, sets, threshold):
     }
 
 
-@SMALL
 @given(documents=many_sets, sets=many_sets, threshold=THRESHOLDS, needed=st.integers(1, 4))
 def test_every_partner_is_a_candidate_once(documents, sets, threshold, needed):
     count, found = candidates(documents, sets, threshold, needed=needed)
@@ -65,7 +63,6 @@ def test_every_partner_is_a_candidate_once(documents, sets, threshold, needed):
     assert true_partners(documents, sets, threshold) <= set(found)
 
 
-@SMALL
 @given(documents=many_sets, sets=many_sets, threshold=THRESHOLDS, needed=st.integers(1, 4))
 def test_compiled_candidates_are_those_of_plain_python(documents, sets, threshold, needed):
     with np.errstate(over="ignore"):
@@ -97,7 +94,6 @@ def test_candidates_beyond_the_room_are_counted():
     assert ends[-1] == shingles.size
 
 
-@SMALL
 @given(documents=many_sets, sets=many_sets, threshold=THRESHOLDS)
 def test_similarities_are_those_of_the_oracle(documents, sets, threshold):
     pairs = np.array([(doc, number) for doc in range(len(documents)) for number in range(len(sets))])
@@ -121,7 +117,6 @@ def test_the_least_size_is_the_smallest_that_reaches_the_threshold(threshold):
         assert Fraction(smallest, size) <= 1
 
 
-@SMALL
 @given(data=st.data(), min_agreement=st.integers(0, 6))
 def test_found_means_a_shared_bucket_and_enough_equal_slots(data, min_agreement):
     def table(rows, columns, most, kind):

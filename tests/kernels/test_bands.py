@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from neardup.kernels import bands
@@ -12,7 +12,6 @@ from neardup.kernels.mixing import GOLDEN_MULTIPLIER
 from plain_kernels import plain
 
 PLAIN = plain(bands)
-SMALL = settings(deadline=None, derandomize=True, max_examples=150)
 PLANS = [(1, 16), (16, 1), (5, 3), (16, 6), (11, 10), (1, 128), (128, 1), (20, 6)]
 
 
@@ -119,7 +118,6 @@ KEYED_ROWS = st.lists(
 )
 
 
-@SMALL
 @given(keyed_rows=KEYED_ROWS)
 @example(keyed_rows=[(0, 7), (0, 3), (0, 5)])
 def test_star_links_lead_to_the_smallest_row_of_the_bucket(keyed_rows):
@@ -127,7 +125,6 @@ def test_star_links_lead_to_the_smallest_row_of_the_bucket(keyed_rows):
     assert star_links(keys, rows) == star_links_by_dict(keys, rows)
 
 
-@SMALL
 @given(keyed_rows=KEYED_ROWS)
 def test_star_links_compiled_are_those_of_plain_python(keyed_rows):
     keys, rows = [key for key, _ in keyed_rows], [row for _, row in keyed_rows]

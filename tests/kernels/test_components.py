@@ -6,14 +6,11 @@ import collections
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.kernels import union_find as components
 from plain_kernels import plain
-
-SMALL = settings(deadline=None, derandomize=True, max_examples=200)
-
 
 PLAIN = plain(components)
 
@@ -52,19 +49,16 @@ def graphs(draw):
     return num_nodes, draw(st.lists(st.tuples(node, node), max_size=60))
 
 
-@SMALL
 @given(graph=graphs())
 def test_parents_are_the_smallest_node_of_the_component(graph):
     assert union_links(*graph) == smallest_reachable(*graph)
 
 
-@SMALL
 @given(graph=graphs())
 def test_compiled_is_plain_python(graph):
     assert union_links(*graph) == union_links(*graph, PLAIN)
 
 
-@SMALL
 @given(graph=graphs(), cut=st.integers(0, 60))
 def test_links_may_come_in_several_calls(graph, cut):
     num_nodes, links = graph

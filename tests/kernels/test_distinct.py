@@ -9,7 +9,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.kernels import distinct
@@ -17,7 +17,6 @@ from neardup.kernels.hash_sets import MAX_SPARSE
 from plain_kernels import plain
 
 TOP = 2**64 - 1
-SMALL = settings(deadline=None, derandomize=True, max_examples=150)
 # All in one place; all at the last places, so that probing runs past the end; both ends; the extremes.
 HASHES = st.one_of(
     st.integers(1, TOP),
@@ -103,19 +102,16 @@ def mixed_sizes(seed=1):
 # Plain Python
 
 
-@SMALL
 @given(documents=DOCUMENTS)
 def test_digests_compiled_are_those_of_plain_python(documents):
     assert digest_sets(documents) == digest_sets(documents, PLAIN)
 
 
-@SMALL
 @given(documents=DOCUMENTS)
 def test_sorted_sets_compiled_are_those_of_plain_python(documents):
     assert sort_sets(documents) == sort_sets(documents, PLAIN)
 
 
-@SMALL
 @given(documents=DOCUMENTS)
 def test_numbered_repetitions_compiled_are_those_of_plain_python(documents):
     assert number_repetitions(documents) == number_repetitions(documents, PLAIN)
@@ -129,7 +125,6 @@ def test_call_without_documents_has_no_result(function):
 # Sorted sets
 
 
-@SMALL
 @given(documents=DOCUMENTS)
 def test_sorted_sets_are_the_distinct_hashes_in_order(documents):
     assert sort_sets(documents) == [sorted(set(document)) for document in documents]
@@ -169,7 +164,6 @@ def test_documents_at_the_top_end_around_the_change_of_tables_are_sorted(most):
 # Digests
 
 
-@SMALL
 @given(documents=DOCUMENTS)
 def test_sizes_count_distinct_hashes(documents):
     assert digest_sets(documents)[1] == [len(set(document)) for document in documents]
@@ -186,7 +180,6 @@ def test_sizes_of_adversarial_documents_are_right(attack):
     assert digest_sets([document, document])[1] == [np.unique(document).size] * 2
 
 
-@SMALL
 @given(document=st.lists(HASHES, max_size=40), seed=st.integers(0, 99))
 def test_digest_depends_on_neither_order_nor_repetitions(document, seed):
     rng = random.Random(seed)
@@ -202,7 +195,6 @@ def test_digest_does_not_depend_on_the_other_documents_of_a_call():
     assert digest_sets(documents)[0] == alone
 
 
-@SMALL
 @given(documents=st.lists(st.frozensets(HASHES, max_size=6), max_size=40, unique=True))
 def test_different_sets_have_different_digests(documents):
     digests, _ = digest_sets([list(document) for document in documents])
@@ -291,7 +283,6 @@ def test_multisets_share_as_many_shingles_as_their_bags():
         assert len(first | second) == (Counter(bags[0]) | Counter(bags[1])).total()
 
 
-@SMALL
 @given(documents=DOCUMENTS)
 def test_digesting_leaves_the_distinct_shingles_in_order_of_appearance(documents):
     assert distinct_of(documents) == distinct_of(documents, PLAIN) == [list(dict.fromkeys(one)) for one in documents]
@@ -334,7 +325,6 @@ def test_time_does_not_grow_with_the_square_of_hashes_in_one_place(function, att
     assert time.process_time() - began < 5
 
 
-@SMALL
 @given(documents=DOCUMENTS, data=st.data())
 def test_gathered_sets_stand_end_to_end(documents, data):
     shingles, ends = arrays_of(documents)

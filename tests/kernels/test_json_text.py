@@ -7,14 +7,13 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.kernels import json_text
 from plain_kernels import plain
 
 PLAIN = plain(json_text)
-SMALL = settings(deadline=None, derandomize=True, max_examples=200)
 # What is escaped, and the first and last characters of two, three and four bytes.
 CHARACTERS = st.one_of(
     st.sampled_from('"\\/\b\f\n\r\t\x00\x1f\x7f\x80\u07ff\u0800\uffff\U00010000\U0010ffff'),
@@ -91,13 +90,11 @@ def line_of(text):
     return b'{"text": "' + text + b'"}'
 
 
-@SMALL
 @given(block=blocks())
 def test_compiled_cuts_as_plain_python_does(block):
     assert cut(block) == cut(block, module=PLAIN)
 
 
-@SMALL
 @given(rows=st.lists(ROWS, min_size=1, max_size=4), ascii_only=st.booleans(), ends=st.booleans())
 def test_texts_are_those_of_the_standard_library_and_the_rest_is_the_lines_without_them(rows, ascii_only, ends):
     def lines(of_rows):
@@ -109,7 +106,6 @@ def test_texts_are_those_of_the_standard_library_and_the_rest_is_the_lines_witho
     assert cut(block) == cut(block, module=PLAIN) == expected
 
 
-@SMALL
 @given(block=blocks())
 def test_what_is_cut_is_valid_exactly_where_the_lines_are(block):
     if answer := cut(block):

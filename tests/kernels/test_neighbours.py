@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.kernels import neighbours as kernel
@@ -34,7 +34,6 @@ def drawn_items(kind, rng, num_docs):
 
 @pytest.mark.parametrize("share", [0, 1, 2, 3])
 @pytest.mark.parametrize("kind", [Sets, Weights, Bits, Vectors, Points])
-@settings(max_examples=25, deadline=None)
 @given(seed=SEEDS, num_docs=st.integers(1, 12), k=st.integers(1, 4))
 def test_compiled_kernels_give_what_plain_python_gives(kind, share, seed, num_docs, k):
     rng = np.random.default_rng(seed)

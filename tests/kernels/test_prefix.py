@@ -9,7 +9,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.kernels import prefix
@@ -17,7 +17,6 @@ from neardup.kernels.lists import number_lists
 from plain_kernels import plain
 
 TOP = 2**64 - 1
-SMALL = settings(deadline=None, derandomize=True, max_examples=150)
 PLAIN = plain(prefix)
 # A family of hashes that no small table tells apart, the extremes, and any.
 HASHES = st.one_of(st.integers(0, TOP), st.integers(TOP - 20, TOP), st.integers(0, 40).map(lambda at: at << 58))
@@ -80,7 +79,6 @@ def assert_every_pair_is_joined(sets, parents, threshold):
             assert parents[one] == parents[other]
 
 
-@SMALL
 @given(sets=SETS, bits=BITS)
 def test_counts_are_those_of_plain_python(sets, bits):
     expected = Counter(shingle >> (64 - bits) for one in sets for shingle in one)
@@ -94,7 +92,6 @@ def test_a_count_ends_at_255():
     assert counts.tolist() == [255, 0, 0, 0, 0, 0, 0, 1]
 
 
-@SMALL
 @given(sets=SETS, bits=BITS, threshold=THRESHOLDS)
 def test_prefixes_are_those_of_plain_python(sets, bits, threshold):
     postings = take(sets, count(sets, bits), threshold)
@@ -120,7 +117,6 @@ def test_a_document_without_a_shared_prefix_shingle_has_no_postings():
         assert (take([one, other], counts, 0.8)[0].size > 0) == is_taken
 
 
-@SMALL
 @given(sets=SETS, bits=BITS, threshold=THRESHOLDS)
 def test_no_pair_is_lost_however_small_the_table_of_counts(sets, bits, threshold):
     postings = take(sets, count(sets, bits), threshold)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles
 from neardup.kernels import select
-
-SMALL = settings(deadline=None, derandomize=True, max_examples=200)
 
 
 def lead(order, pairs, kernel=select.lead):
@@ -35,7 +33,6 @@ def corpora(draw):
     return sets, draw(st.permutations(range(len(sets))))
 
 
-@SMALL
 @given(corpus=corpora(), threshold=st.sampled_from([0.2, 0.3, 0.5, 0.8, 1.0]))
 def test_leaders_are_those_of_the_oracle(corpus, threshold):
     sets, order = corpus
@@ -43,7 +40,6 @@ def test_leaders_are_those_of_the_oracle(corpus, threshold):
     assert lead(order, pairs) == oracles.leaders(order, pairs)
 
 
-@SMALL
 @given(corpus=corpora(), threshold=st.sampled_from([0.2, 0.5, 1.0]))
 def test_compiled_is_plain_python(corpus, threshold):
     sets, order = corpus

@@ -15,7 +15,7 @@ import unicodedata
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import neardup
@@ -28,7 +28,6 @@ TABLE = tuple(unicode.load_table())
 KERNELS = pytest.mark.parametrize("name", ["shingle_words", "shingle_characters"])
 EVERY_KERNEL = pytest.mark.parametrize("name", ["shingle_words", "shingle_characters", "shingle_items"])
 FLAGS = pytest.mark.parametrize("fold_numbers", [False, True])
-SMALL = settings(deadline=None, derandomize=True, max_examples=150)
 
 VOCABULARY = """
 the Harbour BRIDGE don't e-mail x² a1 _ 7 2024 3.14 ab1234567890123456789 internationalisierung
@@ -146,7 +145,6 @@ BYTE_PIECES = st.one_of(st.binary(max_size=70), st.sampled_from([*INVALID.values
 
 
 @EVERY_KERNEL
-@SMALL
 @given(case=buffers(BYTE_PIECES), options=st.fixed_dictionaries(RUN_OPTIONS))
 @example(case=(b"", [0, 0]), options={"size": 1, "fold_numbers": False, "seed": 0})
 @example(case=(b"a", [0, 1]), options={"size": 8, "fold_numbers": True, "seed": 2**64 - 1})
@@ -155,7 +153,6 @@ def test_compiled_is_plain_python_on_random_bytes(name, case, options):
 
 
 @EVERY_KERNEL
-@SMALL
 @given(case=buffers(UNICODE_PIECES), options=st.fixed_dictionaries(RUN_OPTIONS))
 def test_compiled_is_plain_python_on_random_text(name, case, options):
     assert_compiled_is_plain(name, *case, **options)
@@ -337,7 +334,6 @@ ALPHABET = "aAbZz09 _-é ÉßẞσΣςЖжаبِ٣नी१ไ๑ກ東々かカ
 
 
 @KERNELS
-@SMALL
 @given(texts=st.lists(st.text(ALPHABET, max_size=60).map(nfc), max_size=4), size=st.integers(1, 8))
 @example(texts=["İi̇Iıi"], size=1)
 @example(texts=["漢漢a漢 漢漢"], size=2)
@@ -346,7 +342,6 @@ def test_hashes_name_the_oracles_shingles_of_random_text(name, texts, size):
 
 
 @KERNELS
-@SMALL
 @given(texts=st.lists(st.text("0179 ١٣१２๑ab漢.", max_size=40), max_size=4), size=st.integers(1, 4))
 def test_hashes_name_the_oracles_shingles_where_numbers_are_folded(name, texts, size):
     assert_hashes_name_windows(name, texts, size, fold_numbers=True)
@@ -400,7 +395,6 @@ def test_order_of_words_counts():
 
 
 @KERNELS
-@SMALL
 @given(
     text=st.one_of(
         st.text(max_size=30), st.text("aeé\u0301\u0323\u0327नी\u093cかが\u3099\u1100\u1161\u11a8", max_size=12)
@@ -543,7 +537,6 @@ def item_text(items):
     return "".join(f"{item}\x1f" for item in items)
 
 
-@SMALL
 @given(sets=st.lists(ITEMS, max_size=5), seed=st.integers(0, 2**64 - 1))
 @example(sets=[[""], [], ["", "x" * 15]], seed=0)
 def test_hashes_name_items_as_they_are(sets, seed):
@@ -557,7 +550,6 @@ def test_hashes_name_items_as_they_are(sets, seed):
     assert len(named) == len({item for item, _ in named}) == len({value for _, value in named})
 
 
-@SMALL
 @given(sets=st.lists(ITEMS, max_size=5), options=st.fixed_dictionaries(RUN_OPTIONS))
 def test_items_compiled_are_those_of_plain_python(sets, options):
     documents = [item_text(items).encode() for items in sets]

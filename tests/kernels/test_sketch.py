@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.kernels import sketch
@@ -18,7 +18,6 @@ EXTREMES = (1, 2, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 
 NO_SHINGLES = 2**32 - 1
 KERNELS = pytest.mark.parametrize("name", ["fast_sketch", "minhash"])
 PERMS = pytest.mark.parametrize("num_perm", NUM_PERMS)
-SMALL = settings(deadline=None, derandomize=True, max_examples=100)
 
 
 PLAIN = plain(sketch)
@@ -100,7 +99,6 @@ def test_compiled_is_plain_python_for_every_number_of_slots(name, num_perm):
 
 
 @KERNELS
-@SMALL
 @given(documents=DOCUMENTS, num_perm=st.sampled_from(NUM_PERMS))
 def test_compiled_is_plain_python_on_random_documents(name, documents, num_perm):
     compiled = run(getattr(sketch, name), documents, num_perm)
@@ -145,7 +143,6 @@ def test_neither_order_nor_repetition_of_shingles_matters(name, num_perm):
 
 
 @KERNELS
-@SMALL
 @given(
     parts=st.lists(st.lists(HASHES, max_size=60), min_size=1, max_size=4),
     num_perm=st.sampled_from(NUM_PERMS),

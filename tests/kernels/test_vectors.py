@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.kernels import vectors
@@ -16,7 +16,6 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-@settings(max_examples=40, deadline=None)
 @given(seed=SEEDS, num_docs=st.integers(0, 5), dimension=st.integers(1, 11), num_lines=st.integers(1, 9))
 def test_projections_are_those_of_plain_python_to_the_last_bit(kind, seed, num_docs, dimension, num_lines):
     rng = np.random.default_rng(seed)
@@ -46,7 +45,6 @@ def test_a_vector_has_the_same_projections_in_any_batch():
 WORDS = st.lists(st.lists(st.integers(0, 2**64 - 1) | st.just(0), max_size=5), max_size=6)
 
 
-@settings(max_examples=100, deadline=None)
 @given(rows=WORDS)
 def test_digests_tell_rows_apart_and_nothing_else(rows):
     words = np.array([word for row in rows for word in row], np.uint64)

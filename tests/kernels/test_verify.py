@@ -11,14 +11,13 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.kernels import bounds, similarity, verify
 from neardup.stages import match
 from plain_kernels import plain, plain_match
 
-SMALL = settings(deadline=None, derandomize=True, max_examples=150)
 THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 1 / 3, 0.5, 0.55, 0.6, 2 / 3, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99, 1.0)
 MODES = {"leaders": verify.LEADERS, "pairs": verify.PAIRS, "closure": verify.CLOSURE}
 ALL_MODES = pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
@@ -50,7 +49,6 @@ def test_least_overlap_is_the_least_integer_that_satisfies_the_comparison_in_dou
     assert [bounds.least_overlap(total // 2, total - total // 2, threshold) for total in totals] == expected
 
 
-@SMALL
 @given(size_a=st.integers(1, 10**7), size_b=st.integers(1, 10**7), threshold=st.floats(1e-6, 1.0))
 def test_least_overlap_of_large_sets_satisfies_the_comparison_and_one_less_does_not(size_a, size_b, threshold):
     total, overlap = size_a + size_b, int(bounds.least_overlap(size_a, size_b, threshold))
@@ -58,7 +56,6 @@ def test_least_overlap_of_large_sets_satisfies_the_comparison_and_one_less_does_
     assert overlap == 0 or (overlap - 1) / (total - overlap + 1) < threshold
 
 
-@SMALL
 @given(size=st.integers(1, 300), overlap=st.integers(1, 300))
 def test_similarity_itself_as_the_threshold_needs_exactly_its_overlap(size, overlap):
     """As when only a better match than the one at hand counts."""
@@ -66,7 +63,6 @@ def test_similarity_itself_as_the_threshold_needs_exactly_its_overlap(size, over
     assert bounds.least_overlap(size, size, overlap / (2 * size - overlap)) == overlap
 
 
-@SMALL
 @given(size_a=st.integers(1, 500), size_b=st.integers(1, 500), threshold=st.sampled_from(THRESHOLDS))
 def test_least_overlap_compiled_is_that_of_plain_python(size_a, size_b, threshold):
     assert bounds.least_overlap(size_a, size_b, threshold) == PLAIN_BOUNDS.least_overlap(size_a, size_b, threshold)
@@ -100,7 +96,6 @@ def jaccard(a, b):
 HASH_SETS = st.frozensets(st.one_of(st.integers(1, 12), st.integers(2**64 - 8, 2**64 - 1)), max_size=16)
 
 
-@SMALL
 @given(sets=st.lists(HASH_SETS, min_size=1, max_size=6))
 def test_similarities_are_those_of_sets(sets):
     shingles, ends = arrays_of(sets)

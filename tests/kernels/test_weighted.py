@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.kernels import weighted
@@ -28,13 +28,11 @@ def sampled(module, sets, num_perm=16):
     return signatures
 
 
-@settings(max_examples=60, deadline=None)
 @given(sets=SETS)
 def test_samples_are_those_of_plain_python(sets):
     assert (sampled(weighted, sets) == sampled(PLAIN, sets)).all()
 
 
-@settings(max_examples=60, deadline=None)
 @given(sets=SETS)
 def test_other_documents_do_not_matter_and_an_empty_set_has_no_items(sets):
     for items, signature in zip(sets, sampled(weighted, sets), strict=True):

@@ -9,7 +9,7 @@ import random
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup
@@ -74,9 +74,7 @@ DOCUMENT = st.tuples(
 
 @pytest.mark.slow("hundreds of runs")
 @EVERY_METHOD
-@pytest.mark.parametrize("num_examples", [25, pytest.param(200, marks=pytest.mark.long)])
-def test_every_pair_with_an_own_document_is_listed(method, num_examples):
-    @settings(max_examples=num_examples, deadline=None, derandomize=True, database=None)
+def test_every_pair_with_an_own_document_is_listed(method):
     @given(
         documents=st.lists(DOCUMENT, min_size=1, max_size=14),
         share=st.floats(0, 1),

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import SetSimilaritySearch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup
@@ -74,7 +74,6 @@ def test_counts_that_collide_or_end_lose_nothing(num_places, cluster, monkeypatc
         assert removed_of(neardup.deduplicate(texts, **run)) == removed
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
 @given(
     sets=st.lists(st.sets(st.sampled_from(WORDS), min_size=1), max_size=14),
     threshold=st.sampled_from(THRESHOLDS),

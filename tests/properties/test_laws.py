@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup
@@ -169,7 +169,6 @@ WORD_LISTS = st.lists(st.sampled_from([f"w{number}" for number in range(400)]), 
 @pytest.mark.parametrize("sketch", ["fast", "minhash"])
 @pytest.mark.parametrize("num_perm", [16, 128, 1024])
 def test_signature_of_a_union_is_the_slotwise_minimum(sketch, num_perm):
-    @settings(max_examples=25, deadline=None, derandomize=True, database=None)
     @given(a=WORD_LISTS, b=WORD_LISTS)
     def check(a, b):
         texts = [" ".join(a), " ".join(b), " ".join(a + b)]

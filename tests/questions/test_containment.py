@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup
@@ -41,7 +41,6 @@ def find(sets, threshold, **settings):
     return [tuple(row.values()) for row in report.pairs.to_pylist()]
 
 
-@settings(max_examples=60, deadline=None)
 @given(sets=BASKETS, threshold=THRESHOLDS)
 def test_pairs_are_those_of_brute_force_with_both_shares(sets, threshold):
     assert find(sets, threshold) == brute_force(sets, threshold)
@@ -180,7 +179,6 @@ def test_compare_judges_by_the_larger_share():
     assert answer.chance == 1.0
 
 
-@settings(max_examples=60, deadline=None)
 @given(sets=BASKETS.filter(len), threshold=THRESHOLDS, first_own=st.integers(0, 4))
 def test_the_compiled_kernel_gives_what_plain_python_gives(sets, threshold, first_own):
     hashes = np.array([item + 1 for items in sets for item in sorted(items)], np.uint64)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup
@@ -77,7 +77,6 @@ def as_sets(members):
     return Sets(np.array([item for own in members for item in sorted(own)], np.uint64), ends)
 
 
-@settings(max_examples=60, deadline=None)
 @given(references=SETS, own=SETS, threshold=THRESHOLDS)
 def test_the_best_of_all_contained_references_is_chosen(references, own, threshold):
     references = [reference for reference in references if reference]
@@ -105,7 +104,6 @@ def test_the_best_of_all_contained_references_is_chosen(references, own, thresho
     assert all(match["similarity"] == match["containment_kept"] for match in chosen.values())
 
 
-@settings(max_examples=40, deadline=None)
 @given(own=SETS, others=SETS, threshold=THRESHOLDS)
 def test_shared_items_are_counted_as_plain_python_does(own, others, threshold):
     pairs = [(a, b) for a in range(len(own)) for b in range(len(others)) if others[b]]

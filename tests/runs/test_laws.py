@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup
@@ -281,7 +281,6 @@ def test_only_equal_groups_are_compared_nulls_among_themselves(tmp_path):
 
 
 @given(st.data())
-@settings(max_examples=15, derandomize=True, deadline=None, database=None)
 def test_any_small_corpus_however_cut_agrees_with_the_oracle(data):
     words = st.lists(st.sampled_from("a b c d e f".split()), max_size=8).map(" ".join)
     texts = data.draw(st.lists(words, min_size=1, max_size=14))

@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup
@@ -32,7 +32,6 @@ def check(report, truth):
     assert [tuple(row.values()) for row in report.clusters.to_pylist()] == expected
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     members=st.dictionaries(st.integers(0, 30), st.integers(31, 34), max_size=25),
     seed=st.integers(0, 99),

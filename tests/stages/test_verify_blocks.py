@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles
+from grids import turning_grid
 from neardup import schema
 from neardup.config import Config
 from neardup.stages import verify as verify_stage
@@ -17,7 +18,6 @@ from neardup.stages.verify_blocks import verify_blocks
 from neardup.theory.plan import plan_for
 from plain_kernels import plain_match
 
-PROPERTY = settings(deadline=None, derandomize=True, max_examples=200)
 # In plain Python, with lists by prefix from the first document on.
 PREFIX = plain_match(-1)
 MODES = {
@@ -93,7 +93,6 @@ THRESHOLD = st.sampled_from([0.2, 1 / 3, 0.5, 0.6, 0.8, 1.0])
 
 
 @ALL_MODES
-@PROPERTY
 @given(component=components(groups=(0, 0, -5)), threshold=THRESHOLD, stored_size=st.integers(1, 5))
 def test_blocks_give_what_the_whole_component_gives(mode, component, threshold, stored_size):
     documents, sizes = component
@@ -122,8 +121,7 @@ def test_blocks_with_lists_by_prefix_give_the_same(monkeypatch, mode, seed):
         assert by_row(verify_blocks(MemoryBlocks(batch, [3, 9, 1, 11]), plan, config)) == expected
 
 
-@ALL_MODES
-@pytest.mark.parametrize("block_size", [1, 7, 50, 400])
+@pytest.mark.parametrize(("block_size", "mode"), turning_grid([1, 7, 50, 400], MODES))
 def test_blocks_of_a_default_plan_give_what_the_whole_component_gives(mode, block_size):
     """Bands of several rows and the signature filter, as in a real run; a block of 1 is tried on fewer documents."""
     rng = np.random.default_rng(3)
@@ -164,7 +162,6 @@ def expected_by_row(documents, mode, threshold):
 
 
 @ALL_MODES
-@PROPERTY
 @given(component=components(), threshold=THRESHOLD)
 def test_documents_ahead_are_kept_and_met_as_plain_python_says(mode, component, threshold):
     documents, _ = component
@@ -173,7 +170,6 @@ def test_documents_ahead_are_kept_and_met_as_plain_python_says(mode, component, 
 
 
 @ALL_MODES
-@PROPERTY
 @given(component=components(groups=(0, 1, -(2**63), 2**63 - 1)), threshold=THRESHOLD)
 def test_documents_of_different_groups_never_meet(mode, component, threshold):
     documents, _ = component

@@ -1,6 +1,7 @@
 """Sketches keep the promise of the S-curve: unbiased, of small variance, and fed by hashes without a pattern.
 
-Every seed salts the shingle hashes anew, so 1,000 seeds are as many independent draws of each pair of signatures.
+Every seed salts the shingle hashes anew, so 300 seeds (2,000 in `make test-all`) are as many independent draws of each
+pair of signatures.
 The seeds are fixed. Were they drawn again, a correct sketch would fail somewhere in this file less than once in 200
 times: 88 pairs at 4.5 standard errors, or the same tail of an exact distribution, and some tails a test names itself.
 """
@@ -56,7 +57,7 @@ SOURCES = {"random words": (random_pair, 5), "consecutive numbers": (consecutive
 EVERY_SKETCH = pytest.mark.parametrize("sketch", SKETCHES)
 EVERY_SOURCE = pytest.mark.parametrize("source", SOURCES)
 EVERY_NUM_SEEDS = pytest.mark.parametrize(
-    "num_seeds", [1000, pytest.param(4000, marks=[pytest.mark.long, pytest.mark.slow("draws 176,000 signatures")])]
+    "num_seeds", [300, pytest.param(2000, marks=[pytest.mark.long, pytest.mark.slow("draws 88,000 signatures")])]
 )
 EVERY_CASE = pytest.mark.parametrize(("size", "shared"), CASES)
 

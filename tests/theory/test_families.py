@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup
@@ -34,7 +34,6 @@ def amplified(family, steps):
 
 
 @EVERY_FAMILY
-@settings(max_examples=60, deadline=None)
 @given(one=SHARES, two=SHARES, between=st.lists(SHARES, min_size=1, max_size=4), steps=AMPLIFIED)
 def test_sensitivity_holds_for_every_distance_and_cascade(name, one, two, between, steps):
     base, largest = FAMILIES[name]
@@ -50,7 +49,6 @@ def test_sensitivity_holds_for_every_distance_and_cascade(name, one, two, betwee
 
 
 @EVERY_FAMILY
-@settings(max_examples=60, deadline=None)
 @given(share=SHARES, rows=st.integers(1, 40), bands=st.integers(1, 40))
 def test_and_is_a_power_and_or_its_mirror(name, share, rows, bands):
     family, largest = FAMILIES[name]
