@@ -15,7 +15,7 @@ from runs import corpora
 from runs.corpora import Truth
 from runs.programs import contents, kill_at_events, sweep
 
-DOCUMENTS = corpora.rows(31, 90)
+DOCUMENTS = corpora.rows(31, 50)
 TEXTS = corpora.texts_of(DOCUMENTS)
 HALF = len(DOCUMENTS) // 2
 FIRSTS = {"a.jsonl": 0, "b.jsonl": HALF}
@@ -73,13 +73,13 @@ def test_auto_changes_a_result_only_by_what_lsh_may_miss(method, inputs, monkeyp
 
 
 def test_old_documents_are_ahead_of_all(give_room, tmp_path):
-    old = corpora.write_json_lines(tmp_path / "old.jsonl", DOCUMENTS[:40])
-    new = corpora.write_json_lines(tmp_path / "new.jsonl", DOCUMENTS[40:])
+    old = corpora.write_json_lines(tmp_path / "old.jsonl", DOCUMENTS[:25])
+    new = corpora.write_json_lines(tmp_path / "new.jsonl", DOCUMENTS[25:])
     for room in ROOMS:
         give_room(room)
         report = corpora.deduplicate([new], tmp_path / f"out-{room}", against=str(old), **AUTO)
         assert report.plan.is_exact
-        assert corpora.removed_rows(report, {"old.jsonl": 0, "new.jsonl": 40}) == Truth(TEXTS, num_ahead=40).removed
+        assert corpora.removed_rows(report, {"old.jsonl": 0, "new.jsonl": 25}) == Truth(TEXTS, num_ahead=25).removed
 
 
 def test_threads_memory_and_batches_give_the_same_bytes(inputs, give_room, monkeypatch, tmp_path):

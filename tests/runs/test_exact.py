@@ -18,7 +18,7 @@ from runs import corpora
 from runs.corpora import Truth
 from runs.programs import contents, kill_at_events, sweep
 
-DOCUMENTS = corpora.rows(31, 90)
+DOCUMENTS = corpora.rows(31, 50)
 TEXTS = corpora.texts_of(DOCUMENTS)
 EXACT = {"method": "exact", "threshold": 0.5, "size": 2}
 # Everything in memory; ranges of postings; sorts on disk and blocks of components.
@@ -101,7 +101,7 @@ def test_little_memory_takes_ranges_and_less_sorts_on_disk(inputs, give_room, mo
 @pytest.mark.parametrize(("room", "cluster"), turning_grid(ROOMS, ("leader", "components")))
 def test_old_documents_are_ahead_of_all(room, cluster, give_room, tmp_path):
     give_room(room)
-    num_old = 40
+    num_old = 25
     old = corpora.write_json_lines(tmp_path / "old.jsonl", DOCUMENTS[:num_old])
     new = corpora.write_json_lines(tmp_path / "new.jsonl", DOCUMENTS[num_old:])
     report = corpora.deduplicate([new], tmp_path / "out", against=str(old), pairs=True, cluster=cluster, **EXACT)

@@ -183,18 +183,23 @@ def page(tmp_path):
     return path
 
 
+# The command, its output, the least number of calls at its end; `make test` kills at every n-th of them.
+ENDS = {
+    "dedup": (["dedup", "PAGE", "--threads", "1"], "out", 12, 2),
+    "pairs": (["pairs", "PAGE", "--threads", "1"], "out.parquet", 12, 4),
+    "standard input": (["dedup", "-", "--threads", "1"], "out", 12, 4),
+    "stored pairs": (["pairs", "RUN"], "out.csv", 5, 2),
+    "neighbours": (["neighbours", "PAGE"], "out.jsonl", 5, 2),
+}
+
+
+@pytest.mark.slow("a run and another for every call of its end")
 @pytest.mark.parametrize(
-    ("command", "out", "least"),
-    [
-        (["dedup", "PAGE", "--threads", "1"], "out", 12),
-        (["pairs", "PAGE", "--threads", "1"], "out.parquet", 12),
-        (["dedup", "-", "--threads", "1"], "out", 12),
-        (["pairs", "RUN"], "out.csv", 5),
-        (["neighbours", "PAGE"], "out.jsonl", 5),
-    ],
-    ids=["dedup", "pairs", "standard input", "stored pairs", "neighbours"],
+    ("command", "out", "least", "step"),
+    [pytest.param(*end, id=name) for name, end in ENDS.items()]
+    + [pytest.param(*end[:3], 1, marks=pytest.mark.long, id=f"{name}, every call") for name, end in ENDS.items()],
 )
-def test_killed_at_any_call_of_its_end_a_run_is_known_to_be_done(command, out, least, programs, page, tmp_path):
+def test_killed_at_any_call_of_its_end_a_run_is_known_to_be_done(command, out, least, step, programs, page, tmp_path):
     """From the report on: what is published is recognised until the marker of the work folder goes."""
     if "RUN" in command:
         assert programs.run("dedup", page, "-o", "run", "--pairs", "--quiet", cwd=tmp_path).code == 0
@@ -202,9 +207,8 @@ def test_killed_at_any_call_of_its_end_a_run_is_known_to_be_done(command, out, l
     given, work = [*(named.get(word, word) for word in command), "-o", out, "--quiet"], f".{out}.neardup"
     piped = page.read_text("utf-8")
     assert programs.run(*given, cwd=tmp_path / "whole", stdin=piped).code == 0
-    whole, number = everything(tmp_path / "whole"), 0
-    while True:
-        number += 1
+    whole = everything(tmp_path / "whole")
+    for number in itertools.count(1, step):
         folder = tmp_path / str(number)
         before = f"kill_at_event({number}, is_counted=lambda: is_ending({out!r}))"
         killed = programs.run(*given, cwd=folder, stdin=piped, before=before)
