@@ -31,7 +31,11 @@ def spark(tmp_path_factory):
         "spark.executorEnv.PYTHONPATH": str(Path(neardup.__file__).parents[1]),
         "spark.python.daemon.module": "neardup.engines.spark.worker_daemon",
         "spark.local.dir": str(tmp_path_factory.mktemp("local")),
-        "spark.sql.shuffle.partitions": "3",
+        "spark.sql.shuffle.partitions": "2",
+        # Tables of a few hundred rows: to write and compile a program for each query takes longer than to run it.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.shuffle.compress": "false",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

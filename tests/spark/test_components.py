@@ -30,6 +30,11 @@ def path(num_rows):
     return list(pairwise(rows))
 
 
+def mixed():
+    """A path, a star and a link."""
+    return [*path(16), *((20, row) for row in range(21, 40)), (41, 42)]
+
+
 def star():
     return [(NUM_LONG // 2, row) for row in range(NUM_LONG) if row != NUM_LONG // 2]
 
@@ -38,7 +43,7 @@ def star():
     ("links", "num_partitions", "few_links"),
     [
         pytest.param(random_links(1), 3, 0, marks=pytest.mark.long, id="random"),
-        pytest.param([*path(16), *((20, row) for row in range(21, 40)), (41, 42)], 4, 0, id="path, star and link"),
+        pytest.param(mixed(), 4, 0, marks=pytest.mark.long, id="path, star and link"),
         pytest.param(path(NUM_LONG), 4, 0, marks=ONLY_LONG, id="path"),
         pytest.param(star(), 4, 0, marks=ONLY_LONG, id="star"),
         pytest.param(random_links(2), 1, 1 << 22, id="in one task"),

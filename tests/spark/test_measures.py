@@ -61,9 +61,9 @@ def table_of(name):
     return pa.table({"id": range(len(values)), column: pa.array(values, kind)}), settings | {"pairs": True}
 
 
-# One of vectors and one of items; hamming comes from files below.
+# Vectors here, items from files below.
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in ("cosine", "weighted") else pytest.mark.long) for name in CASES]
+    "name", [pytest.param(name, marks=() if name == "cosine" else pytest.mark.long) for name in CASES]
 )
 def test_spark_reports_on_a_frame_what_the_local_engine_reports(spark, name):
     table, settings = table_of(name)
@@ -74,7 +74,7 @@ def test_spark_reports_on_a_frame_what_the_local_engine_reports(spark, name):
     assert found.columns == {"id": "id"} | expected.columns
 
 
-@pytest.mark.parametrize("name", ["hamming", pytest.param("weighted", marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", ["weighted", pytest.param("hamming", marks=pytest.mark.long)])
 def test_a_run_from_files_leaves_the_pairs_of_a_local_run(spark, tmp_path, name):
     table, settings = table_of(name)
     for part in range(2):
@@ -95,7 +95,8 @@ def test_containment_and_a_frame_without_vectors_are_refused(spark):
         neardup.find_pairs(frame, measure="cosine")
 
 
-@pytest.mark.parametrize("num_partitions", [pytest.param(1, marks=pytest.mark.long), 4])
+@pytest.mark.long
+@pytest.mark.parametrize("num_partitions", [1, 4])
 def test_the_dimension_does_not_depend_on_partitions(spark, num_partitions):
     vectors = [[0.0, 0.0, 0.0], [1.0, 2.0], [1.0, 2.0], [3.0, 2.0, 1.0]]
     table = pa.table({"id": range(4), "vector": pa.array(vectors, pa.list_(pa.float64()))})

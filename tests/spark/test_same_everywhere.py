@@ -9,6 +9,8 @@ import pytest
 import neardup
 from neardup.errors import DataError
 
+pytestmark = [pytest.mark.long, pytest.mark.slow("jobs of Spark on two workers")]
+
 STORY = "the quick brown fox jumps over the lazy dog near the river bank at dawn".split()
 SETTINGS = {"threshold": 0.5, "size": 2, "pairs": True}
 COUNTED = ("documents", "num_kept", "num_removed", "num_rejected", "exact_duplicates", "bytes_read", "num_pairs")

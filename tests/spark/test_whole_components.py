@@ -39,7 +39,7 @@ def by_blocks(seen, blocks):
     return pa.Table.from_batches([answer(block, "blocks") for block in first], schema=ANSWER)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("batch_rows", [1, 7, 1000])
 @pytest.mark.parametrize("limit", [1, 700, 10**9])
 def test_every_component_comes_whole_and_once(seed, batch_rows, limit):
