@@ -22,7 +22,7 @@ DOCUMENTS = corpora.rows(31, 50)
 TEXTS = corpora.texts_of(DOCUMENTS)
 EXACT = {"method": "exact", "threshold": 0.5, "size": 2}
 # Everything in memory; ranges of postings; sorts on disk and blocks of components.
-ROOMS = (1 << 40, 200_000, 5_000)
+ROOMS = (1 << 40, 100_000, 5_000)
 COMMAND = ("--method", "exact", "--threads", "1", "--pairs", "--quiet", "--threshold", "0.7")
 
 
@@ -88,7 +88,7 @@ def test_little_memory_takes_ranges_and_less_sorts_on_disk(inputs, give_room, mo
     monkeypatch.setattr(local, "in_range", watched_range)
     monkeypatch.setattr(local, "sort_on_disk", watched_sort)
     monkeypatch.setattr(spill, "_SORTED_ROWS", 5)
-    give_room(200_000)
+    give_room(100_000)
     some = corpora.deduplicate(inputs, tmp_path / "some", **EXACT)
     assert max(ranges for column, ranges in taken if column == "key") > 1
     assert "key" not in sorted_keys
