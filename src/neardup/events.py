@@ -9,6 +9,10 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,6 +52,8 @@ class Warned:
     is_urgent: bool = False
 
 
+# How often a long call of a kernel is asked how far it is.
+POLL_SECONDS: Final = 0.5
 Event = StageStarted | StageAdvanced | StageFinished | Warned
 Progress = Callable[[Event], None]
 
@@ -65,6 +71,67 @@ def as_python_warning(event: Event) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (package, "contextlib"):
         level, frame = level + 1, frame.f_back
     warnings.warn(event.message, stacklevel=level)
+
+
+class Tally:
+    """Counts steps while one long call takes many of them: something else tells how far it is, which `polled` asks."""
+
+    def __init__(self, advance: Callable[[int], None] | None = None) -> None:
+        self._advance = advance
+        self._finished = self._told = 0
+        self._running: list[tuple[int, Callable[[], int]]] = []
+        self._lock = threading.Lock()
+
+    def add(self, steps: int) -> None:
+        """Count steps, and report them."""
+        with self._lock:
+            self._finished += steps
+        self.report()
+
+    @contextlib.contextmanager
+    def asking(self, total: int, how_far: Callable[[], int]) -> Iterator[None]:
+        """Ask a function how many of `total` steps are done, from other threads; at the end all of them are."""
+        entry = total, how_far
+        with self._lock:
+            self._running.append(entry)
+        yield
+        with self._lock:
+            self._running = [other for other in self._running if other is not entry]
+            self._finished += total
+
+    @contextlib.contextmanager
+    def counter(self, num_docs: int, walks: int = 1) -> Iterator[npt.NDArray[np.int64]]:
+        """Yield an array in which a kernel counts documents, each of them `walks` times."""
+        counter = np.zeros(1, np.int64)
+        with self.asking(num_docs, lambda: int(counter[0]) // walks):
+            yield counter
+
+    @contextlib.contextmanager
+    def polled(self) -> Iterator[None]:
+        """Report now and then how many steps are done, and all of them at the end."""
+        ended = threading.Event()
+
+        def poll() -> None:
+            while not ended.wait(POLL_SECONDS):
+                self.report()
+
+        thread = threading.Thread(target=poll, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+        self.report()
+
+    def report(self, least: int = 0) -> None:
+        """Report the steps done since the last report, at least `least` in all; what starts again is not told twice."""
+        with self._lock:
+            done = self._finished + sum(min(how_far(), total) for total, how_far in self._running)
+            done = max(done, least)
+            steps, self._told = max(0, done - self._told), max(self._told, done)
+            if steps and self._advance is not None:
+                self._advance(steps)
 
 
 class Watch:

@@ -30,7 +30,7 @@ from neardup.engines.base import (
     View,
     no_progress,
 )
-from neardup.events import Watch
+from neardup.events import Tally, Watch
 from neardup.measures.registry import holds_items
 from neardup.stages.choose import SAMPLED_OF, measure
 from neardup.stages.collapse import collapse, separate
@@ -114,7 +114,7 @@ def run(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Wa
             contents = _measure(_representatives(classes, state), state)
             state = state._replace(plan=decide(contents, plan, is_held=holds_items(config)))
     bands = state.plan.bands
-    with watch.stage("link", bands or 1, "bands" if bands else "passes") as advance:
+    with watch.stage("link", bands or 2 * documents.num_rows, "bands" if bands else "sets") as advance:
         components = engine.once("components", lambda: _connect(_representatives(classes, state), state, advance))
     with watch.stage("verify", engine.total(components)) as advance:
         verified = _verify(components, state, advance)
@@ -221,21 +221,24 @@ def _measure(where: Rows, state: _Sketched) -> Contents:
 def _connect(where: Rows, state: _Sketched, advance: Advance) -> Table:
     """The components of documents linked by a shared bucket or prefix shingle."""
     sketches, documents, plan, config, engine = state
+    tally = Tally(advance)
     if plan.is_exact:
         step = partial(link_prefixes, threshold=plan.threshold)
-        links = engine.map_groups(_prefixes(where, state), [_POSTINGS_VIEW], step, None, advance)
+        links = engine.map_groups(_prefixes(where, state, tally), [_POSTINGS_VIEW], step, None, no_progress)
     else:
         bands = [View(("row", key), (key,), ("row",)) for key in map(schema.key_column, range(plan.bands))]
         links = engine.map_groups(sketches, bands, link, where, advance)
     components = engine.connected_components(links, documents.num_rows)
+    if plan.is_exact:
+        tally.report(least=2 * documents.num_rows)  # those that were not gone through as well
     if config.only_against:  # a component has the name of its smallest row, and reference rows come first
         step = partial(of_ahead, column="component", num_ahead=documents.num_ahead)
         components = engine.map_tables([components], step, schema.COMPONENTS)
     return components
 
 
-def _prefixes(where: Rows, state: _Sketched) -> Table:
-    """The prefix, that is, the rarest shingles, of every document that may have a partner."""
+def _prefixes(where: Rows, state: _Sketched, tally: Tally) -> Table:
+    """The prefix, that is, the rarest shingles, of every document that may have a partner; goes through sets twice."""
     sketches, documents, plan, config, engine = state
     sets, every = sketches, where
     if is_open(config):  # then the first pass has computed band keys instead of sets
@@ -245,8 +248,9 @@ def _prefixes(where: Rows, state: _Sketched) -> Table:
 
     def make_step() -> BatchStep:
         num_shingles = engine.total(sketches, "num_shingles", where)
-        counts = engine.count(sets, ["row", "shingles"], every, count, num_places(num_shingles))
-        return partial(prefix, counts=counts, threshold=plan.threshold)
+        places = num_places(num_shingles)
+        counts = engine.count(sets, ["row", "shingles"], every, engine.counting(count, tally), places)
+        return engine.counting(partial(prefix, counts=counts, threshold=plan.threshold), tally)
 
     return engine.map_table("postings", sets, ["row", "shingles"], every, make_step, schema.POSTINGS)
 

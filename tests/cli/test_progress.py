@@ -7,6 +7,8 @@ import pytest
 from rich.console import Console
 from rich.progress import BarColumn
 
+import neardup
+from neardup import events
 from neardup.cli.progress import STILL_SECONDS, Bars, Lines, words_for
 from neardup.events import StageAdvanced, StageFinished, StageStarted, Warned
 
@@ -112,6 +114,54 @@ def test_a_bar_that_hears_nothing_moves_to_and_fro():
         assert not column.render(task).pulse
     finally:
         bars.stop()
+
+
+def test_one_long_call_of_a_kernel_says_how_far_it_is(monkeypatch):
+    monkeypatch.setattr(events, "POLL_SECONDS", 0.005)
+    page = " ".join(f"w{number}" for number in range(60))
+    told = []
+    texts = [f"{page} x{number}" for number in range(1200)]  # one component, 719,400 pairs, one call
+    report = neardup.deduplicate(texts, method="lsh", threshold=0.7, pairs=True, progress=told.append)
+    assert report.num_pairs == 1200 * 1199 // 2
+    done = [event.done for event in told if isinstance(event, StageAdvanced) and event.stage == "verify"]
+    assert len(done) > 4
+    assert done == sorted(done)
+    assert done[-1] == 1200
+
+
+def test_the_exact_join_counts_the_sets_it_goes_through():
+    told = []
+    texts = [" ".join(f"{number}w{at}" for at in range(9)) for number in range(40)]
+    neardup.deduplicate([*texts, *texts[:5], None], method="exact", progress=told.append)
+    (started,) = [event for event in told if isinstance(event, StageStarted) and event.stage == "link"]
+    assert (started.total, started.unit) == (2 * 46, "sets")
+    done = [event.done for event in told if isinstance(event, StageAdvanced) and event.stage == "link"]
+    assert (40 in done, 80 in done, done[-1]) == (True, True, 92)
+
+
+def test_writing_counts_the_bytes_of_the_input_and_moves_within_a_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(events, "POLL_SECONDS", 0.002)
+    path = tmp_path / "rows.csv"
+    rows = [f"{number},{' '.join(str(number * at) for at in range(3, 60))}\n" for number in range(1000, 8000)]
+    path.write_text("id,text\n" + "".join([*rows, rows[0]]), "utf-8")
+    told = []
+    neardup.deduplicate(path, out=tmp_path / "out", progress=told.append, method="lsh")
+    (started,) = [event for event in told if isinstance(event, StageStarted) and event.stage == "write"]
+    assert (started.total, started.unit) == (path.stat().st_size, "bytes")
+    done = [event.done for event in told if isinstance(event, StageAdvanced) and event.stage == "write"]
+    assert len(done) > 2
+    assert done[-1] == started.total
+
+
+def test_a_walk_that_starts_again_is_not_reported_twice():
+    told = []
+    tally = events.Tally(told.append)
+    with tally.polled(), tally.counter(10, walks=2) as counter:
+        for walked in (4, 2, 8, 20):
+            counter[0] = walked
+            tally.report()
+    tally.report(least=12)
+    assert told == [2, 2, 6, 2]
 
 
 def test_kernels_that_are_compiled_are_reported_and_those_of_the_cache_are_not(tmp_path):

@@ -175,8 +175,10 @@ def run(case, mode, module=match):
     )
     rule = verify.Rule(case["threshold"], case["min_agreement"], mode)
     with np.errstate(over="ignore"):
-        found = module.match_components(documents, np.array(case["component_ends"], np.int64), rule, given)
-    (matches, values, parents, compared), left, right, similarities = found
+        ends = np.array(case["component_ends"], np.int64)
+        found = module.match_components(documents, ends, rule, given, np.zeros(1, np.int64))
+    (matches, values, parents, compared, walked), left, right, similarities = found
+    assert walked.tolist() == [np.count_nonzero(given.roles & verify.COMPARED)]
     pairs = dict(zip(zip(left.tolist(), right.tolist(), strict=True), similarities.tolist(), strict=True))
     assert len(pairs) == left.size
     assert (np.diff(left) >= 0).all()

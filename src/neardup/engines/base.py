@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.events import Tally
 from neardup.io.spill import SortKey
 
 I64 = npt.NDArray[np.int64]
@@ -23,6 +24,7 @@ Advance = Callable[[int], None]
 # The table and the row selection of an engine, which are opaque to everyone else.
 Table = Any
 Rows = Any
+R = TypeVar("R")
 Sort = Callable[[Iterable[pa.RecordBatch], pa.Schema, Sequence[SortKey]], Iterator[pa.RecordBatch]]
 
 
@@ -111,7 +113,20 @@ class Blocks(Protocol):
         """Iterate over the spilled documents."""
 
 
-BlockStep = Callable[[Blocks], pa.Table]
+class WholeStep(Protocol):
+    """A step for whole components."""
+
+    def __call__(self, batch: pa.RecordBatch, *, tally: Tally | None = None) -> pa.RecordBatch:
+        """Map a batch; `tally` counts the documents that are done."""
+
+
+class BlockStep(Protocol):
+    """A step for a component too large for memory."""
+
+    def __call__(self, blocks: Blocks, *, tally: Tally | None = None) -> pa.Table:
+        """Map its documents; `tally` counts those that are done."""
+
+
 # Takes copies and verified documents, as pa.Table; None if no documents have been verified yet.
 ClassStep = Callable[[pa.Table, pa.Table | None], Iterator[pa.RecordBatch]]
 
@@ -124,7 +139,7 @@ class ComponentSteps(NamedTuple):
     given their bytes of text and numbers of shingles.
     """
 
-    whole: BatchStep
+    whole: WholeStep
     blocks: BlockStep
     cost: Callable[[I64, I64], I64]
 
@@ -144,6 +159,7 @@ class Engine(Protocol):
         map_read                       read selected documents again
         map_table, map_tables, lookup  process the rows of tables, and join columns of another table
         count, total                   aggregate a table
+        counting                       report how many rows a step is done with
         once                           materialise a table that is used more than once
 
     A `Table` is opaque: only the engine that made it, and code for that engine, looks inside. Every table has one or
@@ -231,6 +247,9 @@ class Engine(Protocol):
 
         `num_places` is at most 2**27.
         """
+
+    def counting(self, step: Callable[..., R], tally: Tally) -> Callable[..., R]:
+        """Let a step count the rows of every batch it is done with; where steps run elsewhere, return it as it is."""
 
     def total(self, table: Table, column: str | None = None, where: Rows | None = None, first_row: int = 0) -> int:
         """Return the sum of a column, or the number of rows, over the rows in `where` or all rows.

@@ -101,12 +101,14 @@ class Outcome(NamedTuple):
     values    float64[num_docs]  the similarity to it
     parents   int64  [num_docs]  in PAIRS and CLOSURE; first document of the closure
     compared  int64  [num_docs]  comparisons of this document with earlier ones
+    walked    int64  [1]         counts the documents with the role COMPARED that are done, for others to read meanwhile
     """
 
     matches: Array
     values: Array
     parents: Array
     compared: Array
+    walked: Array
 
 
 @inner
@@ -151,7 +153,7 @@ def walk_components(documents, component_ends, lists, rule, initial, outcome, is
     items, keys, rows = documents.items, documents.keys, documents.rows
     numbers, list_ends, roles = lists.numbers, lists.ends, initial.roles
     threshold, mode = rule.threshold, rule.mode
-    matches, values, parents, compared = outcome
+    matches, values, parents, compared, walked = outcome
     num_docs = rows.size
     heads, smallest = np.empty(lists.count, np.int64), np.empty(lists.count, np.int64)
     for number in range(lists.count):
@@ -169,12 +171,12 @@ def walk_components(documents, component_ends, lists, rule, initial, outcome, is
         parents[doc], compared[doc], seen[doc] = initial.parents[doc], 0, NOBODY
     for component in range(component_ends.size - 1):
         first, stop = component_ends[component], component_ends[component + 1]
-        failed, pairs_before = 0, num_pairs
+        failed, pairs_before, walked_before = 0, num_pairs, walked[0]
         is_hot[component] = False
         for doc in range(first, stop):
             if not lists.is_last and failed > FAILED_BASE + FAILED_PER_DOC * (doc - first):
                 is_hot[component] = True
-                num_pairs = pairs_before
+                num_pairs, walked[0] = pairs_before, walked_before
                 break
             size = size_of(items, doc)
             best, best_row, bar = NOBODY, initial.rows[doc], 0.0
@@ -222,6 +224,8 @@ def walk_components(documents, component_ends, lists, rule, initial, outcome, is
                         pairs[0][num_pairs], pairs[1][num_pairs], pairs[2][num_pairs] = doc, other, value
                         num_pairs += 1
             matches[doc] = best
+            if roles[doc] & COMPARED:
+                walked[0] += 1
             if roles[doc] & ENTERED and (mode != LEADERS or best == NOBODY):
                 for at in range(list_ends[doc], list_ends[doc + 1]):
                     number = numbers[at]

@@ -28,7 +28,11 @@ class FileRun(abc.ABC):
 
     @abc.abstractmethod
     def write(self, outcome: pipeline.Outcome, advance: Advance) -> None:
-        """Write every table once, and the kept rows; `advance` counts input files."""
+        """Write every table once, and the kept rows; `advance` counts `write_steps`."""
+
+    @abc.abstractmethod
+    def write_steps(self) -> tuple[int | None, str]:
+        """Return how many steps `write` takes, None if that is not known, and their unit."""
 
     @abc.abstractmethod
     def count(self, outcome: pipeline.Outcome) -> Counts:
@@ -50,8 +54,7 @@ class FileRun(abc.ABC):
 
     def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
         """Write the tables, and collect what the report says about files."""
-        num_files = len(self.parts.own_files()) if self.output.has_kept else None
-        with watch.stage("write", num_files, "files") as advance:
+        with watch.stage("write", *self.write_steps()) as advance:
             self.write(outcome, advance)
         pairs = self.workspace.facts(self.output.drafts["pairs"]) if self.config.pairs else {"num_pairs": None}
         return Results(

@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from neardup import pipeline
 from neardup.config import MIN_MEMORY, Config
+from neardup.engines.base import no_progress
 from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory, return_freed
-from neardup.events import Watch
+from neardup.events import Tally, Watch
 from neardup.io.outputs import write_rejected
 from neardup.io.sources.corpus import Advance, FileDocuments
 from neardup.io.sources.file_results import FileResults
@@ -69,28 +70,37 @@ class LocalFiles(FileRun):
         finally:
             self.source.release()
 
+    def write_steps(self) -> tuple[int | None, str]:
+        """Return the bytes of the input, which are written again or left out; or pairs, whose number is not known."""
+        if not self.writes_kept:
+            return None, "pairs"
+        return sum(self.source.files[at].size for at in self.parts.own_files()), "bytes"
+
     def write(self, outcome: pipeline.Outcome, advance: Advance) -> None:
         """Write every table once, and the kept rows."""
         written = self._results_of(outcome)
-        write_tables = partial(self._write_tables, outcome, written)
+        write_tables = partial(self._write_tables, outcome, written, no_progress if self.writes_kept else advance)
         # Marks ask for kept ids as well: two that ask for different ones would look them up again and again.
         is_beside = self.writes_kept and not self.config.mark and self.engine.room() > _ROOM_FOR_TABLES
         if not is_beside:
             write_tables()
         if self.writes_kept:
             jobs: list[Callable[[], None]] = [write_tables] * is_beside
-            jobs += written.writers_of_kept(self.workspace, advance)
-            self.engine.side_by_side(lambda number: jobs[number](), range(len(jobs)))
+            tally = Tally(advance)
+            jobs += written.writers_of_kept(self.workspace, tally)
+            with tally.polled():
+                self.engine.side_by_side(lambda number: jobs[number](), range(len(jobs)))
 
     def _results_of(self, outcome: pipeline.Outcome) -> FileResults:
         return FileResults(self.source, outcome.selection, outcome.clustered, self.engine.room)
 
-    def _write_tables(self, outcome: pipeline.Outcome, written: FileResults) -> None:
+    def _write_tables(self, outcome: pipeline.Outcome, written: FileResults, advance: Advance) -> None:
         self.write_once("removed", written.write_removed)
         self.write_once("clusters", written.write_clusters)
         self.write_once("rejected", lambda path: write_rejected(path, self.source.rejected()))
         if self.config.pairs:
-            self.write_once("pairs", partial(written.write_pairs, outcome.row_pairs or (), outcome.pair_columns))
+            pairs_of = partial(written.write_pairs, outcome.row_pairs or (), outcome.pair_columns, advance)
+            self.write_once("pairs", pairs_of)
             pairs = self.workspace.folder / self.output.drafts["pairs"]
             self.write_once("order", lambda path: write_order(path, pairs, self.source, outcome))
 

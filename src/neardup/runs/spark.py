@@ -99,6 +99,10 @@ class SparkFiles(FileRun):
         """Write the tables, and add the facts of the Spark engine."""
         return dataclasses.replace(super().results(outcome, watch), engine=self.engine.facts)
 
+    def write_steps(self) -> tuple[int | None, str]:
+        """Return the number of files, which Spark's listener reports."""
+        return (len(self.parts.own_files()) if self.writes_kept else None), "files"
+
     def write(self, outcome: pipeline.Outcome, advance: Advance) -> None:
         """Write every table once, and the kept rows."""
         from neardup.engines.spark import file_tables as tables

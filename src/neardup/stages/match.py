@@ -6,7 +6,7 @@ shingles, if those promise fewer candidates.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,8 @@ from neardup.kernels import verify as kernel
 from neardup.kernels.similarity import Sets
 
 Array = npt.NDArray[Any]
+# The fields of an outcome that have an entry per document.
+_OF_DOCUMENTS: Final = ("matches", "values", "parents", "compared")
 
 
 class Found(NamedTuple):
@@ -38,12 +40,19 @@ def initial_state(roles: Array) -> kernel.InitialState:
 
 
 def match_components(
-    documents: kernel.Documents, component_ends: Array, rule: kernel.Rule, initial: kernel.InitialState
+    documents: kernel.Documents,
+    component_ends: Array,
+    rule: kernel.Rule,
+    initial: kernel.InitialState,
+    walked: Array,
 ) -> Found:
-    """Compare the documents of whole components; arguments as for the kernel `walk_components`."""
+    """Compare the documents of whole components; arguments as for the kernel `walk_components`.
+
+    walked: counts the documents that are done, as in `kernel.Outcome`.
+    """
     num_docs = documents.rows.size
     matches, parents, compared = (np.empty(num_docs, np.int64) for _ in range(3))
-    outcome = kernel.Outcome(matches, np.empty(num_docs), parents, compared)
+    outcome = kernel.Outcome(matches, np.empty(num_docs), parents, compared, walked)
     is_hot = np.empty(component_ends.size - 1, np.bool_)
     # Only sets have prefixes.
     lists = _bucket_lists(documents.keys, is_last=not isinstance(documents.items, Sets))
@@ -70,7 +79,7 @@ def _match_hot(
     prefixes = _prefix_lists(sets, rule.threshold)
     if _meetings(prefixes, initial.roles) < kernel.COMPARISON_COST * _meetings(lists, initial.roles):
         lists = prefixes
-    outcome = kernel.Outcome(*(column[part] for column in outcome))
+    outcome = outcome._replace(**{name: getattr(outcome, name)[part] for name in _OF_DOCUMENTS})
     compared_before = outcome.compared.copy()
     left, right, similarities = kernel.walk_components(
         kernel.Documents(sets, signatures, keys, rows), ends, lists, rule, initial, outcome, np.empty(1, np.bool_)

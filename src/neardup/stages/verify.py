@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from neardup import schema
 from neardup.config import Config
+from neardup.events import Tally
 from neardup.kernels import verify as kernel
 from neardup.kernels.similarity import NOBODY, similarities
 from neardup.measures import jaccard
@@ -22,11 +23,11 @@ I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
 
 
-def verify(batch: pa.RecordBatch, plan: Plan, config: Config) -> pa.RecordBatch:
+def verify(batch: pa.RecordBatch, plan: Plan, config: Config, tally: Tally | None = None) -> pa.RecordBatch:
     """Match every document with the kept documents before it; list its partners if pairs are wanted.
 
     `batch` has the columns component, row, text (or the set kept in memory), priority and group; the documents of a
-    component are contiguous, best priority first, ties by row.
+    component are contiguous, best priority first, ties by row. `tally` counts the documents that are done.
     """
     documents = prepare(batch, plan, config)
     places = np.arange(batch.num_rows)
@@ -34,8 +35,10 @@ def verify(batch: pa.RecordBatch, plan: Plan, config: Config) -> pa.RecordBatch:
     starts = np.flatnonzero(np.r_[True, components[1:] != components[:-1]]) if places.size else np.empty(0, np.int64)
     component_ends = np.r_[starts, places.size].astype(np.int64)
     is_ahead = are_ahead(batch)
-    found = compare(documents, component_ends, plan, config, initial_state(roles_within(is_ahead, config)))
-    matches, values, parents, compared = found.outcome
+    initial = initial_state(roles_within(is_ahead, config))
+    with (tally or Tally()).counter(batch.num_rows) as walked:
+        found = compare(documents, component_ends, plan, config, initial, walked)
+    matches, values, parents, compared, _ = found.outcome
     if config.cluster == "components":
         matches = np.where((parents == places) | is_ahead, NOBODY, parents)
         similarities(documents.items, places, parents, values)
@@ -80,11 +83,16 @@ def roles_within(is_ahead: Bools, config: Config) -> U8:
 
 
 def compare(
-    documents: kernel.Documents, component_ends: I64, plan: Plan, config: Config, initial: kernel.InitialState
+    documents: kernel.Documents,
+    component_ends: I64,
+    plan: Plan,
+    config: Config,
+    initial: kernel.InitialState,
+    walked: I64,
 ) -> Found:
     """Compare the documents of whole components."""
     rule = kernel.Rule(float(config.threshold), int(plan.min_agreement), _mode(config))
-    return match_components(documents, component_ends, rule, initial)
+    return match_components(documents, component_ends, rule, initial, walked)
 
 
 def verified(

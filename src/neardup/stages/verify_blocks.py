@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from neardup import schema
 from neardup.config import Config
+from neardup.events import Tally
 from neardup.kernels.similarity import similarities
 from neardup.kernels.verify import COMPARED, ENTERED, Documents, InitialState
 from neardup.measures.base import joined
@@ -73,28 +74,32 @@ class _Outcome:
             self.pairs.append((found.left - before, rows[found.right], found.similarities))
 
 
-def verify_blocks(blocks: Blocks, plan: Plan, config: Config) -> pa.Table:
+def verify_blocks(blocks: Blocks, plan: Plan, config: Config, tally: Tally | None = None) -> pa.Table:
     """Compare the documents of one component; return one row each, in keep order, equal to the result of `verify`.
 
     Memory: the texts of two blocks; sets and signatures of four blocks while two are concatenated, of three while they
     are compared; about 40 bytes per document of the component; and the listed pairs.
     """
     is_leading = not config.pairs and config.cluster == "leader"
+    tally, num_stored = tally or Tally(), 0
     outcomes: list[_Outcome] = []
     parents = np.empty(0, np.int64)
     for block in blocks:
         outcome = _unknown(block, outcomes)
         parents = np.concatenate([parents, np.arange(outcome.start, outcome.part.stop)])
         documents = prepare(block, plan, config)
-        if not outcome.is_ahead.all():
-            if is_leading:
-                _compare_with_kept(documents, outcome, blocks, plan, config)
-            else:
-                _compare_with_earlier(documents, outcome, zip(outcomes, blocks, strict=False), parents, plan, config)
-        _compare_within(documents, outcome, parents, plan, config)
+        with tally.counter(block.num_rows, walks=1 + (num_stored if is_leading else len(outcomes))) as walked:
+            if not outcome.is_ahead.all():
+                if is_leading:
+                    _compare_with_kept(documents, outcome, blocks, plan, config, walked)
+                else:
+                    earlier = zip(outcomes, blocks, strict=False)
+                    _compare_with_earlier(documents, outcome, earlier, parents, plan, config, walked)
+            _compare_within(documents, outcome, parents, plan, config, walked)
         is_met = outcome.is_ahead if config.only_against else outcome.is_kept
         if is_leading and is_met.any():
             blocks.put(block.filter(pa.array(is_met)))
+            num_stored += 1
         outcomes.append(outcome)
         del documents
     if config.cluster == "components":
@@ -115,7 +120,9 @@ def _unknown(block: pa.RecordBatch, outcomes: list[_Outcome]) -> _Outcome:
     )
 
 
-def _compare_with_kept(documents: Documents, outcome: _Outcome, blocks: Blocks, plan: Plan, config: Config) -> None:
+def _compare_with_kept(
+    documents: Documents, outcome: _Outcome, blocks: Blocks, plan: Plan, config: Config, walked: I64
+) -> None:
     """Compare a block with the kept documents of earlier ones."""
     for batch in blocks.stored():
         before = batch.num_rows
@@ -126,7 +133,7 @@ def _compare_with_kept(documents: Documents, outcome: _Outcome, blocks: Blocks, 
             rows=np.concatenate([np.zeros(before, np.int64), outcome.kept_rows]),
             parents=np.arange(both.rows.size),
         )
-        found = _compare(both, state, plan, config)
+        found = _compare(both, state, plan, config, walked)
         outcome.learn(found, both.rows)
 
 
@@ -137,6 +144,7 @@ def _compare_with_earlier(
     parents: I64,
     plan: Plan,
     config: Config,
+    walked: I64,
 ) -> None:
     """Compare a block with all documents of earlier ones, and record the unions in `parents`."""
     for earlier, batch in earlier_blocks:
@@ -152,12 +160,14 @@ def _compare_with_earlier(
             rows=np.concatenate([earlier.kept_rows, outcome.kept_rows]),
             parents=_firsts(roots),
         )
-        found = _compare(both, state, plan, config)
+        found = _compare(both, state, plan, config, walked)
         outcome.learn(found, both.rows)
         _join_roots(parents, roots, found.outcome.parents)
 
 
-def _compare_within(documents: Documents, outcome: _Outcome, parents: I64, plan: Plan, config: Config) -> None:
+def _compare_within(
+    documents: Documents, outcome: _Outcome, parents: I64, plan: Plan, config: Config, walked: I64
+) -> None:
     """Compare the documents of a block with each other."""
     roots = _roots(parents, _places(outcome))
     state = InitialState(
@@ -166,14 +176,14 @@ def _compare_within(documents: Documents, outcome: _Outcome, parents: I64, plan:
         rows=outcome.kept_rows.copy(),
         parents=_firsts(roots),
     )
-    found = _compare(documents, state, plan, config)
+    found = _compare(documents, state, plan, config, walked)
     outcome.learn(found, outcome.rows)
     _join_roots(parents, roots, found.outcome.parents)
 
 
-def _compare(documents: Documents, state: InitialState, plan: Plan, config: Config) -> Found:
+def _compare(documents: Documents, state: InitialState, plan: Plan, config: Config, walked: I64) -> Found:
     """Compare documents as one component."""
-    return compare(documents, np.array([0, documents.rows.size]), plan, config, state)
+    return compare(documents, np.array([0, documents.rows.size]), plan, config, state, walked)
 
 
 def _roles_between(is_met: Bools, is_ahead: Bools) -> U8:

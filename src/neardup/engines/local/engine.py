@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -46,11 +46,13 @@ from neardup.engines.local.tables import (
     sub_schema,
 )
 from neardup.engines.local.threads import Threads
+from neardup.events import Tally
 from neardup.io.spill import Shelves, SortKey, sort_on_disk
 from neardup.io.workspace import Workspace, write_batches
 from neardup.kernels import union_find as components
 
 I64 = npt.NDArray[np.int64]
+R = TypeVar("R")
 # Sorting or hashing in memory takes about this many times the size of the columns.
 _GROUPING_COST: Final = 6
 # Reading a column of 10 million rows takes 0.1 s, sorting it on disk 4 s: with more ranges than this, it is sorted.
@@ -218,6 +220,16 @@ class LocalEngine(Threads):
             step(batch, counts)
         return counts
 
+    def counting(self, step: Callable[..., R], tally: Tally) -> Callable[..., R]:
+        """Count the rows of the batches that are done."""
+
+        def counted(batch: pa.RecordBatch, *rest: Counts) -> R:
+            result = step(batch, *rest)
+            tally.add(batch.num_rows)
+            return result
+
+        return counted
+
     def map_groups(
         self, table: Table, views: Sequence[View], step: BatchStep, where: Bools | None, advance: Advance
     ) -> Iterator[pa.RecordBatch]:
@@ -326,7 +338,9 @@ class LocalEngine(Threads):
     ) -> pa.Table:
         """Map the sets in memory; otherwise read the members again, into memory or spilled to disk, shelf by shelf."""
         members = self._members(components, sketches, steps)
-        mapped = partial(self.map_batches, step=steps.whole, schema=schema, advance=advance)
+        tally = Tally(advance)
+        whole = partial(steps.whole, tally=tally)
+        mapped = partial(self.map_batches, step=whole, schema=schema)
         shelf_bytes, store = SHELF_BYTES * self.threads, Shelves()
         limit = None
         if self._workspace is not None and self._memory is not None:
@@ -337,11 +351,13 @@ class LocalEngine(Threads):
         shelves = self.once("shelves", lambda: plan_shelves(members, shelf_bytes, limit))
         is_held = self._holds_all and not pc.any(shelves.column("is_large")).as_py()
         if is_held or self.has(_VERIFIED_HELD):
-            result = self.once(_VERIFIED_HELD, lambda: mapped(cut_held(members, self._arena)))
+            with tally.polled():
+                result = self.once(_VERIFIED_HELD, lambda: mapped(cut_held(members, self._arena)))
             self._arena.give_up()
             return result
         self._arena.give_up()
-        return map_shelved(documents, shelves, mapped, steps.blocks, self, store)
+        with tally.polled():
+            return map_shelved(documents, shelves, mapped, partial(steps.blocks, tally=tally), self, store)
 
     def _members(self, components: pa.Table, sketches: Table, steps: ComponentSteps) -> pa.Table:
         """The rows of components, with the columns needed to read or look up and to verify each."""

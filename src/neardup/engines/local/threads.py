@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from neardup.engines.base import Advance, BatchStep
+from neardup.engines.base import Advance, BatchStep, no_progress
 from neardup.engines.local.limits import available_cores
 
 T = TypeVar("T")
@@ -95,7 +95,7 @@ class Threads:
                 slots.release()
 
     def map_batches(
-        self, batches: Iterable[pa.RecordBatch], step: BatchStep, schema: pa.Schema, advance: Advance
+        self, batches: Iterable[pa.RecordBatch], step: BatchStep, schema: pa.Schema, advance: Advance = no_progress
     ) -> pa.Table:
         """Apply a step to every batch; results stay in the order of the batches."""
         results = []

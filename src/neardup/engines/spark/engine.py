@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -20,6 +20,9 @@ from neardup.engines.spark.documents import SparkSource
 from neardup.engines.spark.stars import FEW_LINKS, connect
 from neardup.engines.spark.storage import Storage
 from neardup.engines.spark.whole_components import map_whole
+from neardup.events import Tally
+
+R = TypeVar("R")
 
 # The most text of one component in the memory of a task; verifying takes up to eight times as much.
 COMPONENT_BYTES: Final = 64 << 20
@@ -227,6 +230,11 @@ class SparkEngine:
                 )
             )
         return rows.repartition("bucket").sortWithinPartitions("bucket")
+
+    def counting(self, step: Callable[..., R], tally: Tally) -> Callable[..., R]:
+        """Return the step: it runs on workers."""
+        del tally
+        return step
 
     def total(
         self, table: DataFrame, column: str | None = None, where: Chosen | None = None, first_row: int = 0

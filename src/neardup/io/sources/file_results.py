@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import schema
+from neardup.events import Tally
 from neardup.io.outputs import TableWriter
 from neardup.io.sources.cluster_sizes import ClusterSizes
 from neardup.io.sources.corpus import Advance, FileDocuments
@@ -63,13 +64,16 @@ class FileResults:
                 kept = pc.replace_with_mask(ids, is_removed, kept_ids.slice(begin, end - begin))
                 writer.write(pa.record_batch([ids, kept, pa.array(sizes.of(rows))], schema=columns))
 
-    def write_pairs(self, row_pairs: Iterable[pa.RecordBatch], columns: pa.Schema, path: Path) -> dict[str, int]:
+    def write_pairs(
+        self, row_pairs: Iterable[pa.RecordBatch], columns: pa.Schema, advance: Advance, path: Path
+    ) -> dict[str, int]:
         """Write pairs with ids, files and row numbers, and return how many there are."""
         num_pairs, at_once = 0, self._ids_at_once()
         with TableWriter(path, schema.with_shares(schema.PAIRS_FROM_FILES, columns)) as writer:
             for batch in row_pairs:
                 for named in self._source.name_pairs(batch, at_once):
                     writer.write(named)
+                    advance(named.num_rows)
                 num_pairs += batch.num_rows
         return {"num_pairs": num_pairs}
 
@@ -83,17 +87,21 @@ class FileResults:
         members = zip(ids[: kept.size], sizes.tolist(), ids[kept.size :], similarity[weakest].tolist(), strict=True)
         return tuple(dict(zip(CLUSTER_COLUMNS, member, strict=True)) for member in members)
 
-    def writers_of_kept(self, workspace: Workspace, advance: Advance) -> list[Callable[[], None]]:
-        """Return what writes the kept rows of every file, to be called in any order and side by side."""
+    def writers_of_kept(self, workspace: Workspace, tally: Tally) -> list[Callable[[], None]]:
+        """Return what writes the kept rows of every file, to be called in any order and side by side.
+
+        `tally` counts the bytes of the input files.
+        """
         source, selection, sizes = self._source, self._selection, ClusterSizes(self._clustered)
 
         def write(number: int, group: range) -> None:
-            if len(group) == 1:
-                name = f"out/kept/{source.files[group[0]].name}"
+            num_bytes = sum(source.files[at].size for at in group)
+            name = f"out/kept/{source.files[group[0]].name}"
+            with tally.asking(num_bytes, partial(_size_of, workspace.draft(name))):
+                if len(group) > 1:
+                    self._write_texts(workspace, f"written/{number:06}", group)
+                    return
                 workspace.once(name, lambda path: source.write(group[0], str(path), selection, self._kept_ids, sizes))
-            else:
-                self._write_texts(workspace, f"written/{number:06}", group)
-            advance(len(group))
 
         return [partial(write, number, group) for number, group in enumerate(source.write_groups())]
 
@@ -110,3 +118,11 @@ class FileResults:
             if known != source.digest_texts(group, kept, selection):
                 workspace.forget(name)
         workspace.once(name, write)
+
+
+def _size_of(path: Path) -> int:
+    """The size of a file that is being written, 0 as long as there is none."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
