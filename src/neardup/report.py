@@ -358,6 +358,21 @@ class Report:
             "audit": None if self.audit is None else self.audit.as_dict(),
         } | ({"engine": self.engine} if self.engine else {})
 
+    def to_html(self, *, limit: int | str = "3MB", text: bool = True) -> str:
+        r"""Return the report as one HTML page that opens in any browser and loads nothing from anywhere.
+
+        Args:
+            limit: bytes (or text like "20MB") that the page may have; it shows a sample of the clusters and says so.
+            text: whether the texts of the documents are part of it.
+
+        >>> from neardup import deduplicate
+        >>> deduplicate(["a rose is a rose", "A rose is a rose!"]).to_html().partition("\n")[0]
+        '<!doctype html>'
+        """
+        from neardup.web.report_file import make_html  # the one place where a report knows the page
+
+        return make_html(self, limit=limit, text=text)
+
     def _repr_html_(self) -> str:
         """Show the report in a notebook: counts, the plan, warnings, and some of the removed documents."""
         rows = [

@@ -21,7 +21,10 @@ from neardup.cli.usage import as_options, nearest, usage_words
 from neardup.errors import ConfigError, NearDupError
 
 # Each command is one module with a click command of its name; it is imported when it is called or listed.
-COMMANDS: Final = ("demo", "dedup", "pairs", "neighbours", "compare", "plan", "audit", "explain", "index", "completion")
+COMMANDS: Final = (
+    *("demo", "dedup", "pairs", "neighbours", "compare", "plan", "audit", "explain", "report", "index"),
+    "completion",
+)
 INTERRUPTED: Final = 130
 _FORMAT_WARNING: Final = warnings.formatwarning
 # Arrow looks for pandas at its first array, Numba for SciPy and YAML, all for what no command uses: pandas takes 0.3 s.

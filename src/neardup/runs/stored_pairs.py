@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -124,6 +126,31 @@ def select_stored(report: Report, threshold: float) -> Report:
         out=None,
         files=(),
     )
+
+
+class StoredCounts(NamedTuple):
+    """What `at_threshold` would select."""
+
+    threshold: float
+    removed: int
+    pairs: int
+    clusters: int
+
+
+def count_stored(report: Report, thresholds: Sequence[float]) -> list[StoredCounts]:
+    """Count what `at_threshold` selects at each of some thresholds, without building its tables."""
+    numbered = _number(report.pairs, report)
+    rows = np.unique(np.concatenate([numbered.column(f"row_{side}").to_numpy() for side in "ab"]))
+    priority = _priorities(rows, report.load("order"), report)
+    counts = []
+    for threshold in thresholds:
+        chosen = numbered.filter(pc.greater_equal(numbered.column("similarity"), threshold))
+        members = _select(rows, priority, numbered, chosen, report)
+        own_priority = priority[np.searchsorted(rows, members.column("row").to_numpy())]
+        selection = thin_table(members, own_priority, report.config.per_cluster)
+        num_clusters = pc.count_distinct(selection.column("kept_row")).as_py()
+        counts.append(StoredCounts(threshold, selection.num_rows, chosen.num_rows, num_clusters))
+    return counts
 
 
 def _select_again(run: Report, report: Report, threshold: float) -> Report:

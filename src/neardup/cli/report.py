@@ -1,0 +1,55 @@
+"""`neardup report`: a finished run as one HTML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from neardup.cli import options
+
+
+@click.command(cls=options.Command, short_help="Write a finished run as one HTML file to look at.")
+@click.argument("out", type=click.Path(), metavar="OUT")
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    cls=options.Option,
+    type=click.Path(),
+    required=True,
+    metavar="FILE",
+    help="HTML file to write.",
+)
+@click.option(
+    "--limit",
+    cls=options.Option,
+    default="3MB",
+    show_default=True,
+    metavar="SIZE",
+    help="Maximum size of the file; what does not fit is counted on the page.",
+)
+@click.option("--no-text", cls=options.Option, is_flag=True, help="Leave the texts of the documents out.")
+@click.option("--overwrite", cls=options.Option, is_flag=True, help="Replace an existing file.")
+@options.quiet("Show no progress and no summary.")
+def report(out: str, target: str, limit: str, no_text: bool, overwrite: bool, quiet: bool) -> None:
+    """Write a finished run as one HTML file: what was removed, why, and how alike the texts are.
+
+    OUT is the folder that `neardup dedup` wrote. The file opens in any browser and loads nothing from anywhere. The
+    texts are read again from the inputs, if these are unchanged.
+
+    \b
+    Examples:
+      neardup report clean -o report.html
+      neardup report clean -o report.html --limit 20MB        more clusters and longer texts
+      neardup report clean -o report.html --no-text           to pass on without the documents
+    """  # noqa: D301 - click reads the backspace
+    from neardup.cli import render
+
+    with render.working("report", quiet=quiet):
+        from neardup import api
+        from neardup.web.report_file import write_html
+
+        size = write_html(api.load(out), Path(target), limit=limit, text=not no_text, overwrite=overwrite)
+    if not quiet:
+        render.report_file(target, size)

@@ -1,0 +1,145 @@
+"""The texts of a run, read again from its inputs if they are unchanged, or taken from memory."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.checks import SET_MEASURES
+from neardup.config import Config
+from neardup.errors import DataError
+from neardup.io import finished
+from neardup.io.formats.base import ITEM_END, text_bytes
+from neardup.kernels import similarity as kernel
+from neardup.measures.registry import measure_of
+from neardup.web.run_view import RunView
+
+I64 = npt.NDArray[np.int64]
+
+# Characters of one text that a page gets.
+MOST_CHARACTERS: Final = 50_000
+# A text of more bytes is not compared again for the page.
+_MOST_COMPARED: Final = 1 << 20
+# Once so many bytes are held for a page, the first characters of further texts must do.
+_MOST_HELD: Final = 128 << 20
+_FIRST_CHARACTERS: Final = 2_000
+
+
+class Text(NamedTuple):
+    """What the page knows of a text: `text` is its beginning if it is long."""
+
+    text: str
+    num_bytes: int
+    is_whole: bool
+    digest: str
+
+
+def digest_of(text: bytes) -> str:
+    """Return the digest by which a decision names a text.
+
+    >>> digest_of(b"to be")
+    '0af1207eeabd158672cf22436825b6b7'
+    """
+    return hashlib.sha256(text).hexdigest()[:32]
+
+
+def why_absent(run: RunView) -> str | None:
+    """Return why the texts of a run cannot be shown; None if they can."""
+    config = run.report.config
+    if config.measure not in SET_MEASURES:
+        return f"this run compared by {config.measure}, so there are no texts"
+    if not run.is_from_files:
+        return None if run.report.load("texts") is not None else "the documents are no longer in memory"
+    try:
+        for entry in run.report.inputs:
+            finished.find_again(entry, config)
+    except DataError as error:
+        return error.message
+    return None
+
+
+def scan(run: RunView) -> Iterator[tuple[I64, pa.Array]]:
+    """Read all documents again: keys, ascending, and texts, as large_string."""
+    report = run.report
+    if not run.is_from_files:
+        texts = report.load("texts")
+        if texts is not None:
+            rows, start = texts.column("row").to_numpy(), 0
+            for chunk in texts.column("text").chunks:
+                yield rows[start : start + len(chunk)], chunk
+                start += len(chunk)
+        return
+    for at, entry in enumerate(report.inputs):
+        first = int(run.first_keys[at])
+        for records in finished.read_records(finished.find_again(entry, report.config), report.config):
+            yield first + records.rows, records.texts
+            first += records.num_rows
+
+
+def make_text(content: bytes, most_characters: int = MOST_CHARACTERS) -> Text:
+    """Return a text for the page, cut where it is long; the items of a set stand on lines of their own."""
+    # A character takes at most four bytes, so a long text is not decoded as a whole.
+    text = content[: 4 * most_characters].decode("utf-8", errors="ignore")
+    is_whole = len(content) <= 4 * most_characters and len(text) <= most_characters
+    return Text(text[:most_characters].replace(ITEM_END, "\n"), len(content), is_whole, digest_of(content))
+
+
+@dataclasses.dataclass
+class Gathered:
+    """The texts that a page shows, the sizes of their sets, and the bytes of all removed texts.
+
+    contents: the whole texts that are not too long to be compared again.
+    """
+
+    texts: dict[int, Text]
+    contents: dict[int, bytes]
+    num_shingles: dict[int, int]
+    removed_bytes: int
+
+
+def gather(run: RunView, wanted: I64) -> Gathered:
+    """Read all documents once, for the texts of some (ascending keys)."""
+    found = Gathered({}, {}, {}, 0)
+    removed, held, config = run.removals.keys[run.by_key], 0, alone(run.report.config)
+    for keys, texts in scan(run):
+        found.removed_bytes += int(text_bytes(texts)[_which(keys, removed)].sum())
+        at = np.flatnonzero(_which(keys, wanted))
+        if not at.size:
+            continue
+        chosen = texts.take(pa.array(at))
+        sizes = np.diff(measure_of(config).items(chosen, config).ends)  # type: ignore[union-attr]
+        for key, content, size in zip(keys[at].tolist(), chosen.cast(pa.large_binary()), sizes.tolist(), strict=True):
+            raw = content.as_py()
+            text = make_text(raw, MOST_CHARACTERS if held < _MOST_HELD else _FIRST_CHARACTERS)
+            found.texts[key], found.num_shingles[key] = text, size
+            if len(raw) <= _MOST_COMPARED and held < _MOST_HELD:
+                found.contents[key] = raw
+                held += len(raw)
+    return found
+
+
+def _which(keys: I64, wanted: I64) -> npt.NDArray[np.bool_]:
+    """Which of some keys are among others; both ascending."""
+    at = np.searchsorted(wanted, keys)
+    at[at == wanted.size] = 0
+    return wanted[at] == keys if wanted.size else np.zeros(keys.size, np.bool_)
+
+
+def alone(config: Config) -> Config:
+    """Return the settings for texts whose HTML has been parsed already."""
+    return Config.of(config, html=False)
+
+
+def similarities_among(contents: Sequence[bytes], config: Config) -> list[float]:
+    """Return the exact similarity of every two of some texts: (0, 1), (0, 2), ... (1, 2), ..."""
+    items = measure_of(config).items(pa.array([content.decode() for content in contents], pa.large_string()), config)
+    left, right = np.triu_indices(len(contents), 1)
+    values = np.empty(left.size, np.float64)
+    kernel.similarities(items, left.astype(np.int64), right.astype(np.int64), values)
+    return [round(value, 4) for value in values.tolist()]

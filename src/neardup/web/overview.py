@@ -1,0 +1,191 @@
+"""The overview of a run as JSON: what was promised and found, distributions, and what a higher threshold would do."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.errors import NearDupError
+from neardup.report import Report
+from neardup.runs.stored_pairs import StoredCounts, count_stored
+from neardup.version import VERSION
+from neardup.web.run_view import RunView
+
+NUM_LARGEST: Final = 10
+# Rejected rows, reasons, warnings and files that the overview lists; it counts all.
+_MOST_ROWS: Final = 100
+_MOST_REASONS: Final = 20
+_MOST_FILES: Final = 50
+# From this many pairs on, selecting again for every step takes longer than one waits for a page.
+_MANY_PAIRS: Final = 20_000_000
+_NO_PAIRS: Final = "Run neardup dedup with --pairs to see what a higher threshold would remove."
+
+
+def overview(run: RunView, *, removed_bytes: int | None = None) -> dict[str, Any]:
+    """Return everything that the first view shows, but for texts."""
+    report, plan = run.report, run.report.plan
+    return {
+        "version": VERSION,
+        "kind": "run",
+        "name": run.name,
+        "run": _name_run(run),
+        "measure": plan.measure,
+        "threshold": plan.threshold,
+        "cluster": report.config.cluster,
+        "finding": plan.finding(),
+        "method": plan.shape,
+        "reason": plan.reason,
+        "counts": _counts(run),
+        "recall": _recall(report),
+        "bytes": {"read": report.bytes_read, "removed": removed_bytes},
+        "seconds": report.seconds,
+        "warnings": list(report.warnings),
+        "settings": [[name, _spelled(value)] for name, value in run.settings],
+        "files": [
+            {"file": entry["file"], "rows": entry["rows"], "ahead": entry["ahead"]}
+            for entry in report.inputs[:_MOST_FILES]
+        ],
+        "num_files": len(report.inputs),
+        "histogram": _histogram(run),
+        "slider": thresholds(run),
+        "sizes": _sizes(run),
+        "curve": [round(plan.chance(step / 100), 6) for step in range(101)],
+        "rejected": _rejected(run),
+        "largest": _largest(run),
+        "shingles": _shingles(report),
+    }
+
+
+def _counts(run: RunView) -> dict[str, int | None]:
+    report = run.report
+    return {
+        "documents": report.documents,
+        "kept": report.num_kept,
+        "removed": report.num_removed,
+        "removed_against": report.removed_against,
+        "rejected": report.num_rejected,
+        "exact_duplicates": report.exact_duplicates,
+        "pairs": report.num_pairs,
+        "clusters": run.clusters.keys.size,
+        "below": int((run.removals.similarities < report.plan.threshold).sum()),
+    }
+
+
+def _recall(report: Report) -> dict[str, Any]:
+    audit = report.audit
+    return {
+        "promised": report.plan.recall_at_threshold,
+        "is_exact": report.plan.is_exact,
+        "audit": audit
+        and {
+            "recall": audit.recall,
+            "low": audit.low,
+            "high": audit.high,
+            "pairs": audit.pairs,
+            "missed": audit.missed.num_rows,
+            "sample": audit.sample,
+        },
+    }
+
+
+def _histogram(run: RunView) -> dict[str, list[int] | None]:
+    """Counts of similarities by hundredths; the last bin is 1 alone."""
+    pairs = run.report.load("pairs")
+    return {
+        "removed": _bins(run.removals.similarities),
+        "pairs": None if pairs is None else _bins(pairs.column("similarity").to_numpy()),
+    }
+
+
+def _bins(similarities: npt.NDArray[np.float64]) -> list[int]:
+    # 0.29 * 100 is 28.999999999999996, which belongs to bin 29.
+    hundredths = np.floor(similarities * 100 + 1e-9).astype(np.int64)
+    counts: list[int] = np.bincount(np.clip(hundredths, 0, 100), minlength=101).tolist()
+    return counts
+
+
+def thresholds(run: RunView) -> dict[str, Any]:
+    """Return what would be removed at every higher threshold in steps of 0.01, by `at_threshold`."""
+    report = run.report
+    if report.num_pairs is None or report.select_again is None:
+        return {"steps": [], "hint": _NO_PAIRS}
+    if report.num_pairs > _MANY_PAIRS:
+        return {"steps": [], "hint": f"{report.num_pairs:,} pairs are too many to select again for this page."}
+    first = int(np.ceil(report.config.threshold * 100 - 1e-9))
+    try:
+        counts = _count(run, [step / 100 for step in range(first, 101)])
+    except NearDupError as error:
+        return {"steps": [], "hint": str(error)}
+    num_usable = report.num_kept + report.num_removed
+    return {"hint": None, "steps": [step._asdict() | {"kept": num_usable - step.removed} for step in counts]}
+
+
+def _count(run: RunView, steps: list[float]) -> list[StoredCounts]:
+    if run.is_from_files:
+        return count_stored(run.report, steps)
+    chosen = [run.report.at_threshold(step) for step in steps]
+    return [
+        StoredCounts(again.config.threshold, again.num_removed, again.pairs.num_rows, RunView(again).clusters.keys.size)
+        for again in chosen
+    ]
+
+
+def _sizes(run: RunView) -> list[list[int]]:
+    """How many clusters have each size, ascending."""
+    sizes, counts = np.unique(run.clusters.sizes, return_counts=True)
+    return [list(pair) for pair in zip(sizes.tolist(), counts.tolist(), strict=True)]
+
+
+def _rejected(run: RunView) -> dict[str, Any]:
+    rejected = run.report.rejected
+    reasons = Counter(rejected.column("reason").to_pylist())
+    return {
+        "total": rejected.num_rows,
+        "reasons": [list(reason) for reason in reasons.most_common(_MOST_REASONS)],
+        "rows": rejected.slice(0, _MOST_ROWS).to_pylist(),
+    }
+
+
+def _largest(run: RunView) -> list[dict[str, Any]]:
+    clusters, removals = run.clusters, run.removals
+    found = []
+    for number in np.lexsort((clusters.keys, -clusters.sizes))[:NUM_LARGEST].tolist():
+        weakest = int(clusters.members(number)[-1])
+        found.append(
+            {
+                "key": int(clusters.keys[number]),
+                "id": str(removals.kept_ids[weakest].as_py()),
+                "size": int(clusters.sizes[number]),
+                "weakest": float(clusters.weakest[number]),
+                "weakest_key": int(removals.keys[weakest]),
+                "weakest_id": str(removals.ids[weakest].as_py()),
+            }
+        )
+    return found
+
+
+def _shingles(report: Report) -> dict[str, Any]:
+    """How the page itself cuts texts into shingles, to show which are shared."""
+    config = report.config
+    return {
+        "unit": "item" if config.items_column is not None else config.unit,
+        "size": config.size,
+        "fold_numbers": config.fold_numbers,
+        "fold_accents": config.fold_accents,
+        "form": config.normalise.upper(),
+    }
+
+
+def _name_run(run: RunView) -> str:
+    """Name a run for the marks that a browser keeps: equal inputs, settings and counts give the same name."""
+    told = [run.name, run.settings, [[entry["file"], entry["rows"]] for entry in run.report.inputs], _counts(run)]
+    return hashlib.sha256(json.dumps(told, default=str).encode()).hexdigest()[:16]
+
+
+def _spelled(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

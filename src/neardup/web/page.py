@@ -1,0 +1,92 @@
+"""One page from its sources: scripts and styles joined into one HTML text, with a policy that allows nothing else.
+
+A page opened from disk cannot import modules, so all scripts are one inline script, named in the policy by its hash.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+from importlib import resources
+from typing import Final, NamedTuple
+
+_STATIC: Final = resources.files("neardup.web") / "static"
+# In the order in which they need each other.
+SCRIPTS: Final = (
+    "vendor/htm-preact-standalone.umd.js",
+    "vendor/uPlot.iife.min.js",
+    "text.js",
+    "source.js",
+    "marks.js",
+    "parts.js",
+    "charts.js",
+    "overview.js",
+    "clusters.js",
+    "pair.js",
+    "search.js",
+    "review.js",
+    "app.js",
+)
+STYLES: Final = ("vendor/uPlot.min.css", "page.css")
+# What ends a script, and the two line ends that old browsers do not allow in one.
+_ESCAPED: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+
+class Sources(NamedTuple):
+    """The script and the style of the page, and the policy that allows these two."""
+
+    script: str
+    style: str
+    policy: str
+
+
+def _read(name: str) -> str:
+    return (_STATIC / name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+@functools.cache
+def sources() -> Sources:
+    """Join the sources; what is ours shares one scope that nothing else sees."""
+    vendored = [_read(name) for name in SCRIPTS if name.startswith("vendor/")]
+    ours = [_read(name) for name in SCRIPTS if not name.startswith("vendor/")]
+    script = "\n".join([*vendored, '(() => {\n"use strict";', *ours, "})();\n"])
+    style = "\n".join(map(_read, STYLES))
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{_hash(script)}'; style-src 'sha256-{_hash(style)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    return Sources(script, style, policy)
+
+
+def escape_json(data: bytes) -> str:
+    r"""Spell JSON so that it can stand in a script element.
+
+    >>> escape_json('["</script>\u2028"]'.encode())
+    '["\\u003c/script\\u003e\\u2028"]'
+    """
+    text = data.decode()
+    for character, spelled in _ESCAPED.items():
+        text = text.replace(character, spelled)
+    return text
+
+
+def render_page(data: str, *, policy: str | None = None) -> str:
+    """Return the page with its data, escaped; `policy` is that of the server, which a header repeats."""
+    parts = sources()
+    page = _read("page.html")
+    for name, value in (
+        ("POLICY", policy or parts.policy),
+        ("STYLE", parts.style),
+        ("SCRIPT", parts.script),
+        ("DATA", data),  # last: what stands in it is not looked at again
+    ):
+        before, mark, after = page.partition(f"@{name}@")
+        if not mark:
+            raise RuntimeError(f"page.html has no place for {name}")
+        page = before + value + after
+    return page

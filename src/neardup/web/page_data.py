@@ -1,0 +1,224 @@
+"""The data of a report in one file: a sample of clusters with their texts that fits into a number of bytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from neardup.measures.base import mix
+from neardup.web import document_texts
+from neardup.web.document_texts import Gathered
+from neardup.web.overview import overview
+from neardup.web.page import escape_json
+from neardup.web.run_view import RunView
+
+I64 = npt.NDArray[np.int64]
+
+# How many clusters a file shows: the largest, and as many drawn by a hash of the row.
+MOST_LARGEST: Final = 500
+MOST_DRAWN: Final = 500
+# Members of a cluster in a file: the most similar and the least similar ones.
+MOST_MEMBERS: Final = 20
+MOST_ALONE: Final = 100
+# The heat map of a cluster compares every two of so many documents.
+HEAT_MAP: Final = range(4, 21)
+_CLUSTER_SHARES: Final = (1.0, 0.5, 0.25, 0.1, 0.05, 0.01, 0.0)
+# Rather fewer clusters than fewer characters of each text.
+_LEAST_CUT: Final = 2_000
+_WHOLE: Final = 1 << 40
+# Texts are stored as numbers of pieces, because near-duplicates share most of them.
+_PIECE: Final = re.compile(r"[^\n]{0,40}[^\n.;!?]*(?:[.;!?]+ ?|\n+|\Z)")
+
+
+class _Sample(NamedTuple):
+    """The clusters that a file shows, by number, and the documents without duplicates, by key."""
+
+    largest: I64
+    drawn: I64
+    alone: I64
+
+    @property
+    def clusters(self) -> I64:
+        return np.concatenate([self.largest, self.drawn])
+
+    def share(self, part: float) -> _Sample:
+        return _Sample(*(numbers[: round(numbers.size * part)] for numbers in self))
+
+
+def page_data(run: RunView, limit: int, *, has_texts: bool = True) -> str:
+    """Return the JSON of a page, escaped, of at most `limit` bytes if the overview alone is not longer."""
+    sample = _draw(run)
+    absent = document_texts.why_absent(run) if has_texts else "this report was written without texts"
+    wanted = np.unique(np.concatenate([*(_shown(run, number) for number in sample.clusters), sample.alone]))
+    texts = document_texts.gather(run, wanted.astype(np.int64)) if absent is None else None
+    info = overview(run, removed_bytes=None if texts is None else texts.removed_bytes)
+    told = _Told(info, absent, {} if texts is None else _heat_maps(run, sample.clusters, texts), texts)
+    pieces = Pieces({} if texts is None else {key: text.text for key, text in texts.texts.items()})
+    data = ""
+    for part in _CLUSTER_SHARES:
+        chosen = sample.share(part)
+        data, keys = _encode(run, chosen, told, pieces, 0)
+        cut = pieces.cut_for(keys, limit - len(data.encode()))
+        if cut >= _LEAST_CUT or (part == 0 and cut):
+            return _encode(run, chosen, told, pieces, cut)[0]
+        if texts is None and len(data.encode()) <= limit:
+            break
+    return data
+
+
+def _draw(run: RunView) -> _Sample:
+    clusters = run.clusters
+    by_size = np.lexsort((clusters.keys, -clusters.sizes))
+    rest = by_size[MOST_LARGEST:]
+    drawn = rest[np.argsort(mix(clusters.keys[rest].astype(np.uint64)), kind="stable")[:MOST_DRAWN]]
+    keys = run.document_keys
+    if keys is None:
+        return _Sample(by_size[:MOST_LARGEST], drawn, np.empty(0, np.int64))
+    single = np.setdiff1d(keys, np.concatenate([clusters.keys, run.removals.keys]))
+    alone = single[np.argsort(mix(single.astype(np.uint64)), kind="stable")[:MOST_ALONE]]
+    return _Sample(by_size[:MOST_LARGEST], drawn, alone)
+
+
+def shown_members(members: I64, most: int = MOST_MEMBERS) -> I64:
+    """Return the members of a cluster that are shown: all, or the most similar and the least similar ones."""
+    return members if members.size <= most else np.r_[members[: most // 2], members[members.size - most // 2 :]]
+
+
+def _shown(run: RunView, number: int) -> I64:
+    """The keys of the documents of a cluster that are shown, the kept one first."""
+    members = shown_members(run.clusters.members(number))
+    keys: I64 = np.r_[run.clusters.keys[number], run.removals.keys[members]]
+    return keys
+
+
+def _heat_maps(run: RunView, numbers: I64, texts: Gathered) -> dict[int, list[float]]:
+    """The similarities of every two documents of each cluster of a suitable size, in the order of `_shown`."""
+    config = document_texts.alone(run.report.config)
+    found: dict[int, list[float]] = {}
+    for number in numbers.tolist() if config.measure == "jaccard" else ():
+        keys = _shown(run, number).tolist()
+        if len(keys) in HEAT_MAP and all(key in texts.contents for key in keys):
+            contents = [texts.contents[key] for key in keys]
+            found[int(run.clusters.keys[number])] = document_texts.similarities_among(contents, config)
+    return found
+
+
+class _Told(NamedTuple):
+    """What a page says whatever its sample: overview, why there are no texts, heat maps, and texts."""
+
+    info: dict[str, Any]
+    absent: str | None
+    matrices: dict[int, list[float]]
+    texts: Gathered | None
+
+
+def _encode(run: RunView, sample: _Sample, told: _Told, pieces: Pieces, cut: int) -> tuple[str, list[int]]:
+    """Return the JSON of a sample, and the documents in it."""
+    clusters, documents = run.clusters, _Documents(run, told.texts, pieces, cut)
+    listed = []
+    for number in sample.clusters.tolist():
+        keys = _shown(run, number).tolist()
+        for key in keys:
+            documents.add(key)
+        listed.append([int(clusters.keys[number]), int(clusters.sizes[number]), float(clusters.weakest[number]), keys])
+    for key in sample.alone.tolist():
+        documents.add(key)
+    info = told.info | {
+        "sample": {
+            "largest": int(sample.largest.size),
+            "drawn": int(sample.drawn.size),
+            "alone": int(sample.alone.size),
+            "members": MOST_MEMBERS,
+            "documents": len(documents.columns["key"]),
+        },
+        "texts": {"state": "here" if told.absent is None else "absent", "reason": told.absent},
+    }
+    data = {
+        "info": info,
+        "clusters": listed,
+        "documents": documents.columns,
+        "matrices": {str(row[0]): told.matrices[row[0]] for row in listed if row[0] in told.matrices},
+        "pieces": list(documents.used),
+        "names": run.files,
+    }
+    return escape_json(msgspec.json.encode(data)), documents.columns["key"]
+
+
+class Pieces:
+    """Texts cut into pieces, mostly sentences or lines, so that what near-duplicates share is stored once."""
+
+    def __init__(self, texts: dict[int, str]) -> None:
+        self._numbers: dict[str, int] = {}
+        self._of: dict[int, I64] = {}
+        self._starts: dict[int, I64] = {}
+        for key, text in texts.items():
+            found = [piece for piece in _PIECE.findall(text) if piece]
+            numbers = [self._numbers.setdefault(piece, len(self._numbers)) for piece in found]
+            self._of[key] = np.array(numbers, np.int64)
+            self._starts[key] = np.cumsum([0, *map(len, found)])[:-1]
+        self._texts = list(self._numbers)
+        self._sizes = np.array([len(escape_json(msgspec.json.encode(piece)).encode()) for piece in self._texts])
+
+    def cut_for(self, keys: Sequence[int], room: int) -> int:
+        """Return how many characters of each text fit into `room` bytes."""
+        known = [key for key in keys if key in self._of]
+        if not known:
+            return 0
+        numbers = np.concatenate([self._of[key] for key in known])
+        starts = np.concatenate([self._starts[key] for key in known])
+        firsts = np.full(len(self._texts), _WHOLE)
+        np.minimum.at(firsts, numbers, starts)
+        is_used = firsts < _WHOLE
+        # A number takes up to seven digits and a comma, and a piece also a comma.
+        places = np.concatenate([starts, firsts[is_used]])
+        costs = np.concatenate([np.full(starts.size, 8), self._sizes[is_used] + 1])
+        order = np.argsort(places, kind="stable")
+        too_much = int(np.searchsorted(np.cumsum(costs[order]), room, side="right"))
+        return _WHOLE if too_much == places.size else int(places[order[too_much]])
+
+    def beginning(self, key: int, cut: int) -> tuple[list[str], bool]:
+        """Return the pieces of a text that begin before `cut`, and whether these are all."""
+        num_pieces = int(np.searchsorted(self._starts[key], cut))
+        return [self._texts[number] for number in self._of[key][:num_pieces]], num_pieces == self._of[key].size
+
+
+class _Documents:
+    """The documents of a file, by column; a text is a list of numbers of pieces."""
+
+    def __init__(self, run: RunView, texts: Gathered | None, pieces: Pieces, cut: int) -> None:
+        names = ("key", "id", "file", "row", "bytes", "shingles", "digest", "text", "is_whole", "kept", "similarity")
+        self.columns: dict[str, list[Any]] = {name: [] for name in names}
+        self.used: dict[str, int] = {}
+        self._run, self._texts, self._pieces, self._cut = run, texts, pieces, cut
+        self._known: set[int] = set()
+        self._files = {name: at for at, name in enumerate(run.files)}
+
+    def add(self, key: int) -> None:
+        """Add a document once."""
+        if key in self._known:
+            return
+        self._known.add(key)
+        run, at = self._run, self._run.removal(key)
+        place = run.place(key)
+        text = None if self._texts is None else self._texts.texts.get(key)
+        shown, is_whole = ([], False) if text is None else self._pieces.beginning(key, self._cut)
+        values = {
+            "key": key,
+            "id": run.id(key),
+            "file": None if place.file is None else self._files[place.file],
+            "row": place.row,
+            "bytes": text and text.num_bytes,
+            "shingles": self._texts.num_shingles.get(key) if self._texts is not None else None,
+            "digest": text and text.digest,
+            "text": None if text is None else [self.used.setdefault(piece, len(self.used)) for piece in shown],
+            "is_whole": text is not None and text.is_whole and is_whole,
+            "kept": None if at is None else int(run.removals.kept_keys[at]),
+            "similarity": None if at is None else float(run.removals.similarities[at]),
+        }
+        for name, value in values.items():
+            self.columns[name].append(value)

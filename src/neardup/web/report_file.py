@@ -1,0 +1,54 @@
+"""The report of a run in one HTML file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from neardup.checks import as_bytes
+from neardup.errors import ConfigError, DataError
+from neardup.report import Report
+from neardup.web.page import render_page
+from neardup.web.page_data import page_data
+from neardup.web.run_view import RunView
+
+DEFAULT_LIMIT: Final = 3_000_000
+_LEAST_LIMIT: Final = 300_000
+
+
+def make_html(report: Report, *, limit: int | str = DEFAULT_LIMIT, text: bool = True) -> str:
+    """Return a report as one HTML page that needs nothing else, of at most `limit` bytes."""
+    size = as_bytes("limit", limit)
+    if size < _LEAST_LIMIT:
+        raise ConfigError(f"`limit` must be at least {_LEAST_LIMIT // 1000} kB, got {limit!r}", hint="use '3MB'")
+    room = size - len(render_page("").encode())
+    return render_page(page_data(RunView(report), room, has_texts=text))
+
+
+def write_html(
+    report: Report, path: Path, *, limit: int | str = DEFAULT_LIMIT, text: bool = True, overwrite: bool = False
+) -> int:
+    """Write a report as one HTML page, whole or not at all; return its bytes."""
+    if path.is_dir():
+        raise DataError(
+            f"the output {path} is a folder, but a report is a file", hint=f"name it: -o {path}/report.html"
+        )
+    if path.exists() and not overwrite:
+        raise DataError(f"the output {path} already exists", hint="choose another -o, or pass --overwrite")
+    if not path.parent.is_dir():
+        raise DataError(f"the folder {path.parent} does not exist", hint="create it, or choose another -o")
+    content = make_html(report, limit=limit, text=text).encode()
+    descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as target:
+            target.write(content)
+        Path(draft).chmod(0o644)
+        Path(draft).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(draft).unlink()
+        raise
+    return len(content)

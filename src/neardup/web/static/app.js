@@ -1,0 +1,119 @@
+// The page: views by fragment, keyboard, theme.
+
+const VIEWS = [["", "Overview"], ["clusters", "Clusters"], ["search", "Search"], ["review", "Review"]];
+
+function parseFragment() {
+  const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  const [name, ...rest] = path.split("/");
+  return { name, numbers: rest.map(Number), params: new URLSearchParams(query) };
+}
+
+function go(name, values) {
+  const query = new URLSearchParams(Object.entries(values).filter(([, value]) => value)).toString();
+  location.replace(`#/${name}${query ? `?${query}` : ""}`);
+}
+
+function View({ route }) {
+  const { name, numbers, params } = route;
+  const isNumber = (at) => Number.isSafeInteger(numbers[at]) && numbers[at] >= 0;
+  if (name === "") return html`<${Overview} />`;
+  if (name === "clusters") return html`<${ClusterList} params=${params} />`;
+  if (name === "cluster" && isNumber(0)) return html`<${ClusterView} key=${numbers[0]} number=${numbers[0]} />`;
+  if (name === "pair" && isNumber(0) && isNumber(1)) return html`<${PairView} key=${numbers.join()} a=${numbers[0]} b=${numbers[1]} />`;
+  if (name === "document" && isNumber(0)) return html`<${DocumentView} key=${numbers[0]} number=${numbers[0]} />`;
+  if (name === "search") return html`<${Search} params=${params} />`;
+  if (name === "review") return html`<${Review} />`;
+  return html`<${Failure} error=${new PageError("There is no such view.", "Use the links above.")} />`;
+}
+
+function Page({ source, marks }) {
+  const [route, setRoute] = useState(parseFragment);
+  const [theme, setTheme] = useState(() => {
+    try { return localStorage.getItem("neardup:theme") || "auto"; } catch { return "auto"; }
+  });
+  const [, redraw] = useState(0);
+  const main = useRef(null), help = useRef(null);
+  const views = source.info.kind === "index" ? VIEWS.slice(0, 1) : VIEWS;
+  useEffect(() => {
+    const change = () => {
+      setRoute(parseFragment());
+      if (!location.hash.includes("?")) scrollTo(0, 0);
+    };
+    addEventListener("hashchange", change);
+    return () => removeEventListener("hashchange", change);
+  }, []);
+  useEffect(() => marks.listen(() => redraw((times) => times + 1)), []);
+  useLayoutEffect(() => {
+    document.documentElement.dataset.theme = theme;
+    try { localStorage.setItem("neardup:theme", theme); } catch { /* it is only a preference */ }
+    redraw((times) => times + 1);
+  }, [theme]);
+  useEffect(() => {
+    const name = views.find(([path]) => path === route.name)?.[1] || "neardup";
+    document.title = `${name} · ${source.info.name}`;
+  }, [route.name]);
+  useEffect(() => {
+    const press = (event) => handleKey(event, main.current, help.current, marks);
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+  const next = { auto: "light", light: "dark", dark: "auto" };
+  return html`<${Shared.Provider} value=${{ source, marks, theme, go }}>
+    <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to content</a>
+    <header class="top"><div class="inner">
+      <a class="brand" href="#/"><strong>neardup</strong> <span><${Visible} text=${source.info.name} /></span></a>
+      <nav aria-label="views">${views.map(([path, label]) => html`<a href=${`#/${path}`} aria-current=${route.name === path ? "page" : null}>${label}${path === "review" && marks.all().length ? html` <span class="badge">${marks.all().length}</span>` : ""}</a>`)}</nav>
+      <div class="tools"><button onClick=${() => setTheme(next[theme])} title="light, dark, or as the system says">Theme: ${theme}</button>
+        <button aria-label="keyboard help" onClick=${() => help.current.showModal()}>?</button></div>
+    </div></header>
+    <main id="main" ref=${main} tabindex="-1"><${Boundary} route=${location.hash}><${View} route=${route} /><//></main>
+    <footer class="foot"><p>${source.isServed ? "Served from this machine; nothing is sent anywhere." : "One file; it loads nothing from anywhere."}</p></footer>
+    <${Help} dialog=${help} />
+  <//>`;
+}
+
+/** Shows an error of a view instead of a blank page. */
+class Boundary extends htmPreact.Component {
+  componentDidCatch(error) { this.setState({ error, at: this.props.route }); }
+  render({ children, route }) {
+    return this.state.error && this.state.at === route ? html`<${Failure} error=${this.state.error} />` : children;
+  }
+}
+
+const KEYS = [["j / k", "next / previous entry"], ["Enter", "open it"], ["/", "search"], ["o c r", "overview, clusters, review"], ["u", "undo the last mark"], ["?", "this help"]];
+
+const Help = ({ dialog }) => html`<dialog ref=${dialog} aria-labelledby="help-title"><h2 id="help-title">Keyboard</h2>
+  <dl class="facts">${KEYS.map(([key, meaning]) => html`<dt><kbd>${key}</kbd></dt><dd>${meaning}</dd>`)}</dl>
+  <form method="dialog"><button class="main">Close</button></form></dialog>`;
+
+function handleKey(event, main, help, marks) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
+  if (help.open && event.key !== "?") return;
+  const actions = {
+    j: () => moveFocus(main, 1),
+    k: () => moveFocus(main, -1),
+    "/": () => { location.hash = "#/search"; setTimeout(() => document.getElementById("search")?.focus(), 50); },
+    o: () => { location.hash = "#/"; },
+    c: () => { location.hash = "#/clusters"; },
+    r: () => { location.hash = "#/review"; },
+    u: () => marks.undo(),
+    "?": () => (help.open ? help.close() : help.showModal()),
+  };
+  if (!Object.hasOwn(actions, event.key)) return;
+  event.preventDefault();
+  actions[event.key]();
+}
+
+function moveFocus(main, step) {
+  const rows = [...main.querySelectorAll("[data-row]")].sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top);
+  if (!rows.length) return;
+  const at = rows.indexOf(document.activeElement);
+  const next = rows[Math.max(0, Math.min(rows.length - 1, at < 0 ? (step > 0 ? 0 : rows.length - 1) : at + step))];
+  next.focus();
+  next.scrollIntoView({ block: "nearest" });
+}
+
+openSource().then(
+  (source) => render(html`<${Page} source=${source} marks=${openMarks(source.info.run || source.info.name)} />`, document.getElementById("page")),
+  (error) => render(html`<main id="main"><${Failure} error=${error} /></main>`, document.getElementById("page")),
+);

@@ -1,0 +1,132 @@
+// All clusters in a list of any length, and one cluster with its members.
+
+/** What of the run is in this page, in words. */
+function scopeOf(info) {
+  const { sample, counts } = info;
+  if (!sample) return null;
+  const shown = sample.largest + sample.drawn;
+  if (shown >= counts.clusters) return null;
+  const how = sample.drawn ? `the ${count(sample.largest)} largest and ${count(sample.drawn)} drawn by a hash of the row` : `the ${count(sample.largest)} largest`;
+  return `${count(shown)} of ${plural(counts.clusters, "cluster")}: ${how}. \`neardup serve\` shows all.`;
+}
+
+function ClusterList({ params }) {
+  const { source, go } = useShared();
+  const sort = params.get("sort") || "size", search = params.get("search") || "";
+  const [typed, setTyped] = useState(search);
+  const inputs = [sort, search];
+  const first = useLoaded(() => source.clusters({ offset: 0, limit: 1, sort, search }), inputs);
+  const set = (values) => go("clusters", { sort, search, ...values });
+  useEffect(() => {
+    const timer = setTimeout(() => typed !== search && set({ search: typed }), 200);
+    return () => clearTimeout(timer);
+  }, [typed]);
+  const scope = scopeOf(source.info);
+  return html`<h1>Clusters</h1>
+    ${scope && html`<p class="caption">${scope}</p>`}
+    <label class="filter">Filter by id or first words <input type="search" value=${typed} onInput=${(event) => setTyped(event.currentTarget.value)} /></label>
+    <${Loaded} state=${first}>${({ total }) => html`
+      <p class="caption" aria-live="polite">${plural(total, "cluster")}</p>
+      ${total === 0 ? html`<${Empty}>${search ? "No cluster matches." : "No cluster lost a document."}<//>` : html`
+      <div class="table" role="table" aria-label="clusters" aria-rowcount=${total + 1}>
+        <div role="rowgroup"><div class="columns head-row" role="row">
+          <${SortHead} name="size" label="documents" sort=${sort} set=${set} />
+          <${SortHead} name="weakest" label="weakest" sort=${sort} set=${set} />
+          <${SortHead} name="id" label="kept document" sort=${sort} set=${set} />
+          <span role="columnheader" class="wide">first words</span></div></div>
+        <${VirtualList} total=${total} rowHeight=${44} label="clusters" inputs=${inputs}
+          load=${async (offset, limit) => (await source.clusters({ offset, limit, sort, search })).rows}
+          row=${(row) => html`<div class="columns">
+            <span role="cell" class="number">${count(row.size)}</span>
+            <span role="cell"><${Similarity} value=${row.weakest} threshold=${source.info.threshold} /></span>
+            <span role="cell" class="cut"><a data-row href=${`#/cluster/${row.key}`}><${Id} id=${row.id} /></a></span>
+            <span role="cell" class="cut wide quiet"><bdi><${Visible} text=${row.head} /></bdi></span></div>`} />
+      </div>`}`}<//>`;
+}
+
+function SortHead({ name, label, sort, set }) {
+  const isOwn = sort === name || sort === `-${name}`;
+  const direction = !isOwn ? "none" : (name === "size") === (sort === name) ? "descending" : "ascending";
+  return html`<span role="columnheader" aria-sort=${direction}>
+    <button class="sort" onClick=${() => set({ sort: sort === name ? `-${name}` : name })}>${label}${isOwn ? (direction === "descending" ? " ↓" : " ↑") : ""}</button></span>`;
+}
+
+function ClusterView({ number }) {
+  const { source } = useShared();
+  const state = useLoaded(() => source.cluster(number), [number]);
+  return html`<${Loaded} state=${state}>${(cluster) => html`<${Cluster} cluster=${cluster} info=${source.info} />`}<//>`;
+}
+
+function Cluster({ cluster, info }) {
+  const kept = cluster.documents[0], members = cluster.documents.slice(1);
+  const hiddenMembers = cluster.size - cluster.documents.length;
+  return html`<p class="crumbs"><a href="#/clusters">Clusters</a></p>
+    <h1><${Id} id=${kept.id} /></h1>
+    <p class="lead">Kept, and stands for ${plural(cluster.size - 1, "other")}. ${members.length ? html`The weakest member is ${similar(cluster.weakest)} similar to it.` : ""}</p>
+    <p class="caption"><${Visible} text=${placeOf(kept)} /></p>
+    <div class="actions"><${MarkButton} one=${kept} /></div>
+    <section class="card" aria-labelledby="members"><h2 id="members">Members</h2>
+      ${hiddenMembers > 0 && html`<p class="caption">${count(members.length)} of ${count(cluster.size - 1)} members: the most similar and the least similar ones.</p>`}
+      <div class="scroll" tabindex="0" role="group" aria-label="members"><table><thead><tr><th>similarity to the kept one</th><th>document</th><th class="wide">place</th><th>decision</th></tr></thead>
+        <tbody>${members.map((one) => html`<tr><td><${Similarity} value=${one.similarity} threshold=${info.threshold} /></td>
+          <td><a data-row href=${`#/pair/${cluster.key}/${one.key}`}><${Id} id=${one.id} /></a></td>
+          <td class="wide quiet"><${Visible} text=${placeOf(one)} /></td>
+          <td><${MarkButton} one=${one} isSmall /></td></tr>`)}</tbody></table></div></section>
+    ${cluster.matrix && html`<${HeatMap} cluster=${cluster} />`}
+    <${SharedText} cluster=${cluster} info=${info} />`;
+}
+
+/** Every two members by their similarity. */
+function HeatMap({ cluster }) {
+  const { documents, matrix } = cluster, size = documents.length;
+  const least = Math.min(...matrix);
+  const of = (low, high) => (low === high ? 1 : matrix[cellOf(Math.min(low, high), Math.max(low, high), size)]);
+  // Pale to strong, without the shades on which neither dark nor light figures are readable.
+  const rank = (value) => (least === 1 ? 1 : (value - least) / (1 - least));
+  const strength = (value) => (rank(value) < 0.75 ? 0.1 + 0.45 * rank(value) : 0.52 + 0.48 * rank(value));
+  return html`<section class="card" aria-labelledby="heat"><h2 id="heat">Every two members</h2>
+    <p class="caption">From ${similar(least)} (pale) to 1.0 (strong). Member 1 is the kept document.</p>
+    <div class="scroll" tabindex="0" role="group" aria-label="heat map"><table class="heat"><thead><tr><td></td>${documents.map((_, at) => html`<th scope="col">${at + 1}</th>`)}<td></td></tr></thead>
+      <tbody>${documents.map((one, low) => html`<tr><th scope="row">${low + 1}</th>
+        ${documents.map((other, high) => {
+          const value = of(low, high), label = `${one.id} and ${other.id}: ${similar(value)}`;
+          return html`<td>${low === high
+            ? html`<span class="cell same"></span>`
+            : html`<a class=${"cell" + (rank(value) >= 0.75 ? " strong" : "")} href=${`#/pair/${one.key}/${other.key}`} title=${label} aria-label=${label}
+                style=${{ "--strength": strength(value) }}>${value === 1 ? "1" : floorTo(value, 2).slice(1)}</a>`}</td>`;
+        })}<td class="quiet cut"><${Id} id=${one.id} /></td></tr>`)}</tbody></table></div></section>`;
+}
+
+/** The kept text, with what every shown member has too. */
+function SharedText({ cluster, info }) {
+  const texts = cluster.documents.map((one) => one.text);
+  const shared = useMemo(() => {
+    if (texts.some((text) => text === null) || texts.length < 2) return null;
+    const own = findShingles(texts[0], info.shingles);
+    let keys = new Set(own.map((shingle) => shingle.key));
+    const all = keys.size;
+    for (const text of texts.slice(1, 21)) {
+      const others = new Set(findShingles(text, info.shingles).map((shingle) => shingle.key));
+      keys = new Set([...keys].filter((key) => others.has(key)));
+    }
+    return { stretches: sharedStretches(own, keys), num: keys.size, all };
+  }, [cluster]);
+  if (texts[0] === null) return html`<${NoText} info=${info} />`;
+  const text = texts[0];
+  const parts = [];
+  let end = 0;
+  for (const stretch of shared ? shared.stretches : []) {
+    parts.push(html`<span class="apart"><${Visible} text=${text.slice(end, stretch.start)} /></span>`);
+    parts.push(html`<span class="shared"><${Visible} text=${text.slice(stretch.start, stretch.end)} /></span>`);
+    end = stretch.end;
+  }
+  parts.push(html`<span class=${shared ? "apart" : ""}><${Visible} text=${text.slice(end)} /></span>`);
+  return html`<section class="card" aria-labelledby="share"><h2 id="share">What they share</h2>
+    ${shared && html`<p class="caption">${count(shared.num)} of the ${plural(shared.all, "shingle")} of the kept text are in ${cluster.documents.length === 2 ? "both" : "every member shown"}; the rest is pale.</p>`}
+    <div class="text" tabindex="0" role="group" aria-label="text of the kept document"><bdi>${parts}</bdi></div>
+    <${Cut} one=${cluster.documents[0]} /></section>`;
+}
+
+const Cut = ({ one }) => !one.is_whole && one.text !== null && html`<p class="caption cut-here">Cut here: ${count(one.text.length)} characters of a text of ${bytes(one.bytes)}.</p>`;
+
+const NoText = ({ info }) => html`<div class="notice"><p>The texts are not here: <${Visible} text=${info.texts.reason || "they are still being read"} />.</p></div>`;

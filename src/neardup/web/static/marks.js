@@ -1,0 +1,81 @@
+// Decisions of the reader: kept in the browser, undone step by step, exported for `neardup dedup --decisions`.
+
+const MOST_UNDONE = 1000;
+
+function openMarks(run) {
+  const name = `neardup:${run}`;
+  let state = { marks: {}, history: [] }, isStored = true;
+  try {
+    const stored = JSON.parse(localStorage.getItem(name));
+    if (stored && typeof stored.marks === "object" && Array.isArray(stored.history)) state = stored;
+  } catch {
+    isStored = false;
+  }
+  const listeners = new Set();
+  const change = (next) => {
+    state = next;
+    try {
+      localStorage.setItem(name, JSON.stringify(state));
+    } catch {
+      isStored = false;
+    }
+    listeners.forEach((listener) => listener());
+  };
+  return {
+    all: () => Object.values(state.marks),
+    get: (key) => state.marks[key] || null,
+    canUndo: () => state.history.length > 0,
+    isStored: () => isStored,
+    listen(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    /** Mark a document, or take its mark away with decision null. */
+    set(one, decision) {
+      const marks = { ...state.marks }, before = marks[one.key] || null;
+      if (decision === null) delete marks[one.key];
+      else {
+        const { key, id, file, row, digest, kept, similarity } = one;
+        marks[key] = { key, id, file, row, digest, kept, similarity, decision };
+      }
+      change({ marks, history: [...state.history, { key: one.key, before }].slice(-MOST_UNDONE) });
+    },
+    undo() {
+      if (!state.history.length) return;
+      const { key, before } = state.history[state.history.length - 1];
+      const marks = { ...state.marks };
+      if (before) marks[key] = before;
+      else delete marks[key];
+      change({ marks, history: state.history.slice(0, -1) });
+    },
+  };
+}
+
+const EXPORTED = ["decision", "file", "row", "digest", "id"];
+
+function marksAsJson(marks) {
+  const decisions = sortedMarks(marks).map((mark) => Object.fromEntries(EXPORTED.map((name) => [name, mark[name]])));
+  return JSON.stringify({ neardup_decisions: 1, decisions }, null, 1) + "\n";
+}
+
+const sortedMarks = (marks) => [...marks].sort((a, b) => a.key - b.key);
+
+/** A cell that no spreadsheet takes for a formula. */
+function csvCell(value) {
+  const text = String(value ?? "");
+  const safe = /^[=+\-@\t\r]/.test(text) ? "'" + text : text;
+  return /[",\r\n']/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+function marksAsCsv(marks) {
+  const lines = sortedMarks(marks).map((mark) => EXPORTED.map((name) => csvCell(mark[name])).join(","));
+  return [EXPORTED.join(","), ...lines].join("\r\n") + "\r\n";
+}
+
+function download(name, type, text) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}

@@ -1,0 +1,145 @@
+// Two documents side by side: what differs, and which shingles they share.
+
+const LONG_EQUAL = 60;
+const CONTEXT = 120;
+
+function PairView({ a, b }) {
+  const { source } = useShared();
+  const state = useLoaded(() => source.pair(a, b), [a, b]);
+  return html`<${Loaded} state=${state}>${(pair) => html`<${Pair} pair=${pair} info=${source.info} />`}<//>`;
+}
+
+function Pair({ pair, info }) {
+  const { a, b } = pair;
+  const hasTexts = a.text !== null && b.text !== null;
+  const [isShort, setShort] = useState(hasTexts && a.text.length + b.text.length > 8000);
+  const cluster = a.kept ?? (b.kept === a.key ? a.key : b.kept ?? a.key);
+  return html`<p class="crumbs"><a href="#/clusters">Clusters</a> <span aria-hidden="true">›</span> <a href=${`#/cluster/${cluster}`}>Cluster</a></p>
+    <h1>Pair</h1>
+    <${Verdict} pair=${pair} info=${info} />
+    ${hasTexts && html`<div class="actions">
+      <label class="switch"><input type="checkbox" checked=${isShort} onChange=${(event) => setShort(event.currentTarget.checked)} /> Only differences</label>
+      <span class="legend"><span class="sample shared">shared shingles</span> <span class="sample gone">only left</span> <span class="sample new">only right</span></span></div>`}
+    ${hasTexts ? html`<${Texts} a=${a} b=${b} info=${info} isShort=${isShort} />`
+      : html`<div class="sides">${[a, b].map((one) => html`<${Side} one=${one} />`)}</div><${NoText} info=${info} />`}
+    <${Columns} a=${a} b=${b} />`;
+}
+
+function Verdict({ pair, info }) {
+  const { a, b, similarity } = pair;
+  // With both sizes, the similarity gives the number of shared shingles.
+  const shared = info.measure === "jaccard" && similarity !== null && a.shingles !== null && b.shingles !== null
+    ? Math.round((similarity * (a.shingles + b.shingles)) / (1 + similarity)) : null;
+  return html`<dl class="figures">
+    <${Figure} name="similarity" value=${similar(similarity)} note=${similarity === null ? "not compared by the run" : similarity < info.threshold ? `below the threshold ${info.threshold}` : `at or above the threshold ${info.threshold}`} />
+    ${shared !== null && html`<${Figure} name="left in right" value=${a.shingles ? percent(shared / a.shingles) : "–"} note=${`${count(shared)} of ${plural(a.shingles, "shingle")}`} />
+    <${Figure} name="right in left" value=${b.shingles ? percent(shared / b.shingles) : "–"} note=${`${count(shared)} of ${plural(b.shingles, "shingle")}`} />`}
+  </dl>`;
+}
+
+function Side({ one, children }) {
+  return html`<section class="side" aria-label=${one.id}>
+    <header><strong><${Id} id=${one.id} /></strong> <span class=${"status " + (one.kept === null ? "kept" : "removed")}>${one.kept === null ? "kept" : "removed"}</span>
+      <p class="caption"><${Visible} text=${placeOf(one)} />${one.bytes !== null && html`, ${bytes(one.bytes)}`}</p>
+      <${MarkButton} one=${one} isSmall /></header>${children}</section>`;
+}
+
+/** Stretches of one side with equal style, in order: [{start, end, isEqual, link, hidden}]. */
+function styleSide(length, passages, stretches, side) {
+  const edges = new Set([0, length]);
+  passages.forEach((passage) => passage[side].forEach((edge) => edges.add(edge)));
+  stretches.forEach((stretch) => edges.add(stretch.start).add(stretch.end));
+  const places = [...edges].sort((x, y) => x - y);
+  const runs = [];
+  let passage = 0, stretch = 0;
+  for (let at = 0; at + 1 < places.length; at++) {
+    const [start, end] = [places[at], places[at + 1]];
+    while (passage < passages.length && passages[passage][side][1] <= start) passage++;
+    while (stretch < stretches.length && stretches[stretch].end <= start) stretch++;
+    const isIn = stretch < stretches.length && stretches[stretch].start <= start;
+    runs.push({ start, end, passage, isEqual: passages[passage] ? passages[passage].isEqual : true, link: isIn ? stretch : null });
+  }
+  return runs;
+}
+
+function Texts({ a, b, info, isShort }) {
+  const root = useRef(null);
+  const view = useMemo(() => {
+    const passages = differ(a.text, b.text);
+    const shinglesA = findShingles(a.text, info.shingles), shinglesB = findShingles(b.text, info.shingles);
+    const keysA = new Set(shinglesA.map((one) => one.key)), keysB = new Set(shinglesB.map((one) => one.key));
+    const stretchesA = sharedStretches(shinglesA, keysB), stretchesB = sharedStretches(shinglesB, keysA);
+    const places = (shingles, stretches) => {
+      const found = new Map();
+      let at = 0;
+      for (const { key, start } of shingles) {
+        while (at < stretches.length && stretches[at].end <= start) at++;
+        if (!found.has(key)) found.set(key, at);
+      }
+      return found;
+    };
+    const inA = places(shinglesA, stretchesA), inB = places(shinglesB, stretchesB);
+    return {
+      passages,
+      a: { runs: styleSide(a.text.length, passages, stretchesA, "a"), to: stretchesA.map((one) => inB.get(one.key)) },
+      b: { runs: styleSide(b.text.length, passages, stretchesB, "b"), to: stretchesB.map((one) => inA.get(one.key)) },
+    };
+  }, [a, b]);
+  const follow = (side, link) => {
+    const other = side === "a" ? "b" : "a", target = view[side].to[link];
+    const found = root.current.querySelector(`[data-side="${other}"] [data-link="${target}"]`);
+    if (!found) return;
+    const pane = found.closest(".text");
+    pane.scrollTop = found.offsetTop - pane.offsetTop - 40;
+    root.current.querySelectorAll(".is-found").forEach((element) => element.classList.remove("is-found"));
+    root.current.querySelectorAll(`[data-side="${other}"] [data-link="${target}"]`).forEach((element) => element.classList.add("is-found"));
+  };
+  return html`<div class="sides" ref=${root}>
+    <${Side} one=${a}><${Pane} side="a" one=${a} view=${view} isShort=${isShort} follow=${follow} /><${Cut} one=${a} /><//>
+    <${Side} one=${b}><${Pane} side="b" one=${b} view=${view} isShort=${isShort} follow=${follow} /><${Cut} one=${b} /><//>
+  </div>`;
+}
+
+function Pane({ side, one, view, isShort, follow }) {
+  const { runs } = view[side];
+  const shown = [];
+  let lastHidden = -1;
+  runs.forEach((run, at) => {
+    const passage = view.passages[run.passage];
+    let text = one.text.slice(run.start, run.end);
+    if (isShort && passage && passage.isEqual && passage.words > LONG_EQUAL) {
+      const [start, end] = passage[side];
+      const isFirst = run.passage === 0, isLast = run.passage === view.passages.length - 1;
+      const from = isFirst ? start : Math.min(end, start + CONTEXT), to = isLast ? end : Math.max(from, end - CONTEXT);
+      const before = one.text.slice(run.start, Math.max(run.start, Math.min(run.end, from)));
+      const after = one.text.slice(Math.min(run.end, Math.max(run.start, to)), run.end);
+      if (before) shown.push(html`<${Run} key=${`${at}b`} run=${run} side=${side} text=${before} follow=${follow} />`);
+      if (lastHidden !== run.passage && run.end > from) {
+        shown.push(html`<span key=${`${at}h`} class="left-out">… ${count(passage.words)} equal words …</span>`);
+        lastHidden = run.passage;
+      }
+      if (after) shown.push(html`<${Run} key=${`${at}a`} run=${run} side=${side} text=${after} follow=${follow} />`);
+      return;
+    }
+    shown.push(html`<${Run} key=${at} run=${run} side=${side} text=${text} follow=${follow} />`);
+  });
+  return html`<div class="text" data-side=${side} tabindex="0" role="group" aria-label=${`text of ${one.id}`}><bdi>${shown}</bdi></div>`;
+}
+
+function Run({ run, side, text, follow }) {
+  const name = run.isEqual ? "" : side === "a" ? "gone" : "new";
+  const inner = html`<${Visible} text=${text} />`;
+  const marked = run.isEqual ? inner : side === "a" ? html`<del class=${name}>${inner}</del>` : html`<ins class=${name}>${inner}</ins>`;
+  if (run.link === null) return html`<span>${marked}</span>`;
+  return html`<span class="shared" data-link=${run.link} onClick=${() => follow(side, run.link)}>${marked}</span>`;
+}
+
+function Columns({ a, b }) {
+  if (!a.columns || !b.columns) return null;
+  const names = [...new Set([...Object.keys(a.columns), ...Object.keys(b.columns)])];
+  if (!names.length) return null;
+  return html`<section class="card" aria-labelledby="columns"><h2 id="columns">Other columns</h2>
+    <div class="scroll" tabindex="0" role="group" aria-label="other columns"><table><thead><tr><th>column</th><th>left</th><th>right</th></tr></thead>
+      <tbody>${names.map((name) => html`<tr class=${a.columns[name] === b.columns[name] ? "" : "differs"}><th scope="row"><${Visible} text=${name} /></th>
+        ${[a, b].map((one) => html`<td><bdi><${Visible} text=${one.columns[name] ?? "–"} /></bdi></td>`)}</tr>`)}</tbody></table></div></section>`;
+}

@@ -1,0 +1,128 @@
+// Small parts that every view uses.
+
+const { html, render, createContext, useState, useEffect, useLayoutEffect, useMemo, useRef, useContext, useCallback } = htmPreact;
+
+const Shared = createContext(null);
+/** Source, marks and theme of the page. */
+const useShared = () => useContext(Shared);
+
+const NUMBER = new Intl.NumberFormat("en");
+const count = (number) => NUMBER.format(number);
+const plural = (number, one, many = one + "s") => `${count(number)} ${number === 1 ? one : many}`;
+const percent = (ratio, digits = 1) => `${(100 * ratio).toFixed(digits)} %`;
+const similar = (value) => (value === null || value === undefined ? "–" : floorTo(value, 4));
+// 0.99996 is not 1.
+const floorTo = (value, digits) => (Math.floor(value * 10 ** digits + 1e-9) / 10 ** digits).toFixed(value === 1 ? 1 : digits);
+
+function bytes(number) {
+  for (const [size, name] of [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"]]) {
+    if (number >= size) return `${(number / size).toFixed(number < 10 * size ? 1 : 0)} ${name}`;
+  }
+  return `${number} B`;
+}
+
+/** A text of a document: only ever text, with characters that hide spelled out. */
+function Visible({ text }) {
+  const parts = useMemo(() => cutHidden(text), [text]);
+  if (parts.length === 1) return parts[0];
+  return parts.map((part, at) => (at % 2 ? html`<span class="hidden-character" title="a character that would not be seen">${part}</span>` : part));
+}
+
+/** The id of a document; long ones are cut in the middle by style, not in the text. */
+const Id = ({ id }) => html`<bdi class="id"><${Visible} text=${id} /></bdi>`;
+
+const placeOf = (one) => (one.file === null ? `row ${one.row}` : `${one.file}, row ${one.row}`);
+
+function Similarity({ value, threshold }) {
+  const isBelow = value !== null && value !== undefined && value < threshold;
+  return html`<span class=${"similarity" + (isBelow ? " below" : "")} title=${isBelow ? "below the threshold of the run" : null}>
+    <span class="meter" aria-hidden="true"><span style=${{ width: `${100 * (value || 0)}%` }}></span></span>
+    <span class="figure">${similar(value)}</span>
+  </span>`;
+}
+
+/** Load something; show a bar if that takes longer than a second, and the error if it fails. */
+function useLoaded(load, inputs) {
+  const [state, setState] = useState({ value: null, error: null, isSlow: false });
+  useEffect(() => {
+    let isCurrent = true;
+    const timer = setTimeout(() => isCurrent && setState((before) => ({ ...before, isSlow: true })), 1000);
+    load().then(
+      (value) => isCurrent && setState({ value, error: null, isSlow: false }),
+      (error) => isCurrent && setState({ value: null, error, isSlow: false }),
+    ).finally(() => clearTimeout(timer));
+    return () => {
+      isCurrent = false;
+      clearTimeout(timer);
+    };
+  }, inputs);
+  return state;
+}
+
+function Loaded({ state, children }) {
+  if (state.error) return html`<${Failure} error=${state.error} />`;
+  return html`${state.isSlow && html`<div class="loading" role="progressbar" aria-label="loading"></div>`}
+    ${state.value !== null && children(state.value)}`;
+}
+
+const Failure = ({ error }) => html`<div class="notice" role="alert">
+  <p><strong><${Visible} text=${error.message} /></strong></p>
+  ${error.hint && html`<p><${Visible} text=${error.hint} /></p>`}
+</div>`;
+
+const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
+
+/** Buttons to mark a document as wrongly removed, or as one that should go. */
+function MarkButton({ one, isSmall }) {
+  const { marks } = useShared();
+  const mark = marks.get(one.key);
+  const wanted = one.kept === null || one.kept === undefined ? "remove" : "keep";
+  const label = wanted === "keep" ? "Should be kept" : "Should be removed";
+  if (!one.digest) {
+    return html`<button class="mark" disabled title="Without its text a document cannot be named in a decision.">${label}</button>`;
+  }
+  return html`<button class=${"mark" + (mark ? " is-marked" : "")} aria-pressed=${mark ? "true" : "false"} data-mark
+    onClick=${() => marks.set(one, mark ? null : wanted)}>
+    ${mark ? "✓ " : ""}${isSmall ? (wanted === "keep" ? "Keep" : "Remove") : label}</button>`;
+}
+
+/** A list of any length of which only what is seen is built. */
+function VirtualList({ total, rowHeight, load, row, label, inputs }) {
+  const outer = useRef(null);
+  const [scroll, setScroll] = useState(0);
+  const [height, setHeight] = useState(600);
+  const [pages, setPages] = useState(new Map());
+  const size = 100;
+  useLayoutEffect(() => {
+    const measure = () => outer.current && setHeight(outer.current.clientHeight);
+    measure();
+    addEventListener("resize", measure);
+    return () => removeEventListener("resize", measure);
+  }, []);
+  useEffect(() => {
+    setPages(new Map());
+    if (outer.current) outer.current.scrollTop = 0;
+    setScroll(0);
+  }, inputs);
+  const first = Math.max(0, Math.floor(scroll / rowHeight) - 10);
+  const last = Math.min(total, Math.ceil((scroll + height) / rowHeight) + 10);
+  const firstPage = Math.floor(first / size), lastPage = Math.max(firstPage, Math.floor((last - 1) / size));
+  useEffect(() => {
+    let isCurrent = true;
+    for (let page = firstPage; page <= lastPage; page++) {
+      if (pages.has(page)) continue;
+      load(page * size, size).then((rows) => isCurrent && setPages((before) => new Map(before).set(page, rows)), () => null);
+    }
+    return () => { isCurrent = false; };
+  }, [firstPage, lastPage, pages, ...inputs]);
+  const shown = [];
+  for (let at = first; at < last; at++) {
+    const value = pages.get(Math.floor(at / size))?.[at % size];
+    shown.push(html`<div key=${at} class="virtual-row" role="row" aria-rowindex=${at + 2}
+      style=${{ transform: `translateY(${at * rowHeight}px)`, height: `${rowHeight}px` }}>
+      ${value ? row(value) : html`<span class="waiting" role="cell">…</span>`}</div>`);
+  }
+  return html`<div class="virtual" ref=${outer} role="rowgroup" aria-label=${label} tabindex="0"
+    onScroll=${(event) => setScroll(event.currentTarget.scrollTop)}>
+    <div class="virtual-inner" style=${{ height: `${total * rowHeight}px` }}>${shown}</div></div>`;
+}

@@ -1,0 +1,75 @@
+// Search by id and by words; one document and why it was removed; on an index, a text and its near-duplicates.
+
+function Search({ params }) {
+  const { source, go } = useShared();
+  const wanted = params.get("search") || "";
+  const [typed, setTyped] = useState(wanted);
+  const state = useLoaded(async () => (wanted ? source.search(wanted) : { rows: [], num_searched: 0 }), [wanted]);
+  useEffect(() => {
+    const timer = setTimeout(() => typed !== wanted && go("search", { search: typed }), 250);
+    return () => clearTimeout(timer);
+  }, [typed]);
+  return html`<h1>Search</h1>
+    <label class="filter">Id or words <input id="search" type="search" value=${typed} autofocus onInput=${(event) => setTyped(event.currentTarget.value)} /></label>
+    ${wanted && html`<${Loaded} state=${state}>${(found) => html`<${Found} found=${found} info=${source.info} />`}<//>`}
+    ${!wanted && html`<${Empty}>Type the id of a document, or some of its words.<//>`}`;
+}
+
+function Found({ found, info }) {
+  const scope = found.is_text_searched === false
+    ? "ids only, because the texts are not here" : found.characters ? `ids and the first ${count(found.characters)} characters` : "ids and texts";
+  return html`<p class="caption" aria-live="polite">${plural(found.rows.length, "document")} found${found.rows.length >= MOST_FOUND ? " (the first ones)" : ""}; searched ${scope} of ${plural(found.num_searched, "document")}${found.num_searched < info.counts.documents - info.counts.rejected ? ` of ${count(info.counts.documents)}` : ""}.</p>
+    ${found.rows.length === 0 ? html`<${Empty}>Nothing found.<//>` : html`<ul class="results">${found.rows.map((one) => html`<li>
+      <a data-row href=${`#/document/${one.key}`}><${Id} id=${one.id} /></a> <${Status} one=${one} />
+      <p class="quiet"><bdi><${Visible} text=${firstWords(one.text)} /></bdi></p></li>`)}</ul>`}`;
+}
+
+const Status = ({ one }) => html`<span class=${"status " + (one.kept === null ? "kept" : "removed")}>${one.kept === null ? "kept" : "removed"}</span>`;
+
+function DocumentView({ number }) {
+  const { source } = useShared();
+  const state = useLoaded(async () => {
+    const one = await source.document(number);
+    return { one, kept: one.kept === null ? null : await source.document(one.kept) };
+  }, [number]);
+  return html`<${Loaded} state=${state}>${({ one, kept }) => html`
+    <p class="crumbs"><a href="#/search">Search</a></p>
+    <h1><${Id} id=${one.id} /> <${Status} one=${one} /></h1>
+    <p class="lead" id="why">${kept
+      ? html`Removed: ${similar(one.similarity)} similar to <a data-row href=${`#/pair/${kept.key}/${one.key}`}><${Id} id=${kept.id} /></a>, which was kept.`
+      : one.size ? html`Kept for ${plural(one.size - 1, "removed document")}: <a data-row href=${`#/cluster/${one.key}`}>see the cluster</a>.`
+      : "Kept: no found pair makes it a near-duplicate of another kept document."}</p>
+    <p class="caption"><${Visible} text=${placeOf(one)} />${one.bytes !== null && html`, ${bytes(one.bytes)}`}</p>
+    <div class="actions"><${MarkButton} one=${one} /></div>
+    ${one.text === null ? html`<${NoText} info=${source.info} />` : html`<div class="text" tabindex="0" role="group" aria-label="text"><bdi><${Visible} text=${one.text} /></bdi></div><${Cut} one=${one} />`}`}<//>`;
+}
+
+function IndexOverview({ info }) {
+  const { source } = useShared();
+  const [text, setText] = useState("");
+  const [asked, setAsked] = useState(null);
+  const [isOver, setOver] = useState(false);
+  const state = useLoaded(async () => (asked === null ? { matches: [] } : source.query(asked)), [asked]);
+  const drop = async (event) => {
+    event.preventDefault();
+    setOver(false);
+    const file = event.dataTransfer.files[0];
+    if (!file) return;
+    const dropped = await file.text();
+    setText(dropped);
+    setAsked(dropped);
+  };
+  return html`<h1>${plural(info.counts.documents, "document")} in <${Visible} text=${info.name} /></h1>
+    <p class="lead">${info.finding}</p>
+    <form class=${"ask" + (isOver ? " is-over" : "")} onSubmit=${(event) => { event.preventDefault(); setAsked(text); }}
+      onDragOver=${(event) => { event.preventDefault(); setOver(true); }} onDragLeave=${() => setOver(false)} onDrop=${drop}>
+      <label for="ask">Paste a text, or drop a file here</label>
+      <textarea id="ask" rows="8" value=${text} onInput=${(event) => setText(event.currentTarget.value)}></textarea>
+      <button type="submit" class="main" disabled=${!text.trim()}>Find near-duplicates</button>
+    </form>
+    ${asked !== null && html`<${Loaded} state=${state}>${({ matches }) => html`
+      <p class="caption" aria-live="polite">${plural(matches.length, "near-duplicate")} found.</p>
+      ${matches.length === 0 ? html`<${Empty}>The index has nothing at or above ${info.threshold}.<//>` : html`<table><thead><tr><th>similarity</th><th>document</th></tr></thead>
+        <tbody>${matches.map((match) => html`<tr><td><${Similarity} value=${match.similarity} threshold=${info.threshold} /></td><td><${Id} id=${match.doc_id} /></td></tr>`)}</tbody></table>`}`}<//>`}
+    <section class="card" aria-labelledby="facts"><h2 id="facts">This index</h2><dl class="facts">${info.settings.map(([name, value]) => html`<dt>${name}</dt><dd><${Visible} text=${value} /></dd>`)}</dl></section>`;
+}

@@ -1,0 +1,125 @@
+// Where the page gets its data: from the file itself, or from the server that sent it. Both answer with promises.
+
+/** The data of a report in one file. */
+function fileSource(data) {
+  const { documents, clusters, pieces, names, matrices } = data;
+  const positions = new Map(documents.key.map((key, at) => [key, at]));
+  const byCluster = new Map(clusters.map((row) => [row[0], row]));
+
+  const get = (key) => {
+    const at = positions.get(key);
+    if (at === undefined) throw new PageError("This document is not in this report.", "The report holds a sample; `neardup serve` shows everything.");
+    const column = (name) => documents[name][at];
+    return {
+      key, id: column("id"), row: column("row"), file: column("file") === null ? null : names[column("file")],
+      bytes: column("bytes"), shingles: column("shingles"), digest: column("digest"), is_whole: column("is_whole"),
+      kept: column("kept"), similarity: column("similarity"),
+      size: byCluster.has(key) ? byCluster.get(key)[1] : null,
+      text: column("text") === null ? null : column("text").map((piece) => pieces[piece]).join(""),
+    };
+  };
+  const head = (key) => firstWords(get(key).text);
+  let rows = null;
+  const allRows = () => (rows ??= clusters.map(([key, size, weakest]) => ({ key, size, weakest, id: get(key).id, head: head(key) })));
+
+  return {
+    info: data.info,
+    isServed: false,
+    async clusters({ offset, limit, sort, search }) {
+      const wanted = search.toLowerCase();
+      const found = wanted
+        ? allRows().filter((row) => row.id.toLowerCase().includes(wanted) || (get(row.key).text || "").toLowerCase().includes(wanted))
+        : allRows();
+      const sorted = [...found].sort(ORDERS[sort] || ORDERS.size);
+      return { total: sorted.length, rows: sorted.slice(offset, offset + limit) };
+    },
+    async cluster(key) {
+      const row = byCluster.get(key);
+      if (!row) throw new PageError("This cluster is not in this report.", "The report holds a sample; `neardup serve` shows everything.");
+      return { key, size: row[1], weakest: row[2], documents: row[3].map(get), matrix: matrices[key] || null };
+    },
+    async document(key) { return get(key); },
+    async pair(a, b) {
+      const [one, other] = [get(a), get(b)];
+      return { a: one, b: other, similarity: similarityOf(one, other, byCluster, matrices), columns: null };
+    },
+    async search(text) {
+      const wanted = text.toLowerCase(), found = [];
+      for (const key of documents.key) {
+        const one = get(key);
+        if (one.id.toLowerCase().includes(wanted) || (one.text || "").toLowerCase().includes(wanted)) found.push(one);
+        if (found.length >= MOST_FOUND) break;
+      }
+      found.sort((one, other) => (other.id === text) - (one.id === text));
+      return { rows: found, num_searched: documents.key.length, is_text_searched: data.info.texts.state === "here" };
+    },
+  };
+}
+
+const MOST_FOUND = 200;
+const ORDERS = {
+  size: (a, b) => b.size - a.size || a.key - b.key,
+  "-size": (a, b) => a.size - b.size || a.key - b.key,
+  weakest: (a, b) => a.weakest - b.weakest || a.key - b.key,
+  "-weakest": (a, b) => b.weakest - a.weakest || a.key - b.key,
+  id: (a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : a.key - b.key),
+  "-id": (a, b) => (a.id < b.id ? 1 : a.id > b.id ? -1 : a.key - b.key),
+};
+
+/** The similarity of two documents as the run or the heat map says; null where neither does. */
+function similarityOf(one, other, byCluster, matrices) {
+  if (one.kept === other.key) return one.similarity;
+  if (other.kept === one.key) return other.similarity;
+  const cluster = one.kept ?? one.key, matrix = matrices[cluster];
+  const keys = byCluster.has(cluster) ? byCluster.get(cluster)[3] : [];
+  const [low, high] = [keys.indexOf(one.key), keys.indexOf(other.key)].sort((x, y) => x - y);
+  return matrix && low >= 0 && low < high ? matrix[cellOf(low, high, keys.length)] : null;
+}
+
+/** Where the similarity of two members stands in the upper triangle of a matrix, row by row. */
+const cellOf = (low, high, size) => (low * (2 * size - low - 1)) / 2 + high - low - 1;
+
+const firstWords = (text) => (text || "").slice(0, 160).replace(/\s+/g, " ").trim();
+
+/** An error with what to do about it. */
+class PageError extends Error {
+  constructor(message, hint) {
+    super(message);
+    this.hint = hint;
+  }
+}
+
+/** The same answers from the server. */
+function serverSource(info) {
+  const ask = async (path, options) => {
+    let answer;
+    try {
+      answer = await fetch(path, options);
+    } catch {
+      throw new PageError("The server does not answer.", "Start `neardup serve` again, then reload this page.");
+    }
+    const body = await answer.json().catch(() => null);
+    if (!answer.ok) throw new PageError(body?.message || `The server answered ${answer.status}.`, body?.hint);
+    return body;
+  };
+  const query = (values) => new URLSearchParams(values).toString();
+  return {
+    info,
+    isServed: true,
+    refresh: () => ask("v1/info"),
+    clusters: (wanted) => ask("v1/clusters?" + query(wanted)),
+    cluster: (key) => ask(`v1/clusters/${key}`),
+    document: (key) => ask("v1/documents?" + query({ key })),
+    pair: (a, b) => ask("v1/pairs?" + query({ a, b })),
+    search: (search) => ask("v1/search?" + query({ search })),
+    query: (text) => ask("v1/query", {
+      method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ text }),
+    }),
+  };
+}
+
+async function openSource() {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  if (data) return fileSource(data);
+  return serverSource(await serverSource(null).refresh());
+}

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import pytest
+
+import neardup
+from chromium import FLAGS, find_chromium
+from web.made_run import make_run
+
+
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory):
+    return make_run(tmp_path_factory.mktemp("run"))
+
+
+@pytest.fixture(scope="session")
+def report(run_folder):
+    return neardup.load(run_folder)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One Chromium for all tests."""
+    from playwright.sync_api import sync_playwright
+
+    program = find_chromium()
+    if program is None:
+        pytest.skip("no Chromium: install the package chromium")
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=program, args=FLAGS)
+        yield started
+        started.close()
+
+
+class Tab:
+    """A tab that notes every error and every request that leaves the page."""
+
+    def __init__(self, browser, own, **settings):
+        self.own, self.errors, self.foreign = own, [], []
+        self.context = browser.new_context(accept_downloads=True, **settings)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(8000)
+        self.page.on("console", lambda line: self.errors.append(line.text) if line.type == "error" else None)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("request", self._note)
+
+    def _note(self, request):
+        if not request.url.startswith((self.own, "data:", "blob:")):
+            self.foreign.append(request.url)
+
+    def open(self, fragment=""):
+        """Go to a view, and wait for its title."""
+        self.page.goto(f"{self.own}#/{fragment}")
+        self.page.wait_for_selector("main h1, main [role=alert]")
+        return self.page
+
+    def close(self):
+        """Close the tab; fail on errors and on requests to anywhere else."""
+        self.context.close()
+        assert self.errors == []
+        assert self.foreign == []
+
+
+@pytest.fixture(scope="session")
+def report_path(report, tmp_path_factory):
+    from neardup.web.report_file import write_html
+
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    write_html(report, path)
+    return path
+
+
+@pytest.fixture
+def tab(browser, report_path):
+    """The report, opened from disk."""
+    opened = Tab(browser, f"file://{report_path}")
+    yield opened
+    opened.close()

@@ -1,0 +1,341 @@
+"""The page in a real Chromium, opened from disk: every view, and that hostile documents stay texts."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+from importlib import resources
+
+import pytest
+
+import neardup
+from web.conftest import Tab
+from web.made_run import SETTINGS, documents
+from web.test_report_file import data_of
+
+AXE = (resources.files("axe_playwright_python") / "axe.min.js").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def keys(report_path):
+    """The keys of the documents, by id."""
+    data = data_of(report_path.read_text("utf-8"))
+    return dict(zip(data["documents"]["id"], data["documents"]["key"], strict=True))
+
+
+def until(page, condition):
+    """Wait for a condition; the policy of the page forbids Playwright's own way, which is eval."""
+    for _ in range(400):
+        if page.evaluate(condition):
+            return
+        page.wait_for_timeout(20)
+    pytest.fail(f"never true: {condition}")
+
+
+def test_the_overview_tells_the_promise_and_rejected_rows_come_first(tab, report):
+    page = tab.open()
+    assert page.inner_text("h1") == f"{report.num_removed} of {report.documents} documents removed"
+    assert report.plan.finding() in page.inner_text(".lead")
+    first = page.query_selector("main > *")
+    assert "1 row of" in first.inner_text()
+    assert page.locator("canvas").count() == 3
+    assert "of text kept" in page.inner_text(".where")
+
+
+def test_the_slider_shows_what_at_threshold_counts(tab, report):
+    page = tab.open()
+    for threshold in (0.6, 0.8, 0.95, 1.0):
+        page.fill("#threshold", str(round((threshold - 0.6) * 100)))
+        again = report.at_threshold(threshold)
+        said = page.inner_text("#at-threshold")
+        assert said.startswith(f"At {threshold:.2f}: {again.num_removed} removed, {again.num_kept} kept")
+        assert f"{again.num_pairs} pair" in said
+
+
+def test_the_histogram_turns_to_pairs(tab):
+    page = tab.open()
+    page.click("text=pairs >> nth=0")
+    assert page.get_attribute("button:text-is('pairs')", "aria-pressed") == "true"
+    assert "all found pairs" in page.get_attribute(".chart >> nth=0", "aria-label")
+
+
+def test_clusters_are_listed_sorted_and_filtered(tab):
+    page = tab.open("clusters")
+    page.wait_for_selector("[data-row]")
+    assert page.inner_text(".virtual-row >> nth=0").split()[0] == "6"
+    page.click("button:has-text('weakest')")
+    until(page, "location.hash.includes('sort=weakest')")
+    page.wait_for_selector("[data-row]")
+    weakest = [float(text) for text in page.locator(".virtual-row .figure").all_inner_texts()]
+    assert weakest == sorted(weakest)
+    page.fill("input[type=search]", "long-0")
+    until(page, "document.querySelectorAll('[data-row]').length === 1")
+    assert page.inner_text("[data-row]") == "long-0"
+    page.fill("input[type=search]", "no such words")
+    page.wait_for_selector("text=No cluster matches.")
+
+
+def test_a_hundred_thousand_rows_scroll_and_few_are_built(browser, report_path, tmp_path):
+    data = data_of(report_path.read_text("utf-8"))
+    first = data["clusters"][0]
+    data["clusters"] = [[first[0], 100_002 - number, first[2], first[3]] for number in range(100_000)]
+    text = report_path.read_text("utf-8")
+    start = text.index('id="data">') + len('id="data">')
+    made = text[:start] + json.dumps(data).replace("<", "\\u003c") + text[text.index("</script>", start) :]
+    (tmp_path / "many.html").write_text(made, "utf-8")
+    tab = Tab(browser, f"file://{tmp_path / 'many.html'}")
+    page = tab.open("clusters")
+    page.wait_for_selector("[data-row]")
+    page.evaluate("document.querySelector('.virtual').scrollTop = 50000 * 44")
+    until(page, "[...document.querySelectorAll('.virtual-row')].some((row) => row.innerText.startsWith('50,00'))")
+    assert page.locator(".virtual-row").count() < 60
+    tab.close()
+
+
+def test_a_cluster_shows_members_heat_map_and_what_they_share(tab, keys):
+    page = tab.open(f"cluster/{keys['ferry-0']}")
+    assert page.inner_text("h1") == "ferry-0"
+    assert page.locator("#members ~ .scroll tbody tr").count() == 5
+    assert page.locator("a.cell").count() == 30
+    label = page.get_attribute("a.cell >> nth=0", "aria-label")
+    assert label.startswith("ferry-0 and ferry-1: ")
+    assert "shingles of the kept text are in every member shown" in page.inner_text("main")
+    shared = page.inner_text(".text .shared >> nth=0")
+    assert all(shared.split()[0] in text for name, text in documents().items() if name.startswith("ferry"))
+
+
+def test_a_pair_shows_what_differs_and_what_is_shared(tab, keys):
+    page = tab.open(f"pair/{keys['ferry-0']}/{keys['ferry-3']}")
+    texts = documents()
+    compared = neardup.compare(texts["ferry-0"], texts["ferry-3"], size=2, seed=SETTINGS["seed"])
+    figures = page.locator(".figures dd").all_inner_texts()
+    assert float(figures[0]) == pytest.approx(compared.jaccard, abs=1e-4)
+    assert f"{compared.shared} of {compared.shingles_a} shingles" in figures
+    assert figures[2] == f"{compared.containment_a:.1%}".replace("%", " %")
+    changed = set(page.locator("ins.new").all_inner_texts())
+    assert {word.strip() for part in changed for word in part.split()} == set(texts["ferry-3"].split()) - set(
+        texts["ferry-0"].split()
+    )
+    left, right = (page.inner_text(f"[data-side={side}]") for side in "ab")
+    assert (left, right) == (texts["ferry-0"], texts["ferry-3"])
+    page.click("[data-side=a] .shared >> nth=1")
+    assert page.locator("[data-side=b] .is-found").count() >= 1
+    assert page.locator("[data-side=a] .is-found").count() == 0
+
+
+def test_a_click_on_one_side_scrolls_the_other(tab, keys):
+    page = tab.open(f"pair/{keys['long-0']}/{keys['long-1']}")
+    assert page.locator(".cut-here").count() == 2
+    assert "Cut here: " in page.inner_text(".cut-here >> nth=0")
+    page.uncheck(".switch input")
+    page.evaluate("document.querySelector('[data-side=b]').scrollTop = 1e6")
+    page.evaluate("document.querySelector('[data-side=a] .shared').click()")
+    assert page.evaluate("document.querySelector('[data-side=b]').scrollTop") < 100
+
+
+def test_only_differences_leaves_equal_words_out(tab, keys):
+    page = tab.open(f"pair/{keys['long-0']}/{keys['long-1']}")
+    assert page.is_checked(".switch input")
+    assert "equal words" in page.inner_text("[data-side=a]")
+    short = len(page.inner_text("[data-side=a]"))
+    page.uncheck(".switch input")
+    assert len(page.inner_text("[data-side=a]")) > 10 * short
+
+
+def test_hidden_characters_are_spelled(tab, keys):
+    page = tab.open(f"document/{keys['bidi ' + chr(0x202E) + 'gpj']}")
+    spelled = page.locator(".text .hidden-character").all_inner_texts()
+    assert spelled == ["U+202E", "U+202C", "U+001B", "U+200F", "U+FEFF"]
+    assert page.locator("h1 .hidden-character").inner_text() == "U+202E"
+    assert "\u202e" not in page.inner_text("main")
+
+
+def test_search_finds_ids_and_words_and_says_why(tab, keys, report):
+    page = tab.open("search")
+    page.fill("#search", "ferry-3")
+    page.wait_for_selector("a[data-row]")
+    assert page.inner_text("a[data-row]") == "ferry-3"
+    page.fill("#search", documents()["alone-3"][20:60])
+    until(page, "document.querySelector('a[data-row]')?.innerText === 'alone-3'")
+    page.fill("#search", "nowhere to be found")
+    page.wait_for_selector("text=Nothing found.")
+    page = tab.open(f"document/{keys['ferry-3']}")
+    answer = neardup.explain(report, "ferry-3")
+    said = page.inner_text("#why")
+    assert answer.kept_id in said
+    assert float(said.split()[1]) == pytest.approx(answer.similarity, abs=1e-4)
+    assert "no found pair" in tab.open(f"document/{keys['alone-3']}").inner_text("#why")
+
+
+def export(page, label):
+    with page.expect_download() as downloading:
+        page.click(f"text={label}")
+    return downloading.value.path().read_text("utf-8")
+
+
+def test_marks_are_kept_undone_and_exported(tab, keys):
+    page = tab.open(f"pair/{keys['ferry-0']}/{keys['ferry-3']}")
+    page.click(".side >> nth=1 >> [data-mark]")
+    page = tab.open("document/" + str(keys["alone-3"]))
+    page.click("[data-mark]")
+    page = tab.open(f"document/{keys['ferry-4']}")
+    page.click("[data-mark]")
+    page.reload()
+    page = tab.open("review")
+    assert page.locator("tbody tr").count() == 3
+    page.click("button:has-text('Undo')")
+    assert page.locator("tbody tr").count() == 2
+    decisions = json.loads(export(page, "Export JSON"))
+    assert decisions["neardup_decisions"] == 1
+    assert [(one["decision"], one["id"], one["file"], one["row"]) for one in decisions["decisions"]] == [
+        ("keep", "ferry-3", "pages.jsonl", 4),
+        ("remove", "alone-3", "pages.jsonl", keys["alone-3"] + 1),
+    ]
+    page.keyboard.press("u")
+    page.keyboard.press("u")
+    page.wait_for_selector("text=Nothing is marked yet.")
+
+
+def test_an_exported_table_holds_no_formula(tab, keys):
+    page = tab.open(f"document/{keys['=1+1,' + chr(34) + 'x' + chr(34)]}")
+    page.click("[data-mark]")
+    page = tab.open("review")
+    rows = list(csv.DictReader(io.StringIO(export(page, "Export CSV"))))
+    assert [row["id"] for row in rows] == ['\'=1+1,"x"']
+
+
+def test_hostile_documents_stay_texts(tab, keys):
+    for view in (
+        "",
+        "clusters",
+        f"cluster/{keys['</script><b>bold']}",
+        f"document/{keys['</script><b>bold']}",
+        "search?search=script",
+    ):
+        page = tab.open(view)
+        page.wait_for_timeout(50)
+        assert page.evaluate("window.hacked") is None
+        assert page.locator("main img, main b, main script").count() == 0
+    assert "<script>window.hacked" in tab.open(f"document/{keys['</script><b>bold']}").inner_text(".text")
+
+
+def test_a_link_opens_its_view_and_an_unknown_one_says_so(tab):
+    assert tab.open("pair/0/3").inner_text("h1") == "Pair"
+    tab.page.reload()
+    tab.page.wait_for_selector("h1:text-is('Pair')")
+    assert "There is no such view." in tab.open("nothing").inner_text("main")
+    assert "not in this report" in tab.open("cluster/999999").inner_text("main")
+    assert "no such view" in tab.open("pair/x/1").inner_text("main")
+
+
+def test_the_keyboard_moves_opens_and_helps(tab):
+    page = tab.open()
+    page.keyboard.press("c")
+    page.wait_for_selector("[data-row]")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    page.keyboard.press("Enter")
+    until(page, "location.hash.startsWith('#/cluster/')")
+    page.keyboard.press("?")
+    assert page.is_visible("dialog")
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    until(page, "document.activeElement.id === 'search'")
+    page.keyboard.type("jk?")
+    assert page.input_value("#search") == "jk?"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(browser, report_path, keys, scheme):
+    tab = Tab(browser, f"file://{report_path}", color_scheme=scheme)
+    views = [
+        "",
+        "clusters",
+        f"cluster/{keys['ferry-0']}",
+        f"pair/{keys['ferry-0']}/{keys['ferry-3']}",
+        "search?search=ferry",
+        "review",
+    ]
+    for view in views:
+        page = tab.open(view)
+        page.wait_for_timeout(50)
+        page.evaluate(AXE)
+        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+        serious = [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")]
+        assert serious == [], view
+    tab.close()
+
+
+def test_every_view_fits_into_400_pixels(browser, report_path, keys):
+    tab = Tab(browser, f"file://{report_path}", viewport={"width": 400, "height": 800})
+    for view in (
+        "",
+        "clusters",
+        f"cluster/{keys['ferry-0']}",
+        f"pair/{keys['ferry-0']}/{keys['ferry-3']}",
+        "search?search=b",
+        "review",
+    ):
+        page = tab.open(view)
+        page.wait_for_timeout(50)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400, view
+    tab.close()
+
+
+def test_the_theme_changes_and_print_hides_controls(tab):
+    page = tab.open()
+    colour = "getComputedStyle(document.body).backgroundColor"
+    before = page.evaluate(colour)
+    page.click("text=Theme: auto")
+    page.click("text=Theme: light")
+    assert page.evaluate(colour) != before
+    page.emulate_media(media="print")
+    assert not page.is_visible("nav")
+    assert page.is_visible("h1")
+
+
+def test_the_page_cuts_texts_into_shingles_as_the_library_does(tab):
+    chance = random.Random(3)
+    letters = [
+        "a",
+        "É",
+        "ß",
+        "ς",
+        "7",
+        "٣",
+        "中",
+        "文",
+        "ก",
+        "ា",
+        "한",
+        " ",
+        " ",
+        " ",
+        "-",
+        "_",
+        ".",
+        "\n",
+        "e\u0301",
+        "x",
+        "ナ",
+    ]
+    page = tab.open()
+    script = page.evaluate("document.querySelector('script:not([type])').textContent")
+    start = script.index("// Texts: words and shingles")
+    page.evaluate(
+        script[start : script.index("// Where the page gets its data")]
+        + "\nwindow.findShingles = findShingles; undefined"
+    )
+    for unit in ("word", "char"):
+        for size in (1, 3):
+            texts = ["".join(chance.choices(letters, k=chance.randrange(40))) for _ in range(60)]
+            settings = {"unit": unit, "size": size, "fold_numbers": False, "fold_accents": False, "form": "NFC"}
+            counts = page.evaluate(
+                "([texts, settings]) => texts.map((text) => "
+                "new Set(findShingles(text, settings).map((one) => one.key)).size)",
+                [texts, settings],
+            )
+            assert counts == [len(neardup.shingles(text, unit=unit, size=size)) for text in texts]

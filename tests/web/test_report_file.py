@@ -1,0 +1,257 @@
+"""The report in one file: what is in it, what is not, and how large it gets."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import neardup
+from neardup.errors import ConfigError, DataError, NotStoredError
+from neardup.web import page
+from neardup.web.page_data import Pieces
+from neardup.web.report_file import write_html
+from neardup.web.run_view import RunView
+from web.made_run import SETTINGS, documents, make_run
+
+STATIC = Path(page.__file__).parent / "static"
+
+
+def data_of(text):
+    """The JSON of a page, as a browser reads it."""
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)[1])
+
+
+@pytest.fixture(scope="module")
+def data(report):
+    return data_of(report.to_html())
+
+
+def text_of(data, doc_id):
+    at = data["documents"]["id"].index(doc_id)
+    return "".join(data["pieces"][number] for number in data["documents"]["text"][at])
+
+
+def test_vendored_files_are_those_that_were_published():
+    listed = json.loads((STATIC / "vendor" / "vendored.json").read_text("utf-8"))
+    sources = {path.name for path in (STATIC / "vendor").iterdir() if path.suffix in (".js", ".css")}
+    assert {entry["file"] for entry in listed} == sources
+    for entry in listed:
+        content = (STATIC / "vendor" / entry["file"]).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == entry["sha256"], entry["file"]
+        assert entry["version"]
+        assert entry["licence"]
+    assert {path.name for path in (STATIC / "vendor").glob("LICENSE-*")} == {
+        "LICENSE-htm.txt",
+        "LICENSE-preact.txt",
+        "LICENSE-uPlot.txt",
+    }
+
+
+def test_no_source_of_ours_makes_html_of_text():
+    for path in STATIC.glob("*.js"):
+        found = re.findall(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|srcdoc",
+            path.read_text("utf-8"),
+        )
+        assert found == [], path.name
+
+
+def test_every_source_is_part_of_the_page():
+    assert {f"{path.name}" for path in STATIC.glob("*.js")} == {name for name in page.SCRIPTS if "/" not in name}
+
+
+def test_the_policy_allows_exactly_this_script_and_style(report):
+    text = report.to_html()
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
+    script, style = (re.search(f"<{tag}>(.*?)</{tag}>", text, re.DOTALL)[1] for tag in ("script", "style"))
+    for name, content in (("script", script), ("style", style)):
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{name}-src 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+
+
+def test_the_overview_has_the_numbers_of_the_report(report, data):
+    info = data["info"]
+    assert info["counts"]["removed"] == report.num_removed > 5
+    assert info["counts"]["kept"] == report.num_kept
+    assert info["counts"]["rejected"] == report.num_rejected == 1
+    assert sum(info["histogram"]["removed"]) == report.num_removed
+    assert sum(info["histogram"]["pairs"]) == report.num_pairs
+    assert sum(size * count for size, count in info["sizes"]) - info["counts"]["clusters"] == report.num_removed
+    assert info["rejected"]["rows"][0]["row"] == len(documents()) + 1
+    largest = report.largest_clusters(1).to_pylist()[0]
+    assert (info["largest"][0]["id"], info["largest"][0]["size"]) == (largest["cluster_id"], largest["documents"])
+    assert info["largest"][0]["weakest"] == largest["similarity"]
+
+
+def test_the_slider_counts_as_at_threshold_does(report, data):
+    steps = data["info"]["slider"]["steps"]
+    assert [step["threshold"] for step in steps] == [step / 100 for step in range(60, 101)]
+    for step in steps[::8]:
+        again = report.at_threshold(step["threshold"])
+        assert (step["removed"], step["kept"], step["pairs"]) == (again.num_removed, again.num_kept, again.num_pairs)
+        assert step["clusters"] == len(set(again.removed.column("kept_id").to_pylist()))
+
+
+@pytest.mark.parametrize("settings", [{}, {"per_cluster": 2}, {"cluster": "components"}])
+def test_the_slider_in_memory_and_on_files_agree(settings, tmp_path):
+    texts = {name: text for name, text in documents().items() if not name.startswith("long")}
+    (tmp_path / "pages.jsonl").write_text(
+        "".join(json.dumps({"id": name, "text": text}) + "\n" for name, text in texts.items()), "utf-8"
+    )
+    chosen = SETTINGS | settings
+    in_memory = data_of(neardup.deduplicate(texts, **chosen).to_html())["info"]["slider"]
+    on_files = data_of(neardup.deduplicate(tmp_path / "pages.jsonl", **chosen).to_html())["info"]["slider"]
+    assert in_memory == on_files
+    assert in_memory["steps"] or "cluster" in settings
+
+
+def test_without_pairs_the_page_says_how_to_get_them():
+    info = data_of(neardup.deduplicate(["a b c d e f", "a b c d e f"]).to_html())["info"]
+    assert info["slider"] == {
+        "steps": [],
+        "hint": "Run neardup dedup with --pairs to see what a higher threshold would remove.",
+    }
+
+
+def test_the_heat_map_holds_exact_similarities(data):
+    row = next(row for row in data["clusters"] if row[1] == 6)
+    keys, values = row[3], data["matrices"][str(row[0])]
+    ids = dict(zip(data["documents"]["key"], data["documents"]["id"], strict=True))
+    texts, at = documents(), 0
+    for low, first in enumerate(keys):
+        for second in keys[low + 1 :]:
+            exact = neardup.compare(texts[ids[first]], texts[ids[second]], size=2, seed=SETTINGS["seed"]).jaccard
+            assert values[at] == pytest.approx(exact, abs=5e-5)
+            at += 1
+    assert at == len(values) == 15
+
+
+def test_texts_come_back_as_they_are_and_long_ones_are_cut(data):
+    for name, text in documents().items():
+        shown = text_of(data, name)
+        assert text.startswith(shown)
+        at = data["documents"]["id"].index(name)
+        assert data["documents"]["is_whole"][at] == (shown == text)
+        assert data["documents"]["bytes"][at] == len(text.encode())
+    assert len(text_of(data, "long-0")) <= 50_000
+    assert data["info"]["bytes"]["removed"] == sum(
+        len(documents()[name].encode())
+        for name, kept in zip(data["documents"]["id"], data["documents"]["kept"], strict=True)
+        if kept is not None
+    )
+
+
+def test_the_seed_is_not_in_the_page(report):
+    assert report.config.seed == SETTINGS["seed"]
+    assert str(SETTINGS["seed"]) not in report.to_html()
+
+
+def test_hostile_texts_do_not_end_the_data(report):
+    text = report.to_html()
+    assert text.count("</script>") == 2
+    assert "window.hacked = 1<" not in text
+    assert "\u2028" not in text
+    assert "\u2029" not in text
+
+
+def test_a_small_limit_leaves_clusters_out_and_says_so():
+    texts = []
+    for number in range(700):
+        words = " ".join(f"w{number}x{place}" for place in range(60))
+        texts += [words, f"{words} tail"]
+    whole, small = (neardup.deduplicate(texts).to_html(limit=limit) for limit in ("3MB", "300kB"))
+    assert len(whole.encode()) <= 3_000_000
+    assert len(small.encode()) <= 300_000
+    assert data_of(whole)["info"]["sample"] | {"documents": 0} == {
+        "largest": 500,
+        "drawn": 200,
+        "alone": 0,
+        "members": 20,
+        "documents": 0,
+    }
+    sample = data_of(small)["info"]["sample"]
+    assert 0 < sample["largest"] + sample["drawn"] == len(data_of(small)["clusters"]) < 700
+    assert data_of(small)["info"]["counts"]["clusters"] == 700
+    with pytest.raises(ConfigError, match="`limit` must be at least 300 kB"):
+        neardup.deduplicate(texts[:4]).to_html(limit=1000)
+
+
+def test_what_fits_is_counted_before_it_is_written():
+    pieces = Pieces({0: "one sentence here that is rather long indeed. " * 3 + "end", 1: "another, and <b> tags"})
+    assert pieces.cut_for([0, 1], 10**6) > 10**6
+    assert pieces.cut_for([0, 1], 10) == 0
+    assert pieces.cut_for([], 10**6) == 0
+    shown, is_whole = pieces.beginning(0, 50)
+    assert ("".join(shown), is_whole) == ("one sentence here that is rather long indeed. " * 2, False)
+
+
+def test_without_texts_none_is_in_the_file(report):
+    text = report.to_html(text=False)
+    assert "ferry-0" in text
+    assert documents()["ferry-0"].split()[0] not in text
+    assert data_of(text)["info"]["texts"]["reason"] == "this report was written without texts"
+    assert set(data_of(text)["documents"]["digest"]) == {None}
+
+
+def test_changed_inputs_leave_the_texts_out_and_say_why(tmp_path):
+    folder = make_run(tmp_path)
+    (tmp_path / "pages.jsonl").write_text("{}\n", "utf-8")
+    info = data_of(neardup.load(folder).to_html())["info"]
+    assert info["texts"]["state"] == "absent"
+    assert "has changed since the run" in info["texts"]["reason"]
+
+
+def test_a_run_in_memory_has_the_same_page():
+    report = neardup.deduplicate({"a": "one two three four five six", "b": "One two three four five six!"})
+    data = data_of(report.to_html())
+    assert text_of(data, "a") == "one two three four five six"
+    assert data["clusters"] == [[0, 2, 1.0, [0, 1]]]
+    assert RunView(report).place(1) == (None, 1)
+
+
+def test_a_run_of_items_shows_them_line_by_line():
+    report = neardup.deduplicate(items=[["tea", "milk"], ["milk", "tea"]])
+    data = data_of(report.to_html())
+    assert sorted(text_of(data, "0").split()) == ["milk", "tea"]
+    assert data["info"]["shingles"]["unit"] == "item"
+
+
+def test_vectors_have_no_texts():
+    report = neardup.deduplicate([[1.0, 2.0], [1.0, 2.0]], measure="cosine")
+    assert "compared by cosine" in data_of(report.to_html())["info"]["texts"]["reason"]
+
+
+def test_documents_of_against_are_shown_with_their_texts(tmp_path):
+    text = " ".join(f"w{place}" for place in range(30))
+    for name in ("old", "new"):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"id": name, "text": text}) + "\n", "utf-8")
+    report = neardup.deduplicate(tmp_path / "new.jsonl", out=tmp_path / "clean", against=tmp_path / "old.jsonl")
+    data = data_of(report.to_html())
+    assert text_of(data, "old") == text_of(data, "new") == text
+    assert data["documents"]["kept"][data["documents"]["id"].index("new")] == 0
+
+
+def test_a_list_of_pairs_has_no_report(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "a b c d e f"}\n{"text": "a b c d e f"}\n', "utf-8")
+    neardup.find_pairs(tmp_path / "a.jsonl", out=tmp_path / "pairs.csv")
+    with pytest.raises(NotStoredError, match="this run lists pairs"):
+        neardup.load(tmp_path / "pairs.csv").to_html()
+
+
+def test_a_file_is_written_whole_and_never_over_another(report, tmp_path):
+    size = write_html(report, tmp_path / "report.html")
+    assert size == (tmp_path / "report.html").stat().st_size
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    with pytest.raises(DataError, match="already exists"):
+        write_html(report, tmp_path / "report.html")
+    with pytest.raises(DataError, match="is a folder"):
+        write_html(report, tmp_path)
+    with pytest.raises(DataError, match="does not exist"):
+        write_html(report, tmp_path / "no" / "report.html")
