@@ -37,7 +37,7 @@ from neardup.runs.files import LocalFiles
 from neardup.runs.index_update import check_new_ids, index_update
 from neardup.runs.indexed import IndexedFiles, check_against_index, indexes_of
 from neardup.runs.memory import read_memory
-from neardup.runs.output import DedupFolder, PairsFile
+from neardup.runs.output import DedupFolder, PairsFile, WritePage
 from neardup.runs.recall import SAMPLE, check_sample, measure
 from neardup.runs.run import Adapter, run
 from neardup.runs.source import check_in_memory, from_files, items_or_source
@@ -121,14 +121,16 @@ def deduplicate_files(
     *,
     engine: Any = None,
     update: bool = False,
+    page: WritePage | None = None,
 ) -> Report:
     """Remove near-duplicates from files: what `neardup dedup` runs; "-" is standard input.
 
-    With `update` the index of --against gets what was kept, once the output is published.
+    With `update` the index of --against gets what was kept, once the output is published; `page` writes the report as
+    a page into the output.
     """
     watch, config = Watch(progress), that_selects(config)
     check_against_index(config)
-    output = DedupFolder(out, index_update(config, out)) if update else DedupFolder(out)
+    output = DedupFolder(out, index_update(config, out), page) if update else DedupFolder(out, page=page)
     find = pipeline_for(config, removes=True)
     with begin(output, inputs, config, watch) as setup:
         if update and setup is not None:

@@ -255,3 +255,22 @@ def test_a_file_is_written_whole_and_never_over_another(report, tmp_path):
         write_html(report, tmp_path)
     with pytest.raises(DataError, match="does not exist"):
         write_html(report, tmp_path / "no" / "report.html")
+
+
+def test_dedup_writes_the_page_into_its_output_and_may_overwrite_it(programs, tmp_path):
+    rows = [{"id": "a", "text": "one two three four five six"}, {"id": "b", "text": "One two three four five six!"}]
+    (tmp_path / "pages.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    command = ("dedup", "pages.jsonl", "-o", "clean", "--report")
+    for extra in ((), ("--overwrite",)):
+        done = programs.run(*command, *extra, cwd=tmp_path)
+        assert done.code == 0, done.stderr
+    data = data_of((tmp_path / "clean" / "report.html").read_text("utf-8"))
+    assert data["info"]["name"] == "clean"
+    assert text_of(data, "b") == rows[1]["text"]
+    assert "report.html" in neardup.load(tmp_path / "clean").files
+    done = programs.run("report", "clean", "-o", "page.html", cwd=tmp_path)
+    assert (done.code, done.stdout[:20]) == (0, "Written to page.html")
+    assert (tmp_path / "page.html").read_text("utf-8") == (tmp_path / "clean" / "report.html").read_text("utf-8")
+    again = programs.run("report", "clean", "-o", "page.html", cwd=tmp_path)
+    assert again.code == 1
+    assert "already exists" in again.stderr

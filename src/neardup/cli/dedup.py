@@ -17,9 +17,18 @@ from neardup.config import Config
 @options.option(
     "--update", what="Insert what was kept into the index of --against, once the output is written.", is_flag=True
 )
+@click.option(
+    "--report",
+    cls=options.Option,
+    heading=options.OUTPUT,
+    is_flag=True,
+    help="Also write the run as one HTML file to look at, report.html.",
+)
 @options.as_json("the report")
 @options.quiet("Show no progress, warnings or summary; only errors.")
-def dedup(inputs: tuple[str, ...], out: str, update: bool, config: Config, as_json: bool, quiet: bool) -> None:
+def dedup(
+    inputs: tuple[str, ...], out: str, update: bool, report: bool, config: Config, as_json: bool, quiet: bool
+) -> None:
     """Remove near-duplicates from files; every removed document is similar to a kept one.
 
     INPUT is a file, a folder, a glob or an address such as s3://bucket/key; "-" is standard input (JSON Lines).
@@ -35,6 +44,7 @@ def dedup(inputs: tuple[str, ...], out: str, update: bool, config: Config, as_js
       neardup dedup new.jsonl -o fresh --against pages.index --update
       neardup dedup pages.jsonl -o look --dry-run             what would be removed, and why
       neardup dedup pages.jsonl -o clean --audit              with the measured recall
+      neardup dedup pages.jsonl -o clean --pairs --report     with a page to look at
       zcat pages.jsonl.gz | neardup dedup - -o clean --json
     """  # noqa: D301 - click reads the backspace
     from neardup.cli import render
@@ -42,8 +52,11 @@ def dedup(inputs: tuple[str, ...], out: str, update: bool, config: Config, as_js
     with render.progress(quiet=quiet) as progress:
         from neardup import api
 
-        report = api.deduplicate_files(list(inputs), out, config, progress, update=update)
+        if report:
+            from neardup.web.report_file import write_html
+        page = write_html if report else None
+        done = api.deduplicate_files(list(inputs), out, config, progress, update=update, page=page)
     if as_json:
-        render.as_json(report.as_dict())
+        render.as_json(done.as_dict())
     elif not quiet:
-        render.summary(report, out)
+        render.summary(done, out)

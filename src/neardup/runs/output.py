@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -25,6 +27,9 @@ from neardup.io.workspace import (
 from neardup.report import Report
 
 _DRAFTS: Final = "out"
+PAGE: Final = "report.html"
+# Writes a report as a page to a file.
+WritePage = Callable[[Report, Path], object]
 
 
 def _nothing() -> None:
@@ -37,9 +42,12 @@ class DedupFolder:
     command: ClassVar = "dedup"
     has_kept: ClassVar = True
 
-    def __init__(self, out: str, finish: Callable[[], None] = _nothing) -> None:
-        """Take the folder, and what is left to do once it is published; that may be done twice after a kill."""
-        self.target, self.finish = _local_path(out), finish
+    def __init__(self, out: str, finish: Callable[[], None] = _nothing, page: WritePage | None = None) -> None:
+        """Take the folder, what is left to do once it is published, and what writes the report as a page.
+
+        What is left may be done twice after a kill.
+        """
+        self.target, self.finish, self.page = _local_path(out), finish, page
         if self.target.exists() and not self.target.is_dir():
             raise DataError(
                 f"the output {out} is a file, but dedup writes a folder",
@@ -61,7 +69,14 @@ class DedupFolder:
 
     def files(self, workspace: Workspace) -> tuple[str, ...]:
         """Return the names of all files below the folder."""
-        return written_files(workspace.folder / _DRAFTS)
+        written = written_files(workspace.folder / _DRAFTS)
+        return written if self.page is None else tuple(sorted({*written, PAGE}))
+
+    def write_page(self, workspace: Workspace, report: Report) -> None:
+        """Write the report as a page among the drafts, if that was asked for."""
+        if self.page is not None:
+            drafted = dataclasses.replace(report, load=partial(self.load_draft, workspace))
+            self.page(drafted, workspace.folder / _DRAFTS / PAGE)
 
     def publish(self, workspace: Workspace) -> None:
         """Publish the folder, and remove the workspace."""
@@ -81,6 +96,9 @@ class PairsFile:
         known_ending(self.target)
         self.drafts = {"pairs": f"{_DRAFTS}/pairs{self.target.suffix}", "rejected": f"{_DRAFTS}/rejected.jsonl"}
         self._beside = [self.target.with_name(f"{self.target.name}.{name}") for name in ("rejected.jsonl", REPORT)]
+
+    def write_page(self, workspace: Workspace, report: Report) -> None:
+        """Write no page: a list of pairs has none."""
 
     def finish(self) -> None:
         """Do nothing more once the files are published."""
