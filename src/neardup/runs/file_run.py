@@ -72,6 +72,7 @@ class FileRun(abc.ABC):
         )
 
     def publish(self, report: Report) -> None:
-        """Write report.json, and make the output visible."""
+        """Write report.json and the page, and make the output visible."""
+        self.output.write_page(self.workspace, report)
         write_report(self.workspace, report)
         self.output.publish(self.workspace)

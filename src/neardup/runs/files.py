@@ -29,68 +29,6 @@ from neardup.theory.plan import Plan
 # With so much memory left tables are written beside kept rows.
 _ROOM_FOR_TABLES: Final = 1 << 30
 
-<<<<<<< HEAD
-=======
-Advance = Callable[[int], None]
-
-
-class FileRun(abc.ABC):
-    """A run on files, except for how an engine writes the tables; `source` reads the files of `parts`."""
-
-    def __init__(self, setup: RunSetup, source: Any, parts: FileParts, engine: Any) -> None:
-        self.output, self.workspace, self._spooled = setup.output, setup.workspace, setup.spooled
-        self.config, self.plan = setup.config, setup.plan
-        self.source, self.parts, self.engine = source, parts, engine
-
-    @abc.abstractmethod
-    def write(self, outcome: pipeline.Outcome, advance: Advance) -> None:
-        """Write every table once, and the kept rows; `advance` counts input files."""
-
-    @abc.abstractmethod
-    def count(self, outcome: pipeline.Outcome) -> Counts:
-        """Count the rows read and removed."""
-
-    @abc.abstractmethod
-    def largest(self, outcome: pipeline.Outcome) -> tuple[dict[str, Any], ...]:
-        """Return the largest clusters, with CLUSTER_COLUMNS."""
-
-    @property
-    def writes_kept(self) -> bool:
-        """Whether kept rows are written."""
-        return self.output.has_kept and not self.config.dry_run
-
-    def write_once(self, table: str, write: Callable[[Path], dict[str, int] | None]) -> None:
-        """Write a table if it belongs to the output and an interrupted run has not written it yet."""
-        if table in self.output.drafts:
-            self.workspace.once(self.output.drafts[table], write)
-
-    def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
-        """Write the tables, and collect what the report says about files."""
-        num_files = len(self.parts.own_files()) if self.output.has_kept else None
-        with watch.stage("write", num_files, "files") as advance:
-            self.write(outcome, advance)
-        pairs = self.workspace.facts(self.output.drafts["pairs"]) if self.config.pairs else {"num_pairs": None}
-        return Results(
-            counts=self.count(outcome),
-            num_pairs=pairs["num_pairs"],
-            columns=self.parts.columns_taken(),
-            load=self.output.load,
-            out=str(self.output.target),
-            inputs=tuple(
-                entry | {"path": STDIN_PATH, "modified": ""} if entry["path"] == self._spooled else entry
-                for entry in self.source.summary()
-            ),
-            files=self.output.files(self.workspace),
-            largest=self.largest(outcome),
-        )
-
-    def publish(self, report: Report) -> None:
-        """Write report.json and the page, and make the output visible."""
-        self.output.write_page(self.workspace, report)
-        write_report(self.workspace, report)
-        self.output.publish(self.workspace)
-
->>>>>>> 318e7e2 (Write the page with dedup --report; document it)
 
 class LocalFiles(FileRun):
     """Files on one machine."""
