@@ -125,16 +125,14 @@ def deduplicate_files(
 ) -> Report:
     """Remove near-duplicates from files: what `neardup dedup` runs; "-" is standard input.
 
-    With `update` the index of --against gets what was kept, once the output is published; `page` writes the report as
-    a page into the output.
+    With `update` the index of --against gets what was kept, once it is published; `page` writes a page into the output.
     """
-    watch, config = Watch(progress), that_selects(config)
-    check_against_index(config)
-    output = DedupFolder(out, index_update(config, out), page) if update else DedupFolder(out, page=page)
-    find = pipeline_for(config, removes=True)
+    check_against_index(config := that_selects(config))
+    output, watch = DedupFolder(out, index_update(config, out) if update else None, page), Watch(progress)
     with begin(output, inputs, config, watch) as setup:
         if update and setup is not None:
             check_new_ids(setup)
+        find = pipeline_for(config, removes=True)
         return load(output.target) if setup is None else run(_files_adapter(setup, engine), watch, find)
 
 

@@ -42,12 +42,12 @@ class DedupFolder:
     command: ClassVar = "dedup"
     has_kept: ClassVar = True
 
-    def __init__(self, out: str, finish: Callable[[], None] = _nothing, page: WritePage | None = None) -> None:
+    def __init__(self, out: str, finish: Callable[[], None] | None = None, page: WritePage | None = None) -> None:
         """Take the folder, what is left to do once it is published, and what writes the report as a page.
 
         What is left may be done twice after a kill.
         """
-        self.target, self.finish, self.page = _local_path(out), finish, page
+        self.target, self.finish, self.page = _local_path(out), finish or _nothing, page
         if self.target.exists() and not self.target.is_dir():
             raise DataError(
                 f"the output {out} is a file, but dedup writes a folder",
