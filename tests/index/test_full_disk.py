@@ -61,3 +61,17 @@ def test_what_was_inserted_stays_where_it_cannot_be_flushed(index, monkeypatch):
     assert (list(index.ids()), index.info()["runs"]) == (["first", "0", "1", "2"], 0)
     index.compact()
     assert (index.info()["runs"], index.check(), len(index.query(TEXT))) == (1, [], 4)
+
+
+def test_sqlite_that_cannot_grow_stores_nothing_of_a_change(index):
+    sqlite = index._store._check_writable()
+    pages = sqlite.execute("PRAGMA page_count").fetchone()[0]
+    large = {"large": "x" * 60_000}
+    for more in range(0, 12, 3):  # 60,000 bytes need 15 pages
+        sqlite.execute(f"PRAGMA max_page_count = {pages + more}")
+        with pytest.raises(DataError, match="no space is left for the index"):
+            index.insert("second", TEXT, payload=large)
+        assert (list(index.ids()), index.check(), len(index.query(TEXT))) == (["first"], [], 1)
+    sqlite.execute(f"PRAGMA max_page_count = {pages + 1000}")
+    index.insert("second", TEXT, payload=large)
+    assert (list(index.ids()), index.check()) == (["first", "second"], [])
