@@ -1,20 +1,28 @@
 """How fast is the index, and what does it find? insert, query, remove, open, on documents of about 1 KB.
 
-    python benchmarks/bench_index.py [--documents 1000000] [--out results/index.json]
+    python benchmarks/bench_index.py [--documents 1000000] [--peer-documents 100000] [--out results/index.json]
 
 Documents are random words, and every tenth one is a near-copy of an earlier one. Recall is that of pairs whose
 similarity is between the threshold and 0.85; the promise is 0.99 at the threshold.
+
+Beside it datasketch, in memory and on a Redis server of its own, with the same 5-word shingles and 128 slots: on fewer
+documents, because it is slow, and without scores, because it has none. What is not installed is left out and named.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import importlib.metadata
+import importlib.util
 import json
 import os
 import platform
 import resource
 import shutil
+import socket
 import statistics
+import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -137,21 +145,124 @@ def hot(folder, steps=(1000, 4000)):
     return told
 
 
+def shingles(text):
+    words = text.split()
+    return [" ".join(words[at : at + 5]).encode() for at in range(len(words) - 4)]
+
+
+def measure_datasketch(num_documents, storage):
+    """The same questions to datasketch; `storage` is what its MinHashLSH takes, None for memory."""
+    import datasketch
+
+    def signature(text):
+        made = datasketch.MinHash(num_perm=128)
+        made.update_batch(shingles(text))
+        return made
+
+    lsh = datasketch.MinHashLSH(threshold=0.8, num_perm=128, storage_config=storage)
+    seconds, sample, near, before = 0.0, [], [], anonymous_bytes()
+    for first, made, copies in batches(num_documents):
+
+        def insert(first=first, made=made):
+            with lsh.insertion_session() as session:
+                for at, text in enumerate(made):
+                    session.insert(f"{first + at}", signature(text))
+
+        seconds += timed(insert)[1]
+        sample += made[:: max(1, num_documents // 2000)]
+        near += [
+            (made[at], f"{first + copies[at]}", made[copies[at]]) for at in np.flatnonzero(copies >= 0)[:40].tolist()
+        ]
+    single = [timed(lambda text=text: lsh.query(signature(text)))[1] for text in sample]
+    hits = [
+        doc_id in lsh.query(signature(text))
+        for text, doc_id, other in near
+        if 0.8 <= neardup.compare(text, other).jaccard <= 0.85
+    ]
+    gone = [f"{number}" for number in range(0, num_documents, max(1, num_documents // 1000))][:1000]
+    return {
+        "documents": num_documents,
+        "insert_many_per_second": num_documents / seconds,
+        "query_median_ms": statistics.median(single) * 1000,
+        "query_p99_ms": percentile(single, 0.99),
+        "recall": sum(hits) / max(1, len(hits)),
+        "anonymous_bytes_a_document": (anonymous_bytes() - before) / num_documents if storage is None else None,
+        "remove_seconds": timed(lambda: [lsh.remove(doc_id) for doc_id in gone])[1],
+        "removed": len(gone),
+    }
+
+
+def measure_redis(folder, num_documents):
+    """Datasketch on a Redis server that keeps nothing on disk, over loopback."""
+    import redis
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [
+        shutil.which("redis-server"),
+        "--port",
+        str(port),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+        "--dir",
+        str(folder),
+    ]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:  # noqa: S603
+        try:
+            client = redis.Redis(port=port)
+            for _ in range(100):
+                with contextlib.suppress(redis.exceptions.ConnectionError):
+                    client.ping()
+                    break
+                time.sleep(0.05)
+            storage = {"type": "redis", "basename": b"bench", "redis": {"host": "127.0.0.1", "port": port}}
+            empty = client.info("memory")["used_memory"]
+            found = measure_datasketch(num_documents, storage)
+            found["server_bytes_a_document"] = (client.info("memory")["used_memory"] - empty) / num_documents
+            return found
+        finally:
+            server.terminate()
+
+
+def measure_peers(folder, num_documents):
+    """Every peer that is installed, and the names of the others."""
+    found, missing = {}, []
+    has = {name: importlib.util.find_spec(name) is not None for name in ("datasketch", "redis")}
+    if has["datasketch"]:
+        found["datasketch in memory"] = measure_datasketch(num_documents, None)
+    else:
+        missing.append("datasketch")
+    if has["datasketch"] and has["redis"] and shutil.which("redis-server"):
+        found["datasketch on Redis"] = measure_redis(folder, num_documents)
+    else:
+        missing.append("redis")
+    return {"peers": found, "left_out": missing}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--documents", type=int, default=1_000_000)
+    parser.add_argument("--peer-documents", type=int, default=100_000, help="documents for datasketch; 0 leaves it out")
     parser.add_argument("--out", default="results/index.json")
     parser.add_argument("--corpora", help="not used: documents are made here, so that their near-copies are known")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="bench-index-"))
     try:
         found = measure(folder, options.documents)
+        if options.peer_documents:
+            found |= measure_peers(folder, options.peer_documents)
     finally:
         shutil.rmtree(folder)
     found |= {
         "load_average": os.getloadavg(),
         "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "neardup": neardup.__version__},
+        "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "neardup": neardup.__version__}
+        | {
+            name: importlib.metadata.version(name) for name in ("datasketch", "redis") if importlib.util.find_spec(name)
+        },
     }
     print(json.dumps(found, indent=1))
     if options.out:
