@@ -13,7 +13,7 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from neardup.checks import SET_MEASURES
+from neardup.checks import SET_MEASURES, check_int
 from neardup.config import Config
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError
@@ -38,7 +38,7 @@ from neardup.runs.index_update import check_new_ids, index_update
 from neardup.runs.indexed import IndexedFiles, check_against_index, indexes_of
 from neardup.runs.memory import read_memory
 from neardup.runs.output import DedupFolder, PairsFile, WritePage
-from neardup.runs.recall import SAMPLE, check_sample, measure
+from neardup.runs.recall import SAMPLE, measure
 from neardup.runs.run import Adapter, run
 from neardup.runs.source import check_in_memory, from_files, items_or_source
 from neardup.runs.spark import SparkFiles, read_frame
@@ -312,7 +312,7 @@ def audit(
     (1, 0, 1.0)
     """
     chosen = Config.of(threads=threads, memory=memory)
-    check_sample(sample)
+    check_int("sample", sample, 1, hint="1000 documents are usual")
     report = run if isinstance(run, Report) else load(run)
     with _listening(progress) as listener:
         watch = Watch(listener)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import html_view
+from neardup.checks import check_int
 from neardup.config import Config
 from neardup.errors import ConfigError, NotStoredError
 from neardup.theory.plan import Plan
@@ -68,11 +69,6 @@ def count_below(removed: pa.Table, threshold: float) -> int:
 def count_ahead(kept_rows: pa.ChunkedArray, num_ahead: int) -> int:
     """Return how many documents were removed for one ahead of the input."""
     return pc.sum(pc.less(kept_rows, num_ahead)).as_py() or 0
-
-
-def _check_count(n: Any) -> None:
-    if not isinstance(n, int) or isinstance(n, bool) or n < 0:
-        raise ConfigError(f"`n` must be a whole number from 0, got {n!r}")
 
 
 def summarise_clusters(
@@ -304,7 +300,7 @@ class Report:
 
     def borderline(self, n: int = 10) -> pa.Table:
         """Return the `n` least similar of the stored pairs: those that a slightly higher threshold would lose."""
-        _check_count(n)
+        check_int("n", n, 0)
         self._check_arrow(self.pairs, f"report.pairs.orderBy('similarity').limit({n})")
         # A stable order: Arrow's sort is not, so ties end in the position.
         pairs = self.pairs.append_column("position", pa.array(range(self.pairs.num_rows), pa.int64()))
@@ -317,7 +313,7 @@ class Report:
         Columns: cluster_id, documents, weakest_id, similarity. With cluster="components" a similarity below the
         threshold shows a chain; a large cluster with a weak member deserves a look.
         """
-        _check_count(n)
+        check_int("n", n, 0)
         self._check_arrow(self.removed, "report.largest")
         similarity = self.removed.column("similarity").to_numpy()
         _, sizes, weakest = summarise_clusters(_number_kept(self.removed), similarity, n, self.config.per_cluster)

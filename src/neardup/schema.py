@@ -87,20 +87,8 @@ def sketches(num_bands: int, *, is_sampled: bool = False) -> pa.Schema:
     """
     keys = [(key_column(band), pa.int64()) for band in range(num_bands)]
     shingles = [("shingles", pa.large_list(pa.int64()))] if is_sampled or not keys else []
-    return pa.schema(
-        [
-            _ROW,
-            ("priority", pa.int64()),
-            ("group", pa.int64()),
-            ("text_bytes", pa.int64()),
-            ("num_shingles", pa.int64()),
-            ("digest_low", pa.int64()),
-            ("digest_high", pa.int64()),
-            ("held_at", pa.int64()),
-            *keys,
-            *shingles,
-        ]
-    )
+    names = ("priority", "group", "text_bytes", "num_shingles", "digest_low", "digest_high", "held_at")
+    return pa.schema([_ROW, *((name, pa.int64()) for name in names), *keys, *shingles])
 
 
 def key_column(band: int) -> str:
@@ -173,24 +161,11 @@ def neighbours(own: Sequence[pa.DataType], other: Sequence[pa.DataType], *, has_
 
 
 # Ids from files may repeat, so file and row identify a document.
+_PLACES: Final = (pa.string(), pa.int64()) * 2
 REMOVED_FROM_FILES = pa.schema(
-    [
-        *removed(pa.string()),
-        ("file", pa.string()),
-        ("row", pa.int64()),
-        ("kept_file", pa.string()),
-        ("kept_row", pa.int64()),
-    ]
+    [*removed(pa.string()), *zip(("file", "row", "kept_file", "kept_row"), _PLACES, strict=True)]
 )
-PAIRS_FROM_FILES = pa.schema(
-    [
-        *pairs(pa.string()),
-        ("file_a", pa.string()),
-        ("row_a", pa.int64()),
-        ("file_b", pa.string()),
-        ("row_b", pa.int64()),
-    ]
-)
+PAIRS_FROM_FILES = pa.schema([*pairs(pa.string()), *zip(("file_a", "row_a", "file_b", "row_b"), _PLACES, strict=True)])
 
 
 def one_batch(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:

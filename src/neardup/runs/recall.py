@@ -24,6 +24,7 @@ from neardup.events import Watch
 from neardup.io.sources import in_memory
 from neardup.io.sources.corpus import FileDocuments
 from neardup.io.sources.memory_tables import name_pairs
+from neardup.io.values.sorted_search import find_sorted
 from neardup.report import Audit
 from neardup.searches.audit_sample import CHANCE_UNITS, DRAW_RANGE, Sample, draw, draw_keys
 from neardup.theory.plan import Plan
@@ -88,13 +89,6 @@ class _Keyed:
                 columns = [np.full(rows.size, part), rows, draw_keys(own, rows, self.seed)]
                 columns += [batch.column("group"), batch.column("text")]
                 yield pa.record_batch(list(map(pa.array, columns[:3])) + columns[3:], schema=schema.SAMPLED)
-
-
-def check_sample(sample: Any) -> int:
-    """Return the number of documents to sample, or raise."""
-    if not isinstance(sample, int) or isinstance(sample, bool) or sample < 1:
-        raise ConfigError(f"`sample` must be a whole number from 1, got {sample!r}", hint="1000 documents are usual")
-    return sample
 
 
 def measure(run: Audited, engine: LocalEngine, watch: Watch, size: int = SAMPLE) -> Audit:
@@ -209,10 +203,9 @@ def _check_claims(claimed: Claims, told: pa.Table, sample: Sample, run: Audited)
     pairs, values, own = claimed
     told_pairs = sample.claims(told.column("number").to_numpy(), told.column("row").to_numpy())
     order = np.argsort(told_pairs)
-    at = np.minimum(np.searchsorted(told_pairs[order], pairs), max(order.size - 1, 0))
-    is_true = np.zeros(pairs.size, np.bool_)
+    is_true, at = find_sorted(told_pairs[order], pairs)
     if order.size:
-        is_true = (told_pairs[order][at] == pairs) & (told.column("similarity").to_numpy()[order][at] == values)
+        is_true &= told.column("similarity").to_numpy()[order][at] == values
     if is_true.all():
         return
     wrong = np.flatnonzero(~is_true)

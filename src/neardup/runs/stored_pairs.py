@@ -22,6 +22,7 @@ from neardup.io.outputs import TableWriter, reserved_table
 from neardup.io.sources.cluster_sizes import ClusterSizes
 from neardup.io.sources.corpus import FileDocuments
 from neardup.io.sources.parts import rows_in
+from neardup.io.values.sorted_search import find_sorted
 from neardup.pipeline import Outcome
 from neardup.report import Report, count_ahead
 from neardup.runs.run import settings_again
@@ -218,8 +219,8 @@ def _similarities(rows: I64, kept_rows: I64, stored: pa.Table) -> npt.NDArray[np
     keys = stored.column("row_a").to_numpy() * width + stored.column("row_b").to_numpy()
     order = np.argsort(keys)
     wanted = np.minimum(rows, kept_rows) * width + np.maximum(rows, kept_rows)
-    at = np.minimum(np.searchsorted(keys[order], wanted), max(keys.size - 1, 0))
-    values = np.where(keys[order][at] == wanted, stored.column("similarity").to_numpy()[order][at], np.nan)
+    is_stored, at = find_sorted(keys[order], wanted)
+    values = np.where(is_stored, stored.column("similarity").to_numpy()[order][at], np.nan)
     values[rows == kept_rows] = 1.0
     if num_unknown := int(np.isnan(values).sum()):
         raise NotStoredError(

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.config import Config
+from neardup.io.values.sorted_search import find_sorted
 from neardup.kernels import audit as kernel
 from neardup.kernels.mixing import FIRST_MULTIPLIER, GOLDEN_MULTIPLIER
 from neardup.kernels.similarity import Sets
@@ -173,8 +174,8 @@ class Sample:
         rows, is_ahead = documents.column("row").to_numpy(), documents.column("priority").to_numpy() == schema.AHEAD
         if self.listed is not None:
             is_found = self._find_listed(rows, numbers, is_ahead)
-        self.tally.add(numbers, is_ahead, is_found, self.chances(values), _is_among(rows, self.rows))
-        is_told = ~is_found | _is_among(self.claims(numbers, rows), self.claimed)
+        self.tally.add(numbers, is_ahead, is_found, self.chances(values), find_sorted(self.rows, rows)[0])
+        is_told = ~is_found | find_sorted(self.claimed, self.claims(numbers, rows))[0]
         columns = [rows, numbers, values, is_found]
         return pa.record_batch([pa.array(column[is_told]) for column in columns], schema=schema.PARTNERS)
 
@@ -184,7 +185,7 @@ class Sample:
             return np.zeros(docs.size, np.bool_)
         listed, listed_docs = self.listed
         num_docs = self.rows.size
-        return _is_among(rows * num_docs + docs, np.sort(listed // self.num_sets * num_docs + listed_docs))
+        return find_sorted(np.sort(listed // self.num_sets * num_docs + listed_docs), rows * num_docs + docs)[0]
 
     def _find_listed(self, rows: I64, numbers: I64, is_ahead: Bools) -> Bools:
         """Count the pairs that the run has listed, and return which are listed for all documents of the set."""
@@ -196,8 +197,8 @@ class Sample:
         counts = ends - starts
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         self.tally.add_listed(docs[np.repeat(starts, counts) + within], np.repeat(is_ahead, counts))
-        at = np.minimum(np.searchsorted(self.rows, rows), self.rows.size - 1)
-        is_itself = (self.rows[at] == rows) & (self.numbers[at] == numbers)
+        is_drawn, at = find_sorted(self.rows, rows)
+        is_itself = is_drawn & (self.numbers[at] == numbers)
         is_listed: Bools = counts == np.bincount(self.numbers, minlength=self.num_sets)[numbers] - is_itself
         return is_listed
 
@@ -218,14 +219,6 @@ def find_candidates(index: kernel.Index, docs: Sets, groups: I64, start: int, se
 def nothing_seen(index: kernel.Index) -> tuple[I64, ...]:
     """Return what `find_candidates` remembers of a batch, at its beginning."""
     return tuple(np.full(size, -1) for size in (index.list_ends.size, index.least.size, index.least.size))
-
-
-def _is_among(values: I64, ascending: I64) -> Bools:
-    """Return which values occur in a sorted array."""
-    if not ascending.size:
-        return np.zeros(values.size, np.bool_)
-    found: Bools = ascending[np.minimum(np.searchsorted(ascending, values), ascending.size - 1)] == values
-    return found
 
 
 def _curve(plan: Plan) -> F64:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup.io.values.sorted_search import find_sorted
 from neardup.kernels.postings import Bags, Postings, Walks
 from neardup.kernels.similarity import Items, Sets, Weights
 
@@ -62,9 +63,9 @@ def postings_of(bags: Bags) -> Postings:
 def walks_of(queries: Bags, postings: Postings, *, is_own: bool) -> Walks:
     """Return the posting lists of every query, shortest first, ties by hash; with `is_own` not those of length 1."""
     keys = postings.keys
-    at = np.minimum(np.searchsorted(keys, queries.hashes), max(keys.size - 1, 0))
+    is_listed, at = find_sorted(keys, queries.hashes)
     lengths = np.diff(postings.ends)[at] if keys.size else np.zeros(at.size, np.int64)
-    is_listed = (keys[at] == queries.hashes) & (lengths > is_own) if keys.size else lengths > 0
+    is_listed &= lengths > is_own
     owners, lists, lengths = owners_of(queries.ends)[is_listed], at[is_listed], lengths[is_listed]
     order = np.lexsort((lists, lengths, owners))
     ends = np.searchsorted(owners, np.arange(queries.ends.size)).astype(np.int64)

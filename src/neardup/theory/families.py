@@ -11,8 +11,9 @@ import dataclasses
 import math
 import numbers
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from neardup.checks import check_int
 from neardup.distances import SCALES
 from neardup.errors import ConfigError
 
@@ -69,7 +70,7 @@ class Family:
 
     def all_of(self, rows: int) -> Family:
         """Return the family that agrees if `rows` independent functions all agree: AND, p^r."""
-        _check_count("rows", rows)
+        check_int("rows", rows, 1)
         return Family(
             name=f"{self.name}, all of {rows}",
             collide=lambda distance: and_chance(self.collide(distance), rows),
@@ -78,7 +79,7 @@ class Family:
 
     def any_of(self, bands: int) -> Family:
         """Return the family that agrees if at least one of `bands` independent functions agrees: OR, 1 - (1 - p)^b."""
-        _check_count("bands", bands)
+        check_int("bands", bands, 1)
         return Family(
             name=f"{self.name}, any of {bands}",
             collide=lambda distance: or_chance(self.collide(distance), bands),
@@ -111,7 +112,7 @@ def jaccard_family() -> Family:
 
 def hamming_family(dimension: int) -> Family:
     """Return the family of bit sampling on `dimension` bits, by the number of bits that differ: p = 1 - d/m."""
-    _check_count("dimension", dimension)
+    check_int("dimension", dimension, 1)
     return Family(name="hamming", collide=lambda distance: 1 - distance / dimension, largest=float(dimension))
 
 
@@ -190,8 +191,3 @@ def similarity_at(measure: str, chance: float, width: float = 0.0) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if slot_chance(measure, middle, width) < chance else (low, middle)
     return high if high > 1e-15 else 0.0
-
-
-def _check_count(name: str, value: Any) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ConfigError(f"`{name}` must be a whole number from 1, got {value!r}")

@@ -18,6 +18,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from collections.abc import Set as AbstractSet
 from typing import Any, TypeVar, overload
 
+from neardup.checks import check_int
 from neardup.errors import ConfigError, DataError
 
 Item = TypeVar("Item", bound=Hashable)
@@ -64,7 +65,7 @@ def shingle_number(shingle: str, num_bytes: int = 4) -> int:
     >>> shingle_number("touchdown") < 2**32
     True
     """
-    _check_count("num_bytes", num_bytes)
+    check_int("num_bytes", num_bytes, 1)
     return int.from_bytes(hashlib.blake2b(shingle.encode(), digest_size=num_bytes).digest(), "big")
 
 
@@ -85,7 +86,7 @@ class UniversalHash:
     num_buckets: int
 
     def __post_init__(self) -> None:
-        _check_count("num_buckets", self.num_buckets)
+        check_int("num_buckets", self.num_buckets, 1)
         if not 1 <= self.multiplier < self.prime or not 0 <= self.addend < self.prime:
             raise ConfigError(
                 f"a must be in [1, p) and b in [0, p), got a = {self.multiplier}, b = {self.addend}, p = {self.prime}"
@@ -329,7 +330,7 @@ def keep_similar(candidates: AbstractSet[Pair], columns: Sequence[AbstractSet[An
 
 
 def _windows(tokens: Sequence[Hashable] | str, size: int) -> list[Hashable]:
-    _check_count("size", size)
+    check_int("size", size, 1)
     if not isinstance(tokens, Sequence):
         raise DataError(
             f"`tokens` must be a string or a sequence, got {type(tokens).__name__} {tokens!r}",
@@ -359,7 +360,7 @@ def _columns_of(signatures: Sequence[Sequence[Hashable]]) -> list[tuple[Hashable
 
 
 def _rows_per_band(num_slots: int, bands: int) -> int:
-    _check_count("bands", bands)
+    check_int("bands", bands, 1)
     if num_slots % bands:
         fitting = [count for count in range(1, num_slots + 1) if num_slots % count == 0]
         raise ConfigError(
@@ -367,11 +368,6 @@ def _rows_per_band(num_slots: int, bands: int) -> int:
             hint=f"use one of {', '.join(map(str, fitting))}",
         )
     return num_slots // bands
-
-
-def _check_count(name: str, value: Any) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ConfigError(f"`{name}` must be a whole number from 1, got {value!r}")
 
 
 def _check_bags(*bags: Any) -> None:

@@ -48,6 +48,7 @@ from neardup.engines.local.tables import (
 from neardup.engines.local.threads import Threads
 from neardup.events import Tally
 from neardup.io.spill import Shelves, SortKey, sort_on_disk
+from neardup.io.values.sorted_search import find_sorted
 from neardup.io.workspace import Workspace, write_batches
 from neardup.kernels import union_find as components
 
@@ -304,23 +305,16 @@ class LocalEngine(Threads):
         wanted = np.unique(keys)
         found = self.find_rows(other, wanted, ["row", *columns]).sort_by("row")
         rows = found.column("row").to_numpy()
-        at = np.searchsorted(rows, keys)
-        is_missing = np.ones(keys.size, np.bool_)
-        if rows.size:
-            at = np.minimum(at, rows.size - 1)
-            is_missing = rows[at] != keys
-        places = pa.array(at, mask=is_missing)
+        is_found, at = find_sorted(rows, keys)
+        places = pa.array(at, mask=~is_found)
         for name in columns:
             table = table.append_column(name, found.column(name).take(places))
         return table
 
     def find_rows(self, table: Table, rows: I64, columns: Sequence[str]) -> pa.Table:
         """Return the given rows of a table; `rows` ascend."""
-        found = []
-        for batch in batches_of(table, columns) if rows.size else ():
-            batch_rows = batch.column("row").to_numpy()
-            at = np.minimum(np.searchsorted(rows, batch_rows), rows.size - 1)
-            found.append(batch.filter(pa.array(rows[at] == batch_rows)))
+        batches = batches_of(table, columns) if rows.size else ()
+        found = [batch.filter(pa.array(find_sorted(rows, batch.column("row").to_numpy())[0])) for batch in batches]
         return pa.Table.from_batches(found, schema=sub_schema(table, columns))
 
     def map_tables(self, tables: Sequence[pa.Table], step: BatchStep, schema: pa.Schema) -> pa.Table:

@@ -16,6 +16,7 @@ from neardup.engines.base import BlockStep, Documents, no_progress
 from neardup.engines.local.arena import Arena
 from neardup.io.formats.base import runs, text_bytes
 from neardup.io.spill import Shelves
+from neardup.io.values.sorted_search import find_sorted
 
 if TYPE_CHECKING:
     from neardup.engines.local.engine import LocalEngine
@@ -149,9 +150,8 @@ def _set_aside(documents: Documents, shelves: pa.Table, wanted: I64, store: Shel
     def read(part: int) -> None:
         for batch in documents.read(part, no_progress):
             engine.check_going()
-            batch_rows = batch.column("row").to_numpy()
-            at = np.minimum(np.searchsorted(rows, batch_rows), rows.size - 1)
-            own = np.flatnonzero(rows[at] == batch_rows)
+            is_wanted, at = find_sorted(rows, batch.column("row").to_numpy())
+            own = np.flatnonzero(is_wanted)
             if own.size:
                 _shelve(batch, own, numbers[at[own]], store)
 

@@ -23,6 +23,7 @@ from neardup.io.sources.parts import FileParts
 from neardup.io.values import keep_order
 from neardup.io.values.contents import content_type
 from neardup.io.values.scores import SCORES
+from neardup.io.values.sorted_search import find_sorted
 
 I64 = npt.NDArray[np.int64]
 # A row encodes the number of its part and its position there, which is less than 2**ROW_BITS.
@@ -110,8 +111,7 @@ def read_texts(members: Iterable[pa.RecordBatch], parts: FileParts) -> Iterator[
         for _, pieces in parts.read_pieces(part):
             for first_row, found in pieces:
                 batch_rows = found.rows + first_row + (part << ROW_BITS)
-                at = np.minimum(np.searchsorted(rows, batch_rows), rows.size - 1)
-                is_member = rows[at] == batch_rows
+                is_member, at = find_sorted(rows, batch_rows)
                 if is_member.any():
                     chosen = parts.documents_of(found, first_row).filter(pa.array(is_member))
                     at = at[is_member]

@@ -6,6 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.io.values.sorted_search import find_sorted
+
 I64 = npt.NDArray[np.int64]
 
 
@@ -20,16 +22,8 @@ class ClusterSizes:
     def of(self, rows: I64) -> I64:
         """Return the size of the cluster of each row; 1 for a document that is like no other."""
         leaders, sizes = rows.copy(), np.ones(rows.size, np.int64)
-        is_member, at = _find(self._rows, rows)
+        is_member, at = find_sorted(self._rows, rows)
         leaders[is_member] = self._kept_rows[at[is_member]]
-        is_known, at = _find(self._leaders, leaders)
+        is_known, at = find_sorted(self._leaders, leaders)
         sizes[is_known] = self._sizes[at[is_known]]
         return sizes
-
-
-def _find(ascending: I64, wanted: I64) -> tuple[npt.NDArray[np.bool_], I64]:
-    """Return which values occur in a sorted array, and where."""
-    if not ascending.size:
-        return np.zeros(wanted.size, np.bool_), np.zeros(wanted.size, np.int64)
-    at = np.minimum(np.searchsorted(ascending, wanted), ascending.size - 1)
-    return ascending[at] == wanted, at
