@@ -14,20 +14,7 @@ import pyarrow as pa
 from neardup.config import Config
 from neardup.kernels import similarity as kernel
 from neardup.kernels import vectors
-from neardup.measures.base import (
-    F64,
-    I64,
-    U8,
-    U64,
-    Hold,
-    Signatures,
-    Sketched,
-    Slots,
-    content_rows,
-    num_docs_of,
-    sketch_rows,
-    slots_of_all,
-)
+from neardup.measures import base
 from neardup.measures.projections import gaussian_lines
 from neardup.theory.plan import Plan
 
@@ -41,45 +28,47 @@ def signature_format(config: Config) -> str:
 
 
 def sketch(
-    contents: pa.Array, plan: Plan, config: Config, groups: I64 | None = None, hold: Hold | None = None
-) -> Sketched:
+    contents: pa.Array, plan: Plan, config: Config, groups: base.I64 | None = None, hold: base.Hold | None = None
+) -> base.Sketched:
     """Return size, digest and band keys of every vector."""
     del hold
-    rows = content_rows(contents)
+    rows = base.content_rows(contents)
     values = _scaled(rows.view(np.float64))
-    return sketch_rows(rows, lambda run: _sides(values[run], plan.bands * plan.rows, config), plan, config, groups)
+    return base.sketch_rows(rows, lambda run: _sides(values[run], plan.bands * plan.rows, config), plan, config, groups)
 
 
 def items(contents: pa.Array, config: Config) -> kernel.Vectors:
     """Return the scaled vectors with their norms."""
-    values = _scaled(content_rows(contents).view(np.float64))
+    values = _scaled(base.content_rows(contents).view(np.float64))
     norms = np.empty(values.shape[0])
     kernel.norms(values, norms)
     return kernel.Vectors(values, norms, config.num_perm)
 
 
-def sign(items: kernel.Vectors, plan: Plan, config: Config) -> tuple[Signatures, Slots]:
+def sign(items: kernel.Vectors, plan: Plan, config: Config) -> tuple[base.Signatures, base.Slots]:
     """Return the sides of all hyperplanes, packed 64 to a word and one by one."""
     del plan
     num_slots = config.num_perm
-    sides = slots_of_all(num_docs_of(items), num_slots, lambda run: _sides(items.values[run], num_slots, config))
+    sides = base.slots_of_all(
+        base.num_docs_of(items), num_slots, lambda run: _sides(items.values[run], num_slots, config)
+    )
     return _packed(sides), sides
 
 
-def _scaled(values: F64) -> F64:
+def _scaled(values: base.F64) -> base.F64:
     """Scale every vector so that its largest absolute value is in [1/2, 1)."""
     largest = np.abs(values).max(axis=1, initial=0.0)
-    scaled: F64 = np.ldexp(values, -np.frexp(largest)[1][:, None])
+    scaled: base.F64 = np.ldexp(values, -np.frexp(largest)[1][:, None])
     return scaled
 
 
-def _sides(values: F64, num_slots: int, config: Config) -> U8:
+def _sides(values: base.F64, num_slots: int, config: Config) -> base.U8:
     """Return 1 for each hyperplane that a vector lies above; 32-bit sums are precise enough."""
     projections = np.empty((values.shape[0], num_slots), np.float32)
     vectors.project(values.astype(np.float32), gaussian_lines(config.seed, values.shape[1], num_slots), projections)
     return (projections > 0).view(np.uint8)
 
 
-def _packed(sides: U8) -> U64:
+def _packed(sides: base.U8) -> base.U64:
     packed = np.packbits(sides, axis=1)
     return np.pad(packed, ((0, 0), (0, -packed.shape[1] % _WORD_BYTES))).view(np.uint64)

@@ -13,19 +13,7 @@ import pyarrow as pa
 from neardup.config import Config
 from neardup.kernels import similarity as kernel
 from neardup.kernels import vectors
-from neardup.measures.base import (
-    F64,
-    I64,
-    U32,
-    Hold,
-    Signatures,
-    Sketched,
-    Slots,
-    content_rows,
-    num_docs_of,
-    sketch_rows,
-    slots_of_all,
-)
+from neardup.measures import base
 from neardup.measures.projections import gaussian_lines, uniform_shifts
 from neardup.theory.plan import Plan
 
@@ -41,29 +29,31 @@ def signature_format(config: Config) -> str:
 
 
 def sketch(
-    contents: pa.Array, plan: Plan, config: Config, groups: I64 | None = None, hold: Hold | None = None
-) -> Sketched:
+    contents: pa.Array, plan: Plan, config: Config, groups: base.I64 | None = None, hold: base.Hold | None = None
+) -> base.Sketched:
     """Return size, digest and band keys of every vector."""
     del hold
-    rows = content_rows(contents)
+    rows = base.content_rows(contents)
     values = rows.view(np.float64)
-    return sketch_rows(rows, lambda run: _buckets(values[run], plan, config), plan, config, groups)
+    return base.sketch_rows(rows, lambda run: _buckets(values[run], plan, config), plan, config, groups)
 
 
 def items(contents: pa.Array, config: Config) -> kernel.Points:
     """Return the vectors."""
     del config
-    return kernel.Points(content_rows(contents).view(np.float64))
+    return kernel.Points(base.content_rows(contents).view(np.float64))
 
 
-def sign(items: kernel.Points, plan: Plan, config: Config) -> tuple[Signatures, Slots]:
+def sign(items: kernel.Points, plan: Plan, config: Config) -> tuple[base.Signatures, base.Slots]:
     """Return the buckets as slots, and no signatures: comparing those is no faster than comparing vectors."""
     num_slots = plan.bands * plan.rows
-    buckets = slots_of_all(num_docs_of(items), num_slots, lambda run: _buckets(items.values[run], plan, config))
-    return np.empty((num_docs_of(items), 0), np.uint32), buckets
+    buckets = base.slots_of_all(
+        base.num_docs_of(items), num_slots, lambda run: _buckets(items.values[run], plan, config)
+    )
+    return np.empty((base.num_docs_of(items), 0), np.uint32), buckets
 
 
-def _buckets(values: F64, plan: Plan, config: Config) -> U32:
+def _buckets(values: base.F64, plan: Plan, config: Config) -> base.U32:
     num_slots = plan.bands * plan.rows
     projections = np.empty((values.shape[0], num_slots))
     lines = gaussian_lines(config.seed, values.shape[1], num_slots).astype(np.float64)

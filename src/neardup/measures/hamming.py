@@ -12,21 +12,7 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.kernels import similarity as kernel
-from neardup.measures.base import (
-    I64,
-    U8,
-    U64,
-    Hold,
-    Signatures,
-    Sketched,
-    Slots,
-    content_rows,
-    mix,
-    num_docs_of,
-    salt,
-    sketch_rows,
-    slots_of_all,
-)
+from neardup.measures import base
 from neardup.theory.plan import Plan
 
 FORMAT: Final = "bits-1"
@@ -38,28 +24,30 @@ def signature_format(config: Config) -> str:
 
 
 def sketch(
-    contents: pa.Array, plan: Plan, config: Config, groups: I64 | None = None, hold: Hold | None = None
-) -> Sketched:
+    contents: pa.Array, plan: Plan, config: Config, groups: base.I64 | None = None, hold: base.Hold | None = None
+) -> base.Sketched:
     """Return size, digest and band keys of every bit vector."""
     del hold
-    rows, bits = content_rows(contents), items(contents, config)
-    return sketch_rows(rows, lambda run: _sampled(bits, run, plan, config), plan, config, groups)
+    rows, bits = base.content_rows(contents), items(contents, config)
+    return base.sketch_rows(rows, lambda run: _sampled(bits, run, plan, config), plan, config, groups)
 
 
 def items(contents: pa.Array, config: Config) -> kernel.Bits:
     """Return the words of the bit vectors, and how many bits each has."""
     del config
-    rows = content_rows(contents)
+    rows = base.content_rows(contents)
     return kernel.Bits(np.ascontiguousarray(rows[:, 1:]), int(rows[0, 0]) if rows.size else 0)
 
 
-def sign(items: kernel.Bits, plan: Plan, config: Config) -> tuple[Signatures, Slots]:
+def sign(items: kernel.Bits, plan: Plan, config: Config) -> tuple[base.Signatures, base.Slots]:
     """Return no signatures, because comparing them is no faster than comparing all bits, and the sampled bits."""
-    sampled = slots_of_all(num_docs_of(items), plan.bands * plan.rows, lambda run: _sampled(items, run, plan, config))
-    return np.empty((num_docs_of(items), 0), np.uint32), sampled
+    sampled = base.slots_of_all(
+        base.num_docs_of(items), plan.bands * plan.rows, lambda run: _sampled(items, run, plan, config)
+    )
+    return np.empty((base.num_docs_of(items), 0), np.uint32), sampled
 
 
-def _sampled(bits: kernel.Bits, run: slice, plan: Plan, config: Config) -> U8:
+def _sampled(bits: kernel.Bits, run: slice, plan: Plan, config: Config) -> base.U8:
     places = sample_places(config.seed, bits.num_bits, plan.bands * plan.rows)
     # Of the eight bits of a byte `packbits` puts the first one highest.
     shifts = (places & np.uint64(56)) | (np.uint64(7) - (places & np.uint64(7)))
@@ -67,6 +55,6 @@ def _sampled(bits: kernel.Bits, run: slice, plan: Plan, config: Config) -> U8:
     return ((words >> shifts) & np.uint64(1)).astype(np.uint8)
 
 
-def sample_places(seed: int, num_bits: int, num_slots: int) -> U64:
+def sample_places(seed: int, num_bits: int, num_slots: int) -> base.U64:
     """Draw the places of the sampled bits, each of them anew from all places."""
-    return mix(np.arange(num_slots, dtype=np.uint64) ^ salt(seed)) % np.uint64(max(num_bits, 1))
+    return base.mix(np.arange(num_slots, dtype=np.uint64) ^ base.salt(seed)) % np.uint64(max(num_bits, 1))

@@ -14,20 +14,7 @@ import pyarrow as pa
 from neardup.config import Config
 from neardup.kernels import similarity as kernel
 from neardup.kernels import weighted as sampler
-from neardup.measures.base import (
-    I64,
-    U32,
-    Hold,
-    Signatures,
-    Sketched,
-    Slots,
-    band_keys,
-    content_words,
-    digests_of,
-    mix,
-    num_docs_of,
-    salt,
-)
+from neardup.measures import base
 from neardup.theory.plan import Plan
 
 FORMAT: Final = "consistent-2"
@@ -41,24 +28,24 @@ def signature_format(config: Config) -> str:
 
 
 def sketch(
-    contents: pa.Array, plan: Plan, config: Config, groups: I64 | None = None, hold: Hold | None = None
-) -> Sketched:
+    contents: pa.Array, plan: Plan, config: Config, groups: base.I64 | None = None, hold: base.Hold | None = None
+) -> base.Sketched:
     """Return number of items, digest and band keys of every weighted set."""
     del hold
     sets = items(contents, config)
     signatures, _ = sign(sets, plan, config)
     words = np.stack([sets.hashes, sets.weights.view(np.uint64)], axis=1).reshape(-1)
     words.flags.writeable = False
-    sizes, digests = np.diff(sets.ends), digests_of(words, 2 * sets.ends, config.seed, groups)
-    return Sketched(sizes, digests, band_keys(signatures, plan, groups), np.zeros(sizes.size, np.int64))
+    sizes, digests = np.diff(sets.ends), base.digests_of(words, 2 * sets.ends, config.seed, groups)
+    return base.Sketched(sizes, digests, base.band_keys(signatures, plan, groups), np.zeros(sizes.size, np.int64))
 
 
 def items(contents: pa.Array, config: Config) -> kernel.Weights:
     """Return the distinct items of every document, sorted by hash, with their weights."""
-    words, ends = content_words(contents)
+    words, ends = base.content_words(contents)
     pairs = words.reshape(-1, 2)
     weights = pairs[:, 1].view(np.float64) if pairs.flags.c_contiguous else pairs[:, 1].copy().view(np.float64)
-    hashes = mix(pairs[:, 0] ^ salt(config.seed))
+    hashes = base.mix(pairs[:, 0] ^ base.salt(config.seed))
     docs = np.repeat(np.arange(ends.size - 1), np.diff(ends) // 2)
     order = np.lexsort((hashes, docs))
     order = order[weights[order] > 0]
@@ -69,10 +56,10 @@ def items(contents: pa.Array, config: Config) -> kernel.Weights:
     return kernel.Weights(hashes[firsts], sums, np.searchsorted(docs[firsts], np.arange(ends.size)).astype(np.int64))
 
 
-def sign(items: kernel.Weights, plan: Plan, config: Config) -> tuple[Signatures, Slots]:
+def sign(items: kernel.Weights, plan: Plan, config: Config) -> tuple[base.Signatures, base.Slots]:
     """Return the signatures, which are the slots as well."""
     del plan
-    signatures: U32 = np.full((num_docs_of(items), config.num_perm), sampler.NO_ITEMS)
+    signatures: base.U32 = np.full((base.num_docs_of(items), config.num_perm), sampler.NO_ITEMS)
     log_weights = np.log(items.weights)
     for first in range(0, signatures.shape[0], BLOCK):
         block = signatures[first : first + BLOCK]
