@@ -9,6 +9,7 @@ import pyarrow as pa
 import oracles
 from neardup.config import Config
 from neardup.measures import jaccard
+from neardup.measures.base import band_keys
 from neardup.theory.plan import plan_for
 
 # Bands that miss many pairs.
@@ -23,7 +24,7 @@ def found_and_true(texts, groups=None, **settings):
     pairs = oracles.true_pairs([oracles.shingles(text, **shape) for text in texts], config.threshold)
     pairs = pairs if groups is None else oracles.shares_group(pairs, groups)
     signatures = jaccard.text_signatures(pa.array(texts, pa.large_string()), config)
-    keys = jaccard.signature_keys(signatures, plan.bands, plan.rows)
+    keys = band_keys(signatures, plan)
     agreement = (signatures[:, None] == signatures[None]).sum(axis=2)
     return {
         (a, b): (value, bool((keys[a] == keys[b]).any() and agreement[a, b] >= plan.min_agreement))

@@ -21,7 +21,11 @@ import pytest
 import oracles
 from neardup.config import Config
 from neardup.measures import jaccard
+from neardup.measures.base import band_keys
+from neardup.theory.plan import plan_for
 
+# 16 bands of 6 rows.
+PLAN = plan_for(Config(threshold=0.8, recall=0.99))
 GOLDEN = pathlib.Path(__file__).parent / "golden_signatures.json"
 TEXTS = {
     "empty": "",
@@ -179,7 +183,7 @@ VARIANTS = pytest.mark.parametrize(
 def everything_of(texts, config):
     """All that the module says of texts, as lists."""
     sets = jaccard.text_sets(texts, config)
-    sketched = jaccard.sketch_texts(texts, 16, 6, config)
+    sketched = jaccard.sketch(texts, PLAN, config)
     return {
         "shingles": [sets.shingles[start:end].tolist() for start, end in itertools.pairwise(sets.ends)],
         "signatures": jaccard.text_signatures(texts, config).tolist(),
@@ -201,12 +205,12 @@ def test_sets_in_memory_equal_those_of_the_texts(monkeypatch, settings, cache_by
         return sum(one.size for one in held[:-1])
 
     texts = pa.array(MANY)
-    sketched = jaccard.sketch_texts(texts, 16, 6, config, hold=hold)
+    sketched = jaccard.sketch(texts, PLAN, config, hold=hold)
     views = pa.LargeListViewArray.from_arrays(
         pa.array(sketched.held_at), pa.array(sketched.sizes), pa.array(np.concatenate(held).view(np.int64))
     )
     expected = jaccard.text_sets(texts, config)
-    for sets in (jaccard.sets_of(views, config), jaccard.sets_of(texts, config)):
+    for sets in (jaccard.items(views, config), jaccard.items(texts, config)):
         assert sets.ends.tolist() == expected.ends.tolist()
         for start, stop in itertools.pairwise(sets.ends):
             assert sorted(sets.shingles[start:stop].tolist()) == expected.shingles[start:stop].tolist()
@@ -273,7 +277,7 @@ def test_one_pass_gives_the_sizes_and_keys_of_the_separate_steps(settings):
     everything = everything_of(pa.array(MANY), config)
     signatures = jaccard.text_signatures(pa.array(MANY), config)
     assert everything["sizes"] == [len(shingles) for shingles in everything["shingles"]]
-    assert everything["keys"] == jaccard.signature_keys(signatures, 16, 6).tolist()
+    assert everything["keys"] == band_keys(signatures, PLAN).tolist()
 
 
 @VARIANTS
@@ -344,7 +348,7 @@ GROUPS = np.array([0, 1, 2, -1, 2**63 - 1, -(2**63), 3, 0x61C8864680B583EB], np.
 
 
 def sketched_in_groups(text, groups):
-    return jaccard.sketch_texts(pa.array([text] * groups.size), 16, 6, Config(), groups)
+    return jaccard.sketch(pa.array([text] * groups.size), PLAN, Config(), groups)
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -368,7 +372,7 @@ def test_collected_sets_are_those_of_the_texts_and_salted_by_group():
     groups = np.arange(len(MANY)) % 3
     for config in (Config(), Config(unit="char", size=3), Config(size=2, multiset=True)):
         expected = jaccard.text_sets(texts, config)
-        sketched = jaccard.sketch_texts(texts, 16, 6, config, groups)
+        sketched = jaccard.sketch(texts, PLAN, config, groups)
         alone, salted = jaccard.collect_texts(texts, config), jaccard.collect_texts(texts, config, groups)
         assert np.array_equal(alone.sets.ends, expected.ends)
         assert np.array_equal(salted.sizes, sketched.sizes)
@@ -396,9 +400,9 @@ def test_collected_sets_are_kept_in_memory_without_salt():
 
 def test_group_zero_means_no_group():
     texts = pa.array(MANY)
-    alone = jaccard.sketch_texts(texts, 16, 6, Config())
+    alone = jaccard.sketch(texts, PLAN, Config())
     groups = np.arange(len(MANY)) % 2
-    mixed = jaccard.sketch_texts(texts, 16, 6, Config(), groups)
+    mixed = jaccard.sketch(texts, PLAN, Config(), groups)
     assert np.array_equal(mixed.keys[groups == 0], alone.keys[groups == 0])
     assert np.array_equal(mixed.digests[groups == 0], alone.digests[groups == 0])
 
@@ -406,8 +410,8 @@ def test_group_zero_means_no_group():
 def test_keys_of_signatures_are_salted_as_those_of_texts():
     texts, groups = pa.array([TEXTS["sentence"]] * GROUPS.size), GROUPS
     signatures = jaccard.text_signatures(texts, Config())
-    keys = jaccard.signature_keys(signatures, 16, 6, groups)
-    assert np.array_equal(keys, jaccard.sketch_texts(texts, 16, 6, Config(), groups).keys)
+    keys = band_keys(signatures, PLAN, groups)
+    assert np.array_equal(keys, jaccard.sketch(texts, PLAN, Config(), groups).keys)
 
 
 FORMS = [

@@ -12,6 +12,7 @@ import neardup
 import oracles
 from neardup.config import Config
 from neardup.measures import jaccard
+from neardup.measures.base import band_keys
 from neardup.theory.plan import plan_for
 
 NUM_RUNS, LEAST_COVERED = 100, 93
@@ -40,7 +41,7 @@ def true_recall(families, config):
         pairs += [(first + a, first + b) for a, b in oracles.true_pairs(sets, config.threshold)]
         first += len(texts)
     signatures = jaccard.text_signatures(pa.array([*chain(*families)], pa.large_string()), config)
-    keys = jaccard.signature_keys(signatures, plan.bands, plan.rows)
+    keys = band_keys(signatures, plan)
     a, b = np.array(pairs).T
     shares_bucket = (keys[a] == keys[b]).any(axis=1)
     return float((shares_bucket & ((signatures[a] == signatures[b]).sum(axis=1) >= plan.min_agreement)).mean())

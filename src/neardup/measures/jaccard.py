@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -75,13 +75,38 @@ def holds_sets(config: Config) -> bool:
 def sketch(
     contents: pa.Array, plan: Plan, config: Config, groups: I64 | None = None, hold: Hold | None = None
 ) -> Sketched:
-    """Return number of shingles, digest and band keys of every text; `hold` keeps the sets."""
-    return sketch_texts(contents, plan.bands, plan.rows, config, groups, hold)
+    """Return number of shingles, digest and band keys of every text, in one pass; `hold` keeps the sets.
+
+    Texts of different groups share neither; group 0 means no group.
+    """
+    source, offsets = text_buffers(contents)
+    num_docs = offsets.size - 1
+    sizes, digests = np.empty(num_docs, np.int64), np.empty((num_docs, 2), np.uint64)
+    keys, held_at = np.empty((num_docs, plan.bands), np.uint64), np.zeros(num_docs, np.int64)
+    for start, stop in _cache_sized(offsets):
+        shingles, ends = _shingle(source, offsets[start : stop + 1], config)
+        signatures = np.empty((stop - start, config.num_perm), np.uint32)
+        _sketch(shingles, ends, config, signatures)
+        bands.band_keys(signatures, plan.rows, keys[start:stop])
+        distinct.digest_sets(shingles, ends, digests[start:stop], sizes[start:stop])
+        if hold is not None:
+            set_ends = np.cumsum(sizes[start:stop])
+            held_at[start:stop] = hold(shingles[: set_ends[-1]]) + set_ends - sizes[start:stop]
+    if groups is not None and groups.any():
+        keys ^= group_salts(groups)[:, None]
+        digests ^= digest_salts(groups)
+    return Sketched(sizes, digests, keys, held_at)
 
 
 def items(contents: pa.Array, config: Config) -> Sets:
-    """Return the shingle set of every text, unsorted."""
-    return sets_of(contents, config)
+    """Return the sets of documents, unsorted, from their texts or from the sets kept in memory."""
+    if not pa.types.is_large_list_view(contents.type):
+        return collect_texts(contents, config).sets
+    ends: I64 = np.cumsum(np.r_[0, contents.sizes.to_numpy()], dtype=np.int64)
+    gathered = np.empty(ends[-1], np.uint64)
+    held = contents.values.to_numpy().view(np.uint64)
+    distinct.gather_sets(held, contents.offsets.to_numpy(), gathered, ends)
+    return Sets(gathered, ends)
 
 
 def sign(items: Sets, plan: Plan, config: Config) -> tuple[Signatures, Slots]:
@@ -101,19 +126,8 @@ def text_sets(texts: pa.Array, config: Config) -> Sets:
     return Sets(np.concatenate(parts) if parts else np.empty(0, np.uint64), ends)
 
 
-def sets_of(contents: pa.Array, config: Config) -> Sets:
-    """Return the sets of documents, unsorted, from their texts or from the sets kept in memory."""
-    if not pa.types.is_large_list_view(contents.type):
-        return collect_texts(contents, config).sets
-    ends: I64 = np.cumsum(np.r_[0, contents.sizes.to_numpy()], dtype=np.int64)
-    gathered = np.empty(ends[-1], np.uint64)
-    held = contents.values.to_numpy().view(np.uint64)
-    distinct.gather_sets(held, contents.offsets.to_numpy(), gathered, ends)
-    return Sets(gathered, ends)
-
-
 def collect_texts(texts: pa.Array, config: Config, groups: I64 | None = None, hold: Hold | None = None) -> Collected:
-    """Return the set of every text, its size and digest, in one pass; groups and `hold` as for `sketch_texts`."""
+    """Return the set of every text, its size and digest, in one pass; groups and `hold` as for `sketch`."""
     parts, sizes = [np.empty(0, np.uint64)], np.empty(len(texts), np.int64)
     digests = np.empty((sizes.size, 2), np.uint64)
     for start, shingles, raw_ends in shingle_runs(texts, config):
@@ -152,51 +166,11 @@ def text_signatures(texts: pa.Array, config: Config, out: U32 | None = None) -> 
     return signatures
 
 
-def sketch_texts(
-    texts: pa.Array,
-    num_bands: int,
-    num_rows: int,
-    config: Config,
-    groups: I64 | None = None,
-    hold: Hold | None = None,
-) -> Sketched:
-    """Return size and digest of the set, and the band keys, of every text, in one pass.
-
-    Texts of different groups share neither; group 0 means no group. `hold` keeps the sets in memory.
-    """
-    source, offsets = text_buffers(texts)
-    num_docs = offsets.size - 1
-    sizes, digests = np.empty(num_docs, np.int64), np.empty((num_docs, 2), np.uint64)
-    keys, held_at = np.empty((num_docs, num_bands), np.uint64), np.zeros(num_docs, np.int64)
-    for start, stop in _cache_sized(offsets):
-        shingles, ends = _shingle(source, offsets[start : stop + 1], config)
-        signatures = np.empty((stop - start, config.num_perm), np.uint32)
-        _sketch(shingles, ends, config, signatures)
-        bands.band_keys(signatures, num_rows, keys[start:stop])
-        distinct.digest_sets(shingles, ends, digests[start:stop], sizes[start:stop])
-        if hold is not None:
-            set_ends = np.cumsum(sizes[start:stop])
-            held_at[start:stop] = hold(shingles[: set_ends[-1]]) + set_ends - sizes[start:stop]
-    if groups is not None and groups.any():
-        keys ^= group_salts(groups)[:, None]
-        digests ^= digest_salts(groups)
-    return Sketched(sizes, digests, keys, held_at)
-
-
 def set_signatures(sets: Sets, config: Config) -> U32:
     """Return the signature of every set, equal to that of its text."""
     signatures = np.empty((sets.ends.size - 1, config.num_perm), np.uint32)
     _sketch(sets.shingles, sets.ends, config, signatures)
     return signatures
-
-
-def signature_keys(signatures: U32, num_bands: int, num_rows: int, groups: I64 | None = None) -> U64:
-    """Return the band keys of every signature; groups as for `sketch_texts`."""
-    keys = np.empty((signatures.shape[0], num_bands), np.uint64)
-    bands.band_keys(signatures, num_rows, keys)
-    if groups is not None and groups.any():
-        keys ^= group_salts(groups)[:, None]
-    return keys
 
 
 def component_keys(components: I64, groups: I64) -> U64:
@@ -251,22 +225,10 @@ def _kind(config: Config) -> str:
 def _run_shingler(source: U8, offsets: I64, config: Config) -> tuple[U64, I64, npt.NDArray[np.bool_]]:
     num_docs, kind = offsets.size - 1, _kind(config)
     room = int(offsets[-1] - offsets[0]) // _BYTES_PER_SHINGLE[kind] + num_docs + 1
-    shingles, ends, is_normal = (
-        np.empty(room, np.uint64),
-        np.empty(num_docs + 1, np.int64),
-        np.empty(num_docs, np.bool_),
-    )
-    SHINGLERS[kind](
-        source,
-        offsets,
-        tuple(load_table()),
-        config.size,
-        shingle_key(config.seed),
-        config.fold_numbers,
-        shingles,
-        ends,
-        is_normal,
-    )
+    shingles, ends = np.empty(room, np.uint64), np.empty(num_docs + 1, np.int64)
+    is_normal = np.empty(num_docs, np.bool_)
+    asked = tuple(load_table()), config.size, shingle_key(config.seed), config.fold_numbers
+    SHINGLERS[kind](source, offsets, *asked, shingles, ends, is_normal)
     return shingles[: ends[-1]], ends, is_normal
 
 
@@ -280,29 +242,31 @@ def _folded(source: U8, offsets: I64, config: Config) -> tuple[U8, I64]:
     run = source[offsets[0] : offsets[-1]]
     if not run.size or run.max() < 0x80:  # ASCII runs at 292 MB/s with this look and without
         return source, offsets
-    texts = [source[start:stop].tobytes() for start, stop in pairwise(offsets.tolist())]
-    folded = [
-        text if text.isascii() else _fold(text.decode("utf-8", "replace"), config).encode("utf-8", "replace")
-        for text in texts
-    ]
-    return _readonly(b"".join(folded)), np.cumsum([0, *map(len, folded)], dtype=np.int64)
 
+    def fold(text: str) -> str:
+        text = normalise(text, config.normalise)
+        return fold_accents(text) if config.fold_accents else text
 
-def _fold(text: str, config: Config) -> str:
-    text = normalise(text, config.normalise)
-    return fold_accents(text) if config.fold_accents else text
+    texts = _cut(source, offsets)
+    return _rewritten(texts, [text.isascii() for text in texts], fold)
 
 
 def _normalised(source: U8, offsets: I64, is_normal: npt.NDArray[np.bool_]) -> tuple[U8, I64]:
     """Copy a run of documents, normalising those that may not be in Unicode normal form C."""
-    texts = [
-        text if normal else normalise(text.decode("utf-8", "replace")).encode("utf-8", "replace")
-        for text, normal in (
-            (source[offsets[doc] : offsets[doc + 1]].tobytes(), is_normal[doc]) for doc in range(is_normal.size)
-        )
+    return _rewritten(_cut(source, offsets), is_normal.tolist(), normalise)
+
+
+def _cut(source: U8, offsets: I64) -> list[bytes]:
+    return [source[start:stop].tobytes() for start, stop in pairwise(offsets.tolist())]
+
+
+def _rewritten(texts: list[bytes], stays: list[bool], rewrite: Callable[[str], str]) -> tuple[U8, I64]:
+    """Return texts end to end, with all rewritten but those that stay as they are."""
+    rewritten = [
+        text if stay else rewrite(text.decode("utf-8", "replace")).encode("utf-8", "replace")
+        for text, stay in zip(texts, stays, strict=True)
     ]
-    ends = np.cumsum([0, *map(len, texts)], dtype=np.int64)
-    return _readonly(b"".join(texts)), ends
+    return _readonly(b"".join(rewritten)), np.cumsum([0, *map(len, rewritten)], dtype=np.int64)
 
 
 def _sketch(shingles: U64, ends: I64, config: Config, signatures: U32) -> None:

@@ -20,7 +20,7 @@ from neardup.kernels import audit as kernel
 from neardup.kernels.mixing import FIRST_MULTIPLIER, GOLDEN_MULTIPLIER
 from neardup.kernels.similarity import Sets
 from neardup.measures import jaccard
-from neardup.measures.base import I64, U64
+from neardup.measures.base import I64, U64, band_keys
 from neardup.searches.set_index import lists_of, owners_of
 from neardup.theory.plan import FILTER_LOSS, Plan
 
@@ -102,12 +102,12 @@ class Sample:
     def __init__(self, rows: I64, texts: pa.Array, groups: I64, plan: Plan, config: Config) -> None:
         self.rows, self._plan, self._config = rows, plan, config
         self.only_against = config.only_against
-        digests = jaccard.sketch_texts(texts, plan.bands, plan.rows, config, groups).digests
+        digests = jaccard.sketch(texts, plan, config, groups).digests
         _, firsts, numbers = np.unique(digests, axis=0, return_index=True, return_inverse=True)
         self.numbers: I64 = numbers.reshape(-1)
         self._sets = jaccard.text_sets(texts.take(pa.array(firsts)), config)
         self._signatures = jaccard.set_signatures(self._sets, config)
-        self._keys = jaccard.signature_keys(self._signatures, plan.bands, plan.rows)
+        self._keys = band_keys(self._signatures, plan)
         self._index = build_index(self._sets, *least_shared(self._sets, config.threshold), groups[firsts])
         self._curve = _curve(plan)
         self.claimed: I64 = np.empty(0, np.int64)
@@ -163,7 +163,7 @@ class Sample:
         if self._plan.method != "exact" and is_found.size:
             docs, places = np.unique(pairs[:, 0], return_inverse=True)
             signatures = jaccard.set_signatures(Sets(*pick(*sets, docs)), self._config)
-            keys = jaccard.signature_keys(signatures, self._plan.bands, self._plan.rows)
+            keys = band_keys(signatures, self._plan)
             by_place = np.stack([places, pairs[:, 1]], axis=1)
             least = self._plan.min_agreement
             kernel.mark_found(signatures, keys, self._signatures, self._keys, by_place, least, is_found)

@@ -30,7 +30,7 @@ def num_places(num_shingles: int) -> int:
 
 def collect(documents: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     """Turn texts, or sets kept in memory, into the sets that the first pass of the exact join writes."""
-    sets = jaccard.sets_of(documents.column("text"), config)
+    sets = jaccard.items(documents.column("text"), config)
     groups = documents.column("group").to_numpy()
     shingles = sets.shingles
     if groups.any():
