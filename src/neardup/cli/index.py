@@ -6,7 +6,7 @@ import contextlib
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -81,15 +81,10 @@ _AS_LINES: Final = options.option(
 @options.quiet("Show no summary; only errors.")
 def create(folder: str, store: str, containment: bool, config: Config, as_json: bool, quiet: bool) -> None:
     """Make an empty index in a new folder; the settings stay with it."""
-    from neardup.cli import render
     from neardup.index.index import Index
 
     with Index.create(folder, store=store, containment=containment, config=config) as made:
-        info = made.info()
-        if as_json:
-            render.as_json(info)
-        elif not quiet:
-            render.lines([f"Made {folder}. {made.plan.judgement()}."])
+        _tell(made.info(), [f"Made {folder}. {made.plan.judgement()}."], as_json=as_json, quiet=quiet)
 
 
 @index.command(cls=options.Command, short_help="Store documents.")
@@ -136,10 +131,7 @@ def insert(
                 num_new = sum(table.column("is_new").to_pylist())
                 told = {"new": num_new, "known": table.num_rows - num_new, "documents": table.to_pylist()}
         told["total"] = len(opened)
-    if as_json:
-        render.as_json(told)
-    elif not quiet:
-        render.lines(_stored_lines(told, folder))
+    _tell(told, _stored_lines(told, folder), as_json=as_json, quiet=quiet)
 
 
 @index.command(cls=options.Command, short_help="List what is similar to documents.")
@@ -219,15 +211,12 @@ def query(folder: str, inputs: tuple[str, ...], as_lines: bool, out: str | None,
 @options.quiet("Show no summary; only errors.")
 def remove(folder: str, ids: tuple[str, ...], as_json: bool, quiet: bool) -> None:
     """Remove documents by their ids; "-" reads ids from standard input, one a line."""
-    from neardup.cli import render
-
     wanted = [line.rstrip("\n") for line in sys.stdin] if ids == ("-",) else list(ids)
     with _open(folder) as opened:
         removed, total = opened.remove(wanted), len(opened)
-    if as_json:
-        render.as_json({"removed": removed, "absent": len(wanted) - removed, "total": total})
-    elif not quiet:
-        render.lines([f"Removed {removed:,} of {len(wanted):,} ids. {folder} holds {total:,} documents."])
+    told = {"removed": removed, "absent": len(wanted) - removed, "total": total}
+    said = f"Removed {removed:,} of {len(wanted):,} ids. {folder} holds {total:,} documents."
+    _tell(told, [said], as_json=as_json, quiet=quiet)
 
 
 @index.command(cls=options.Command, short_help="Show what an index holds.")
@@ -235,20 +224,14 @@ def remove(folder: str, ids: tuple[str, ...], as_json: bool, quiet: bool) -> Non
 @options.as_json("the information")
 def info(folder: str, as_json: bool) -> None:
     """Show what an index holds, and what it was created with."""
-    from neardup.cli import render
-
     with _open(folder, read_only=True) as opened:
         told, judgement = opened.info(), opened.plan.judgement()
-    if as_json:
-        render.as_json(told)
-        return
-    render.lines(
-        [
-            f"{told['documents']:,} documents, {told['aliases']:,} aliases, {told['bytes']:,} bytes",
-            f"{told['runs']:,} runs, {told['fresh']:,} fresh documents, keeps {told['store']}",
-            f"{judgement}; {told['signature_format']}",
-        ]
-    )
+    said = [
+        f"{told['documents']:,} documents, {told['aliases']:,} aliases, {told['bytes']:,} bytes",
+        f"{told['runs']:,} runs, {told['fresh']:,} fresh documents, keeps {told['store']}",
+        f"{judgement}; {told['signature_format']}",
+    ]
+    _tell(told, said, as_json=as_json)
 
 
 @index.command(cls=options.Command, short_help="Read all of an index, and say what is damaged.")
@@ -256,14 +239,9 @@ def info(folder: str, as_json: bool) -> None:
 @options.as_json("the damage found")
 def check(folder: str, as_json: bool) -> None:
     """Read all of an index, compare it with its digests, and say what is damaged; exit 1 if anything is."""
-    from neardup.cli import render
-
     with _open(folder, read_only=True) as opened:
         damage = opened.check()
-    if as_json:
-        render.as_json({"damage": damage})
-    else:
-        render.lines(damage or [f"{folder} is as it was written."])
+    _tell({"damage": damage}, damage or [f"{folder} is as it was written."], as_json=as_json)
     if damage:
         raise click.exceptions.Exit(1)
 
@@ -274,17 +252,12 @@ def check(folder: str, as_json: bool) -> None:
 @options.quiet("Show no summary; only errors.")
 def compact(folder: str, as_json: bool, quiet: bool) -> None:
     """Drop removed and expired documents from disk, and join all runs into one."""
-    from neardup.cli import render
-
     with _open(folder) as opened:
         before = opened.info()["bytes"]
         opened.compact()
     with _open(folder, read_only=True) as opened:
         told = opened.info()
-    if as_json:
-        render.as_json(told)
-    elif not quiet:
-        render.lines([f"{folder} takes {told['bytes']:,} bytes instead of {before:,}."])
+    _tell(told, [f"{folder} takes {told['bytes']:,} bytes instead of {before:,}."], as_json=as_json, quiet=quiet)
 
 
 @index.command(cls=options.Command, short_help="Copy an index.")
@@ -293,12 +266,9 @@ def compact(folder: str, as_json: bool, quiet: bool) -> None:
 @options.quiet("Show no summary; only errors.")
 def snapshot(folder: str, target: str, quiet: bool) -> None:
     """Copy an index to the new folder TARGET, whole or not at all, while others use it."""
-    from neardup.cli import render
-
     with _open(folder, read_only=True) as opened:
         opened.snapshot(target)
-    if not quiet:
-        render.lines([f"Copied {folder} to {target}."])
+    _tell({}, [f"Copied {folder} to {target}."], quiet=quiet)
 
 
 @index.command(cls=options.Command, short_help="Write all documents to a file.")
@@ -307,12 +277,19 @@ def snapshot(folder: str, target: str, quiet: bool) -> None:
 @options.quiet("Show no summary; only errors.")
 def export(folder: str, file: str, quiet: bool) -> None:
     """Write id, times, payload and, where it is kept, text of every document to FILE: .parquet, .jsonl or .csv."""
-    from neardup.cli import render
-
     with _open(folder, read_only=True) as opened:
         count = opened.export(file)
-    if not quiet:
-        render.lines([f"{count:,} documents. Written to {file}"])
+    _tell({}, [f"{count:,} documents. Written to {file}"], quiet=quiet)
+
+
+def _tell(facts: dict[str, Any], lines: Iterable[str], *, as_json: bool = False, quiet: bool = False) -> None:
+    """Print facts for machines, or else lines for people, unless they want to see none."""
+    from neardup.cli import render
+
+    if as_json:
+        render.as_json(facts)
+    elif not quiet:
+        render.lines(lines)
 
 
 def _open(folder: str, *, read_only: bool = False) -> Index:

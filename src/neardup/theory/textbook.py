@@ -12,6 +12,7 @@ import dataclasses
 import hashlib
 import itertools
 import math
+import operator
 import random
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -274,7 +275,7 @@ def signature_similarity(signatures: Sequence[Sequence[Hashable]]) -> dict[Pair,
     """
     columns = _columns_of(signatures)
     return {
-        (left, right): sum(map(_equal, columns[left], columns[right])) / len(signatures)
+        (left, right): sum(map(operator.eq, columns[left], columns[right])) / len(signatures)
         for left, right in itertools.combinations(range(len(columns)), 2)
     }
 
@@ -316,7 +317,7 @@ def keep_agreeing(candidates: AbstractSet[Pair], signatures: Sequence[Sequence[H
     return {
         (left, right)
         for left, right in candidates
-        if sum(map(_equal, columns[left], columns[right])) / len(signatures) >= least
+        if sum(map(operator.eq, columns[left], columns[right])) / len(signatures) >= least
     }
 
 
@@ -342,10 +343,6 @@ def _windows(tokens: Sequence[Hashable] | str, size: int) -> list[Hashable]:
 
 def _overlap(a: Mapping[Item, int], b: Mapping[Item, int]) -> int:
     return sum(min(count, b.get(item, 0)) for item, count in a.items())
-
-
-def _equal(left: Hashable, right: Hashable) -> bool:
-    return left == right
 
 
 def _columns_of(signatures: Sequence[Sequence[Hashable]]) -> list[tuple[Hashable, ...]]:
