@@ -7,7 +7,7 @@ import difflib
 import hashlib
 import json
 import secrets
-from typing import Any, Final, Self, Unpack, cast
+from typing import Any, Final, Self, Unpack, cast, get_args
 
 from neardup.checks import (
     as_bytes,
@@ -42,15 +42,15 @@ from neardup.settings import (
 )
 
 CHOICES: Final[dict[str, tuple[str, ...]]] = {
-    "unit": ("word", "char"),
-    "method": ("auto", "lsh", "exact"),
-    "measure": ("jaccard", "containment", "weighted", "hamming", "cosine", "euclidean"),
-    "engine": ("local", "spark"),
-    "sketch": ("fast", "minhash"),
-    "cluster": ("leader", "components"),
-    "html_content": ("main", "all"),
-    "normalise": ("nfc", "nfkc"),
-    "format": ("jsonl", "csv", "parquet", "arrow", "text", "lines", "json", "warc"),
+    "unit": get_args(Unit),
+    "method": get_args(Method),
+    "measure": get_args(Measure),
+    "engine": get_args(EngineName),
+    "sketch": get_args(Sketch),
+    "cluster": get_args(Cluster),
+    "html_content": get_args(HtmlContent),
+    "normalise": get_args(Normalise),
+    "format": get_args(FormatName),
 }
 # Choices that may be left to the files.
 _NONE_GOES: Final = ("format",)
