@@ -26,7 +26,7 @@ def configured(*arguments):
 
 
 def test_every_setting_is_an_option_of_dedup_and_nothing_else_is():
-    own = {"inputs", "out", "update", "as_json", "quiet"}
+    own = {"inputs", "out", "update", "report", "as_json", "quiet"}
     assert {parameter.name for parameter in dedup.params} == set(FIELDS) | own
     assert set(options.SETTINGS) == set(FIELDS)
 

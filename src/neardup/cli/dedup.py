@@ -17,13 +17,7 @@ from neardup.config import Config
 @options.option(
     "--update", what="Insert what was kept into the index of --against, once the output is written.", is_flag=True
 )
-@click.option(
-    "--report",
-    cls=options.Option,
-    heading=options.OUTPUT,
-    is_flag=True,
-    help="Also write the run as one HTML file to look at, report.html.",
-)
+@options.option("--report", what="Also write the run as one HTML file to look at, report.html.", is_flag=True)
 @options.as_json("the report")
 @options.quiet("Show no progress, warnings or summary; only errors.")
 def dedup(

@@ -11,26 +11,17 @@ from neardup.cli import options
 
 @click.command(cls=options.Command, short_help="Write a finished run as one HTML file to look at.")
 @click.argument("out", type=click.Path(), metavar="OUT")
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    cls=options.Option,
-    type=click.Path(),
-    required=True,
-    metavar="FILE",
-    help="HTML file to write.",
+@options.option(
+    "-o", "--output", "target", what="HTML file to write.", required=True, type=click.Path(), metavar="FILE"
 )
-@click.option(
+@options.option(
     "--limit",
-    cls=options.Option,
+    what="Maximum size of the file; what does not fit is counted on the page.",
     default="3MB",
-    show_default=True,
     metavar="SIZE",
-    help="Maximum size of the file; what does not fit is counted on the page.",
 )
-@click.option("--no-text", cls=options.Option, is_flag=True, help="Leave the texts of the documents out.")
-@click.option("--overwrite", cls=options.Option, is_flag=True, help="Replace an existing file.")
+@options.option("--no-text", what="Leave the texts of the documents out.", is_flag=True)
+@options.option("--overwrite", what="Replace an existing file.", is_flag=True)
 @options.quiet("Show no progress and no summary.")
 def report(out: str, target: str, limit: str, no_text: bool, overwrite: bool, quiet: bool) -> None:
     """Write a finished run as one HTML file: what was removed, why, and how alike the texts are.
