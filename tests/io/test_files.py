@@ -101,6 +101,7 @@ def test_what_is_no_regular_file_is_an_error(tmp_path):
 
 def test_a_folder_or_file_without_permission_is_an_error(tree, monkeypatch):
     with monkeypatch.context() as patched:
+        (tree / "b.jsonl").chmod(0o200)  # root may read it all the same
         patched.setattr(os, "access", lambda *_: False)
         with pytest.raises(DataError, match=r"b\.jsonl cannot be read: permission denied"):
             names([tree / "b.jsonl"])
@@ -280,3 +281,22 @@ def test_no_name_leads_upwards(tmp_path):
     (tmp_path / "a.txt").write_text("one page")
     [file] = find_files([str(tmp_path / "in" / "*" / ".." / ".." / "a*.txt")], Config())
     assert file.name == "a.txt"
+
+
+@pytest.mark.parametrize(
+    ("path", "ending"),
+    [
+        ("a.txt", (".txt", None)),
+        ("deep.er/A.JSONL.GZ", (".jsonl", "gzip")),
+        ("deep.er/plain", ("", None)),
+        (".hidden", ("", None)),
+        ("..txt", (".txt", None)),
+        ("dot.", ("", None)),
+        (".gz", ("", None)),
+        ("a.gz", ("", "gzip")),
+        ("windows\\a.csv.zst", (".csv", "zstd")),
+        ("folder.parquet/", (".parquet", None)),
+    ],
+)
+def test_the_ending_is_that_of_the_file_name(path, ending):
+    assert formats.endings(path) == ending

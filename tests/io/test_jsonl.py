@@ -8,6 +8,7 @@ import io
 import json
 
 import fsspec
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -371,7 +372,7 @@ def test_marks_go_before_the_closing_brace_and_leave_the_rest_untouched(tmp_path
 
 
 def test_writing_a_file_that_changed_is_an_error(tmp_path):
-    file = dataclasses.replace(found(tmp_path / "a.jsonl", b'{"text": "a"}\n'), modified="0")
+    file = msgspec.structs.replace(found(tmp_path / "a.jsonl", b'{"text": "a"}\n'), modified="0")
     with pytest.raises(DataError, match="changed while it was read"):
         jsonl.write(file, str(tmp_path / "b.jsonl"), verdicts(1, []), Config())
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gzip
+import os
+import stat
 
 import fsspec
+import msgspec
 import pyarrow as pa
 import pytest
 
@@ -68,7 +70,7 @@ def test_a_file_that_changed_since_it_was_found_is_an_error(tmp_path):
     file = found(tmp_path / "a.txt", CONTENT)
     streams.check_unchanged(file)
     with pytest.raises(DataError, match=r"a\.txt changed while it was read"):
-        streams.check_unchanged(dataclasses.replace(file, modified="1"))
+        streams.check_unchanged(msgspec.structs.replace(file, modified="1"))
     (tmp_path / "a.txt").write_bytes(CONTENT + b"x")
     with pytest.raises(DataError, match=r"a\.txt changed while it was read"):
         streams.check_unchanged(file)
@@ -96,3 +98,53 @@ def test_remote_files_are_read_written_copied_and_checked(name):
 def test_an_unknown_protocol_is_an_error_with_a_hint():
     with pytest.raises(NearDupError, match="nosuch://a"):
         streams.filesystem("nosuch://a/b.jsonl")
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+@pytest.mark.parametrize("mode", [0o644, 0o664, 0o400, 0o777])
+def test_a_small_file_is_copied_with_its_permissions_whatever_the_umask(tmp_path, umask, mode):
+    file = found(tmp_path / "a.txt", CONTENT)
+    before = os.umask(umask)
+    try:
+        streams.write_small(str(tmp_path / "new" / "a.txt"), streams.read_small(file)[0], mode)
+    finally:
+        os.umask(before)
+
+    assert (tmp_path / "new" / "a.txt").read_bytes() == CONTENT
+    assert stat.S_IMODE((tmp_path / "new" / "a.txt").stat().st_mode) == mode & 0o666 | 0o600
+
+
+def test_a_small_file_replaces_a_longer_one_and_no_link(tmp_path):
+    (tmp_path / "old.txt").write_bytes(CONTENT)
+    (tmp_path / "link.txt").symlink_to(tmp_path / "old.txt")
+    with pytest.raises(OSError, match="symbolic links"):
+        streams.write_small(str(tmp_path / "link.txt"), b"short", 0o644)
+
+    streams.write_small(str(tmp_path / "old.txt"), b"short", 0o644)
+
+    assert (tmp_path / "old.txt").read_bytes() == b"short"
+
+
+@pytest.mark.parametrize("change", ["content", "time", "inode"])
+def test_a_small_file_that_changed_is_not_read(tmp_path, change):
+    path = tmp_path / "a.txt"
+    file = found(path, b"some words")
+    status = path.stat()
+    if change == "content":
+        path.write_bytes(b"more words than before")
+    elif change == "time":
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+    else:
+        (tmp_path / "other").write_bytes(b"same_words")
+        os.utime(tmp_path / "other", ns=(status.st_atime_ns, status.st_mtime_ns))
+        (tmp_path / "other").replace(path)
+
+    with pytest.raises(DataError, match="changed while it was read"):
+        streams.read_small(file)
+
+
+def test_a_large_or_remote_file_is_not_read_as_a_small_one(tmp_path, monkeypatch):
+    fsspec.filesystem("memory").pipe("/streams/small.txt", CONTENT)
+    assert streams.read_small(find_files(["memory://streams/small.txt"], Config())[0]) is None
+    monkeypatch.setattr(streams, "SMALL_BYTES", len(CONTENT) - 1)
+    assert streams.read_small(found(tmp_path / "a.txt", CONTENT)) is None

@@ -106,7 +106,7 @@ def _file_batches(paths: list[str], config: Config) -> Iterator[Batch]:
     rows_before = dict.fromkeys(range(len(files)), 0)
     for part in range(parts.num_parts):
         for pieces, rows in parts.read_pieces(part):
-            numbers = [parts.pieces[piece][0] for piece in pieces]
+            numbers = parts.files_of(pieces)
             is_whole = files[numbers[0]].format == "text"
             first = 0 if is_whole else rows_before[numbers[0]]
             for _, found in rows:

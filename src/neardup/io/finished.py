@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -220,7 +221,7 @@ def own_rows(table: pa.Table, inputs: Sequence[Mapping[str, Any]]) -> npt.NDArra
     own = [entry for entry in inputs if not entry["ahead"]]
     firsts = np.cumsum([0, *(entry["rows"] for entry in own)], dtype=np.int64)
     files, numbers = schema.one_array(table.column("file")), table.column("row").to_numpy()
-    return rows_in(files, numbers, [entry["file"] for entry in own], firsts)
+    return rows_in(files, numbers, pa.array([entry["file"] for entry in own], pa.string()), firsts)
 
 
 def _mask(run: Path) -> pa.Table:
@@ -314,7 +315,7 @@ def find_again(entry: Mapping[str, Any], config: Config) -> InputFile:
         how = None
     if how is not None:
         raise DataError(f"the input {path} has changed since the run: {how}", hint=_SAY_WHERE)
-    return dataclasses.replace(file, name=entry["file"])
+    return msgspec.structs.replace(file, name=entry["file"])
 
 
 def read_row(file: InputFile, number: int, config: Config) -> str:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-import dataclasses
 import datetime as dt
 import gzip
 import hashlib
 import io
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Final, cast
 
+import msgspec
 import pyarrow as pa
 
 from neardup.errors import DataError, MissingExtraError, StaleError
@@ -25,6 +26,10 @@ from neardup.io.formats.base import InputFile
 BUFFER_BYTES: Final = 1 << 16
 # Enough of a file to prove that the author of a report has read it.
 HEAD_BYTES: Final = 1 << 16
+# A file up to this size is read by one call.
+SMALL_BYTES: Final = 1 << 20
+_READ: Final = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+_WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 # Keys under which remote filesystems report the version of a file, the most reliable first.
 _MODIFIED_KEYS: Final = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "modified", "created")
 _BYTE_ORDERS: Final = {
@@ -144,11 +149,15 @@ def _named(file: InputFile) -> Iterator[None]:
     try:
         yield
     except (OSError, EOFError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise DataError(f"{file.path} cannot be read: {error.strerror or error}") from error
-        raise DataError(
-            f"{file.path} is truncated or damaged: {error}", hint="fetch or write the file again, or leave it out"
-        ) from error
+        raise _failure(file, error) from error
+
+
+def _failure(file: InputFile, error: OSError | EOFError) -> DataError:
+    if isinstance(error, OSError) and error.errno is not None:
+        return DataError(f"{file.path} cannot be read: {error.strerror or error}")
+    return DataError(
+        f"{file.path} is truncated or damaged: {error}", hint="fetch or write the file again, or leave it out"
+    )
 
 
 def is_remote(path: str) -> bool:
@@ -199,8 +208,11 @@ def head_of(path: str) -> str:
     if is_remote(path):
         return ""
     try:
-        with open(path, "rb", buffering=0) as stream:  # noqa: PTH123
-            return hashlib.sha256(stream.read(HEAD_BYTES)).hexdigest()
+        descriptor = os.open(path, _READ)
+        try:
+            return hashlib.sha256(os.read(descriptor, HEAD_BYTES)).hexdigest()
+        finally:
+            os.close(descriptor)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
 
@@ -214,10 +226,54 @@ def check_unchanged(file: InputFile) -> None:
     """Raise if a file has changed since the start of the run."""
     with _named(file):
         found = (*version_of(file.path), "") if is_remote(file.path) else local_version(os.stat(file.path))  # noqa: PTH116
+    _check_version(file, found)
+
+
+def _check_version(file: InputFile, found: tuple[int, str, str]) -> None:
     if found != (file.size, file.modified, file.identity or found[2]):
         raise StaleError(
             f"{file.path} changed while it was read", hint="wait until it is complete, then run the command again"
         )
+
+
+def read_small(file: InputFile) -> tuple[bytes, int] | None:
+    """Return the bytes and the mode of a small local file; None for another one.
+
+    Raises if the file has changed since the start of the run. For many small files, this takes a third of the time of
+    `open_input` and `check_unchanged`: four calls of the system and no buffers.
+    """
+    if file.size > SMALL_BYTES or is_remote(file.path):
+        return None
+    try:
+        descriptor = os.open(file.path, _READ)
+        try:
+            content = os.read(descriptor, file.size + 1)
+            status = os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise _failure(file, error) from error
+    _check_version(file, local_version(status))
+    return (content, status.st_mode) if len(content) == file.size else None
+
+
+def write_small(target: str, content: bytes, mode: int) -> None:
+    """Write a local file that may be read and written as one of this mode, and by its owner."""
+    mode = mode & 0o666 | 0o600
+    try:
+        descriptor = os.open(target, _WRITE, mode)
+    except FileNotFoundError:  # rare: for most files the folder already exists
+        Path(target).parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(target, _WRITE, mode)
+    try:
+        written = os.write(descriptor, content)
+        while written < len(content):
+            written += os.write(descriptor, content[written:])
+        is_same = stat.S_IMODE(os.fstat(descriptor).st_mode) == mode
+    finally:
+        os.close(descriptor)
+    if not is_same:  # the umask took some permissions, or there was a file
+        os.chmod(target, mode)  # noqa: PTH101
 
 
 def open_input(file: InputFile) -> BinaryIO:
@@ -284,7 +340,7 @@ def copy_file(file: InputFile, target: str) -> None:
                 shutil.copyfile(file.path, target)
             return
     with (
-        open_input(dataclasses.replace(file, compression=None, encoding=None)) as stream,
+        open_input(msgspec.structs.replace(file, compression=None, encoding=None)) as stream,
         open_output(target, None) as output,
     ):
         shutil.copyfileobj(stream, output)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+import msgspec
 import pyarrow as pa
 
 from neardup.errors import ConfigError, DataError
@@ -161,9 +162,9 @@ def earlier_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _check_manifest(folder: Path, manifest: dict[str, Any], *, overwrite: bool) -> None:
-    path, text = folder / MANIFEST, json.dumps(manifest)
+    path, text = folder / MANIFEST, _encoded(manifest)
     # Texts are compared first: parsed, the manifest of 100,000 files takes 100 MB.
-    if path.is_file() and path.read_bytes() == text.encode():
+    if path.is_file() and path.read_bytes() == text:
         return
     before = read_manifest(path)
     if before is not None and not overwrite and (folder / JOURNAL).exists():
@@ -177,8 +178,13 @@ def _check_manifest(folder: Path, manifest: dict[str, Any], *, overwrite: bool) 
             remove_tree(entry)
     write_marker(folder, published=None)
     draft = path.with_suffix(".draft")
-    draft.write_text(text, "utf-8")
+    draft.write_bytes(text)
     draft.replace(path)
+
+
+def _encoded(manifest: dict[str, Any]) -> bytes:
+    """Return the manifest as JSON; its inputs may be encoded already."""
+    return msgspec.json.encode(manifest)
 
 
 def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
@@ -307,7 +313,7 @@ def is_published(out: Path, manifest: dict[str, Any]) -> bool:
     """Whether the same run was killed after its output was complete, but before it ended."""
     published = read_marker(folder_of(out)).get("published", {})
     digests = published.get("files", {})
-    if not digests or published.get("manifest") != hashlib.sha256(json.dumps(manifest).encode()).hexdigest():
+    if not digests or published.get("manifest") != hashlib.sha256(_encoded(manifest)).hexdigest():
         return False
     return all(_is_published(out.parent / name, digests[name]) for name in digests)
 

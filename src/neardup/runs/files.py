@@ -48,8 +48,7 @@ class LocalFiles(FileRun):
 
     def make_source(self, setup: RunSetup, limited: Config, room_for_texts: int) -> FileDocuments:
         """Return the documents of all files."""
-        files = [*setup.ahead, *setup.own]
-        return FileDocuments(files, len(setup.ahead), limited, setup.workspace, room_for_texts)
+        return FileDocuments(setup.ahead + setup.own, len(setup.ahead), limited, setup.workspace, room_for_texts)
 
     def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
         """Write the tables; stored pairs allow a new selection, and the files can be read again for an audit."""

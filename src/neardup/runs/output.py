@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 
@@ -142,10 +142,21 @@ def write_report(workspace: Workspace, report: Report) -> None:
     """Write report.json among the drafts."""
     path = workspace.folder / _DRAFTS / REPORT
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Piece by piece: joined, those of 100,000 inputs take 180 MB.
     with path.open("w", encoding="utf-8") as target:
-        target.writelines(json.JSONEncoder(ensure_ascii=False, indent=1).iterencode(report.as_dict()))
-        target.write("\n")
+        target.writelines(_report_lines(report.as_dict()))
+
+
+def _report_lines(facts: dict[str, Any]) -> Iterator[str]:
+    """Iterate over report.json, indented; each of the inputs and files, which may be a million, is on one line."""
+    encode = json.JSONEncoder(ensure_ascii=False).encode
+    for number, (name, value) in enumerate(facts.items()):
+        yield f"{',' if number else '{'}\n {encode(name)}: "
+        if name in ("inputs", "files") and value:
+            yield from (f"{',' if at else '['}\n  {encode(entry)}" for at, entry in enumerate(value))
+            yield "\n ]"
+        else:
+            yield json.dumps(value, ensure_ascii=False, indent=1).replace("\n", "\n ")
+    yield "\n}\n"
 
 
 def _local_path(out: str) -> Path:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pyarrow as pa
 
 from neardup import pipeline, schema
@@ -91,7 +92,7 @@ class SparkFiles(FileRun):
 
         own = (engine or open_engine(setup.config)).begin(str((setup.workspace.folder / "spark").resolve()))
         # The inode of a file may differ between machines.
-        files = [dataclasses.replace(file, identity="") for file in (*setup.ahead, *setup.own)]
+        files = [msgspec.structs.replace(file, identity="") for file in (*setup.ahead, *setup.own)]
         source = FileSource(own.spark, files, len(setup.ahead), setup.config)
         super().__init__(setup, source, source.parts, own)
 

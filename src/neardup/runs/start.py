@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from neardup.config import RANDOM_SEED, Config, DrawnSeed
 from neardup.engines.local.limits import Memory
 from neardup.errors import ConfigError, DataError, NearDupError
@@ -20,7 +22,8 @@ from neardup.io import finished
 from neardup.io.formats.base import InputFile
 from neardup.io.run_folders import kept_of_runs
 from neardup.io.sources.column_choice import with_dimension
-from neardup.io.sources.discover import find_files, has_documents, is_input, real_paths
+from neardup.io.sources.discover import RealPaths, find_files, has_documents, is_input
+from neardup.io.sources.file_list import FileList
 from neardup.io.sources.sample import sample_files
 from neardup.io.sources.stdin import STDIN_PATH, spool
 from neardup.io.streams import head_of, is_remote
@@ -57,8 +60,8 @@ class RunSetup:
     """
 
     output: Output
-    ahead: list[InputFile]
-    own: list[InputFile]
+    ahead: FileList
+    own: FileList
     workspace: Workspace
     spooled: str | None
     config: Config
@@ -83,11 +86,12 @@ def begin(output: Output, inputs: Sequence[str], config: Config, watch: Watch) -
             config = _with_earlier_seed(with_dimension(own, config), folder)
             plan = plan_for(config)
             ahead = _find_ahead(own, config, out)
-            check_apart(out, [*ahead, *own])
+            check_apart(out, ahead + own)
             ahead, own = (
-                [dataclasses.replace(file, head=head_of(file.path)) for file in files] for files in (ahead, own)
+                FileList(msgspec.structs.replace(file, head=head_of(file.path)) for file in files)
+                for files in (ahead, own)
             )
-            manifest = _manifest(output.command, [*ahead, *own], config, spooled)
+            manifest = _manifest(output.command, ahead + own, config, spooled)
         if is_published(out, manifest):
             output.finish()
             remove_folder(folder)
@@ -148,13 +152,15 @@ def _check_no_runs(paths: Sequence[str]) -> None:
             raise DataError(f"the input {path} is the output of a run", hint=f"its kept rows are in {path}/kept")
 
 
-def _find_ahead(own: Sequence[InputFile], config: Config, out: Path) -> list[InputFile]:
+def _find_ahead(own: FileList, config: Config, out: Path) -> FileList:
     """Find the files of --against, with names that no input file has."""
     check_against(config)
     paths = kept_of_runs([path for path in config.against if not is_index(path)], out)
-    ahead, taken = find_files(paths, config) if paths else [], {file.name for file in own}
+    if not paths:
+        return FileList()
+    ahead, taken = find_files(paths, config), {file.name for file in own}
     if not taken.isdisjoint(file.name for file in ahead):
-        ahead = [dataclasses.replace(file, name=f"against/{file.name}") for file in ahead]
+        ahead = FileList(msgspec.structs.replace(file, name=f"against/{file.name}") for file in ahead)
     return ahead
 
 
@@ -186,11 +192,15 @@ def _with_earlier_seed(config: Config, folder: Path) -> Config:
 
 
 def _manifest(command: str, files: Sequence[InputFile], config: Config, spooled: str | None) -> dict[str, Any]:
+    encode = msgspec.json.Encoder().encode
     manifest: dict[str, Any] = {
         "version": VERSION,
         "command": command,
         "settings": config.result_settings(),
-        "inputs": [_as_piped(file) if file.path == spooled else file.as_found() for file in files],
+        # Encoded one by one: as dicts, those of 100,000 files take 100 MB.
+        "inputs": msgspec.Raw(
+            b"[%b]" % b",".join(encode(_as_piped(file) if file.path == spooled else file.as_found()) for file in files)
+        ),
         "signature_format": measure_of(config).signature_format(config),
     }
     if isinstance(config.seed, DrawnSeed):
@@ -206,9 +216,11 @@ def _as_piped(file: InputFile) -> dict[str, Any]:
 
 def check_apart(out: Path, files: Sequence[InputFile]) -> None:
     """Raise where an output would replace an input, or a folder that holds one."""
-    whole = os.path.realpath(out)
-    paths = [file.path for file in files if not is_remote(file.path)]
-    for path, real in zip(paths, real_paths(paths), strict=True):
+    whole, real_paths = os.path.realpath(out), RealPaths()
+    if not os.path.lexists(whole):  # so nothing is in it
+        return
+    for path in (file.path for file in files if not is_remote(file.path)):
+        real = real_paths.of(path)
         if f"{real}/".startswith(f"{whole.rstrip('/')}/"):
             what = "is the input itself" if real == whole else f"holds the input {path}"
             raise ConfigError(f"the output {out} {what}", hint=f"write elsewhere, for example -o {out.stem}-clean")

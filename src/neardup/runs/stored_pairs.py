@@ -161,7 +161,7 @@ def _select_again(run: Report, report: Report, threshold: float) -> Report:
 
 def _number(pairs: pa.Table, report: Report) -> pa.Table:
     """The pairs with the rows of the run, as schema.ROW_PAIRS."""
-    names = [entry["file"] for entry in report.inputs]
+    names = pa.array([entry["file"] for entry in report.inputs], pa.string())
     first_rows = np.cumsum([0, *(entry["rows"] for entry in report.inputs)], dtype=np.int64)
     rows = [
         rows_in(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -138,7 +138,7 @@ class FileSource(_Noted):
         self._spark = spark
         self._paths = [file.path for file in files]
         # Workers have another current folder. With `strict`, rejections are checked after reading, to raise the first.
-        whole = [dataclasses.replace(file, path=_whole_path(file.path)) for file in files]
+        whole = [msgspec.structs.replace(file, path=_whole_path(file.path)) for file in files]
         self.parts = FileParts(whole, num_ahead_files, Config.of(config, strict=False))
         self.total = self.parts.total
         self.num_rows, self.num_ahead = self.parts.num_parts << ROW_BITS, self.parts.num_ahead_parts << ROW_BITS

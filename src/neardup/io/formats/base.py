@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any, Final, Protocol
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -34,9 +35,8 @@ MARK_COLUMNS: Final = pa.schema(
 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class InputFile:
-    """A file of documents.
+class InputFile(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
+    """A file of documents; there may be a million of them.
 
     path: what opens it, a local path or an fsspec address; name: its path below kept/, and its name in every table;
     compression: "gzip", "zstd" or None; modified: nanoseconds, or what a remote filesystem tells instead;
@@ -62,8 +62,7 @@ class InputFile:
 
     def as_found(self) -> dict[str, Any]:
         """Return what must not change for a run to resume; the identity may, as in a restored copy."""
-        names = (field.name for field in dataclasses.fields(self))
-        return {name: getattr(self, name) for name in names if name != "identity"}
+        return {name: getattr(self, name) for name in self.__struct_fields__ if name != "identity"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

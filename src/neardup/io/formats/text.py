@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
 from neardup.config import Config
 from neardup.io.formats.base import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts, no_columns, one_span
 from neardup.io.formats.lines import BOM
-from neardup.io.streams import check_unchanged, copy_file, open_input
+from neardup.io.streams import check_unchanged, copy_file, open_input, read_small
 from neardup.io.values import gather
-from neardup.io.values.oversize import Oversize, read_document, reason_against_size
+from neardup.io.values.oversize import Oversize, most_held, read_document, reason_against_size
 
 split, column_names, table = one_span, no_columns, no_columns
 
@@ -21,7 +21,7 @@ def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Confi
     yield from read_all([file], config)
 
 
-def read_all(files: Sequence[InputFile], config: Config) -> Iterator[Records]:
+def read_all(files: Iterable[InputFile], config: Config) -> Iterator[Records]:
     """Read many files, a row each, as one batch of rows while they are small."""
     rows: list[int] = []
     texts: list[bytes] = []
@@ -44,9 +44,13 @@ def read_all(files: Sequence[InputFile], config: Config) -> Iterator[Records]:
 
 def _content(file: InputFile, config: Config) -> bytes | str:
     """Return the text of a file as bytes, or the reason against it."""
-    with open_input(file) as stream:
-        content = read_document(stream, file, config)
-    check_unchanged(file)
+    small = None if file.is_one_stream or file.size > most_held(config) else read_small(file)
+    if small is not None:
+        content: bytes | Oversize = small[0]
+    else:
+        with open_input(file) as stream:
+            content = read_document(stream, file, config)
+        check_unchanged(file)
     if isinstance(content, Oversize):
         return reason_against_size(content.size, config)
     return gather.reason_against_bytes(content, config) or content.removeprefix(BOM)

@@ -24,7 +24,7 @@ from neardup.io.sources.cluster_sizes import ClusterSizes
 from neardup.io.sources.kept_ids import KeptIds
 from neardup.io.sources.notes import Notes, joined
 from neardup.io.sources.parts import I64, FileParts
-from neardup.io.streams import check_unchanged, copy_file, copy_permissions
+from neardup.io.streams import check_unchanged, copy_file, copy_permissions, read_small, write_small
 from neardup.io.values import keep_order
 from neardup.io.workspace import Workspace, read_batches
 
@@ -121,9 +121,9 @@ class FileDocuments(FileParts):
             piece = pieces.start
             if len(pieces) > 1:  # pieces of one row each
                 piece, first_row, row = pieces[first_row + row], 0, 0
-            at, _ = self.pieces[piece]
+            at, _ = self.piece(piece)
             before = 0  # rows of earlier pieces of the file, which may not be counted yet
-            for _, span in self.pieces[self.file_pieces[at] : piece]:
+            for _, span in map(self.piece, range(int(self.file_pieces[at]), piece)):
                 before += sum(earlier.num_rows for earlier in self.records(at, span))
             raise DataError(
                 f"{self.files[at].path}, row {before + first_row + row + 1} cannot be used: {reason}",
@@ -246,7 +246,7 @@ class FileDocuments(FileParts):
     def write_groups(self) -> list[range]:
         """Return the numbers of the input files in groups: consecutive text files together, other files alone."""
         own = self.own_files()
-        is_text = np.array([self.files[at].format == "text" for at in own], np.bool_)
+        is_text = self.is_text[own.start :]
         # A new group starts every _WRITTEN_AT_ONCE files, and before and after a file of another format.
         cuts = np.flatnonzero(
             ~is_text | np.r_[False, ~is_text[:-1]] | (np.arange(is_text.size) % _WRITTEN_AT_ONCE == 0)
@@ -254,15 +254,25 @@ class FileDocuments(FileParts):
         bounds = [*(cuts + own.start).tolist(), own.stop]
         return [range(first, stop) for first, stop in pairwise(bounds)]
 
-    def write_texts(self, group: range, folder: Path, selection: pa.Table) -> None:
-        """Write those text files of a group that are kept to a folder."""
+    def write_texts(self, group: range, folder: Path, selection: pa.Table) -> str:
+        """Write those text files of a group that are kept to a folder; return their `digest_texts`."""
         is_kept, _ = self._is_kept(group, selection)
+        whole = hashlib.sha256()
         for file, kept in zip(self.files[group.start : group.stop], is_kept.tolist(), strict=True):
-            if kept:
-                target = os.path.join(folder, file.name)  # noqa: PTH118
+            if not kept:
+                check_unchanged(file)
+                continue
+            target = os.path.join(folder, file.name)  # noqa: PTH118
+            small = read_small(file)
+            if small is not None:
+                write_small(target, *small)
+                _add_text(whole, small[0])
+            else:
                 copy_file(file, target)
                 copy_permissions(file, target)
-            check_unchanged(file)
+                check_unchanged(file)
+                _add_text(whole, Path(target).read_bytes())
+        return whole.hexdigest()
 
     def digest_texts(self, group: range, folder: Path, selection: pa.Table) -> str:
         """Return the digest of what `write_texts` has written, to tell whether it is still there, whole."""
@@ -271,8 +281,7 @@ class FileDocuments(FileParts):
         for file, kept in zip(self.files[group.start : group.stop], is_kept.tolist(), strict=True):
             if kept:
                 with contextlib.suppress(FileNotFoundError), open(os.path.join(folder, file.name), "rb", 0) as text:  # noqa: PTH118, PTH123
-                    content = text.read()
-                    whole.update(b"%d " % len(content) + content)
+                    _add_text(whole, text.read())
         return whole.hexdigest()
 
     def _is_kept(self, files: range, selection: pa.Table) -> tuple[npt.NDArray[np.bool_], slice]:
@@ -304,3 +313,8 @@ class FileDocuments(FileParts):
         self.formats[at].write(self.files[at], target, verdicts, self.config)
         copy_permissions(self.files[at], target)
         check_unchanged(self.files[at])
+
+
+def _add_text(whole: Any, content: bytes) -> None:
+    """Add a file to the digest of a group."""
+    whole.update(b"%d " % len(content) + content)

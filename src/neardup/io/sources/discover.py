@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import collections
 import contextlib
-import dataclasses
 import glob
 import itertools
 import os
@@ -13,12 +12,15 @@ import reprlib
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io.formats import registry as formats
 from neardup.io.formats.base import InputFile
+from neardup.io.sources.file_list import FileList
 from neardup.io.streams import filesystem, is_remote, local_version, open_input, version_in
 
 _WILDCARDS: Final = "*?["
@@ -26,35 +28,42 @@ _WILDCARDS: Final = "*?["
 _SUCCESS: Final = "_SUCCESS"
 _PROBED_BYTES: Final = 4096
 _NAMED_ENDINGS: Final = 5
+_READABLE: Final = 0o444
 _WITH_ENCODING: Final = ("jsonl", "json", "csv", "text", "lines")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Found:
-    """A file found under an input; name: relative to the input; info: from a remote filesystem."""
+class _Found(NamedTuple):
+    """A file found under an input.
+
+    name: relative to the input; info: from a remote filesystem; is_link: as the listing of a folder says, else None.
+    """
 
     path: str
     name: str
     is_named: bool
     info: dict[str, Any] | None = None
+    is_link: bool | None = None
 
 
-def find_files(inputs: Sequence[str], config: Config, warn: Callable[[str], None] | None = None) -> list[InputFile]:
+def find_files(inputs: Sequence[str], config: Config, warn: Callable[[str], None] | None = None) -> FileList:
     """Return the files of all inputs: in the given order, those of a folder or a glob sorted by path.
 
     `warn` is told of files that a folder or a glob leads to and that are not read.
     """
-    files: list[InputFile] = []
-    asked: set[str] = set()
+    found: list[_Found] = []
     left_out: list[str] = []
     for address in inputs:
-        found = _expand(address, config, left_out)
-        asked |= {file.path for file in found if file.path == address}
-        files += [_input_file(file, config) for file in found]
+        found += _expand(address, config, left_out)
     if left_out and warn is not None:
         warn(_say_left_out(left_out))
-    _check_distinct(files, asked)
-    return _with_distinct_names(files)
+    distinct = _Distinct({file.path for file in found}.intersection(inputs))
+
+    def checked(file: _Found) -> InputFile:
+        status = _status(file)
+        distinct.add(file, status)
+        return _input_file(file, status, config)
+
+    return _with_distinct_names(FileList(map(checked, found)))
 
 
 def find_file(path: str, config: Config) -> InputFile:
@@ -64,7 +73,8 @@ def find_file(path: str, config: Config) -> InputFile:
         files, inner = filesystem(path)
         with _asked(path):
             info = files.info(inner)
-    return _input_file(_Found(path, _last_part(path), True, info), config)
+    found = _Found(path, _last_part(path), True, info)
+    return _input_file(found, _status(found), config)
 
 
 def is_input(address: str) -> bool:
@@ -114,8 +124,9 @@ def _expand(address: str, config: Config, left_out: list[str]) -> list[_Found]:
     if is_named:
         return candidates
     usable = _usable(candidates, config)
-    chosen = {file.path for file in usable}
-    left_out += [file.path for file in candidates if file.path not in chosen and _last_part(file.name) != _SUCCESS]
+    if len(usable) < len(candidates):
+        chosen = {file.path for file in usable}
+        left_out += [file.path for file in candidates if file.path not in chosen and _last_part(file.name) != _SUCCESS]
     if not usable:
         what = "matches no file" if _is_glob(address) and not candidates else "has no file of a known format"
         raise DataError(f"{address} {what}", hint=formats.KNOWN)
@@ -130,7 +141,7 @@ def _usable(candidates: list[_Found], config: Config) -> list[_Found]:
         return [file for file, kind in zip(candidates, kinds, strict=True) if kind]
     # What is text by its ending, or by its content, is read as if it had been named.
     return [
-        file if kind else dataclasses.replace(file, is_named=True)
+        file if kind else file._replace(is_named=True)
         for file, kind in zip(candidates, kinds, strict=True)
         if kind or _is_source(file)
     ]
@@ -181,46 +192,46 @@ def _relative(path: str, base: str) -> str:
     return Path(os.path.relpath(path, base)).as_posix()
 
 
-def _in_folders(paths: Sequence[str], place: Callable[[str], str]) -> Iterator[str]:
-    """Yield the location of each file, calling `place` once per folder, because it is slow."""
-    places: dict[str, str] = {}
-    for path in paths:
+class RealPaths:
+    """Resolves the links of local paths, once per folder, because that is slow."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, str] = {}
+
+    def of(self, path: str, is_link: bool | None = None) -> str:
+        """Return the real path of a file; is_link: whether it is a link itself, if that is known."""
         folder, name = os.path.split(path)
-        if folder not in places:
-            places[folder] = place(folder or ".")
-        yield name if places[folder] == "." else f"{places[folder].rstrip('/')}/{name}"
-
-
-def real_paths(paths: Sequence[str]) -> list[str]:
-    """Return local paths with links resolved."""
-    found = list(_in_folders(paths, os.path.realpath))
-    is_plain = (os.path.basename(path) not in ("", ".", "..") and not os.path.islink(path) for path in paths)  # noqa: PTH114, PTH119
-    return [real if plain else os.path.realpath(path) for real, plain, path in zip(found, is_plain, paths, strict=True)]
+        if name in ("", ".", "..") or (os.path.islink(path) if is_link is None else is_link):  # noqa: PTH114
+            return os.path.realpath(path)
+        if folder not in self._folders:
+            self._folders[folder] = os.path.realpath(folder or ".").rstrip("/")
+        return f"{self._folders[folder]}/{name}"
 
 
 def _folder(folder: str, base: str) -> list[_Found]:
-    paths = list(_walk(folder, ()))
-    names = _in_folders(paths, lambda below: _relative(below, base))
-    found = [_Found(path, name, False) for path, name in zip(paths, names, strict=True)]
+    found: list[_Found] = []
+    for below, entries in _walk(folder, ()):
+        path, name = os.path.join(below, ""), _relative(below, base)  # noqa: PTH118
+        name = "" if name == "." else f"{name}/"
+        found += [_Found(path + entry, name + entry, False, None, is_link) for entry, is_link in entries]
     return sorted(found, key=lambda file: file.name)
 
 
-def _walk(folder: str, above: tuple[str, ...]) -> Iterator[str]:
-    """Yield the files below a folder, except hidden ones; links to folders are followed."""
+def _walk(folder: str, above: tuple[str, ...]) -> Iterator[tuple[str, list[tuple[str, bool]]]]:
+    """Yield each folder with its files, except hidden ones, and whether they are links; follow links to folders."""
     real = os.path.realpath(folder)
     if real in above:
         raise DataError(f"{folder} is a link to one of its own parent folders", hint="remove the link")
     try:
         with os.scandir(folder) as listed:
-            entries = sorted((entry.name, entry.is_dir()) for entry in listed if not entry.name.startswith("."))
+            entries = [entry for entry in listed if not entry.name.startswith(".")]
+        folders = sorted(entry.name for entry in entries if entry.is_dir())
+        files = [(entry.name, entry.is_symlink()) for entry in entries if not entry.is_dir()]
     except OSError as error:
         raise DataError(f"the folder {folder} cannot be listed: {error.strerror}") from error
-    for name, is_folder in entries:
-        path = os.path.join(folder, name)  # noqa: PTH118
-        if is_folder:
-            yield from _walk(path, (*above, real))
-        else:
-            yield path
+    yield folder, files
+    for name in folders:
+        yield from _walk(os.path.join(folder, name), (*above, real))  # noqa: PTH118
 
 
 def _expand_remote(address: str) -> tuple[list[_Found], bool]:
@@ -256,14 +267,15 @@ def _asked(address: str) -> Iterator[None]:
 
 def _last_part(address: str) -> str:
     """The file name of an address, without the query of a web address."""
-    return PurePosixPath(address.partition("?")[0] if is_remote(address) else address).name
+    return (address.partition("?")[0] if is_remote(address) else address).rstrip("/").rpartition("/")[2]
 
 
-def _input_file(found: _Found, config: Config) -> InputFile:
-    if found.info is None:
-        size, modified, identity = _local_version(found.path)
+def _input_file(found: _Found, status: os.stat_result | None, config: Config) -> InputFile:
+    """Return the file; `status` is that of a local file, None for a remote one, which has `info`."""
+    if status is not None:
+        size, modified, identity = local_version(status)
     else:
-        (size, modified), identity = version_in(found.info, found.path), ""
+        (size, modified), identity = version_in(found.info or {}, found.path), ""
     kind = formats.format_of(found.name, config, is_named=found.is_named)
     if kind is None:
         raise DataError(
@@ -271,7 +283,7 @@ def _input_file(found: _Found, config: Config) -> InputFile:
             hint="unpack it first; .gz and .zst can be read",
         )
     try:
-        found.name.encode()
+        (found.path + found.name).encode()
     except UnicodeEncodeError as error:
         raise DataError(f"{found.path!r} has a name that is not UTF-8", hint="rename the file") from error
     file = InputFile(
@@ -284,8 +296,8 @@ def _input_file(found: _Found, config: Config) -> InputFile:
         encoding=config.encoding if kind[0] in _WITH_ENCODING else None,
         identity=identity,
     )
-    is_array = config.format is None and formats.endings(file.name)[0] == ".json" and size and _is_array(file)
-    return dataclasses.replace(file, format="json") if is_array else file
+    may_be_array = kind[0] == "jsonl" and config.format is None and formats.endings(file.name)[0] == ".json" and size
+    return msgspec.structs.replace(file, format="json") if may_be_array and _is_array(file) else file
 
 
 def _is_array(file: InputFile) -> bool:
@@ -294,7 +306,11 @@ def _is_array(file: InputFile) -> bool:
         return stream.read(_PROBED_BYTES).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
 
 
-def _local_version(path: str) -> tuple[int, str, str]:
+def _status(found: _Found) -> os.stat_result | None:
+    """Return the status of a local file that can be read, None for a remote one."""
+    if found.info is not None:
+        return None
+    path = found.path
     try:
         status = os.stat(path)  # noqa: PTH116
     except FileNotFoundError as error:
@@ -304,34 +320,30 @@ def _local_version(path: str) -> tuple[int, str, str]:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
     if not stat.S_ISREG(status.st_mode):
         raise DataError(f"{path} is not a regular file", hint="write its content to a file first, or use - for stdin")
-    if not os.access(path, os.R_OK):
+    # A file that everyone may read needs no further question.
+    if status.st_mode & _READABLE != _READABLE and not os.access(path, os.R_OK):
         raise DataError(f"{path} cannot be read: permission denied", hint="ask its owner for the right to read it")
-    return local_version(status)
+    return status
 
 
-def _check_distinct(files: list[InputFile], asked: set[str]) -> None:
-    """Raise for a file that is given twice; hard links count as one file if one of them is in `asked`."""
-    seen: dict[str, str] = {}
-    linked: dict[tuple[int, int], str] = {}
-    reals = iter(real_paths([file.path for file in files if not is_remote(file.path)]))
-    for file in files:
-        real = file.path if is_remote(file.path) else next(reals)
-        if real in seen:
-            raise _twice(file.path, seen[real])
-        seen[real] = file.path
-        key = _key_of_links(file.path)
-        if key is not None:
-            other = linked.setdefault(key, file.path)
-            if other != file.path and not asked.isdisjoint((file.path, other)):
+class _Distinct:
+    """Raises for a file that is given twice; hard links count as one file if one of them is in `asked`."""
+
+    def __init__(self, asked: set[str]) -> None:
+        self._asked, self._real_paths = asked, RealPaths()
+        self._seen: dict[str, str] = {}
+        self._linked: dict[tuple[int, int], str] = {}
+
+    def add(self, file: _Found, status: os.stat_result | None) -> None:
+        """Add a file; `status` is that of a local one."""
+        real = file.path if status is None else self._real_paths.of(file.path, file.is_link)
+        if real in self._seen:
+            raise _twice(file.path, self._seen[real])
+        self._seen[real] = file.path
+        if status is not None and status.st_nlink > 1:
+            other = self._linked.setdefault((status.st_dev, status.st_ino), file.path)
+            if other != file.path and not self._asked.isdisjoint((file.path, other)):
                 raise _twice(file.path, other)
-
-
-def _key_of_links(path: str) -> tuple[int, int] | None:
-    """The key that hard links to a file share; None for a file with a single name."""
-    if is_remote(path):
-        return None
-    status = os.stat(path)  # noqa: PTH116
-    return (status.st_dev, status.st_ino) if status.st_nlink > 1 else None
 
 
 def _twice(path: str, other: str) -> DataError:
@@ -339,7 +351,7 @@ def _twice(path: str, other: str) -> DataError:
     return DataError(f"{path} is in the inputs twice{also}", hint="name every file once")
 
 
-def _with_distinct_names(files: list[InputFile]) -> list[InputFile]:
+def _with_distinct_names(files: FileList) -> FileList:
     """Keep the names unless two collide or one contains ".."; then name all relative to their common parent."""
     counts = collections.Counter(file.name for file in files)
     holders = {name.rpartition("/")[0] for name in counts}
@@ -350,9 +362,9 @@ def _with_distinct_names(files: list[InputFile]) -> list[InputFile]:
     parts = [_parts(file.path) for file in files]
     levels = zip(*(part[:-1] for part in parts), strict=False)
     num_shared = len(list(itertools.takewhile(lambda level: len(set(level)) == 1, levels)))
-    named = [
-        dataclasses.replace(file, name="/".join(part[num_shared:])) for file, part in zip(files, parts, strict=True)
-    ]
+    named = FileList(
+        msgspec.structs.replace(file, name="/".join(part[num_shared:])) for file, part in zip(files, parts, strict=True)
+    )
     for file, count in collections.Counter(file.name for file in named).items():
         if count > 1:
             raise DataError(f"{count} inputs would have the name {file} in the output", hint="download and rename them")

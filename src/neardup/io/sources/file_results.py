@@ -110,8 +110,7 @@ class FileResults:
         kept, source, selection = workspace.folder / "out" / "kept", self._source, self._selection
 
         def write(path: Path) -> None:
-            source.write_texts(group, kept, selection)
-            path.write_text(source.digest_texts(group, kept, selection), "ascii")
+            path.write_text(source.write_texts(group, kept, selection), "ascii")
 
         if workspace.has(name):
             known = (workspace.folder / name).read_text("ascii")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Sequence
-from itertools import groupby, pairwise
+from itertools import chain, pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -16,8 +17,9 @@ from neardup.config import Config
 from neardup.errors import DataError, StaleError
 from neardup.io.formats import registry as formats
 from neardup.io.formats import text
-from neardup.io.formats.base import PART_BYTES, InputFile, Records
+from neardup.io.formats.base import PART_BYTES, Columns, InputFile, Records
 from neardup.io.sources.column_choice import choose_columns, hint_of_columns
+from neardup.io.sources.file_list import FileList
 from neardup.io.sources.text_size import num_text_bytes
 from neardup.io.streams import check_unchanged
 from neardup.io.values import keep_order
@@ -36,23 +38,55 @@ class FileParts:
     """
 
     def __init__(self, files: Sequence[InputFile], num_ahead_files: int, config: Config) -> None:
-        self.files, self.num_ahead_files, self.config = files, num_ahead_files, config
-        self.formats = [formats.load(file.format) for file in files]
-        self.columns = [
-            choose_columns(file, form.column_names(file, config), config)
-            for file, form in zip(files, self.formats, strict=True)
-        ]
-        spans = [form.split(file) for file, form in zip(files, self.formats, strict=True)]
-        self.pieces = [(at, span) for at in range(len(files)) for span in spans[at]]
-        self.file_pieces: I64 = np.cumsum([0, *map(len, spans)], dtype=np.int64)
-        weights = [files[at].size // len(spans[at]) for at, _ in self.pieces]
+        self.files, self.num_ahead_files, self.config = FileList(files), num_ahead_files, config
+        self.file_names = pa.array((file.name for file in self.files), pa.string(), size=len(self.files))
+        self.formats = [formats.load(file.format) for file in self.files]
+        self.is_text = np.fromiter((form is text for form in self.formats), np.bool_, len(self.files))
+        self.columns = self._choose_columns()
+        weights, expected = self._split()
         self.part_pieces = _join_pieces(weights, int(self.file_pieces[num_ahead_files]))
-        # Progress counts text, which takes more room than a compressed file.
-        of_text = [num_text_bytes(file, columns.text) for file, columns in zip(files, self.columns, strict=True)]
-        expected = [of_text[at] // len(spans[at]) for at, _ in self.pieces]
         self.weights = [sum(expected[first:stop]) for first, stop in pairwise(self.part_pieces)]
         self.num_parts, self.total = len(self.weights), sum(expected)
         self.first_rows = self.file_first_rows = np.zeros(0, np.int64)
+
+    def _choose_columns(self) -> list[Columns]:
+        """Choose the columns of every file; those of text, which has none, are the same object."""
+        of_text: Columns | None = None
+        chosen: list[Columns] = []
+        for file, form in zip(self.files, self.formats, strict=True):
+            if form is not text or of_text is None:
+                chosen.append(choose_columns(file, form.column_names(file, self.config), self.config))
+            else:
+                chosen.append(of_text)
+            if form is text:
+                of_text = chosen[-1]
+        return chosen
+
+    def _split(self) -> tuple[list[int], list[int]]:
+        """Split the files into pieces; return the size of each, in the file and about in text."""
+        counts, files, spans, sizes, of_text = [0], array("q"), array("q"), [], []
+        for at, (file, form, columns) in enumerate(zip(self.files, self.formats, self.columns, strict=True)):
+            found = form.split(file)
+            counts.append(len(found))
+            files.extend([at] * len(found))
+            spans.extend(chain.from_iterable(found))
+            sizes += [file.size // max(len(found), 1)] * len(found)
+            # Progress counts text, which takes more room than a compressed file.
+            of_text += [num_text_bytes(file, columns.text) // max(len(found), 1)] * len(found)
+        self.file_pieces: I64 = np.cumsum(counts, dtype=np.int64)
+        self._piece_files: I64 = np.array(files, np.int64)
+        self._piece_spans: I64 = np.array(spans, np.int64).reshape(-1, 2)
+        return sizes, of_text
+
+    def piece(self, number: int) -> tuple[int, tuple[int, int]]:
+        """Return the number of the file of a piece, and its span there."""
+        first, stop = self._piece_spans[number].tolist()
+        return int(self._piece_files[number]), (first, stop)
+
+    def files_of(self, pieces: range) -> list[int]:
+        """Return the numbers of the files of consecutive pieces."""
+        numbers: list[int] = self._piece_files[pieces.start : pieces.stop].tolist()
+        return numbers
 
     def records(self, at: int, span: tuple[int, int]) -> Iterator[Records]:
         """Read a span of a file."""
@@ -67,9 +101,9 @@ class FileParts:
 
         def rows(pieces: range) -> Iterator[tuple[int, Records]]:
             nonlocal row
-            at, span = self.pieces[pieces.start]
+            at, span = self.piece(pieces.start)
             is_many = len(pieces) > 1
-            files = [self.files[self.pieces[piece][0]] for piece in pieces]
+            files = (self.files[number] for number in self.files_of(pieces))
             for found in text.read_all(files, self.config) if is_many else self.records(at, span):
                 yield row, found
                 row += found.num_rows
@@ -77,10 +111,12 @@ class FileParts:
                 check_unchanged(self.files[at])
 
         numbers = range(*self.part_pieces[part : part + 2])
-        for is_text, alike in groupby(numbers, lambda piece: self.files[self.pieces[piece][0]].format == "text"):
-            pieces = list(alike)
-            step = len(pieces) if is_text else 1
-            for first in range(pieces[0], pieces[-1] + 1, step):
+        is_text = self.is_text[self.files_of(numbers)]
+        cuts = [0, *(np.flatnonzero(np.diff(is_text)) + 1).tolist(), len(numbers)] if len(numbers) else [0]
+        for begin, end in pairwise(cuts):
+            alike = numbers[begin:end]
+            step = len(alike) if is_text[begin] else 1
+            for first in alike[::step]:
                 yield range(first, first + step), rows(range(first, first + step))
 
     def documents_of(self, found: Records, first_row: int) -> pa.RecordBatch:
@@ -124,13 +160,12 @@ class FileParts:
     def locate(self, rows: I64) -> tuple[pa.Array, I64]:
         """Return the name of the file of each row, and its row number there, from 1."""
         at = self._files_of(rows)
-        names = pa.array([file.name for file in self.files], pa.string())
-        return names.take(pa.array(at)), rows - self.file_first_rows[at] + 1
+        return self.file_names.take(pa.array(at)), rows - self.file_first_rows[at] + 1
 
     def name_rows(self, rows: I64) -> pa.Array:
         """Return the name of each row that has no id: file and number, the file alone where it is one document."""
         files, numbers = self.locate(rows)
-        is_whole = np.array([file.format == "text" for file in self.files], np.bool_)[self._files_of(rows)]
+        is_whole = self.is_text[self._files_of(rows)]
         numbered = pc.binary_join_element_wise(files, pa.array(numbers).cast(pa.string()), ":")
         return pc.if_else(pa.array(is_whole), files, numbered)
 
@@ -141,12 +176,14 @@ class FileParts:
 
     def rows_of(self, files: pa.Array, numbers: I64) -> I64:
         """Return the rows for files and row numbers, the inverse of `locate`."""
-        return rows_in(files, numbers, [file.name for file in self.files], self.file_first_rows)
+        return rows_in(files, numbers, self.file_names, self.file_first_rows)
 
     def columns_taken(self) -> dict[str, str]:
         """Return the columns of every role in the input files, comma-separated if files differ."""
         taken: dict[str, list[str]] = {}
-        for columns in map(self.columns.__getitem__, self.own_files()):
+        # Files of text share one object: it is taken once.
+        own = {id(self.columns[at]): self.columns[at] for at in self.own_files()}
+        for columns in own.values():
             for role, name in columns.taken().items():
                 if name not in taken.setdefault(role, []):
                     taken[role].append(name)
@@ -181,11 +218,13 @@ def documents_of(found: Records, rows: I64, config: Config) -> pa.RecordBatch:
     return pa.record_batch(columns, schema=schema.documents(found.texts.type))
 
 
-def rows_in(files: pa.Array, numbers: I64, names: Sequence[str], first_rows: I64) -> I64:
+def rows_in(files: pa.Array, numbers: I64, names: pa.Array, first_rows: I64) -> I64:
     """Return the rows of a run for files and row numbers, given the names and the first row of all files."""
-    at = pc.index_in(files, pa.array(names, pa.string())).fill_null(-1).to_numpy()
+    at = pc.index_in(files, names).fill_null(-1).to_numpy()
     rows: I64 = first_rows[at] + numbers - 1
-    is_there = (at >= 0) & (numbers >= 1) & (numbers <= np.diff(first_rows)[at]) if names else np.zeros(at.size, bool)
+    is_there = np.zeros(at.size, np.bool_)
+    if len(names):
+        is_there = (at >= 0) & (numbers >= 1) & (numbers <= np.diff(first_rows)[at])
     if not is_there.all():
         first = int(np.flatnonzero(~is_there)[0])
         raise DataError(
