@@ -307,7 +307,7 @@ def count_reads(target: str) -> None:
     original, counts = FileDocuments.read, collections.Counter[str]()
 
     def read(self: Any, part: int, advance: Any) -> Iterator[Any]:
-        counts[f"{'later' if self.first_rows.size else 'first'} {self.pieces[self.part_pieces[part]][0]}"] += 1
+        counts[f"{'later' if self.first_rows.size else 'first'} {self.piece(self.part_pieces[part])[0]}"] += 1
         return original(self, part, advance)
 
     FileDocuments.read = read  # type: ignore[method-assign]
