@@ -48,7 +48,7 @@ def test_compare_is_exact_and_the_estimate_is_near():
     assert comparison.chance == neardup.plan(num_perm=1024).chance(0.5)
 
 
-def test_compare_says_how_much_of_each_the_other_contains():
+def test_compare_returns_containment_both_ways():
     comparison = neardup.compare(numbered(0, 10), numbered(0, 40), size=1)
     assert (comparison.containment_a, comparison.containment_b) == (1.0, 0.25)
     assert comparison.jaccard == 0.25
@@ -68,7 +68,7 @@ def test_compare_with_an_empty_text_is_zero(a, b):
     assert (comparison.containment_a, comparison.containment_b) == (0, 0)
 
 
-def test_compare_ignores_what_the_settings_say_of_columns():
+def test_compare_ignores_column_settings():
     config = neardup.Config(text_column="page", id_column="key", keep="max:score", strict=True)
     assert neardup.compare(FOX, FOX, config=config).jaccard == 1
     assert len(neardup.shingles(FOX, config=config)) == 8
@@ -119,7 +119,7 @@ def test_a_run_with_100_slots_finds_pairs_by_20_bands_of_5_rows():
 
 
 @pytest.mark.parametrize("num_perm", [16, 128, 1024])
-def test_signatures_are_one_row_a_text(num_perm):
+def test_signatures_have_one_row_per_text(num_perm):
     signatures = neardup.signatures([FOX, "", FOX.upper()], num_perm=num_perm)
     assert signatures.shape == (3, num_perm)
     assert signatures.dtype == np.uint32
@@ -170,7 +170,7 @@ def test_report_counts_and_says_what_was_chosen():
     assert report.duplicate_ratio == 3 / 6
     assert report.bytes_read == sum(map(len, LADDER))
     assert str(report).startswith(
-        "6 documents: 2 kept, 3 removed (1 exact), 1 rejected; 16 bands x 6 rows finds 99.22 % of pairs at 0.8; "
+        "6 documents: 2 kept, 3 removed (1 exact), 1 rejected; 16 bands x 6 rows find 99.22 % of pairs at 0.8; "
     )
     assert neardup.deduplicate([]).duplicate_ratio == 0
 
@@ -220,7 +220,7 @@ def test_clusters_name_the_kept_document_of_every_usable_one():
     ]
 
 
-def test_asking_again_below_the_threshold_of_the_run_names_both():
+def test_at_threshold_below_that_of_the_run_is_an_error_that_names_both():
     report = neardup.find_pairs(LADDER, size=1, threshold=0.8)
     with pytest.raises(ConfigError, match=r"at least 0.8, the threshold of this run, got 0.7[\s\S]*threshold=0.7"):
         report.at_threshold(0.7)
@@ -228,7 +228,7 @@ def test_asking_again_below_the_threshold_of_the_run_names_both():
         report.at_threshold(80)
 
 
-def test_asking_again_at_a_higher_threshold_gives_a_report_of_that_threshold():
+def test_at_threshold_returns_a_report_with_that_threshold():
     report = neardup.find_pairs(LADDER, size=1, threshold=0.8, bands=128, rows=1)
     assert report.removed.to_pydict() == {"doc_id": [1, 2, 3], "kept_id": [0, 0, 0], "similarity": [0.9, 0.8, 1.0]}
     again = report.at_threshold(0.85)
@@ -238,9 +238,9 @@ def test_asking_again_at_a_higher_threshold_gives_a_report_of_that_threshold():
     assert report.removed.num_rows == 3
 
 
-def test_asking_again_warns_when_the_plan_does_not_keep_the_recall_there():
+def test_at_threshold_warns_if_the_plan_misses_the_recall_target():
     report = neardup.find_pairs(LADDER, bands=9, rows=13)
-    assert report.at_threshold(0.85).warnings == ("9 bands x 13 rows finds 69 % of pairs at 0.85; asked for 99 %",)
+    assert report.at_threshold(0.85).warnings == ("9 bands x 13 rows find 69 % of pairs at 0.85 (target 99 %)",)
     assert report.at_threshold(0.99).warnings == ()
 
 
@@ -279,7 +279,7 @@ def test_progress_reports_every_stage_to_its_end(threads, monkeypatch):
 
 @pytest.mark.parametrize("threads", [1, 4])
 @pytest.mark.parametrize("stage", STAGES)
-def test_what_a_progress_callback_raises_comes_out(stage, threads):
+def test_an_exception_in_a_progress_callback_is_raised(stage, threads):
     def stop(event):
         if isinstance(event, StageStarted) and event.stage == stage:
             raise KeyboardInterrupt
@@ -341,7 +341,7 @@ def test_repetitions_count_in_a_multiset():
     assert neardup.compare(*texts, size=1, multiset=True).jaccard == 0.25
 
 
-def test_empty_documents_stay_apart_unless_asked_otherwise():
+def test_empty_documents_are_not_collapsed_by_default():
     texts = ["", "...", "word"]
     assert neardup.deduplicate(texts).kept.num_rows == 3
     report = neardup.deduplicate(texts, collapse_empty=True)
@@ -527,13 +527,13 @@ def test_largest_clusters_of_a_wrong_number_is_an_error():
 
 
 def test_run_in_which_every_row_is_rejected_raises_the_first_reason():
-    with pytest.raises(DataError, match="all 2 rows were rejected; the first, row 0, because text is bytes, not str"):
+    with pytest.raises(DataError, match="all 2 rows were rejected; the first is row 0: text is bytes, not str"):
         neardup.deduplicate([b"abc def", b"abc def"])
     assert neardup.deduplicate([]).documents == 0
 
 
 def test_run_in_which_most_rows_are_rejected_gives_a_python_warning():
-    with pytest.warns(UserWarning, match="2 of 3 rows were rejected; the first, row 1, because text is null") as caught:
+    with pytest.warns(UserWarning, match="2 of 3 rows were rejected; the first is row 1: text is null") as caught:
         report = neardup.deduplicate(["a b c d e f", None, None])
     assert report.warnings[-1] == str(caught[-1].message)
     assert neardup.deduplicate(["a b c d e f", None]).num_rejected == 1
@@ -552,11 +552,13 @@ def test_chains_that_end_below_the_threshold_are_counted_in_a_warning():
     words = [f"w{number}" for number in range(40)]
     chain = [" ".join(words[start : start + 30]) for start in (0, 2, 4)]
     report = neardup.deduplicate(chain, size=1, cluster="components")
-    assert report.warnings == ("1 removed documents are below the threshold: chains count with cluster='components'",)
+    assert report.warnings == (
+        "1 removed documents are below the threshold: cluster='components' follows chains of pairs",
+    )
     assert neardup.deduplicate(chain, size=1).warnings == ()
 
 
-def test_source_with_a_chunk_per_row_is_worked_on_in_one_batch():
+def test_a_source_with_one_chunk_per_row_is_processed_in_one_batch():
     rows = pa.chunked_array([[text] for text in [FOX, FOX, "something else entirely"] * 100])
     events = []
     neardup.deduplicate(rows, progress=events.append)
@@ -568,7 +570,7 @@ def test_report_survives_pickling():
     assert report.at_threshold(1.0).removed.to_pylist() == [{"doc_id": 1, "kept_id": 0, "similarity": 1.0}]
 
 
-def test_asking_again_keeps_the_bands_of_the_run():
+def test_at_threshold_keeps_the_bands_of_the_run():
     again = neardup.find_pairs([FOX, FOX], threshold=0.7, method="lsh").at_threshold(0.95)
     assert (again.config.bands, again.config.rows) == (again.plan.bands, again.plan.rows) == (17, 4)
 
@@ -582,7 +584,7 @@ def test_report_names_the_format_of_the_signatures():
     assert neardup.deduplicate(["a"]).as_dict()["signature_format"] == "fast-2 word-5 perm-128 seed-1 unicode-14.0"
 
 
-def test_a_copy_goes_where_its_best_copy_went_though_another_kept_one_is_more_similar():
+def test_a_copy_follows_its_representative_even_if_another_kept_document_is_more_similar():
     texts = ["w0", "w0 w1", "w0 w1 w2", "w1 w0"]
     report = neardup.deduplicate(texts, size=1, threshold=0.5, method="exact")
     assert [tuple(row.values()) for row in report.removed.to_pylist()] == [(1, 0, 0.5), (3, 0, 0.5)]

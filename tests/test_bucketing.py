@@ -23,7 +23,7 @@ def candidates(table):
 
 
 @pytest.mark.parametrize("sketch", ["fast", "minhash"])
-def test_buckets_are_those_that_the_textbook_makes_of_the_same_signatures(sketch):
+def test_buckets_match_the_textbook_for_the_same_signatures(sketch):
     chosen = {"size": 1, "sketch": sketch, "num_perm": 64}
     table = neardup.buckets(TEXTS, bands=16, rows=4, **chosen)
     matrix = neardup.signatures(TEXTS, **chosen).T.tolist()
@@ -35,7 +35,7 @@ def test_buckets_are_those_that_the_textbook_makes_of_the_same_signatures(sketch
     assert candidates(table) == textbook.banded_candidates(matrix, bands=16)
 
 
-def test_pairs_of_a_run_are_candidates_and_no_bucket_holds_what_a_run_does_not_compare():
+def test_pairs_of_a_run_are_the_verified_candidates_of_the_buckets():
     chosen = {"size": 1, "threshold": 0.6, "bands": 16, "rows": 4, "signature_filter": False}
     found = neardup.find_pairs(TEXTS, **chosen).pairs.to_pylist()
     shared = candidates(neardup.buckets(TEXTS, **chosen))
@@ -71,8 +71,8 @@ def test_items_and_vectors_have_buckets_too():
     assert candidates(neardup.buckets(vectors, measure="cosine", threshold=0.99)) == {(0, 1)}
 
 
-def test_a_row_that_cannot_be_used_is_warned_of():
-    with pytest.warns(UserWarning, match="1 rows are in no bucket, the first because"):
+def test_a_rejected_row_causes_a_warning():
+    with pytest.warns(UserWarning, match="1 rows are in no bucket; the reason for the first: "):
         assert candidates(neardup.buckets(["a b", None, "a b"], size=1)) == {(0, 2)}
 
 
@@ -110,11 +110,11 @@ def test_signatures_merge_row_by_row():
 
 
 @pytest.mark.parametrize("value", [[1, 2], np.array([1, 2]), np.uint32(1), np.zeros((1, 1, 1), np.uint32), None])
-def test_what_is_no_signature_does_not_merge(value):
+def test_merging_rejects_arguments_that_are_not_signatures(value):
     with pytest.raises(DataError, match="`b` must be an array of uint32"):
         neardup.merge_signatures(np.zeros(2, np.uint32), value)
 
 
-def test_signatures_of_different_sizes_do_not_merge():
-    with pytest.raises(DataError, match=r"different shapes do not merge, got \(16,\) and \(32,\)"):
+def test_merging_signatures_of_different_sizes_is_an_error():
+    with pytest.raises(DataError, match=r"cannot merge signatures of different shapes, got \(16,\) and \(32,\)"):
         neardup.merge_signatures(np.zeros(16, np.uint32), np.zeros(32, np.uint32))

@@ -201,7 +201,7 @@ GOOD_VALUES = {
 }
 
 
-def test_random_seed_is_another_one_each_time_and_stays_with_its_config():
+def test_a_random_seed_differs_each_time_and_is_stored_in_the_config():
     drawn = [Config(seed="random") for _ in range(20)]
     assert len({config.seed for config in drawn}) == 20
     assert all(0 <= config.seed <= 2**64 - 1 for config in drawn)
@@ -223,7 +223,7 @@ def test_defaults_are_those_of_the_design():
 
 
 @pytest.mark.parametrize("table", [OTHER_VALUES, BAD_VALUES])
-def test_no_setting_is_forgotten_here(table):
+def test_every_setting_is_tested_here(table):
     assert list(table) == list(DEFAULTS) == [field.name for field in dataclasses.fields(Config)]
 
 
@@ -247,23 +247,23 @@ def test_bad_value_is_an_error_that_names_setting_and_value(name, value):
     [(name, value) for name, values in GOOD_VALUES.items() for value in values],
     ids=lambda value: f"{value!r:.30}",
 )
-def test_value_at_the_bounds_is_taken(name, value):
+def test_values_at_the_bounds_are_accepted(name, value):
     assert getattr(Config(**{name: value}), name) == value
 
 
 @pytest.mark.parametrize("num_perm", [1, 7, 100, 1000, 1024, np.int64(100)])
-def test_minhash_takes_any_number_of_slots(num_perm):
+def test_minhash_accepts_any_number_of_slots(num_perm):
     assert Config(sketch="minhash", num_perm=num_perm).num_perm == num_perm
     assert Config.of(Config(sketch="minhash", num_perm=num_perm), threshold=0.5).num_perm == num_perm
 
 
 @pytest.mark.parametrize("num_perm", [0, -1, 1025, *NO_WHOLE_NUMBERS])
-def test_minhash_takes_no_other_number_of_slots(num_perm):
+def test_minhash_rejects_numbers_of_slots_out_of_range(num_perm):
     with pytest.raises(ConfigError, match=r"^`num_perm` must be a whole number from 1 to 1024, got "):
         Config(sketch="minhash", num_perm=num_perm)
 
 
-def test_slots_that_only_minhash_has_are_refused_for_the_other_sketch_by_name():
+def test_a_number_of_slots_that_only_minhash_supports_is_an_error_that_names_it():
     with pytest.raises(ConfigError, match=r"^`num_perm` must be a power of two from 16 to 1024 with sketch 'fast'"):
         Config.of(Config(sketch="minhash", num_perm=100), sketch="fast")
 
@@ -280,11 +280,11 @@ def test_slots_that_only_minhash_has_are_refused_for_the_other_sketch_by_name():
         ({"method": "exac"}, "did you mean 'exact'?"),
         (
             {"num_perm": 100},
-            "take one of 16, 32, 64, 128, 256, 512, 1024; sketch='minhash' takes any number from 1 to 1024",
+            "use one of 16, 32, 64, 128, 256, 512, 1024; sketch='minhash' takes any number from 1 to 1024",
         ),
         (
             {"num_perm": 100, "measure": "cosine", "sketch": "minhash"},
-            "take one of 16, 32, 64, 128, 256, 512, 1024",
+            "use one of 16, 32, 64, 128, 256, 512, 1024",
         ),
         ({"bands": 20, "rows": 10}, "use at most 12 bands of 10 rows, or a larger num_perm"),
         (
@@ -303,14 +303,14 @@ def test_slots_that_only_minhash_has_are_refused_for_the_other_sketch_by_name():
         ({"collapse_empties": True}, "did you mean `collapse_empty`?"),
     ],
 )
-def test_mistake_with_an_obvious_remedy_has_a_hint(settings, hint):
+def test_a_mistake_with_an_obvious_fix_has_a_hint(settings, hint):
     with pytest.raises(ConfigError) as raised:
         Config.of(**settings)
     assert raised.value.hint == hint
     assert str(raised.value).endswith(f"\n\nhint: {hint}")
 
 
-def test_what_the_hints_advise_works():
+def test_following_the_hints_works():
     assert neardup.plan(recall=0.999).keeps_recall
     assert Config(bands=12, rows=10).bands == 12
 
@@ -436,7 +436,7 @@ def test_column_of_keep_is_what_follows_the_colon():
         ("euclidean", 3, None, 0.25),
     ],
 )
-def test_a_distance_is_a_threshold_in_the_words_of_the_measure(measure, distance, dimension, threshold):
+def test_a_distance_sets_the_threshold_in_units_of_the_measure(measure, distance, dimension, threshold):
     config = Config(measure=measure, distance=distance, dimension=dimension)
     assert config.threshold == threshold
     assert neardup.plan(config=config).distance == pytest.approx(distance)
@@ -455,7 +455,7 @@ def test_a_threshold_by_name_wins_over_the_distance_of_a_config_and_the_other_wa
 
 
 def test_bits_need_a_dimension_before_a_distance_means_anything():
-    with pytest.raises(ConfigError, match=r"`distance` 3 is a number of bits, but nothing says of how many"):
+    with pytest.raises(ConfigError, match=r"`distance` 3 is a number of bits, but the total number of bits is unknown"):
         neardup.plan(measure="hamming", distance=3)
     early = Config(measure="hamming", distance=3)
     assert Config.of(early, dimension=64) == Config(measure="hamming", distance=3, dimension=64)
@@ -465,7 +465,7 @@ def test_bits_need_a_dimension_before_a_distance_means_anything():
     ("measure", "num_perm"),
     [("jaccard", 128), ("weighted", 128), ("euclidean", 128), ("hamming", 1024), ("cosine", 1024)],
 )
-def test_a_measure_whose_slots_are_bits_has_more_of_them(measure, num_perm):
+def test_a_measure_with_one_bit_slots_has_more_slots(measure, num_perm):
     assert Config(measure=measure).num_perm == num_perm
     assert Config.of(Config(), measure=measure).num_perm == num_perm
     assert Config.of(Config(num_perm=256), measure=measure).num_perm == 256

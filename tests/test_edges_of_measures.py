@@ -10,7 +10,7 @@ import neardup
 from neardup.measures import weighted
 
 
-def test_bits_at_the_threshold_are_pairs():
+def test_bit_vectors_exactly_at_the_threshold_are_pairs():
     for num_bits in range(2, 40):
         for differing in range(num_bits):
             bits = np.zeros((2, num_bits), np.uint8)
@@ -36,7 +36,7 @@ def test_parallel_vectors_have_a_cosine_of_one_everywhere():
 
 
 @pytest.mark.parametrize("tenths", range(1, 10))
-def test_a_distance_is_the_threshold_it_is_written_as(tenths):
+def test_a_distance_equals_its_threshold_exactly(tenths):
     items = [[str(number) for number in range(10)], [str(number) for number in range(10 - tenths)]]
     for found in (
         neardup.find_pairs(items=items, distance=tenths / 10),
@@ -50,7 +50,7 @@ def test_queries_and_documents_keep_ids_of_their_own_type():
     assert found.to_pylist() == [{"doc_id": "7", "neighbour_id": 0, "similarity": 1.0, "rank": 1}]
 
 
-@pytest.mark.filterwarnings(r"ignore:3 of 5 rows were rejected; the first, row 0, :UserWarning")
+@pytest.mark.filterwarnings(r"ignore:3 of 5 rows were rejected; the first is row 0:UserWarning")
 def test_weights_and_numbers_that_would_overflow_are_rejected():
     huge = [{"a": 1e308, "b": 1e308}, {"a": 1e308}, {"a": 10**400}, {"a": 1e299}, {"a": 1e299}]
     found = neardup.find_pairs(items=huge, measure="weighted")
@@ -71,8 +71,8 @@ def test_indistinguishable_distances_are_rejected(distance):
         neardup.find_pairs([[0.0], [1.0]], measure="euclidean", distance=distance)
 
 
-def test_texts_are_neither_vectors_nor_pairs_and_nothing_is_no_item():
-    with pytest.raises(neardup.NearDupError, match="all 3 rows were rejected; the first, row 0, because vector is not"):
+def test_texts_are_rejected_as_vectors_and_unweighted_items_as_weighted():
+    with pytest.raises(neardup.NearDupError, match="all 3 rows were rejected; the first is row 0: vector is not"):
         neardup.find_pairs(["1224", "9812", [1.0, "2"]], measure="euclidean")
     items = [["a1", "b2"], {None: 1.0}, [{"item": "tea", "weight": 2}], {"tea": 2.0}]
     found = neardup.find_pairs(items=items, measure="weighted")
@@ -84,14 +84,14 @@ def test_texts_are_neither_vectors_nor_pairs_and_nothing_is_no_item():
 
 
 @pytest.mark.parametrize("kind", [">f8", ">i4", np.longdouble])
-def test_numbers_of_any_kind_of_array_are_taken(kind):
+def test_arrays_of_any_numeric_type_are_accepted(kind):
     assert neardup.find_pairs(np.ones((2, 2), kind), measure="cosine").num_pairs == 1
 
 
-def test_a_zero_vector_does_not_say_the_dimension():
+def test_a_zero_vector_does_not_set_the_dimension():
     found = neardup.find_pairs([[0.0, 0.0, 0.0], [1.0, 2.0], [1.0, 2.0]], measure="cosine")
     assert found.num_pairs == 1
-    assert found.rejected.column("reason").to_pylist() == ["vector is zero and points nowhere"]
+    assert found.rejected.column("reason").to_pylist() == ["vector is zero, so it has no direction"]
 
 
 def test_signatures_do_not_depend_on_the_blocks_they_are_sampled_in(monkeypatch):
@@ -105,7 +105,7 @@ def test_signatures_do_not_depend_on_the_blocks_they_are_sampled_in(monkeypatch)
     assert isinstance(whole, pa.Table)
 
 
-def test_dicts_of_weights_are_baskets_and_dicts_with_the_column_of_items_are_records(tmp_path):
+def test_a_dict_with_the_items_column_is_a_record_and_any_other_dict_is_weights(tmp_path):
     baskets = [{"tea": 1.0, "milk": 2}, {"tea": 1.0, "milk": 2}, {}, {"tea": "much"}]
     settings = {"measure": "weighted", "items_column": "basket"}
     found = neardup.find_pairs(baskets, **settings)

@@ -47,7 +47,7 @@ def test_a_loaded_run_has_the_report_and_every_table(tmp_path):
     assert neardup.audit(loaded).missed.num_rows == 0
 
 
-def test_a_loaded_list_of_pairs_has_its_pairs_and_is_selected_again(tmp_path):
+def test_a_loaded_list_of_pairs_can_be_filtered_by_threshold(tmp_path):
     found = neardup.find_pairs(write_pages(tmp_path), out=tmp_path / "pairs.csv", **SETTINGS)
     loaded = neardup.load(str(tmp_path / "pairs.csv"))
     assert loaded.pairs.to_pylist() == found.pairs.to_pylist()
@@ -95,7 +95,7 @@ def test_explain_in_memory_distinguishes_equal_ids_by_row():
         neardup.explain(report, "u", file="a.jsonl")
 
 
-def test_explain_by_position_and_for_documents_that_are_not_texts():
+def test_explain_works_by_position_and_for_documents_without_text():
     report = neardup.deduplicate(items=[["tea", "jam"], ["jam", "tea"], None])
     answer = neardup.explain(report, 1)
     assert (answer.kept_id, answer.similarity, answer.text, answer.comparison) == (0, 1.0, None, None)
@@ -108,7 +108,7 @@ def test_explain_by_position_and_for_documents_that_are_not_texts():
 # plot
 
 
-def test_a_plan_draws_itself(tmp_path):
+def test_a_plan_can_plot_its_curve(tmp_path):
     plan = neardup.plan(threshold=0.9)
     figure = plan.plot(tmp_path / "plan.svg", other=neardup.plan(bands=20, rows=5))
     assert (tmp_path / "plan.svg").read_text("utf-8").startswith("<?xml")
@@ -151,7 +151,7 @@ class Notebook:
         return self.pages.append
 
 
-def test_a_notebook_has_a_bar_a_stage_and_escapes_what_comes_from_data():
+def test_a_notebook_shows_one_bar_per_stage_and_escapes_data():
     notebook = Notebook()
     notebook.bars(StageStarted("verify", 400))
     notebook.bars(StageAdvanced("verify", 100, 400))
@@ -169,6 +169,6 @@ def test_a_notebook_has_a_bar_a_stage_and_escapes_what_comes_from_data():
 # python -m neardup
 
 
-def test_python_m_neardup_is_the_command():
+def test_python_m_neardup_runs_the_command():
     answer = subprocess.run([sys.executable, "-m", "neardup", "--version"], capture_output=True, text=True, check=True)
     assert answer.stdout == f"neardup, version {neardup.__version__}\n"

@@ -46,7 +46,7 @@ def test_a_report_shows_counts_plan_warnings_and_removed_documents():
     assert page.texts[-6:] == ["doc_id", "kept_id", "similarity", "b", "a", "1"]
 
 
-def test_nothing_of_data_is_taken_for_html():
+def test_data_is_escaped_in_html():
     report = neardup.deduplicate({EVIL: "one two three four five six", "b": "one two three four five six"})
     page = Page(report._repr_html_())
     assert not {"script", "img"} & set(page.tags)
@@ -59,7 +59,7 @@ def test_a_report_of_many_removed_documents_shows_ten_and_says_so():
     assert page.tags.count("tr") == 5 + 1 + 10
 
 
-def test_a_report_of_files_and_one_of_pairs_show_themselves(tmp_path):
+def test_reports_of_files_and_of_pairs_are_rendered_as_html(tmp_path):
     (tmp_path / "a.txt").write_text("one two three", "utf-8")
     assert "documents" in Page(neardup.deduplicate(tmp_path / "a.txt")._repr_html_()).texts
     assert "pairs" in Page(neardup.find_pairs(tmp_path / "a.txt")._repr_html_()).texts

@@ -19,7 +19,7 @@ from neardup.engines.local import engine as local
 from neardup.errors import ConfigError, DataError
 
 # These tests mean to reject most rows.
-MOST_REJECTED = pytest.mark.filterwarnings(r"ignore:\d+ of \d+ rows were rejected; the first, :UserWarning")
+MOST_REJECTED = pytest.mark.filterwarnings(r"ignore:\d+ of \d+ rows were rejected; the first is :UserWarning")
 
 RNG = np.random.default_rng(21)
 CENTRES = RNG.standard_normal((40, 16))
@@ -75,7 +75,7 @@ def pairs_of(report):
 
 
 @EVERY_MEASURE
-def test_pairs_are_those_of_brute_force(measure):
+def test_pairs_match_brute_force(measure):
     found, expected = pairs_of(run(measure)), true_pairs(measure)
     assert len(expected) > 15
     assert found.keys() == expected.keys()
@@ -85,7 +85,7 @@ def test_pairs_are_those_of_brute_force(measure):
 @EVERY_MEASURE
 @pytest.mark.parametrize("cluster", ["leader", "components"])
 @pytest.mark.parametrize("keep", ["first", "last"])
-def test_removed_are_those_of_the_oracle(measure, cluster, keep):
+def test_removed_documents_match_the_oracle(measure, cluster, keep):
     report = run(measure, call=neardup.deduplicate, cluster=cluster, keep=keep)
     pairs, order = true_pairs(measure), list(range(len(VECTORS)))
     order = order if keep == "first" else order[::-1]
@@ -101,14 +101,14 @@ def test_removed_are_those_of_the_oracle(measure, cluster, keep):
 
 
 @EVERY_MEASURE
-def test_threads_and_groups_change_what_they_say_and_nothing_else(measure):
+def test_pairs_do_not_depend_on_threads(measure):
     one, two = (run(measure, threads=threads) for threads in (1, 3))
     assert one.pairs.equals(two.pairs)
     assert one.pairs.to_pylist() == two.pairs.to_pylist()
 
 
 @pytest.mark.parametrize("measure", VECTOR_MEASURES)
-def test_every_source_of_vectors_is_the_same_to_a_run(measure):
+def test_every_source_of_vectors_gives_the_same_result(measure):
     array = SOURCES[measure]
     lists = array.tolist()
     fixed = pa.FixedSizeListArray.from_arrays(pa.array(array.ravel()), array.shape[1])
@@ -135,12 +135,12 @@ def test_every_source_of_vectors_is_the_same_to_a_run(measure):
     assert found.config.dimension == array.shape[1]
 
 
-def test_32_bit_floats_are_compared_as_what_they_are():
+def test_32_bit_floats_are_compared_as_64_bit_floats():
     single = VECTORS.astype(np.float32)
     assert pairs_of(run("cosine", single)) == pairs_of(run("cosine", single.astype(np.float64)))
 
 
-def test_bits_of_any_type_and_packed_bits_are_the_same_to_a_run():
+def test_bits_of_any_type_and_packed_bits_give_the_same_result():
     expected = run("hamming").pairs.to_pylist()
     for source in (BITS.astype(bool), BITS.astype(np.int64), BITS.astype(bool).tolist()):
         assert run("hamming", source).pairs.to_pylist() == expected
@@ -156,7 +156,7 @@ def test_a_distance_in_bits_is_known_when_the_bits_are():
     assert min(report.pairs.column("similarity").to_pylist()) == 1 - 1 / 16
 
 
-def test_every_source_of_items_is_the_same_to_a_run():
+def test_every_source_of_items_gives_the_same_result():
     expected = run("jaccard").pairs.to_pylist()
     numbers = [np.flatnonzero(bits).tolist() for bits in BITS]
     by_number = run("jaccard", numbers).pairs.to_pylist()
@@ -182,7 +182,7 @@ def test_repeated_items_count_with_multiset():
     assert found == {(0, 1): 2 / 3, (0, 2): 2 / 3, (1, 2): 1.0}
 
 
-def test_every_source_of_weights_is_the_same_to_a_run():
+def test_every_source_of_weights_gives_the_same_result():
     expected = run("weighted").pairs.to_pylist()
     pairs = [list(basket.items()) for basket in BASKETS]
     structs = [[{"item": item, "weight": weight} for item, weight in row] for row in pairs]
@@ -194,7 +194,7 @@ BAD_VECTORS = {
     "cosine": [
         ([math.nan, 1.0], "number 1 of the vector is NaN"),
         ([1.0, -math.inf], "number 2 of the vector is infinite"),
-        ([0.0, -0.0], "vector is zero and points nowhere"),
+        ([0.0, -0.0], "vector is zero, so it has no direction"),
         ([1.0], "vector has 1 numbers, not 2"),
         ([1.0, 2.0, 3.0], "vector has 3 numbers, not 2"),
         ([], "vector is empty"),
@@ -212,7 +212,7 @@ BAD_VECTORS = {
 
 @MOST_REJECTED
 @pytest.mark.parametrize("measure", BAD_VECTORS)
-def test_a_bad_vector_is_rejected_with_its_reason_and_no_other(measure):
+def test_only_the_bad_vector_is_rejected_with_its_reason(measure):
     good = [[1, 0], [1, 0], [0, 1]]
     bad = [vector for vector, _ in BAD_VECTORS[measure]]
     report = neardup.find_pairs([*good, *bad], measure=measure)
@@ -286,7 +286,7 @@ def test_documents_without_items_are_similar_to_nothing():
         (lambda: neardup.find_pairs(["a"], measure="weighted"), ConfigError, "the measure 'weighted' compares items"),
         (lambda: neardup.find_pairs(VECTORS), DataError, r"`source` must be a one-dimensional array of texts"),
         (lambda: neardup.find_pairs(VECTORS[0], measure="cosine", strict=True), DataError, "not a list of numbers"),
-        (lambda: neardup.find_pairs(VECTORS[None], measure="cosine"), DataError, "an array of vectors, a row each"),
+        (lambda: neardup.find_pairs(VECTORS[None], measure="cosine"), DataError, "an array of vectors, one per row"),
         (lambda: neardup.find_pairs(VECTORS.astype(str), measure="cosine"), DataError, "an array of numbers or bits"),
         (
             lambda: neardup.find_pairs(pa.table({"x": [[1.0]]}), measure="cosine"),
@@ -297,12 +297,12 @@ def test_documents_without_items_are_similar_to_nothing():
         (lambda: neardup.signatures(["a"], measure="cosine"), ConfigError, "texts are compared by 'jaccard'"),
     ],
 )
-def test_what_cannot_be_meant_is_an_error(call, error, message):
+def test_invalid_sources_and_settings_are_errors(call, error, message):
     with pytest.raises(error, match=message):
         call()
 
 
-def test_selecting_again_at_a_higher_threshold_is_a_run_there():
+def test_at_threshold_equals_a_run_at_that_threshold():
     report = run("cosine", cluster="components")
     again = report.at_threshold(0.99)
     expected = {pair: value for pair, value in pairs_of(report).items() if value >= 0.99}
@@ -336,7 +336,7 @@ def write(path, measure):
 
 @EVERY_MEASURE
 @pytest.mark.parametrize("ending", [".parquet", ".jsonl", ".csv"])
-def test_files_of_every_format_give_what_memory_gives(measure, ending, tmp_path):
+def test_files_of_every_format_give_the_same_result_as_memory(measure, ending, tmp_path):
     path = tmp_path / f"input{ending}"
     write(path, measure)
     settings = {"measure": measure, "threshold": THRESHOLDS[measure], "recall": 0.9998, "num_perm": 1024}
@@ -371,7 +371,7 @@ def test_bad_rows_of_files_are_rejected_with_their_reason(tmp_path):
         "vector is text, not a list of numbers",
         "number 2 of the vector is text",
         "no column 'vector'",
-        "vector is zero and points nowhere",
+        "vector is zero, so it has no direction",
         "vector has 1 numbers, not 2",
         "number 2 of the vector is true or false",
     ]
@@ -393,7 +393,7 @@ def test_bad_rows_of_files_are_rejected_with_their_reason(tmp_path):
             "a.csv",
             "id,x\n1,2\n",
             {"measure": "cosine", "vector_column": "y"},
-            "`vector_column` names 'y', which no row",
+            "`vector_column` names 'y', a column that no row",
         ),
         ("a.csv", "id,x\n1,2\n", {"measure": "weighted"}, "the measure 'weighted' compares items"),
     ],
@@ -407,7 +407,7 @@ def test_files_without_what_the_measure_needs_are_an_error(name, content, settin
 @pytest.mark.parametrize(
     ("measure", "settings"), turning_grid(SOURCES, [{"pairs": True}, {}, {"cluster": "components"}])
 )
-def test_blocks_and_against_give_what_one_run_gives(measure, settings, tmp_path, monkeypatch):
+def test_blocks_and_against_give_the_same_result_as_one_run(measure, settings, tmp_path, monkeypatch):
     """Components of many blocks, by a limit of a few documents a block."""
     write(tmp_path / "input.parquet", measure)
     common = {"measure": measure, "threshold": THRESHOLDS[measure]} | settings

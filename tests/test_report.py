@@ -50,7 +50,7 @@ def test_a_table_is_loaded_when_it_is_asked_for_and_only_once():
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_table_that_was_not_stored_is_an_error_with_a_way_out(name):
+def test_a_table_that_was_not_stored_is_an_error_with_a_hint(name):
     with pytest.raises(NotStoredError, match="this run") as error:
         getattr(report_with(Loader()), name)
     assert error.value.hint
@@ -81,9 +81,9 @@ def test_reports_of_one_run_are_equal_however_their_tables_are_loaded():
     assert dataclasses.replace(report, load=Loader(kept=REMOVED)) == report
 
 
-def test_a_list_of_pairs_is_not_selected_again():
+def test_at_threshold_of_a_list_of_pairs_is_an_error():
     report = report_with(Loader(pairs=REMOVED), select_again=None)
-    with pytest.raises(NotStoredError, match="not selected again") as error:
+    with pytest.raises(NotStoredError, match="no selection to repeat") as error:
         report.at_threshold(0.9)
     assert "at 0.9" in error.value.hint
 
@@ -114,7 +114,7 @@ def test_clusters_are_summarised_as_in_plain_python(seed, n):
     assert list(zip(*(column.tolist() for column in found), strict=True)) == expected[:n]
 
 
-def test_no_removed_document_makes_no_cluster():
+def test_without_removed_documents_there_are_no_clusters():
     empty = summarise_clusters(np.empty(0, np.int64), np.empty(0, np.float64), 10)
     assert [column.size for column in empty] == [0, 0, 0]
 

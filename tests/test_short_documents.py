@@ -66,17 +66,17 @@ def test_containment_warns_too():
     ],
     ids=["ten shingles", "half", "one with shingles", "short shingles"],
 )
-def test_no_warning_where_it_would_not_help(texts, settings):
+def test_no_warning_if_its_advice_would_not_help(texts, settings):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert neardup.deduplicate(texts, **settings).warnings == ()
 
 
-def test_items_are_never_called_short():
+def test_sets_of_items_cause_no_warning_about_short_documents():
     assert neardup.deduplicate(items=[["a"], ["b"], ["a"]]).warnings == ()
 
 
-def test_most_is_more_than_half():
+def test_the_warning_needs_more_than_half_short_documents():
     assert advise_on_short(2, 4) is None
     assert advise_on_short(3, 5) is not None
     assert advise_on_short(1, 1) is None

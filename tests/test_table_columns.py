@@ -81,7 +81,7 @@ def test_empty_documents_of_different_groups_are_not_one_class():
     assert removed(neardup.deduplicate(table, group_column="g")) == []
 
 
-def test_a_group_column_that_is_not_there_is_an_error():
+def test_a_missing_group_column_is_an_error():
     with pytest.raises(ConfigError, match="`group_column` names 'site'"):
         neardup.deduplicate(pa.table({"text": [FOX]}), group_column="site")
     with pytest.raises(ConfigError, match="the source has no columns"):
@@ -91,7 +91,7 @@ def test_a_group_column_that_is_not_there_is_an_error():
 # several text columns
 
 
-def test_several_text_columns_are_one_text():
+def test_several_text_columns_form_one_text():
     report = neardup.deduplicate(TWO_COLUMNS, text_column=("title", "body"), size=2)
     assert report.columns["text"] == "title + body"
     assert removed(report) == [(1, 0), (2, 0)]
@@ -153,7 +153,7 @@ def test_a_path_is_read_as_files(tmp_path, as_source):
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["a.jsonl"]
 
 
-def test_a_text_that_is_not_a_path_says_where_texts_go():
+def test_a_text_in_place_of_a_path_gets_a_hint_to_pass_a_list():
     with pytest.raises(DataError, match="no such file, folder or glob: 'the quick") as error:
         neardup.deduplicate(FOX)
     assert "[text]" in error.value.hint

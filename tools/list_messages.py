@@ -1,17 +1,17 @@
 """Write every message a user can see into one file, to be read through: python tools/list_messages.py messages.txt.
 
-Help of every command, and what a summary of each looks like, as they are printed; errors, hints, warnings and reasons
-of rejected rows as they stand in the source, with {names} for what is filled in.
+Help of every command, and a summary of each, as they are printed; every other text of the source with at least three
+words (errors, hints, warnings, reasons of rejected rows), with {names} for what is filled in.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
 import contextlib
 import io
 import json
 import os
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,20 +21,37 @@ import click
 from neardup.cli import main
 
 PACKAGE = Path(main.__file__).resolve().parents[1]
-# Calls whose first argument a user reads.
-SPEAKING = {"warn", "Rejected", "failure", "text"}
 LEAST_WORDS = 3
+# Statements to SQLite and generated code are not messages.
+NOT_A_MESSAGE = (
+    "SELECT ",
+    "INSERT ",
+    "CREATE ",
+    "DELETE ",
+    "UPDATE ",
+    "DROP ",
+    "PRAGMA ",
+    "WITH ",
+    "ATTACH ",
+    "BEGIN ",
+)
 TEXT = "the ferry to the island leaves every morning at nine from the second pier behind the old customs house"
 RUNS = (
     "demo",
     "dedup pages.jsonl -o clean",
     "dedup pages.jsonl -o banded --method lsh --pairs --audit",
     "dedup pages.jsonl -o fresh --against clean",
+    "dedup pages.jsonl -o dry --dry-run --cluster components",
+    "dedup pages.jsonl -o clean",
     "pairs pages.jsonl -o pairs.parquet",
+    "pairs banded -o close.jsonl --threshold 0.9",
     "neighbours pages.jsonl --k 1",
     "compare pages.jsonl:a pages.jsonl:b",
     "compare pages.jsonl:a pages.jsonl:c --quiet",
+    "compare pages.jsonl:a pages.jsonl:c",
+    "compare pages.jsonl:a pages.jsonl:d",
     "plan",
+    "plan --method exact",
     "plan --bands 20 --rows 5",
     "plan pages.jsonl",
     "audit clean",
@@ -42,65 +59,93 @@ RUNS = (
     "explain clean b",
     "explain clean a",
     "explain pairs.parquet a",
+    "index create pages.index",
+    "index insert pages.index pages.jsonl",
+    "index info pages.index",
+    "index query pages.index pages.jsonl --k 1",
+    "index remove pages.index d",
+    "index remove pages.index d",
+    "index compact pages.index",
+    "index check pages.index",
+    "index snapshot pages.index copy.index",
+    "index export pages.index documents.parquet",
+    "dedup pages.jsonl -o fresher --against pages.index --update",
+    "dedupe pages.jsonl",
+    "dedup missing.jsonl -o none",
+    "dedup pages.jsonl -o none --threshold 80",
 )
 
 
 def helps() -> Iterator[str]:
-    """The help of neardup and of every command."""
+    """Yield the help of neardup, of every command and of the commands of commands."""
     yield main.commands.get_help(click.Context(main.commands, info_name="neardup"))
     for name in main.COMMANDS:
         command = main.commands.get_command(click.Context(main.commands), name)
         if command is not None:
-            yield command.get_help(click.Context(command, info_name=f"neardup {name}"))
+            yield from _help(command, f"neardup {name}")
+
+
+def _help(command: click.Command, name: str) -> Iterator[str]:
+    yield command.get_help(click.Context(command, info_name=name))
+    if isinstance(command, click.Group):
+        for part in command.commands.values():
+            yield from _help(part, f"{name} {part.name}")
 
 
 def printed() -> Iterator[str]:
-    """What commands print on a small corpus."""
+    """Yield what commands print on a small corpus."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         texts = {"a": TEXT, "b": TEXT.replace("house", "station"), "c": "nothing like the others", "d": TEXT}
         rows = [json.dumps({"id": name, "text": text}) for name, text in texts.items()]
         Path("pages.jsonl").write_text("\n".join([*rows, "{broken"]) + "\n", "utf-8")
         for line in RUNS:
-            told = io.StringIO()
-            with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
+            output = io.StringIO()
+            with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
                 main.run(line.split())
-            yield f"$ neardup {line}\n{told.getvalue()}"
+            yield f"$ neardup {line}\n{output.getvalue()}"
 
 
-def spoken() -> Iterator[str]:
-    """Errors, hints, warnings and reasons, file by file."""
+def written() -> Iterator[str]:
+    """Yield the texts in the source, file by file."""
     for path in sorted(PACKAGE.rglob("*.py")):
-        found = list(dict.fromkeys(_messages(ast.parse(path.read_text("utf-8")))))
+        found = list(dict.fromkeys(messages(path.read_text("utf-8"))))
         if found:
             yield "\n".join([f"## {path.relative_to(PACKAGE)}", *found])
 
 
-def _messages(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call):
+def messages(source: str) -> Iterator[str]:
+    """Yield every text of a module except docstrings and statements to a database; a hint is called one.
+
+    >>> list(messages('raise OSError("the disk is full", hint=f"free {n} bytes or so")'))
+    ['the disk is full', '    hint: free {n} bytes or so']
+    """
+    tree = ast.parse(source)
+    hints = {
+        id(word.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        for word in node.keywords
+        if word.arg == "hint"
+    }
+    yield from _texts(tree, hints, "")
+
+
+def _texts(node: ast.AST, hints: set[int], mark: str) -> Iterator[str]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
             continue
-        name = getattr(node.func, "id", None) or getattr(node.func, "attr", "")
-        if name.endswith("Error") or name in SPEAKING:
-            yield from (words for argument in node.args for words in _texts(argument))
-        yield from (
-            f"    hint: {words}" for word in node.keywords if word.arg == "hint" for words in _texts(word.value)
-        )
-
-
-def _texts(node: ast.expr) -> Iterator[str]:
-    """The texts that an expression may be."""
-    if isinstance(node, ast.IfExp):
-        yield from _texts(node.body)
-        yield from _texts(node.orelse)
-    elif isinstance(node, (ast.Constant, ast.JoinedStr)):
-        words = _text(node)
-        if len(words.split()) >= LEAST_WORDS:
-            yield words
+        child_mark = "    hint: " if id(child) in hints else mark
+        if isinstance(child, (ast.Constant, ast.JoinedStr)):
+            words = _text(child)
+            if len(words.split()) >= LEAST_WORDS and not words.lstrip().upper().startswith(NOT_A_MESSAGE):
+                yield child_mark + words
+        if not isinstance(child, ast.JoinedStr):
+            yield from _texts(child, hints, child_mark)
 
 
 def _text(node: ast.expr) -> str:
     if isinstance(node, ast.Constant):
-        return str(node.value)
+        return node.value if isinstance(node.value, str) else ""
     if isinstance(node, ast.JoinedStr):
         return "".join(_text(part) for part in node.values)
     return f"{{{ast.unparse(node.value)}}}" if isinstance(node, ast.FormattedValue) else ""
@@ -108,12 +153,16 @@ def _text(node: ast.expr) -> str:
 
 def write(path: Path) -> None:
     """Write all messages into a file."""
-    parts = [("Help", helps()), ("Printed by commands", printed()), ("Errors, hints, warnings and reasons", spoken())]
-    path.write_text("\n".join(f"# {title}\n\n" + "\n\n".join(messages) + "\n" for title, messages in parts), "utf-8")
+    parts = {"Help": helps(), "Printed by commands": printed(), "Texts in the source": written()}
+    lines = "\n".join(f"# {title}\n\n" + "\n\n".join(texts) + "\n" for title, texts in parts.items())
+    path.write_text(
+        "".join(sign if sign.isprintable() or sign == "\n" else ascii(sign)[1:-1] for sign in lines), "utf-8"
+    )
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python tools/list_messages.py FILE")
+    parser = argparse.ArgumentParser(description="Write every message a user can see into one file.")
+    parser.add_argument("file", type=Path, help="the file to write")
+    file = parser.parse_args().file
     os.environ.setdefault("COLUMNS", "120")
-    write(Path(sys.argv[1]))
+    write(file)

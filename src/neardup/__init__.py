@@ -1,4 +1,4 @@
-"""Find near-duplicate documents at the speed of reading them, with a promise about what was found."""
+"""Find near-duplicate documents fast, and state what was found."""
 
 from __future__ import annotations
 

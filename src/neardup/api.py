@@ -215,7 +215,7 @@ def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a de
 ) -> pa.Table:
     """Return the most similar documents of each document, exactly, ranked; ties by the order of the source.
 
-    Documents that have nothing in common, or point away, are no neighbours. A threshold, where one is given, is the
+    Documents with zero or negative similarity are not listed. A threshold, where one is given, is the
     least similarity of a neighbour. The source is held in memory.
 
     Args:
@@ -257,7 +257,7 @@ def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a de
     with _listening(progress) as listener:
         watch = Watch(listener)
         found = neighbour_search.search(read, (source, queries), wanted, chosen, watch)
-    if listener is None:  # there is no report that would tell of rows that took no part
+    if listener is None:  # no report lists the rejected rows
         for message in watch.warnings:
             warnings.warn(message, stacklevel=2)
     return found
@@ -312,7 +312,7 @@ def audit(
     (1, 0, 1.0)
     """
     chosen = Config.of(threads=threads, memory=memory)
-    check_int("sample", sample, 1, hint="1000 documents are usual")
+    check_int("sample", sample, 1, hint="1000 is a common choice")
     report = run if isinstance(run, Report) else load(run)
     with _listening(progress) as listener:
         watch = Watch(listener)

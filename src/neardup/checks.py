@@ -92,7 +92,7 @@ def check_num_perm(num_perm: int, measure: str, sketch: str) -> None:
         other = "; sketch='minhash' takes any number from 1 to 1024" if is_sketched else ""
         raise ConfigError(
             f"`num_perm` must be a power of two from 16 to 1024 with {asked}, got {num_perm!r}",
-            hint=f"take one of {', '.join(map(str, choices))}{other}",
+            hint=f"use one of {', '.join(map(str, choices))}{other}",
         )
 
 

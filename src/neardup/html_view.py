@@ -42,7 +42,7 @@ def curve(chances: Sequence[float], threshold: float) -> str:
     at = f"{_WIDTH * threshold:.1f}"
     return (
         f'<svg width="{_WIDTH}" height="{_HEIGHT}" viewBox="-1 -1 {_WIDTH + 2} {_HEIGHT + 2}" role="img" '
-        'aria-label="chance to share a bucket by similarity" fill="none" stroke="currentColor">'
+        'aria-label="chance of sharing a bucket by similarity" fill="none" stroke="currentColor">'
         f'<line x1="{at}" y1="0" x2="{at}" y2="{_HEIGHT}" stroke-dasharray="4"/>'
         f'<polyline points="{points}" stroke="#1f5fa8" stroke-width="2"/>'
         f'<rect width="{_WIDTH}" height="{_HEIGHT}" stroke-opacity="0.3"/></svg>'

@@ -129,12 +129,10 @@ class Audit:
 
     def __str__(self) -> str:
         if self.recall is None:
-            return (
-                f"no pair at {self.threshold:g} or more among {self.sample:,} sampled documents: no recall to measure"
-            )
+            return f"no recall to measure: no pair with similarity >= {self.threshold:g} in a sample of {self.sample:,}"
         return (
-            f"recall {self.recall:.4f} ({self.low:.4f} to {self.high:.4f}), {self.missed.num_rows:,} of {self.pairs:,} "
-            f"pairs of {self.sample:,} sampled documents missed"
+            f"recall {self.recall:.4f} (95 % confidence interval {self.low:.4f} to {self.high:.4f}); missed "
+            f"{self.missed.num_rows:,} of {self.pairs:,} pairs of {self.sample:,} sampled documents"
         )
 
 
@@ -294,7 +292,7 @@ class Report:
         _ = self.pairs
         if self.select_again is None:
             raise NotStoredError(
-                "this report is a list of pairs, and not selected again", hint=f"list them again at {threshold:g}"
+                "this report lists pairs, so there is no selection to repeat", hint=f"list them again at {threshold:g}"
             )
         return self.select_again(self, threshold)
 

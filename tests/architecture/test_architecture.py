@@ -101,7 +101,7 @@ def public_definitions(tree):
                     yield f"{node.name}.{member.name}", member
 
 
-def test_exported_names_are_these():
+def test_the_exported_names_are_listed_here():
     assert neardup.__all__ == EXPORTED
     assert set(EXPORTED) <= set(dir(neardup))
     assert all(getattr(neardup, name).__module__.startswith("neardup.") for name in EXPORTED)
@@ -109,7 +109,7 @@ def test_exported_names_are_these():
         _ = neardup.dedupe
 
 
-def test_public_modules_need_no_import_of_their_own():
+def test_public_modules_are_available_without_an_import():
     answer = run(
         "-c",
         "import neardup; print(neardup.textbook.jaccard({1}, {1}), neardup.families.and_chance(0.5, 2))",
@@ -131,7 +131,7 @@ def test_importing_neardup_loads_nothing_slow(program):
     assert loaded_after(program) == []
 
 
-def test_work_on_lists_loads_no_package_that_it_does_not_need():
+def test_deduplicating_a_list_loads_no_unneeded_package():
     # pandas is missing here: pyarrow loads it, where it is installed, to make an array of a list.
     loaded = loaded_after("import neardup; neardup.deduplicate(['a', 'b'])")
     assert not {"polars", "datasets", "click", "rich", "resiliparse"} & set(loaded)
@@ -190,7 +190,7 @@ def test_every_public_name_has_a_docstring():
     assert broken(undescribed) == {}
 
 
-def test_every_file_is_short_enough_to_read():
+def test_no_file_is_too_long():
     def extra_lines(name):
         most = MAX_KERNEL_LINES if name.startswith("kernels/") else MAX_LINES
         return max(0, len((PACKAGE / name).read_text("utf-8").splitlines()) - most)

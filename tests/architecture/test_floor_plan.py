@@ -26,7 +26,7 @@ def functions(path):
     return [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.FunctionDef)]
 
 
-def test_no_body_outside_kernels_is_longer_than_a_screen():
+def test_no_function_outside_kernels_is_too_long():
     long = [
         f"{path.relative_to(PACKAGE)}: {function.name} has {body_lines(function)} lines"
         for path in FILES

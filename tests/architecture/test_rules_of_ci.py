@@ -61,7 +61,7 @@ def short_cases(grid):
     return [case.values for case in grid if not case.marks]
 
 
-def test_any_two_values_meet_in_a_pairwise_grid():
+def test_a_pairwise_grid_covers_every_pair_of_values():
     axes = (range(4), "abc", (False, True))
     grid = pairwise_grid(*axes)
     assert len(grid) == 24
@@ -72,7 +72,7 @@ def test_any_two_values_meet_in_a_pairwise_grid():
     assert {case[::2] for case in chosen} == {(a, c) for a in range(4) for c in (False, True)}
 
 
-def test_every_value_comes_in_turn_in_a_turning_grid():
+def test_a_turning_grid_covers_every_value():
     grid = turning_grid("abcd", (1, 2, 3))
     assert len(grid) == 12
     assert short_cases(grid) == [("a", 1), ("b", 2), ("c", 3), ("d", 1)]

@@ -20,8 +20,9 @@ def test_recall_interval_and_missed_pairs_are_printed(run):
     lines = answer.stdout.splitlines()
     names = ["recall", "predicted", "promised", "precision", "pairs", "missed", "seconds"]
     assert [line.split()[0] for line in lines[:7]] == names
-    assert lines[0].startswith("recall                  0.3333  of the pairs at 0.5 or more; ")
-    assert lines[0].endswith(" with 95 % confidence")
+    assert lines[0].startswith(
+        "recall                  0.3333  of the pairs with similarity >= 0.5; 95 % confidence interval "
+    )
     assert lines[4] == "pairs                        3  true pairs of 4 sampled documents"
     assert lines[8] == "similarity  chance  missed"
     assert lines[9] == "    0.8750  0.0000  a (pages.jsonl:1)  b (pages.jsonl:2)"
@@ -40,11 +41,11 @@ def test_json_holds_the_whole_audit(run):
 
 
 @pytest.mark.usefixtures("finished")
-def test_a_smaller_sample_is_taken(run):
+def test_the_sample_size_can_be_reduced(run):
     assert json.loads(run("audit", "out", "--sample", "2", "--json").stdout)["sample"] == 2
 
 
-def test_dedup_with_an_audit_says_so_and_stores_it(run, pages, tmp_path):
+def test_dedup_prints_and_stores_its_audit(run, pages, tmp_path):
     done = run("dedup", pages.name, "-o", "out", *WEAK, "--audit")
     assert done.returncode == 0, done.stderr
     assert "Audit: recall 0.3333 (" in done.stdout
@@ -53,7 +54,7 @@ def test_dedup_with_an_audit_says_so_and_stores_it(run, pages, tmp_path):
     assert stored | {"seconds": 0} == later | {"seconds": 0}
 
 
-def test_pairs_with_an_audit(run, pages):
+def test_pairs_prints_and_stores_its_audit(run, pages):
     report = json.loads(run("pairs", pages.name, "-o", "pairs.csv", "--audit", "--json").stdout)
     assert report["audit"]["recall"] == 1.0
     assert (
@@ -61,11 +62,11 @@ def test_pairs_with_an_audit(run, pages):
     )
 
 
-def test_a_run_without_pairs_says_that_there_is_no_recall(run, tmp_path):
+def test_the_audit_of_a_run_without_pairs_reports_unknown_recall(run, tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": "吾輩は猫である"}\n{"text": "雨ニモマケズ"}\n', "utf-8")
     run("dedup", "a.jsonl", "-o", "out")
     lines = run("audit", "out").stdout.splitlines()
-    assert lines[0] == "recall                 unknown  no sampled document has a partner at 0.8 or more"
+    assert lines[0] == "recall                 unknown  no sampled document has a pair with similarity >= 0.8"
     assert json.loads(run("audit", "out", "--json").stdout)["recall"] is None
 
 
@@ -77,7 +78,7 @@ def test_missed_pairs_of_any_script_are_named(run, tmp_path):
     assert "猫 (a.jsonl:1)  犬 (a.jsonl:2)" in run("audit", "out", PYTHONIOENCODING="utf-8").stdout
 
 
-def test_more_missed_pairs_than_a_screen_holds_are_counted(run, tmp_path):
+def test_missed_pairs_beyond_a_screen_are_counted(run, tmp_path):
     words = [f"w{at}" for at in range(40)]
     texts = [" ".join([*words, f"end{at}"]) for at in range(8)]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), "utf-8")
@@ -129,7 +130,7 @@ def test_mistakes_are_messages(run, arguments, code, words):
     assert "Traceback" not in answer.stderr
 
 
-def test_stored_pairs_are_listed_from_the_threshold_of_the_run_on(run, pages, tmp_path):
+def test_stored_pairs_are_listed_at_the_threshold_of_the_run_or_higher(run, pages, tmp_path):
     run("dedup", pages.name, "-o", "out", "--threshold", "0.85", "--pairs")
     answer = run("pairs", "out", "-o", "all.csv")
     assert answer.returncode == 0, answer.stderr
@@ -142,13 +143,13 @@ def test_stored_pairs_are_listed_from_the_threshold_of_the_run_on(run, pages, tm
     assert "run neardup pairs on the input files" in answer.stderr
 
 
-def test_a_run_without_stored_pairs_says_how_to_have_them(run, finished):
+def test_a_run_without_stored_pairs_says_how_to_store_pairs(run, finished):
     answer = run("pairs", "out", "-o", "all.csv")
     assert (finished.returncode, answer.returncode) == (0, 1)
     assert "--pairs" in answer.stderr
 
 
-def test_the_audit_of_an_exact_run_speaks_of_the_exact_method(run, pages):
+def test_the_audit_of_an_exact_run_refers_to_the_exact_method(run, pages):
     run("dedup", pages.name, "-o", "out", "--method", "exact", "--quiet")
     told = run("audit", "out").stdout
     assert "promised                1.0000  every pair: the run used the exact method\n" in told

@@ -15,8 +15,8 @@ def test_compare_shows_numbers_and_what_differs(run, two):
     finished = run("compare", *two, "--size", "2")
     assert finished.returncode == 0
     lines = finished.stdout.splitlines()
-    assert lines[0] == "exact similarity      0.7500  no pair at threshold 0.8"
-    assert lines[2].startswith("A contained in B      0.8571  A: a.txt, 7 shingles")
+    assert lines[0] == "exact similarity         0.7500  not a pair at threshold 0.8"
+    assert lines[2].startswith("A contained in B         0.8571  A: a.txt, number of shingles: 7")
     assert lines[-5:] == ["--- A  a.txt", "+++ B  b.txt", "  one two three four five six seven", "- eight", "+ nine"]
 
 
@@ -58,7 +58,7 @@ def test_html_compares_and_shows_what_a_reader_sees(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["-", "-"], 2, 'only one of A and B can be "-"'),
+        (["-", "-"], 2, 'A and B cannot both be "-"'),
         (["a.txt"], 2, "missing argument 'B'"),
         (["a.txt", "nowhere.txt"], 1, "nowhere.txt does not exist"),
         (["a.txt", "."], 1, ". is a folder"),
@@ -77,20 +77,20 @@ def test_a_mistake_is_a_message(run, tmp_path, arguments, code, words):
 
 
 @pytest.mark.parametrize(("threshold", "chance"), [("0.75", 1.0), ("0.76", 0.0)])
-def test_the_exact_method_finds_a_pair_or_there_is_none(run, two, threshold, chance):
+def test_with_the_exact_method_the_chance_is_zero_or_one(run, two, threshold, chance):
     options = ("--size", "2", "--method", "exact", "--threshold", threshold)
     assert json.loads(run("compare", *two, *options, "--json").stdout)["chance"] == chance
-    told = f"exact method finds every pair with similarity >= {threshold}"
+    told = f"the exact method finds every pair with similarity >= {threshold}"
     assert told in run("compare", *two, *options, "--quiet").stdout
 
 
 @pytest.mark.parametrize(("measure", "is_pair"), [("jaccard", False), ("containment", True)])
-def test_the_verdict_is_that_of_the_measure(run, tmp_path, measure, is_pair):
+def test_the_verdict_uses_the_chosen_measure(run, tmp_path, measure, is_pair):
     (tmp_path / "book.txt").write_text("a b c d e f g h", "utf-8")
     (tmp_path / "quote.txt").write_text("c d e f", "utf-8")
     arguments = ("compare", "book.txt", "quote.txt", "--size", "2", "--measure", measure)
     assert json.loads(run(*arguments, "--json").stdout)["is_pair"] is is_pair
-    words = "by containment a pair at threshold 0.8" if is_pair else "no pair at threshold 0.8"
+    words = "by containment a pair at threshold 0.8" if is_pair else "not a pair at threshold 0.8"
     assert words in run(*arguments).stdout
 
 
@@ -99,7 +99,7 @@ def test_documents_of_a_file_are_named_by_id_or_by_row(run):
     named = run("compare", "pages.jsonl:a", "pages.jsonl:b", "--json")
     assert (named.returncode, json.loads(named.stdout)["jaccard"]) == (0, 14 / 16)
     assert json.loads(run("compare", "pages.jsonl:1", "pages.jsonl:b", "--json").stdout)["jaccard"] == 14 / 16
-    assert "A: pages.jsonl:a, 15 shingles" in run("compare", "pages.jsonl:a", "pages.jsonl:b").stdout
+    assert "A: pages.jsonl:a, number of shingles: 15" in run("compare", "pages.jsonl:a", "pages.jsonl:b").stdout
 
 
 @pytest.mark.parametrize(
@@ -111,20 +111,20 @@ def test_documents_of_a_file_are_named_by_id_or_by_row(run):
     ],
 )
 @pytest.mark.usefixtures("pages")
-def test_a_document_that_no_file_has_is_named(run, document, error, hint):
+def test_a_missing_document_is_named_in_the_error(run, document, error, hint):
     finished = run("compare", document, "pages.jsonl:a")
     assert (finished.returncode, finished.stderr) == (1, f"error: {error}\n\nhint: {hint}\n")
 
 
-def test_a_file_with_a_colon_in_its_name_is_that_file_and_an_id_may_have_colons(run, tmp_path):
+def test_file_names_and_ids_can_contain_colons(run, tmp_path):
     (tmp_path / "a:b.txt").write_text("one two three four five six")
     (tmp_path / "pages.csv").write_text('url,story\nhttp://x/1,"one two three four five six"\n')
     finished = run("compare", "a:b.txt", "pages.csv:http://x/1", "--text-column", "story", "--json")
     assert json.loads(finished.stdout)["jaccard"] == 1
 
 
-def test_documents_without_anything_in_common_are_not_said_to_be_compared(run, tmp_path):
+def test_compare_at_similarity_0_says_that_no_shingle_is_shared(run, tmp_path):
     (tmp_path / "a.txt").write_text("one two three four five six")
     (tmp_path / "b.txt").write_text("seven eight nine ten eleven twelve")
     *_, found = run("compare", "a.txt", "b.txt", "--quiet").stdout.splitlines()
-    assert found == "chance to be found    0.0000  they have no shingle in common"
+    assert found == "chance of being found    0.0000  they have no shingle in common"

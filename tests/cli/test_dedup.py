@@ -13,12 +13,12 @@ def test_dedup_writes_the_output_and_prints_a_summary(run, pages, tmp_path):
     assert [json.loads(line)["id"] for line in kept] == ["a", "c"]
     lines = finished.stdout.splitlines()
     assert lines[0] == "5 documents: 2 kept, 2 removed (1 exact), 1 rejected, see rejected.jsonl."
-    assert lines[1].startswith("Every pair with similarity >= 0.8 was found (exact method). 349 B of text took ")
+    assert lines[1].startswith("Every pair with similarity >= 0.8 was found (exact method). Read 349 B of text in ")
     assert lines[2].startswith("Written to out: ")
     assert {name.rstrip("/") for name in lines[2].partition(": ")[2].split(", ")} == written
 
 
-def test_json_is_the_report_and_nothing_else_is_on_stdout(run, pages, tmp_path):
+def test_with_json_stdout_holds_only_the_report(run, pages, tmp_path):
     finished = run("dedup", pages.name, "-o", "out", "--json", "--pairs")
     assert json.loads(finished.stdout) == json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
     assert (tmp_path / "out" / "pairs.parquet").exists()
@@ -35,7 +35,7 @@ def test_standard_input_is_read_as_json_lines(run, pages, tmp_path):
     assert pq.read_table(tmp_path / "out" / "removed.parquet").column("doc_id").to_pylist() == ["b", "d"]
 
 
-def test_a_dry_run_names_no_kept_rows(run, pages, tmp_path):
+def test_the_summary_of_a_dry_run_does_not_mention_kept_rows(run, pages, tmp_path):
     finished = run("dedup", pages.name, "-o", "out", "--dry-run")
     assert "removed.parquet" in finished.stdout
     assert "kept/" not in finished.stdout
@@ -70,7 +70,7 @@ def test_a_mistake_is_a_message_and_leaves_no_output(run, tmp_path, arguments, c
     assert not (tmp_path / "out").exists()
 
 
-def test_short_documents_are_warned_of_unless_quiet(run, tmp_path):
+def test_short_documents_cause_a_warning_unless_quiet(run, tmp_path):
     lines = "".join(f'{{"text": "Ada Lovelace, {number} Dorset Street"}}\n' for number in range(4))
     (tmp_path / "names.jsonl").write_text(lines)
     advice = "4 of 4 documents have fewer than 10 shingles, so a single typo can hide a match; consider --unit char"

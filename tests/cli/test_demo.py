@@ -8,14 +8,14 @@ def test_demo_lists_kept_and_removed_documents(run):
     assert finished.returncode == 0
     assert "news/harbour-bridge\n" in finished.stdout.replace(" ", "")
     assert "└─ ja/lighthouse-morning" in finished.stdout
-    assert "32 documents: 22 kept (14 of them like no other), 10 removed (2 of them exact copies)" in finished.stdout
+    assert "32 documents: 22 kept (14 without duplicates), 10 removed (2 exact copies)" in finished.stdout
     assert "exact method finds every pair with similarity >= 0.8" in finished.stdout
 
 
 def test_demo_says_which_removals_are_below_the_threshold_when_chains_count(run):
     finished = run("demo", "--cluster", "components")
     assert finished.returncode == 0
-    assert "1 removed below the threshold" in finished.stdout
+    assert "1 removed document is below the threshold" in finished.stdout
 
 
 def test_json_is_one_object_on_stdout_and_with_quiet_nothing_on_stderr(run):
@@ -53,7 +53,7 @@ def test_wrong_usage_exits_2_with_a_message_and_no_traceback(run, arguments, wor
     assert finished.stdout == ""
 
 
-def test_help_teaches_with_examples_one_a_line(run):
+def test_help_has_examples_one_per_line(run):
     lines = run("demo", "--help").stdout.splitlines()
     assert "    neardup demo" in lines
     assert not any("\\b" in line for line in lines)

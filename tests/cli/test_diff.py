@@ -30,12 +30,12 @@ def num_equal(passages):
 
 
 @given(words, words)
-def test_passages_give_both_texts_back_and_are_equal_where_they_say_so(text_a, text_b):
+def test_passages_reconstruct_both_texts(text_a, text_b):
     check(text_a, text_b)
 
 
 @given(words, words, st.integers(1, 30))
-def test_cutting_by_anchors_gives_both_texts_back_too(text_a, text_b, cells):
+def test_passages_by_anchors_reconstruct_both_texts(text_a, text_b, cells):
     before = diff._GAP_CELLS
     diff._GAP_CELLS = cells
     try:
@@ -44,23 +44,23 @@ def test_cutting_by_anchors_gives_both_texts_back_too(text_a, text_b, cells):
         diff._GAP_CELLS = before
 
 
-def test_a_word_is_a_character_where_words_have_no_spaces():
+def test_scripts_without_spaces_are_compared_character_by_character():
     passages = check("灯台の朝は早い", "灯台の朝は遅い")
     assert [("".join(p.words_a), "".join(p.words_b)) for p in passages if not p.is_equal] == [("早", "遅")]
 
 
-def test_white_space_does_not_differ():
+def test_white_space_is_not_a_difference():
     assert [passage.is_equal for passage in check("to be\n\nor not", " to  be or\tnot\n")] == [True]
 
 
 @pytest.mark.parametrize(
     ("text_a", "text_b", "num_passages"), [("", "", 0), ("", "a b", 1), ("a b", "", 1), ("a", "b", 1)]
 )
-def test_texts_without_anything_in_common(text_a, text_b, num_passages):
+def test_texts_with_nothing_in_common_differ_entirely(text_a, text_b, num_passages):
     assert len(check(text_a, text_b)) == num_passages
 
 
-def test_the_heaviest_run_wins_where_text_was_moved():
+def test_moved_text_aligns_on_the_longest_common_run():
     long, short = [f"l{n}" for n in range(500)], [f"s{n}" for n in range(300)]
     assert num_equal(check(" ".join(long + short), " ".join(short + long))) == 500
 
@@ -77,7 +77,7 @@ def test_scattered_edits_of_a_large_text_are_found_in_seconds():
 
 
 @pytest.mark.parametrize("num_words", [100_000])
-def test_texts_of_one_word_or_of_few_stay_fast(num_words):
+def test_texts_with_few_distinct_words_are_compared_quickly(num_words):
     chance = random.Random(2)
     began = time.perf_counter()
     check("spam " * num_words, "spam " * (num_words // 2) + "egg " + "spam " * (num_words // 3))

@@ -35,12 +35,12 @@ def stub(changes=""):
     return STUB.replace(", CHANGES", f", {changes}" if changes else "")
 
 
-def test_a_removed_document_is_explained_by_the_kept_one_and_what_differs(run):
+def test_a_removed_document_is_explained_with_the_kept_one_and_a_diff(run):
     finished = run("explain", "out", "b", before=stub())
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.splitlines() == [
-        "b (pages.jsonl:2) was removed: it is 0.7500 similar to a (pages.jsonl:1), which stays.",
-        "They share 6 of 8 distinct shingles: 85.7% of the removed one (A), 85.7% of the kept one (B).",
+        "b (pages.jsonl:2) was removed: it is 0.7500 similar to a (pages.jsonl:1), which was kept.",
+        "They share 6 of 8 distinct shingles: 85.7% of the removed document (A), 85.7% of the kept document (B).",
         "",
         "1 place differs: 1 word only in A, 1 only in B.",
         "--- A  b",
@@ -58,7 +58,7 @@ def test_quiet_leaves_the_texts_out(run):
 def test_a_kept_document_lists_the_documents_removed_for_it(run):
     finished = run("explain", "out", "a", before=stub("doc_id='a', kept_id=None, members=[('b', 0.75), ('d', 1.0)]"))
     assert finished.stdout.splitlines() == [
-        "a (pages.jsonl:2) was kept. It stands for 2 removed documents:",
+        "a (pages.jsonl:2) was kept. In its favour, 2 documents were removed:",
         "  0.7500  b",
         "  1.0000  d",
     ]
@@ -66,7 +66,7 @@ def test_a_kept_document_lists_the_documents_removed_for_it(run):
 
 def test_a_kept_document_without_duplicates_says_so(run):
     finished = run("explain", "out", "a", before=stub("doc_id='pages.jsonl:2', kept_id=None"))
-    assert finished.stdout.startswith("pages.jsonl:2 was kept: ")
+    assert finished.stdout.startswith("pages.jsonl:2 was kept. It is not similar to any document before it")
 
 
 def test_json_holds_the_whole_explanation(run):
@@ -75,7 +75,7 @@ def test_json_holds_the_whole_explanation(run):
 
 
 @pytest.mark.parametrize(
-    ("doc_id", "words"), [("b", "similar to a"), ("a", "It stands for 2 removed documents:"), ("c", "was kept")]
+    ("doc_id", "words"), [("b", "similar to a"), ("a", "In its favour, 2 documents were removed:"), ("c", "was kept")]
 )
 def test_documents_of_a_real_run_are_explained(run, pages, doc_id, words):
     assert run("dedup", pages.name, "-o", "out").returncode == 0

@@ -19,7 +19,7 @@ def made(run, pages):  # noqa: ARG001
     return json.loads(answer.stdout)
 
 
-def test_insert_returns_what_is_new(made):
+def test_insert_reports_the_new_documents(made):
     assert (made["new"], made["known"], made["total"]) == (2, 2, 2)
     assert {row["doc_id"]: row["match_id"] for row in made["documents"]} == {"a": None, "b": "a", "c": None, "d": "a"}
 
@@ -29,7 +29,7 @@ def test_insert_stores_all_or_none_and_counts_rejected_rows(run):
     run("index", "create", "i", "-q")
     answer = run("index", "insert", "i", "pages.jsonl")
     assert answer.stdout.splitlines()[0] == "Stored 4 documents. i holds 4."
-    assert "1 rows cannot be used, the first, pages.jsonl:" in answer.stdout
+    assert "1 row was rejected; the first is pages.jsonl:" in answer.stdout
     again = run("index", "insert", "i", "pages.jsonl")
     assert (again.returncode, "the id 'a' already exists in the index" in again.stderr) == (1, True)
     assert "4 documents" in run("index", "info", "i").stdout
@@ -55,7 +55,7 @@ def test_query_prints_or_writes_matches(run, tmp_path):
 
 
 @pytest.mark.usefixtures("made")
-def test_standard_input_is_an_input(run):
+def test_documents_can_come_from_standard_input(run):
     answer = run("index", "insert", "pages.index", "-", stdin=LINE + "\n")
     assert answer.stdout.splitlines() == ["Stored 1 documents. pages.index holds 3."]
 
@@ -90,7 +90,7 @@ def test_remove_check_compact_snapshot_and_export(run, tmp_path):
     run("index", "insert", "pages.index", "-", stdin=LINE)
     assert run("index", "compact", "pages.index").returncode == 0
     assert run("index", "snapshot", "pages.index", "copy").stdout == "Copied pages.index to copy.\n"
-    assert run("index", "check", "copy").stdout == "copy is as it was written.\n"
+    assert run("index", "check", "copy").stdout == "copy is intact.\n"
     assert json.loads(run("index", "info", "copy", "--json").stdout)["documents"] == 1
     assert run("index", "export", "copy", "all.jsonl").returncode == 0
     assert json.loads((tmp_path / "all.jsonl").read_text())["doc_id"] == "x"
@@ -100,7 +100,7 @@ def test_remove_check_compact_snapshot_and_export(run, tmp_path):
     run_file.unlink()
     run_file.write_bytes(data)
     damaged = run("index", "check", "copy")
-    assert (damaged.returncode, "is not as it was written" in damaged.stdout) == (1, True)
+    assert (damaged.returncode, "has a wrong checksum" in damaged.stdout) == (1, True)
 
 
 @pytest.mark.parametrize(

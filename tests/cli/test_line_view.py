@@ -26,7 +26,7 @@ def shown(text_a, text_b):
     return None if rows is None else [line.plain for line in line_view.unified_lines(line_view.fold_lines(rows, "…"))]
 
 
-def test_lines_of_code_keep_their_breaks_indentation_and_numbers():
+def test_code_keeps_line_breaks_indentation_and_line_numbers():
     assert shown(CODE, CODE.replace("    # of a rectangle\n", "").replace("* depth", "* abs(depth)")) == [
         "  1 1  def area(width, height):",
         "- 2        # of a rectangle",
@@ -40,7 +40,7 @@ def test_lines_of_code_keep_their_breaks_indentation_and_numbers():
     ]
 
 
-def test_long_equal_stretches_are_folded_and_counted():
+def test_long_equal_passages_are_folded_and_counted():
     lines = [f"line {number}" for number in range(1, 41)]
     other = [*lines[:19], "another one", *lines[20:]]
     assert shown("\n".join(lines), "\n".join(other)) == [
@@ -57,14 +57,14 @@ def test_long_equal_stretches_are_folded_and_counted():
     ]
 
 
-def test_a_long_place_and_many_places_are_cut_and_counted():
+def test_long_and_numerous_differences_are_truncated_and_counted():
     removed = "\n".join(f"only here {number}" for number in range(100))
     assert shown(f"same\n{removed}\nend line", "same\nend line")[-2:] == ["  … 40 more lines …", "  102   2  end line"]
     lines = [f"{'x' if number % 3 == 0 else 'same'} {number}" for number in range(360)]
     assert shown("\n".join(lines), "\n".join(lines).replace("x ", "y "))[-1] == "  … 20 more places …"
 
 
-def test_paragraphs_and_moved_line_breaks_are_left_to_words():
+def test_prose_and_moved_line_breaks_are_compared_by_words():
     paragraph = "a paragraph that goes on and on " * 10
     assert shown(f"{paragraph}\n{paragraph}", f"{paragraph}\n{paragraph} more") is None
     words = [f"word{number}" for number in range(60)]
@@ -73,7 +73,7 @@ def test_paragraphs_and_moved_line_breaks_are_left_to_words():
     assert shown("one line", "another line") is None
 
 
-def test_controls_are_spelled_and_tabs_are_spaces():
+def test_control_characters_are_escaped_and_tabs_become_spaces():
     assert shown("a\x1b[2J\tb\nsame", "c\nsame")[0] == "- 1    a\\x1b[2J   b"
 
 
@@ -102,6 +102,6 @@ def test_a_diff_has_every_line_of_both_texts_once(text_a, text_b):
 
 
 @given(lines)
-def test_every_word_knows_its_line(text):
+def test_every_word_has_its_line_number(text):
     expected = [number for number, line in enumerate(text.split("\n"), 1) for _ in split_words(line)]
     assert word_lines(text).tolist() == expected

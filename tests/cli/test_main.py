@@ -29,7 +29,7 @@ def test_version_is_that_of_the_library(run):
     assert run("--version").stdout.strip() == f"neardup, version {neardup.__version__}"
 
 
-def test_help_lists_every_command_with_what_it_is_for(run):
+def test_help_lists_every_command_with_its_purpose(run):
     lines = run("--help").stdout.splitlines()
     listed = [line.split()[0] for line in lines[lines.index("Commands:") + 1 :]]
     assert listed == list(COMMANDS)
@@ -46,7 +46,7 @@ atexit.register(lambda: print(*(name for name in {SLOW_TO_IMPORT} if name in sys
     assert (finished.returncode, finished.stderr) == (0, "")
 
 
-def test_a_job_imports_nothing_that_it_does_not_use(run_afresh, pages):
+def test_a_command_imports_only_what_it_uses(run_afresh, pages):
     check = f"""
 import atexit, sys
 def tell():
@@ -71,7 +71,7 @@ def test_help_takes_a_fifth_of_a_second_at_most(run_afresh):
     assert min(seconds() for _ in range(5)) <= 0.2
 
 
-def test_no_command_shows_the_help_and_is_wrong_usage(run):
+def test_calling_neardup_without_a_command_prints_help_and_is_wrong_usage(run):
     finished = run()
     assert finished.returncode == 2
     assert "Commands:" in finished.stderr + finished.stdout
@@ -88,7 +88,7 @@ def test_no_command_shows_the_help_and_is_wrong_usage(run):
         ("raise BrokenPipeError(32, 'the server hung up')", 1, "error: [Errno 32] the server hung up"),
     ],
 )
-def test_an_error_is_a_message_and_a_code_and_no_traceback(run, error, code, words):
+def test_an_error_prints_a_message_without_a_traceback(run, error, code, words):
     finished = run("explain", "out", "x", before="import neardup.errors\n" + failing(error))
     assert finished.returncode == code
     assert finished.stderr.startswith(words)

@@ -128,7 +128,7 @@ def test_a_flag_takes_no_value(say, command):
             assert option.opts[-1] in said
 
 
-def test_every_option_is_tried_and_nothing_else_is_listed():
+def test_every_option_has_a_case_here():
     named = {option.name for _, option in options() if not option.is_flag}
     # A new option gets a wrong value in WRONG, or a reason in one of the sets beside it.
     assert named == WRONG.keys() | ONLY_THE_FILES_TELL | NEVER_WRONG
@@ -179,7 +179,7 @@ def test_an_output_that_holds_the_input_is_refused(say, tmp_path):
     (tmp_path / "crawl").mkdir()
     (tmp_path / "pages.jsonl").rename(tmp_path / "crawl" / "pages.jsonl")
     code, said = say("dedup", "crawl", "-o", "crawl")
-    assert (code, said.splitlines()[0]) == (2, "error: the output crawl holds the input crawl/pages.jsonl")
+    assert (code, said.splitlines()[0]) == (2, "error: the output crawl contains the input crawl/pages.jsonl")
     assert "-o crawl-clean" in said
 
 
@@ -228,9 +228,9 @@ def test_a_folder_that_cannot_be_written_is_named(say):
         assert (code, said.startswith(f"error: cannot write the output {arguments[-1]}: ")) == (1, True), said
 
 
-def test_bits_without_a_usable_row_are_told_why(say):
+def test_bits_without_a_usable_row_are_an_error_with_the_reason(say):
     for distance in ([], ["--distance", "3"]):
         arguments = ["--measure", "hamming", "--vector-column", "text", *distance]
         code, said = say("pairs", "pages.jsonl", "-o", "out.csv", *arguments)
-        assert (code, "pages.jsonl row 1, because vector is text, not a list of numbers" in said) == (1, True), said
+        assert (code, "pages.jsonl row 1: vector is text, not a list of numbers" in said) == (1, True), said
         assert said.count("hint: ") == 1

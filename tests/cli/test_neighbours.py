@@ -12,12 +12,12 @@ def ranked(rows):
 
 
 @pytest.mark.parametrize("ending", ["parquet", "jsonl", "csv"])
-def test_neighbours_writes_the_format_of_its_ending(run, pages, tmp_path, ending):
+def test_neighbours_writes_the_format_of_the_extension(run, pages, tmp_path, ending):
     out = tmp_path / f"near.{ending}"
     finished = run("neighbours", pages.name, "-o", out.name)
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout == f"6 neighbours. Written to near.{ending}\n"
-    assert "1 row cannot be used and take no part" in finished.stderr
+    assert "1 row cannot be used; the first is " in finished.stderr
     if ending == "jsonl":
         rows = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     else:
@@ -30,7 +30,7 @@ def test_neighbours_writes_the_format_of_its_ending(run, pages, tmp_path, ending
     assert not list(tmp_path.glob(".near*"))
 
 
-def test_without_an_output_they_are_printed(run, pages):
+def test_neighbours_are_printed_without_an_output_file(run, pages):
     finished = run("neighbours", pages.name, "--k", "1")
     assert finished.returncode == 0, finished.stderr
     lines = finished.stdout.splitlines()
@@ -39,7 +39,7 @@ def test_without_an_output_they_are_printed(run, pages):
     assert len(lines) == 4
 
 
-def test_json_is_one_object_and_a_threshold_is_the_least_similarity(run, pages):
+def test_json_is_one_object_and_the_threshold_is_the_minimum_similarity(run, pages):
     finished = run("neighbours", pages.name, "--json", "--threshold", "0.95", "-q")
     answer = json.loads(finished.stdout)
     assert answer["k"] == 10
@@ -73,7 +73,7 @@ def test_standard_input_is_read(run, pages):
     assert ranked(json.loads(finished.stdout)["neighbours"])[0] == ("a", "d", 1)
 
 
-def test_queries_ask_for_their_neighbours_in_the_input(run, pages, tmp_path):
+def test_queries_get_their_neighbours_in_the_input(run, pages, tmp_path):
     first = pages.read_text("utf-8").splitlines()[0]
     (tmp_path / "new.jsonl").write_text(json.dumps(json.loads(first) | {"id": "new"}) + "\n", "utf-8")
     finished = run("neighbours", pages.name, "--queries", "new.jsonl", "--json", "-q")
@@ -84,13 +84,13 @@ def test_queries_ask_for_their_neighbours_in_the_input(run, pages, tmp_path):
     assert ranked(json.loads(piped.stdout)["neighbours"]) == [("a", "a", 1), ("a", "d", 2), ("a", "b", 3)]
     both = run("neighbours", "-", "--queries", "-")
     assert both.returncode == 2
-    assert "standard input is one source" in both.stderr
+    assert "standard input can be read only once" in both.stderr
     absent = run("neighbours", pages.name, "--queries", "absent.jsonl")
     assert absent.returncode == 1
     assert "absent.jsonl" in absent.stderr
 
 
-def test_all_neighbours_from_a_threshold_on_and_those_that_contain_the_query(run, pages):
+def test_k_all_lists_all_neighbours_above_a_threshold_and_contained_selects_the_share(run, pages):
     finished = run("neighbours", pages.name, "--k", "all", "--threshold", "0.8", "--json", "-q")
     answer = json.loads(finished.stdout)
     assert (answer["k"], ranked(answer["neighbours"])) == (None, FOUND)
@@ -101,7 +101,7 @@ def test_all_neighbours_from_a_threshold_on_and_those_that_contain_the_query(run
     assert first["similarity"] == first["containment_query"] == 1.0
     refused = run("neighbours", pages.name, "--k", "all")
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert "no threshold says what that is" in refused.stderr
+    assert "no threshold is given" in refused.stderr
     refused = run("neighbours", pages.name, "--k", "some")
     assert refused.returncode == 2
     assert "'some' is not a valid integer" in refused.stderr

@@ -31,7 +31,7 @@ def test_every_setting_is_an_option_of_dedup_and_nothing_else_is():
     assert set(options.SETTINGS) == set(FIELDS)
 
 
-def test_no_option_changes_no_default():
+def test_without_options_the_config_is_the_default():
     assert configured() == Config()
 
 
@@ -57,7 +57,7 @@ def test_no_option_changes_no_default():
         (["--threads", "3"], "threads", 3),
     ],
 )
-def test_an_option_sets_its_setting(arguments, name, value):
+def test_every_option_sets_its_setting(arguments, name, value):
     assert getattr(configured(*arguments), name) == value
 
 
@@ -67,7 +67,7 @@ def test_a_value_out_of_bounds_is_the_librarys_error():
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_option_says_what_it_does_under_a_heading(name):
+def test_every_option_has_a_heading_and_a_help_text(name):
     command = commands.get_command(click.Context(commands), name)
     for parameter in command.params:
         if isinstance(parameter, click.Option):

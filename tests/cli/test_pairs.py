@@ -8,11 +8,11 @@ FOUND = [("a", "b"), ("a", "d"), ("b", "d")]
 
 
 @pytest.mark.parametrize("ending", ["parquet", "jsonl", "csv"])
-def test_pairs_writes_the_format_of_its_ending(run, pages, tmp_path, ending):
+def test_pairs_writes_the_format_of_the_extension(run, pages, tmp_path, ending):
     out = tmp_path / f"pairs.{ending}"
     finished = run("pairs", pages.name, "-o", out.name)
     assert finished.returncode == 0, finished.stderr
-    assert finished.stdout.startswith("5 documents: 3 pairs at 0.8 or more; 1 rejected, see ")
+    assert finished.stdout.startswith("5 documents: 3 pairs with similarity >= 0.8; 1 rejected, see ")
     if ending == "jsonl":
         rows = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     else:
@@ -37,13 +37,13 @@ def test_a_run_without_stored_pairs_says_how_to_store_them(run, pages):
     assert "pairs" in finished.stderr.partition("hint:")[2]
 
 
-def test_another_ending_is_wrong_usage(run, pages):
+def test_an_unknown_extension_is_wrong_usage(run, pages):
     finished = run("pairs", pages.name, "-o", "pairs.xlsx")
     assert finished.returncode == 2
     assert ".parquet" in finished.stderr
 
 
-def test_containment_lists_both_shares(run, tmp_path):
+def test_containment_pairs_have_both_shares(run, tmp_path):
     lines = [{"id": "book", "text": "a b c d e f g h"}, {"id": "quote", "text": "c d e f"}]
     (tmp_path / "pages.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     finished = run("pairs", "pages.jsonl", "-o", "pairs.jsonl", "--measure", "containment", "--size", "2")

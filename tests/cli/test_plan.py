@@ -12,11 +12,11 @@ from neardup.theory import plot
 def test_plan_draws_the_curve_and_says_what_it_promises(run):
     finished = run("plan")
     assert finished.returncode == 0
-    assert finished.stdout.startswith("16 bands x 6 rows finds 99.22 % of pairs at 0.8.\n")
+    assert finished.stdout.startswith("16 bands x 6 rows find 99.22 % of pairs at 0.8.\n")
     assert "100 % ┤╌" in finished.stdout
-    assert "exactly there with chance 0.9922, asked for 0.99" in finished.stdout
+    assert "found, with chance 0.9922 at the threshold (target 0.99, ╌╌)" in finished.stdout
     assert (
-        "       0.8  0.992281  the threshold; found: 0.992181, because the signature filter may drop 0.0001\n"
+        "       0.8  0.992281  the threshold; 0.992181 are found, because the signature filter may drop 0.0001\n"
         in finished.stdout
     )
     assert finished.stderr == ""
@@ -30,7 +30,7 @@ def test_the_pointer_is_below_the_line_of_the_threshold(run):
 
 def test_a_plan_that_misses_the_requested_recall_says_so(run):
     finished = run("plan", "--bands", "9", "--rows", "13")
-    assert "9 bands x 13 rows finds 40 % of pairs at 0.8; asked for 99 %" in finished.stdout
+    assert "9 bands x 13 rows find 40 % of pairs at 0.8 (target 99 %)" in finished.stdout
     assert finished.returncode == 0
 
 
@@ -100,7 +100,7 @@ def test_the_axis_shows_distances_if_the_threshold_is_a_distance(tmp_path, setti
     assert expected <= set(labels(neardup.plan(**settings), tmp_path / "curve.svg", by_distance=True))
 
 
-def test_options_of_the_picture_reach_it(tmp_path):
+def test_plot_options_are_applied(tmp_path):
     path = tmp_path / "both.svg"
     asked = ["--distance", "0.3", "--plot", str(path), "--compare-bands", "20", "--compare-rows", "5"]
     plan_command.main(asked, standalone_mode=False)
@@ -129,7 +129,7 @@ def test_a_comparison_that_cannot_be_drawn_is_refused(options, message):
         plan_command.main(options, standalone_mode=False)
 
 
-def test_another_ending_of_a_picture_is_wrong_usage_and_writes_nothing(run, tmp_path):
+def test_an_unknown_plot_extension_is_wrong_usage_and_writes_nothing(run, tmp_path):
     finished = run("plan", "--plot", "curve.pdf")
     assert finished.returncode == 2
     assert "--plot must be a file that ends in .svg or .png, got 'curve.pdf'" in finished.stderr
@@ -142,7 +142,7 @@ def test_without_matplotlib_the_error_says_how_to_install_it(run):
     assert "hint: pip install 'neardup[plot]'" in finished.stderr
 
 
-def test_no_feasible_plan_is_wrong_usage_with_the_way_out(run):
+def test_an_infeasible_plan_is_wrong_usage_with_a_hint(run):
     finished = run("plan", "--threshold", "0.1", "--num-perm", "16")
     assert finished.returncode == 2
     assert "hint: use --num-perm 64" in finished.stderr
@@ -154,29 +154,29 @@ def test_inputs_add_documents_memory_disk_and_time(run, pages):
     *_, titles, lsh, exact, reason = (line for line in finished.stdout.splitlines() if not line.startswith("advice"))
     assert titles.split() == "method bands x rows promises compares pairs memory disk time".split()
     assert (lsh.split()[:5], exact.split()[:3]) == (["lsh", "16", "x", "6", "0.9922"], ["exact", "-", "1.0000"])
-    assert reason.startswith("A run would take: exact join: ")
+    assert reason.startswith("Method of a run: exact join: ")
     estimate = json.loads(run("plan", pages.name, "--json").stdout)["estimate"]
     assert {"documents", "text_bytes", "disk_bytes", "memory_bytes", "seconds", "forecasts", "advice"} <= set(estimate)
 
 
-def test_the_picture_module_opens_no_window():
+def test_plotting_opens_no_window():
     with pytest.raises(NotADirectoryError):
         plot.plot(neardup.plan(), "/dev/null/x.svg")
 
 
 def test_the_exact_method_has_no_curve_to_draw(run, pages):
     finished = run("plan", "--method", "exact", "--threshold", "0.7")
-    assert finished.stdout.splitlines()[0] == "exact method finds every pair with similarity >= 0.7."
-    assert "share a bucket" not in finished.stdout
+    assert finished.stdout.splitlines()[0] == "The exact method finds every pair with similarity >= 0.7."
+    assert "sharing a bucket" not in finished.stdout
     with_input = run("plan", pages, "--method", "exact")
     assert "documents  " in with_input.stdout
     as_json = json.loads(run("plan", "--recall", "1", "--json").stdout)
     assert (as_json["method"], as_json["bands"], as_json["recall_at_threshold"]) == ("exact", 0, 1.0)
 
 
-def test_the_figure_of_the_curve_and_that_of_the_promise_are_told_apart(run):
+def test_plan_explains_why_the_curve_and_the_promised_recall_differ(run):
     told = run("plan", "--bands", "20", "--rows", "5").stdout
-    assert told.startswith("20 bands x 5 rows finds 99.954 % of pairs at 0.8.\n")
-    reason = "the threshold; found: 0.999544, because the signature filter may drop 0.0001"
+    assert told.startswith("20 bands x 5 rows find 99.954 % of pairs at 0.8.\n")
+    reason = "the threshold; 0.999544 are found, because the signature filter may drop 0.0001"
     assert f"       0.8  0.999644  {reason}\n" in told
     assert "  the threshold\n" in run("plan", "--bands", "20", "--rows", "5", "--no-signature-filter").stdout

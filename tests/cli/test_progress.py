@@ -34,14 +34,14 @@ def log():
     return Log()
 
 
-def test_a_stage_of_less_than_two_seconds_says_nothing(log):
+def test_a_stage_under_two_seconds_prints_nothing(log):
     log.at(0, StageStarted("read", 100))
     log.at(1.9, StageAdvanced("read", 99, 100))
     log.at(1.95, StageFinished("read", 1.95))
     assert log.said == []
 
 
-def test_a_slow_stage_says_percent_rate_and_time_left_every_ten_seconds_and_its_end(log):
+def test_a_slow_stage_reports_every_ten_seconds_and_at_its_end(log):
     log.at(0, StageStarted("read", 1_000_000_000, "bytes"))
     for second in range(1, 26):
         log.at(second, StageAdvanced("read", second * 40_000_000, 1_000_000_000))
@@ -54,7 +54,7 @@ def test_a_slow_stage_says_percent_rate_and_time_left_every_ten_seconds_and_its_
     ]
 
 
-def test_a_stage_without_a_total_or_steps_still_speaks(log):
+def test_a_stage_without_a_total_still_reports_progress(log):
     log.at(0, StageStarted("components", None, "links"))
     log.at(3)
     log.at(4, StageAdvanced("components", 4000, None))
@@ -76,19 +76,19 @@ def test_a_stage_without_a_label_is_shown_by_its_name():
     assert words_for("ponder") == "ponder"
 
 
-def test_an_estimated_total_that_was_too_small_never_shows_more_than_all(log):
+def test_progress_never_exceeds_100_percent(log):
     log.at(0, StageStarted("sketch", 100))
     log.at(5, StageAdvanced("sketch", 120, 100))
     assert log.said == ["shingling and sketching: 100 %, 24 documents/s, 0 s left"]
 
 
-def test_a_stage_that_has_hardly_begun_tells_no_time_left(log):
+def test_a_stage_that_has_just_begun_shows_no_time_left(log):
     log.at(0, StageStarted("verify", 15_363))
     log.at(3, StageAdvanced("verify", 26, 15_363))
     assert log.said == ["verifying: 26 of 15,363 documents, 3 s so far"]
 
 
-def test_compiling_kernels_is_a_line_of_its_own(log):
+def test_compiling_kernels_has_its_own_progress_line(log):
     log.at(0, StageStarted("compile", 31, "kernels"))
     log.at(3, StageAdvanced("compile", 4, 31))
     log.at(13, StageAdvanced("compile", 12, 31))
@@ -100,7 +100,7 @@ def test_compiling_kernels_is_a_line_of_its_own(log):
     ]
 
 
-def test_a_bar_that_hears_nothing_moves_to_and_fro():
+def test_a_bar_without_progress_pulses():
     bars = Bars(Console(file=io.StringIO(), force_terminal=True, width=100))
     try:
         bars(StageStarted("verify", 100))
@@ -164,7 +164,7 @@ def test_a_walk_that_starts_again_is_not_reported_twice():
     assert told == [2, 2, 6, 2]
 
 
-def test_kernels_that_are_compiled_are_reported_and_those_of_the_cache_are_not(tmp_path):
+def test_compiled_kernels_are_reported_and_cached_ones_are_not(tmp_path):
     program = """
 from neardup.cli.compile_watch import CompilationWatch
 from neardup.events import StageStarted

@@ -29,7 +29,7 @@ def test_a_quotation_is_found_with_its_line_numbers():
     ]
 
 
-def test_parts_that_were_moved_are_found_the_longest_first():
+def test_moved_passages_are_listed_longest_first():
     first, second, third = made(1, 30), made(2, 80), made(3, 12)
     parts = shared_parts(f"{first} x {second} y {third}", f"{third} p {second} q {first}")
     assert [part.text for part in parts] == [second, first, third]
@@ -46,7 +46,7 @@ def test_shared_code_keeps_its_lines():
     ]
 
 
-def test_long_parts_and_many_parts_are_cut_and_counted():
+def test_long_and_numerous_passages_are_truncated_and_counted():
     shared = [made(seed, 60) for seed in range(25)]
     text_a, text_b = " x ".join(shared), " y ".join(reversed(shared))
     told = list(listing(shared_parts(text_a, text_b), text_a, "…"))
@@ -59,13 +59,13 @@ def test_texts_without_common_shingles_are_reported():
     assert list(listing(shared_parts(made(1, 100), "other " * 100), "", "…")) == ["They share no 5 words in a row."]
 
 
-def test_short_texts_and_texts_that_are_mostly_alike_are_shown_whole():
+def test_short_and_mostly_equal_texts_are_shown_in_full():
     assert not is_mostly_different(differ("one two three", "four five six"))
     assert not is_mostly_different(differ(made(1, 100), f"{made(1, 100)} {made(2, 90)}"))
     assert is_mostly_different(differ(made(1, 100), f"{made(1, 100)} {made(2, 110)}"))
 
 
-def test_parts_are_found_in_both_texts_and_no_word_is_counted_twice():
+def test_shared_passages_occur_in_both_texts_and_do_not_overlap():
     rng = random.Random(5)
     for _ in range(30):
         words_a, words_b = ([rng.choice("abcdef") for _ in range(80)] for _ in "ab")
@@ -78,7 +78,7 @@ def test_parts_are_found_in_both_texts_and_no_word_is_counted_twice():
             seen |= own
 
 
-def test_texts_of_one_word_stay_fast():
+def test_texts_that_repeat_one_word_are_compared_quickly():
     began = time.perf_counter()
     shared_parts("spam " * 100_000, "spam " * 50_000 + "egg " + "spam " * 40_000)
     assert time.perf_counter() - began < 15

@@ -15,11 +15,11 @@ def numbers(start, stop):
     return " ".join(map(str, range(start, stop)))
 
 
-def test_what_differs_has_a_marker():
+def test_differences_have_markers():
     assert lines("to be or not", "to see or not") == ["  to", "- be", "+ see", "  or not"]
 
 
-def test_a_long_equal_stretch_is_folded_and_counted_with_some_words_around_what_differs():
+def test_long_equal_passages_are_folded_except_some_context():
     shown = lines(f"one {numbers(0, 100)} two", f"eins {numbers(0, 100)} zwei")
     assert shown == [
         "- one",
@@ -32,7 +32,7 @@ def test_a_long_equal_stretch_is_folded_and_counted_with_some_words_around_what_
     ]
 
 
-def test_equal_stretches_at_both_ends_are_folded_from_outside():
+def test_equal_passages_at_both_ends_are_folded_from_the_outside():
     shown = lines(f"{numbers(0, 50)} x {numbers(50, 100)}", f"{numbers(0, 50)} y {numbers(50, 100)}")
     assert shown == [
         "  … 42 equal words …",
@@ -44,13 +44,13 @@ def test_equal_stretches_at_both_ends_are_folded_from_outside():
     ]
 
 
-def test_a_long_difference_is_cut_and_the_rest_counted():
+def test_a_long_difference_is_truncated_and_counted():
     removed, *_ = lines(numbers(0, 1000), "x")
     assert removed.startswith("- 0 1 2")
     assert removed.endswith(" 149 … 850 more words …")
 
 
-def test_places_beyond_the_limit_are_counted():
+def test_differences_beyond_the_limit_are_counted():
     spaced = [f"{numbers(100 * n, 100 * n + 5)} {{}}{n}" for n in range(130)]
     shown = lines(" ".join(spaced).replace("{}", "a"), " ".join(spaced).replace("{}", "b"))
     assert shown[-1] == "  … 30 more places differ …"
@@ -70,5 +70,5 @@ def test_side_by_side_wraps_both_columns_within_the_terminal(width):
     assert shown.count("equal words") == 6
 
 
-def test_text_that_looks_like_markup_is_shown_as_it_is():
+def test_text_that_looks_like_markup_is_shown_verbatim():
     assert lines("[bold]a[/bold]", "[red]b") == ["- [bold]a[/bold]", "+ [red]b"]

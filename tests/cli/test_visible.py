@@ -57,7 +57,7 @@ def controls(text):
     return {char for char in text if (unicodedata.category(char) in kinds or char in bidi) and char != "\n"}
 
 
-def test_every_control_is_spelled_and_all_else_stays():
+def test_every_control_character_is_escaped_and_nothing_else():
     everything = list(map(chr, range(sys.maxunicode + 1)))
     for control in [*controls(everything), "\n"]:
         assert visible(control).startswith("\\"), hex(ord(control))
@@ -68,7 +68,7 @@ def test_every_control_is_spelled_and_all_else_stays():
 
 
 @pytest.mark.parametrize("text", [ODD, "\ud800", "\U000e0041", LEGITIMATE, "\u2028 \x85"])
-def test_json_without_controls_means_the_same(text):
+def test_json_without_control_characters_has_the_same_value(text):
     shown = visible_json(json.dumps({"id": text}, ensure_ascii=False, indent=1))
     assert controls(shown) == set()
     assert json.loads(shown) == {"id": text}
@@ -113,7 +113,7 @@ def finished(answer, pages, tmp_path):
 
 @pytest.mark.usefixtures("finished")
 @pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
-def test_no_command_sends_controls_of_data(answer, arguments):
+def test_no_command_prints_control_characters_from_data(answer, arguments):
     code, out, err = answer(*arguments)
     assert code in (0, 1, 2)
     assert controls(out + err) == set()
@@ -123,7 +123,7 @@ def test_no_command_sends_controls_of_data(answer, arguments):
 @pytest.mark.parametrize(
     "name", ["dedup", "explain a removed one", "explain a kept one", "audit", "neighbours", "pairs", "compare"]
 )
-def test_json_answers_are_valid_and_hold_no_control(answer, name):
+def test_json_output_is_valid_and_has_no_control_characters(answer, name):
     code, out, _ = answer(*COMMANDS[name], "--json")
     assert code == 0
     assert controls(out) == set()
@@ -143,7 +143,7 @@ def test_ids_are_shown_in_one_line_and_markup_is_text(answer):
 
 @pytest.mark.usefixtures("finished")
 @pytest.mark.parametrize("name", ["explain a removed one", "compare", "all rejected"])
-def test_a_wide_terminal_gets_no_controls_but_our_colours(answer, name, monkeypatch):
+def test_a_wide_terminal_gets_no_control_characters_except_colours(answer, name, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "120")
     code, out, err = answer(*COMMANDS[name])
@@ -162,7 +162,7 @@ def test_a_warning_is_one_line_on_a_terminal_and_in_a_log(monkeypatch, capsys):
         assert said == f"warning: rows of {SHOWN}\n"
 
 
-def test_an_error_keeps_its_hint_apart(answer, tmp_path):
+def test_an_error_and_its_hint_are_separate_lines(answer, tmp_path):
     (tmp_path / "a\n\nhint: run rm.jsonl").write_text('{"x": 1}\n')
     code, _, err = answer("dedup", "a\n\nhint: run rm.jsonl", "-o", "out")
     assert code == 1
@@ -179,7 +179,7 @@ def test_an_error_keeps_its_hint_apart(answer, tmp_path):
         "thread = threading.Thread(target=lambda: int(ODD)); thread.start(); thread.join()",
     ],
 )
-def test_what_python_prints_of_errors_and_warnings_sends_no_control(run_afresh, what):
+def test_errors_and_warnings_printed_by_python_have_no_control_characters(run_afresh, what):
     before = f"""
 import threading, warnings
 import neardup.api, neardup.errors

@@ -32,7 +32,7 @@ def test_views_copy_nothing():
 
 
 @pytest.mark.parametrize(("limit", "is_whole"), [(8 * 30, True), (8 * 30 - 1, False)])
-def test_more_than_the_limit_gives_all_up(limit, is_whole):
+def test_exceeding_the_limit_drops_all_sets(limit, is_whole):
     arena = Arena(lambda: 3 * limit)
     starts = [arena.put(numbers(0, 10)) for _ in range(3)]
     assert starts == ([0, 10, 20] if is_whole else [0, 10, NOWHERE])
@@ -40,7 +40,7 @@ def test_more_than_the_limit_gives_all_up(limit, is_whole):
     assert arena.put(numbers(0, 0)) == (30 if is_whole else NOWHERE)
 
 
-def test_the_room_is_asked_for_once_with_the_first_set():
+def test_available_memory_is_read_once_with_the_first_set():
     asked = []
     arena = Arena(lambda: asked.append(len(asked)) or 10**6)
     assert not asked
@@ -57,14 +57,14 @@ def test_nothing_is_kept_after_the_arena_is_dropped():
     assert arena.put(numbers(0, 1)) == NOWHERE
 
 
-def test_empty_until_something_is_put():
+def test_an_arena_is_empty_until_a_set_is_added():
     arena = Arena(None)
     assert arena.is_empty
     arena.put(numbers(0, 1))
     assert not arena.is_empty
 
 
-def test_threads_do_not_write_over_each_other(monkeypatch):
+def test_threads_do_not_overwrite_each_other(monkeypatch):
     monkeypatch.setattr(arenas, "_LEAST_GROWTH", 7)
     arena, starts = Arena(None), {}
 
@@ -84,7 +84,7 @@ def test_threads_do_not_write_over_each_other(monkeypatch):
 
 
 @pytest.mark.parametrize(("share", "is_whole"), [(0.04, True), (0.1, False), (0.3, False), (0.5, True), (1.0, True)])
-def test_sets_that_will_not_fit_are_dropped_once_that_is_known(share, is_whole):
+def test_sets_are_dropped_as_soon_as_they_are_known_not_to_fit(share, is_whole):
     arena = Arena(lambda: 3 * 8 * 1000)
     arena.put(numbers(0, 400))
     arena.expect(share)

@@ -15,7 +15,7 @@ def num_threads():
     return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
 
 
-def test_callers_do_not_overlap_and_leave_what_was_there():
+def test_concurrent_callers_restore_the_previous_setting():
     before, inside, most = num_threads(), [], []
     assert before
 

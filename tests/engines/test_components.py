@@ -71,7 +71,7 @@ def test_every_member_is_on_one_shelf_and_shelves_are_numbered_without_gaps(seed
 
 @pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize("seed", range(4))
-def test_a_component_is_large_where_it_takes_more_than_the_limit_and_else_whole_on_one_shelf(seed, limit):
+def test_a_component_within_the_limit_is_whole_on_one_shelf(seed, limit):
     members = random_members(seed)
     components = of_component(members, plan_shelves(members, limit, limit))
     large_shelves, others = Counter(), set()
@@ -90,7 +90,7 @@ def test_a_component_is_large_where_it_takes_more_than_the_limit_and_else_whole_
 
 @pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize("seed", range(4))
-def test_a_large_component_goes_over_its_shelves_in_keep_order(seed, limit):
+def test_a_large_component_fills_its_shelves_in_keep_order(seed, limit):
     members = random_members(seed)
     for own in of_component(members, plan_shelves(members, limit, limit)).values():
         homes = [shelf for *_, shelf, _ in own]
@@ -235,7 +235,7 @@ def map_all(parts, shelves, mode, engine, store):
 
 
 @pytest.mark.parametrize(("limit", "mode", "held_bytes"), turning_grid([1, 700, 3000, 10**9], MODES, [0, 2000, None]))
-def test_shelves_give_what_all_components_at_once_give(tmp_path, limit, mode, held_bytes):
+def test_shelves_give_the_same_result_as_all_components_at_once(tmp_path, limit, mode, held_bytes):
     documents, members = random_documents(limit)
     engine, parts = work_engine(tmp_path), PartDocuments(documents, 4)
     store = Shelves(tmp_path / "texts", held_bytes)
@@ -246,7 +246,7 @@ def test_shelves_give_what_all_components_at_once_give(tmp_path, limit, mode, he
     assert set(parts.num_read.values()) == {1}
 
 
-def test_what_was_mapped_is_taken_off_its_shelf(tmp_path):
+def test_processed_components_leave_their_shelf(tmp_path):
     documents, members = random_documents(3)
     store = Shelves(tmp_path / "texts", 0)
     shelves = plan_shelves(members, 700, 700)
@@ -264,7 +264,7 @@ def test_only_parts_with_members_are_read_again(tmp_path, limit):
     assert parts.num_read == {0: 1}
 
 
-def test_no_members_give_no_answers(tmp_path):
+def test_no_members_give_no_results(tmp_path):
     documents, members = random_documents(5)
     for engine in (work_engine(tmp_path), LocalEngine(2)):
         parts = PartDocuments(documents, 3)
@@ -274,7 +274,7 @@ def test_no_members_give_no_answers(tmp_path):
 
 
 @pytest.mark.parametrize("room", [8, 8_000, 10**9])
-def test_an_engine_within_its_memory_gives_what_one_without_limit_gives(tmp_path, monkeypatch, room):
+def test_an_engine_with_a_memory_limit_gives_the_same_result(tmp_path, monkeypatch, room):
     monkeypatch.setattr(Memory, "room", lambda _: room)
     documents, members = random_documents(6)
     engines = LocalEngine(2), work_engine(tmp_path)
@@ -282,7 +282,7 @@ def test_an_engine_within_its_memory_gives_what_one_without_limit_gives(tmp_path
     assert answers(bounded) == answers(free) == whole_answers(documents, members, steps_of("pairs")[0])
 
 
-def test_a_second_start_verifies_only_what_is_missing(tmp_path):
+def test_a_resumed_run_verifies_only_what_is_missing(tmp_path):
     documents, members = random_documents(7)
     step, block_step = steps_of("pairs")
     shelves, begun = plan_shelves(members, 1500, 1500), []
@@ -310,7 +310,7 @@ def test_a_second_start_verifies_only_what_is_missing(tmp_path):
     assert answers(resumed) == whole_answers(documents, members, step)
 
 
-def test_what_was_verified_under_another_plan_of_shelves_is_not_taken(tmp_path):
+def test_results_of_another_shelf_layout_are_not_reused(tmp_path):
     documents, members = random_documents(8)
     expected = whole_answers(documents, members, steps_of("pairs")[0])
     for limit in (3000, 700, 1500):

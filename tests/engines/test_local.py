@@ -45,7 +45,7 @@ def ignore(steps):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
-def test_a_reader_hands_batches_over_only_while_other_threads_are_free(threads):
+def test_a_reader_hands_over_batches_only_while_other_threads_are_idle(threads):
     places = set()
 
     def note(batch):
@@ -79,7 +79,7 @@ def test_no_batches_give_an_empty_table_of_the_schema(threads):
 
 @pytest.mark.parametrize("threads", [1, 4])
 @pytest.mark.parametrize("bad", [0, 7, 29])
-def test_an_error_in_a_step_comes_out_and_ends_the_work(threads, bad):
+def test_an_error_in_a_step_is_raised_and_stops_the_work(threads, bad):
     begun = []
 
     def step(batch):
@@ -96,7 +96,7 @@ def test_an_error_in_a_step_comes_out_and_ends_the_work(threads, bad):
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_an_error_in_the_batches_comes_out(threads):
+def test_an_error_in_the_batches_is_raised(threads):
     def batches():
         yield from batches_of([1], [2])
         raise OSError("the source failed")
@@ -106,7 +106,7 @@ def test_an_error_in_the_batches_comes_out(threads):
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_only_a_few_batches_are_taken_ahead_of_the_results(threads):
+def test_only_a_few_batches_are_read_ahead_of_the_results(threads):
     taken, finished = [], []
 
     def batches():
@@ -119,7 +119,7 @@ def test_only_a_few_batches_are_taken_ahead_of_the_results(threads):
     assert max(taken) <= 3 * threads
 
 
-def test_steps_run_on_that_many_threads():
+def test_steps_run_on_the_requested_number_of_threads():
     names, all_here = set(), threading.Barrier(3, timeout=30)
 
     def step(batch):
@@ -131,7 +131,7 @@ def test_steps_run_on_that_many_threads():
     assert len(names) == 3
 
 
-def test_threads_are_those_asked_for_or_one_a_core(monkeypatch):
+def test_the_default_is_one_thread_per_core(monkeypatch):
     assert LocalEngine(7).threads == 7
     assert LocalEngine().threads >= 1
     # Where the system does not tell which cores may be used, as on macOS.
@@ -164,7 +164,7 @@ def test_batches_of_short_texts_keep_to_a_number_of_rows(monkeypatch):
     assert [batch.num_rows for batch in cut(documents_of([""] * 25))] == [10, 10, 5]
 
 
-def test_cut_of_no_documents_is_nothing():
+def test_splitting_no_documents_gives_no_batches():
     assert cut(documents_of([])) == []
     nothing = pa.table([[], []], schema=schema.COMPONENTS)
     assert list(cut_components(documents_of([]), nothing)) == []
@@ -173,7 +173,7 @@ def test_cut_of_no_documents_is_nothing():
 
 @pytest.mark.parametrize("batch_bytes", [0, 1, 150, 1000, 4 << 20])
 @pytest.mark.parametrize("chunk_rows", [1, 7, None])
-def test_components_are_cut_whole_with_the_best_priority_first(batch_bytes, chunk_rows, monkeypatch):
+def test_batches_hold_whole_components_in_priority_order(batch_bytes, chunk_rows, monkeypatch):
     monkeypatch.setattr(records, "BATCH_BYTES", batch_bytes)
     rng = random.Random(2)
     texts = random_texts(2, 120)
@@ -234,7 +234,7 @@ def test_components_agree_with_a_breadth_first_search(seed):
     assert components_of([(b, a) for a, b in links]) == connected_by_search(links)
 
 
-def test_components_of_no_links_are_none():
+def test_no_links_give_no_components():
     assert components_of([]) == {}
 
 

@@ -9,27 +9,27 @@ from neardup.engines.local import limits as memory
 from neardup.engines.local.limits import MIN_ROOM, Memory, free_bytes, resident_bytes
 
 
-def test_the_limit_is_the_one_asked_for():
+def test_the_memory_limit_is_the_requested_one():
     assert Memory(10**9).limit == 10**9
 
 
-def test_without_a_limit_half_of_what_is_free_may_be_taken(monkeypatch):
+def test_the_default_limit_is_half_of_the_free_memory(monkeypatch):
     monkeypatch.setattr(memory, "free_bytes", lambda: 10**9)
     assert Memory().limit == 5 * 10**8
 
 
-def test_room_is_what_the_process_has_not_taken_yet(monkeypatch):
+def test_remaining_memory_excludes_what_the_process_uses(monkeypatch):
     monkeypatch.setattr(memory, "resident_bytes", lambda: 3 * 10**8)
     assert Memory(10**9).room() == 7 * 10**8
 
 
 @pytest.mark.parametrize("limit", [0, 10**6, 3 * 10**8 + MIN_ROOM - 1])
-def test_a_run_close_to_its_limit_still_gets_some_room(monkeypatch, limit):
+def test_a_run_close_to_its_limit_still_gets_some_memory(monkeypatch, limit):
     monkeypatch.setattr(memory, "resident_bytes", lambda: 3 * 10**8)
     assert Memory(limit).room() == MIN_ROOM
 
 
-def test_what_the_process_holds_is_counted():
+def test_memory_held_by_the_process_is_counted():
     before = resident_bytes()
     held = np.ones(50 << 20, np.uint8)
     assert held.nbytes * 0.8 < resident_bytes() - before < held.nbytes * 1.5
@@ -59,7 +59,7 @@ def group(tmp_path, monkeypatch):
         ({"max": 700}, 1000),
     ],
 )
-def test_a_control_group_bounds_what_is_free(group, files, free):
+def test_a_control_group_limits_the_free_memory(group, files, free):
     group(**files)
     assert free_bytes() == free
 

@@ -94,7 +94,7 @@ def test_groups_sorted_on_disk_equal_those_in_memory(tmp_path, monkeypatch, give
 
 
 @pytest.mark.parametrize("sorted_rows", [1, 7])
-def test_a_group_cut_in_two_shows_its_first_row_at_the_head_of_both(tmp_path, monkeypatch, give_room, sorted_rows):
+def test_a_split_group_repeats_its_first_row_in_both_parts(tmp_path, monkeypatch, give_room, sorted_rows):
     monkeypatch.setattr(local, "sort_on_disk", partial(cut_sort, sorted_rows))
     give_room(TINY)
     view, table = VIEWS[2], random_table(2, num_keys=3)
@@ -116,7 +116,7 @@ def test_a_group_cut_in_two_shows_its_first_row_at_the_head_of_both(tmp_path, mo
 
 
 @pytest.mark.parametrize("sorted_rows", [1, 7, 100, 1000])
-def test_a_view_of_whole_groups_is_never_cut(tmp_path, monkeypatch, give_room, sorted_rows):
+def test_a_view_of_whole_groups_is_never_split(tmp_path, monkeypatch, give_room, sorted_rows):
     monkeypatch.setattr(local, "sort_on_disk", partial(cut_sort, sorted_rows))
     give_room(TINY)
     view, table = VIEWS[2]._replace(is_whole=True), random_table(2, num_keys=3)
@@ -131,7 +131,7 @@ def test_a_view_of_whole_groups_is_never_cut(tmp_path, monkeypatch, give_room, s
 
 
 @pytest.mark.parametrize("room", [TINY, 4_000, 30_000, AMPLE])
-def test_without_a_choice_all_rows_of_a_table_are_grouped(tmp_path, give_room, room):
+def test_without_a_selection_all_rows_of_a_table_are_grouped(tmp_path, give_room, room):
     """A table may have many rows for a document."""
     table = pa.table([[0] * 900 + [1] * 100, *([list(range(1000))] * 3)], schema=COLUMNS)
     give_room(room)
@@ -159,7 +159,7 @@ def test_a_mapped_table_is_made_once_with_a_workspace(tmp_path):
     assert len(made) == 2
 
 
-def test_counts_are_those_of_the_chosen_rows():
+def test_only_selected_rows_are_counted():
     def step(batch, counts):
         counts += np.bincount(batch.column("row").to_numpy() % 4, minlength=4).astype(np.uint8)
 
@@ -177,7 +177,7 @@ def cut_sort(size, batches, columns, by, *_):
 
 @pytest.mark.parametrize("sorted_rows", [1, 5, 1000])
 @pytest.mark.parametrize("seed", range(3))
-def test_stages_give_the_same_whether_their_groups_are_cut_or_not(tmp_path, monkeypatch, give_room, seed, sorted_rows):
+def test_stages_give_the_same_result_for_split_and_whole_groups(tmp_path, monkeypatch, give_room, seed, sorted_rows):
     monkeypatch.setattr(local, "sort_on_disk", partial(cut_sort, sorted_rows))
     give_room(TINY)
     rng = random.Random(seed)
@@ -328,7 +328,7 @@ def test_a_step_receives_a_hold_to_keep_sets_in_memory():
     assert read == [0]
 
 
-def test_rows_are_chosen_by_a_column_but_for_those_of_a_table():
+def test_rows_are_selected_by_a_column_except_those_of_a_table():
     columns = pa.schema([("row", pa.int64()), ("size", pa.int64())])
     held = pa.table([[0, 1, 3, 4], [2, 0, 1, 5]], schema=columns)
     table, engine = InMemoryTable(held.to_batches(max_chunksize=3), columns), LocalEngine(1)
@@ -338,7 +338,7 @@ def test_rows_are_chosen_by_a_column_but_for_those_of_a_table():
     assert engine.choose_rows(table, "size", 6, without=copies).tolist() == [True, False, False, False, True, False]
 
 
-def test_totals_are_of_all_rows_of_chosen_ones_or_from_a_row_on():
+def test_totals_cover_all_rows_selected_rows_or_rows_from_an_offset():
     columns = pa.schema([("row", pa.int64()), ("size", pa.int64())])
     held = pa.table([[0, 1, 3, 4], [2, 0, 1, None]], schema=columns)
     engine, where = LocalEngine(1), np.array([True, False, False, True, True])
@@ -351,7 +351,7 @@ def test_totals_are_of_all_rows_of_chosen_ones_or_from_a_row_on():
     assert engine.total(held.slice(0, 0), "size") == 0
 
 
-def test_what_is_made_once_and_what_is_made_of_classes_is_in_the_order_of_rows(tmp_path):
+def test_stored_tables_and_classes_are_in_row_order(tmp_path):
     pairs = pa.table([[2, 0, 0], [3, 5, 1], [0.5, 0.6, 0.7]], schema=schema.ROW_PAIRS)
     copies = pa.table([[5, 2, 3], [0, 1, 0]], schema=schema.CLASSES)
     for engine in (LocalEngine(1), stored_engine(tmp_path)):
@@ -378,7 +378,7 @@ def test_the_first_error_stops_the_others():
         [{"bands": 8, "rows": 1}, {"method": "exact"}],
     ),
 )
-def test_a_run_with_next_to_no_room_gives_what_it_gives_in_memory(tmp_path, give_room, settings, plan):
+def test_a_run_with_hardly_any_memory_gives_the_same_result(tmp_path, give_room, settings, plan):
     rng = random.Random(9)
     texts = [" ".join(f"{rng.randrange(4)}w{at}" for at in range(rng.randint(3, 8))) for _ in range(120)]
     pq.write_table(pa.table({"id": [f"d{at}" for at in range(120)], "text": texts}), tmp_path / "a.parquet")

@@ -45,7 +45,7 @@ def test_whole_documents_do_not_show_quotes(corpus, programs):
     assert removed == sorted(made.COPIED | made.COPIED_SHORT)
 
 
-def test_without_only_against_clean_training_documents_are_lost_and_that_is_said(corpus, programs):
+def test_without_only_against_similar_training_documents_are_removed_and_counted(corpus, programs):
     arguments = ["--against", "questions.jsonl", "--threshold", "0.5"]
     done = programs.run("dedup", "train.jsonl", "-o", "clean", *arguments, cwd=corpus)
     second = [name for _, name in made.NEAR_DUPLICATES]

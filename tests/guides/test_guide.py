@@ -47,7 +47,7 @@ def test_a_page_is_read_in_order_with_its_lines():
     ],
     ids=["output", "shell", "silent", "failure", "python"],
 )
-def test_what_is_so_passes(text, programs, tmp_path, monkeypatch):
+def test_correct_output_passes(text, programs, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     check(text, programs, tmp_path)
 
@@ -64,7 +64,7 @@ def test_what_is_so_passes(text, programs, tmp_path, monkeypatch):
     ],
     ids=["output", "failure", "success", "pipe", "more", "python"],
 )
-def test_what_is_not_so_fails_and_names_the_line(text, programs, tmp_path, monkeypatch):
+def test_wrong_output_fails_and_names_the_line(text, programs, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(AssertionError, match=r"page\.md, line 2"):
         check(text, programs, tmp_path)

@@ -37,7 +37,7 @@ def test_a_guide_shows_what_its_commands_print(page):
     assert any(command.command.startswith("neardup ") and command.printed.strip() for command in commands)
 
 
-def test_every_made_corpus_is_of_a_guide():
+def test_every_generated_corpus_belongs_to_a_guide():
     assert sorted(path.stem for path in MADE.glob("*.py")) == sorted(page.stem.replace("-", "_") for page in PAGES)
 
 

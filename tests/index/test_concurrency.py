@@ -32,7 +32,7 @@ def test_a_second_writer_waits_for_the_first(tmp_path):
         second.insert("b", "text")
 
 
-def test_readers_see_whole_batches_while_runs_come_and_go(tmp_path, monkeypatch):
+def test_readers_see_whole_batches_while_runs_are_written_and_merged(tmp_path, monkeypatch):
     monkeypatch.setattr(folder_view, "FRESH_DOCS", 6)
     monkeypatch.setattr(folder, "FRESH_DOCS", 6)
     monkeypatch.setattr(folder, "TIER", 2)

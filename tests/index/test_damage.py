@@ -60,7 +60,7 @@ def sweep(sound, tmp_path, step):
             flip(sound, tmp_path, name, place)
 
 
-def test_flipped_bytes_are_noticed_or_do_no_harm(sound, tmp_path):
+def test_flipped_bytes_are_detected_or_harmless(sound, tmp_path):
     sweep(sound, tmp_path, 1499)
     for place in (*range(0, 120, 7), *range(4000, 4200, 31)):
         flip(sound, tmp_path, "*.run", place)
@@ -73,7 +73,7 @@ def test_a_flipped_byte_anywhere_is_noticed_or_does_no_harm(sound, tmp_path):
 
 
 @pytest.mark.parametrize("size", [0, 100, 4096, 5000])
-def test_a_run_that_was_cut_is_told(sound, tmp_path, size):
+def test_a_truncated_run_file_is_reported(sound, tmp_path, size):
     copy = tmp_path / "copy"
     shutil.copytree(sound[0], copy)
     run = next(copy.rglob("*.run"))
@@ -84,7 +84,7 @@ def test_a_run_that_was_cut_is_told(sound, tmp_path, size):
         assert index.check()
 
 
-def test_a_run_that_is_gone_is_told(sound, tmp_path):
+def test_a_missing_run_file_is_reported(sound, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(sound[0], copy)
     next(copy.rglob("*.run")).unlink()

@@ -64,7 +64,7 @@ def as_pairs(table, order):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_queries_equal_find_pairs(tmp_path, name):
+def test_queries_return_what_find_pairs_returns(tmp_path, name):
     source, settings = CASES[name]
     documents = as_documents(source)
     expected = found_pairs(source, settings)

@@ -31,7 +31,7 @@ def sketches():
     return sketch_contents(pa.array(TEXTS, pa.large_string()), SETTINGS.plan, SETTINGS.config)
 
 
-def test_a_run_is_written_as_the_golden_file_and_read_from_it(tmp_path):
+def test_a_run_file_matches_the_golden_file(tmp_path):
     write_run(tmp_path / "a.run", np.array([1, 2, 4]), sketches(), SETTINGS.layout)
     assert (tmp_path / "a.run").read_bytes() == (GOLDEN / "three.run").read_bytes()
     run = RunFile(GOLDEN / "three.run", SETTINGS.layout)
@@ -39,7 +39,7 @@ def test_a_run_is_written_as_the_golden_file_and_read_from_it(tmp_path):
     assert run.take(np.array([0, 1, 2])).items.shingles.tolist() == sketches().items.shingles.tolist()
 
 
-def test_a_fresh_sketch_is_as_the_golden_file():
+def test_a_fresh_sketch_matches_the_golden_file():
     data = (GOLDEN / "fresh.bin").read_bytes()
     assert to_bytes(sketches(), 0) == data
     assert to_bytes(from_bytes([data, data], SETTINGS.layout), 1) == data
@@ -74,7 +74,7 @@ def with_header(data, offset, packed):
     ("offset", "packed", "message"),
     [
         (0, b"PARQUET!", "is not a run file"),
-        (8, struct.pack("<I", 2), "has the format 2 of runs, and this neardup reads 1"),
+        (8, struct.pack("<I", 2), "has the format 2 of runs, but this neardup reads 1"),
         (12, struct.pack("<I", 2**31), "2,147,483,648 sections"),
         (12, struct.pack("<I", 3), "does not have the sections of a run"),
         (16, struct.pack("<Q", 2**60), "bytes instead of"),
@@ -86,7 +86,7 @@ def with_header(data, offset, packed):
         (48 + 40, struct.pack("<Q", 8), "is outside"),
     ],
 )
-def test_a_header_that_lies_is_refused(tmp_path, offset, packed, message):
+def test_a_header_with_wrong_values_is_an_error(tmp_path, offset, packed, message):
     (tmp_path / "a.run").write_bytes(with_header((GOLDEN / "three.run").read_bytes(), offset, packed))
     with pytest.raises(DataError, match=message):
         RunFile(tmp_path / "a.run", SETTINGS.layout)
@@ -96,6 +96,6 @@ def test_an_index_of_another_version_is_refused_with_a_hint(tmp_path):
     Index.create(tmp_path / "i").close()
     with contextlib.closing(sqlite3.connect(tmp_path / "i" / "index.sqlite")) as connection:
         connection.execute("PRAGMA user_version = 2")
-    with pytest.raises(DataError, match="has the format 2, and this neardup reads 1") as caught:
+    with pytest.raises(DataError, match="has the format 2, but this neardup reads 1") as caught:
         Index.open(tmp_path / "i")
     assert "build the index again" in caught.value.hint

@@ -37,7 +37,7 @@ def fail_at(monkeypatch, number):
     monkeypatch.setattr(run_file.os, "pwrite", pwrite)
 
 
-def test_a_batch_is_not_stored_at_all(index, monkeypatch):
+def test_a_batch_that_does_not_fit_on_the_disk_is_not_stored(index, monkeypatch):
     documents = texts(20, seed=4)
     for number in range(9):
         with monkeypatch.context() as patch:
@@ -51,7 +51,7 @@ def test_a_batch_is_not_stored_at_all(index, monkeypatch):
     assert len(index) == 21
 
 
-def test_what_was_inserted_stays_where_it_cannot_be_flushed(index, monkeypatch):
+def test_inserted_documents_survive_a_failed_compaction(index, monkeypatch):
     with monkeypatch.context() as patch:
         fail_at(patch, 0)
         for number in range(3):

@@ -66,7 +66,7 @@ def test_a_batch_with_an_id_twice_stores_nothing(index, tmp_path):
     assert len(index) == 0
 
 
-def test_documents_without_ids_are_refused_with_the_way_out(index):
+def test_documents_without_ids_are_an_error_with_a_hint(index):
     with pytest.raises(DataError, match="have no ids") as caught:
         index.insert_many([TEXT])
     assert "dict of id to text" in caught.value.hint
@@ -112,7 +112,7 @@ def test_replace_stores_another_text_under_the_id(index):
         ("insert", ["first", "second"], ["first", "second"]),
     ],
 )
-def test_insert_new_does_with_a_duplicate_what_was_asked_for(index, on_duplicate, ids, names):
+def test_insert_new_handles_a_duplicate_as_requested(index, on_duplicate, ids, names):
     assert index.insert_new("first", TEXT, on_duplicate) == Inserted(is_new=True, match=None)
     answer = index.insert_new("second", NEAR, on_duplicate)
     assert (answer.is_new, answer.match.doc_id) == (False, "first")
@@ -121,7 +121,7 @@ def test_insert_new_does_with_a_duplicate_what_was_asked_for(index, on_duplicate
     assert [name for name in ("first", "second") if name in index] == names
 
 
-def test_an_alias_leads_to_its_document_and_goes_with_it(index):
+def test_an_alias_resolves_to_its_document_and_is_removed_with_it(index):
     index.insert_new("first", TEXT)
     index.insert_new("alias", TEXT, "link")
     assert index.get("alias").doc_id == "first"
@@ -146,7 +146,7 @@ def test_a_document_counts_how_often_insert_new_met_it(index):
 
 
 @pytest.mark.parametrize("on_duplicate", ["skip", "replace", "link", "insert"])
-def test_insert_new_many_does_what_insert_new_does_one_by_one(tmp_path, on_duplicate):
+def test_insert_new_many_equals_insert_new_in_a_loop(tmp_path, on_duplicate):
     documents = texts(60, seed=5)
     with Index.create(tmp_path / "one") as one, Index.create(tmp_path / "many") as many:
         for made in (one, many):
@@ -205,7 +205,7 @@ def test_a_document_without_shingles_is_stored_and_similar_to_nothing(index):
     assert (len(index), index.check()) == (3, [])
 
 
-def test_store_text_shows_texts_and_signature_estimates(tmp_path):
+def test_store_text_returns_texts_and_store_signature_returns_estimates(tmp_path):
     with Index.create(tmp_path / "t", store="text") as index:
         index.insert("a", TEXT)
         index.insert_many({"b": NEAR})
@@ -227,12 +227,12 @@ def test_store_text_shows_texts_and_signature_estimates(tmp_path):
         assert index.info()["bytes"] > small
 
 
-def test_settings_are_stored_and_other_ones_name_both(tmp_path):
+def test_opening_with_other_settings_is_an_error_that_names_both(tmp_path):
     Index.create(tmp_path / "i", threshold=0.7, size=3, seed=7).close()
     with Index.open(tmp_path / "i", size=3) as index:
         assert (index.config.threshold, index.config.size, index.config.seed) == (0.7, 3, 7)
         assert index.plan == neardup.plan(threshold=0.7, size=3, seed=7, method="lsh")
-    with pytest.raises(ConfigError, match="created with `size` 3, and is opened with 4"):
+    with pytest.raises(ConfigError, match="created with `size` 3, but opened with 4"):
         Index.open(tmp_path / "i", size=4)
 
 
@@ -242,7 +242,7 @@ def test_settings_are_stored_and_other_ones_name_both(tmp_path):
         ({"method": "exact"}, "by bands"),
         ({"recall": 1}, "by bands"),
         ({"measure": "containment"}, "no measure 'containment'"),
-        ({"measure": "cosine"}, "must know their `dimension`"),
+        ({"measure": "cosine"}, "needs their `dimension`"),
         ({"per_cluster": 2}, "`per_cluster` does not apply to an index"),
         ({"keep": "last"}, "`keep` does not apply to an index"),
         ({"group_column": "site"}, "`group_column` does not apply to an index"),
@@ -251,7 +251,7 @@ def test_settings_are_stored_and_other_ones_name_both(tmp_path):
         ({"store": "signature", "measure": "hamming", "dimension": 64}, "estimates no similarity"),
     ],
 )
-def test_settings_that_an_index_cannot_have_are_errors(tmp_path, settings, message):
+def test_settings_that_an_index_does_not_support_are_errors(tmp_path, settings, message):
     with pytest.raises(ConfigError, match=message):
         Index.create(tmp_path / "i", **settings)
     assert list(tmp_path.iterdir()) == []
@@ -267,7 +267,7 @@ def test_a_folder_that_is_not_an_index_is_not_touched(tmp_path):
     assert [file.name for file in (tmp_path / "notes").iterdir()] == ["a.txt"]
 
 
-def test_a_symbolic_link_is_refused_and_the_folder_is_closed_to_others(tmp_path):
+def test_symbolic_links_are_errors_and_the_folder_is_private(tmp_path):
     Index.create(tmp_path / "i").close()
     assert (tmp_path / "i").stat().st_mode & 0o777 == 0o700
     (tmp_path / "link").symlink_to(tmp_path / "i")
@@ -279,7 +279,7 @@ def test_a_symbolic_link_is_refused_and_the_folder_is_closed_to_others(tmp_path)
         Index.open(tmp_path / "i")
 
 
-def test_a_closed_index_and_one_open_for_reading_say_so(tmp_path):
+def test_writing_to_a_closed_or_read_only_index_is_an_error(tmp_path):
     index = Index.create(tmp_path / "i")
     index.insert("a", TEXT)
     index.close()
@@ -291,7 +291,7 @@ def test_a_closed_index_and_one_open_for_reading_say_so(tmp_path):
             index.insert("b", TEXT)
 
 
-def test_a_snapshot_is_an_index_of_its_own(index, tmp_path):
+def test_a_snapshot_is_an_independent_index(index, tmp_path):
     index.insert_many(texts(3000, seed=1))
     index.insert("fresh", TEXT)
     index.snapshot(tmp_path / "copy")
@@ -330,7 +330,7 @@ def test_insert_many_reads_files_and_finished_runs(tmp_path):
         assert list(index.ids()) == ["a", "pages.jsonl:2"]
 
 
-def test_pairs_and_merge_of_two_indexes(tmp_path):
+def test_pairs_and_merge_work_on_two_indexes(tmp_path):
     first, second = texts(80, seed=11), texts(80, seed=12)
     second |= {f"copy {name}": text + " more" for name, text in list(first.items())[:20]}
     with Index.create(tmp_path / "a") as a, Index.create(tmp_path / "b") as b:
@@ -362,7 +362,7 @@ def _both(tmp_path, documents):
     return index
 
 
-def test_many_inserts_become_runs_and_runs_are_joined(tmp_path, monkeypatch):
+def test_many_inserts_become_runs_and_runs_are_merged(tmp_path, monkeypatch):
     from neardup.index import folder, folder_view
 
     monkeypatch.setattr(folder_view, "FRESH_DOCS", 8)
@@ -393,7 +393,7 @@ def test_query_many_names_queries_by_id_or_position(index):
     assert index.query_many([]).num_rows == 0
 
 
-def test_a_tag_is_made_once(index):
+def test_a_tagged_change_is_applied_once(index):
     assert index.insert_many({"a": TEXT}, tag="run 1").documents == 1
     assert index.insert_many({"a": TEXT}, tag="run 1").documents == 0
     with pytest.raises(DataError, match="already exists"):

@@ -131,7 +131,7 @@ def test_kept_rows_stay_in_the_format_with_schema_and_compression(tmp_path, kind
 
 
 @both
-def test_a_file_that_is_kept_whole_is_copied_byte_for_byte(tmp_path, kind):
+def test_a_file_with_all_rows_kept_is_copied_byte_for_byte(tmp_path, kind):
     file = stored(tmp_path, kind, batches_of(2), "zstd")
     assert written(file, tmp_path, [True] * 20).read_bytes() == Path(file.path).read_bytes()
 
@@ -150,7 +150,7 @@ def test_marks_are_appended_and_rejected_rows_left_out(tmp_path, kind):
 
 
 @both
-def test_no_rows_and_no_batches_are_fine(tmp_path, kind):
+def test_files_without_rows_or_batches_are_accepted(tmp_path, kind):
     empty = batches_of(1)[0].slice(0, 0)
     for file in (stored(tmp_path, kind, [empty]), no_batches(tmp_path, kind, empty.schema)):
         assert [records for records in read_all(file) if records.num_rows] == []
@@ -188,7 +188,7 @@ def test_dictionaries_that_grow_are_read_and_written(tmp_path, kind):
     assert got.schema == batches[0].schema
 
 
-def test_dictionaries_that_are_replaced_stay_in_a_stream(tmp_path):
+def test_replaced_dictionaries_of_a_stream_are_preserved(tmp_path):
     batches = [pa.record_batch({"text": pa.array(names).dictionary_encode()}) for names in (["a", "b"], ["c", "d"])]
     file = stored(tmp_path, "stream", batches)
     got = table_in(written(file, tmp_path, [True, False, False, True]), "stream")
@@ -212,7 +212,7 @@ def test_columns_that_arrow_cannot_filter_round_trip(tmp_path, kind):
 
 @both
 def test_a_file_that_changed_since_it_was_read_raises(tmp_path, kind):
-    with pytest.raises(DataError, match="no longer the 3 rows"):
+    with pytest.raises(DataError, match="no longer has the 3 rows"):
         written(stored(tmp_path, kind, batches_of(1)), tmp_path, [True, False, True])
 
 
@@ -222,7 +222,7 @@ def test_a_file_that_changed_since_it_was_read_raises(tmp_path, kind):
         (b"", "is not a readable Arrow file: "),
         (b"ARROW1", "is not a readable Arrow file: "),
         (b"plain text, not a table, and some more of it", "is not a readable Arrow file: "),
-        (b"FEA1 and so on", "is a Feather file of version 1"),
+        (b"FEA1 and so on", "is a Feather version 1 file"),
     ],
 )
 def test_a_file_of_another_kind_raises_with_its_path(tmp_path, content, reason):

@@ -210,7 +210,7 @@ def test_bad_rows_of_small_files_are_named_by_their_own_file(tmp_path):
 )
 def test_a_column_that_no_row_has_is_an_error(tmp_path, settings, named):
     write_jsonl(tmp_path / "a.jsonl", ROWS)
-    with pytest.raises(DataError, match="which no row of the input has") as error:
+    with pytest.raises(DataError, match="a column that no row of the input has") as error:
         settled(tmp_path, [tmp_path / "a.jsonl"], **settings)
     assert named in str(error.value)
 
@@ -274,7 +274,7 @@ def test_groups_are_equal_where_their_values_are_in_every_format(tmp_path):
     assert groups[17] == groups[18]
 
 
-def test_documents_ahead_come_first_and_are_not_of_the_input(tmp_path):
+def test_reference_documents_come_first_and_are_not_input(tmp_path):
     write_jsonl(tmp_path / "old.jsonl", [ROWS[0], "{broken"])
     write_jsonl(tmp_path / "new.jsonl", [ROWS[2], "{broken", ROWS[1]])
     documents, table = settled(tmp_path, [tmp_path / "new.jsonl"], [tmp_path / "old.jsonl"], keep="max:score")
@@ -306,7 +306,7 @@ def test_progress_adds_up_to_the_total(tmp_path, kind):
 
 
 @pytest.mark.usefixtures("small_parts")
-def test_a_second_start_knows_which_parts_were_read(tmp_path):
+def test_a_resumed_run_knows_which_parts_were_read(tmp_path):
     write_jsonl(tmp_path / "a.jsonl", ROWS)
     _, table = settled(tmp_path, [tmp_path / "a.jsonl"], keep="max:score")
     again = documents_of(tmp_path, [tmp_path / "a.jsonl"], keep="max:score")

@@ -67,7 +67,7 @@ def test_records_after_the_header_are_documents(tmp_path):
     assert (batch.rejected, batch.found) == ([], {"text", "id"})
 
 
-def test_bom_crlf_blank_lines_and_newlines_in_quotes_are_fine(tmp_path):
+def test_bom_crlf_blank_lines_and_newlines_in_quotes_are_accepted(tmp_path):
     content = b'\xef\xbb\xbf"text",id\r\n"one\r\nand\nmore",1\r\n\r\n\ntwo,2\r\n"a,b\n\n",3'
     batch = only(tmp_path / "a.csv", content)
     assert batch.num_rows == 5
@@ -80,7 +80,7 @@ def test_bom_crlf_blank_lines_and_newlines_in_quotes_are_fine(tmp_path):
     ("name", "delimiter", "between"),
     [("a.csv", ";", ";"), ("a.csv", "|", "|"), ("a.tsv", None, "\t"), ("a.tsv", ",", ","), ("a.csv", "\t", "\t")],
 )
-def test_the_delimiter_is_the_setting_or_goes_by_the_ending(tmp_path, name, delimiter, between):
+def test_the_delimiter_comes_from_the_setting_or_the_extension(tmp_path, name, delimiter, between):
     content = f"id{between}text\n1{between}a; b\n".replace("; ", "" if between == ";" else "; ").encode()
     assert only(tmp_path / name, content, delimiter=delimiter).ids.to_pylist() == ["1"]
 
@@ -103,7 +103,7 @@ def test_an_empty_file_or_a_header_alone_has_no_rows(tmp_path, content):
         (b"1,a\rb", "a carriage return outside quotes"),
     ],
 )
-def test_a_bad_record_is_rejected_with_the_reason_and_no_other(tmp_path, line, reason):
+def test_only_the_bad_record_is_rejected_with_its_reason(tmp_path, line, reason):
     batch = only(tmp_path / "a.csv", b"id,text\n0,before\n" + line + b"\n2,after\n")
     assert batch.texts.to_pylist() == ["before", "after"]
     assert batch.rows.tolist() == [0, 2]
@@ -115,7 +115,7 @@ def test_a_bad_record_is_rejected_with_the_reason_and_no_other(tmp_path, line, r
 def test_a_quote_that_is_never_closed_is_rejected_with_the_lines_it_swallowed(tmp_path):
     batch = only(tmp_path / "a.csv", b'id,text\n0,before\n1,"open\n2,lost\n3,lost\n')
     assert batch.texts.to_pylist() == ["before"]
-    assert batch.rejected == [(1, "a quote opened in this row is never closed, 2 more lines taken into it")]
+    assert batch.rejected == [(1, "a quote opened in this row is never closed, 2 more lines are part of it")]
     assert batch.num_rows == 2
 
 
@@ -124,10 +124,10 @@ def test_a_quote_closed_by_that_of_a_later_row_is_rejected_not_joined(tmp_path):
     assert batch.texts.to_pylist() == ["after"]
     ((row, reason),) = batch.rejected
     assert row == 0
-    assert reason.endswith("1 more lines taken into it")
+    assert reason.endswith("1 more lines are part of it")
 
 
-def test_huge_fields_and_nul_bytes_are_fine(tmp_path):
+def test_huge_fields_and_nul_bytes_are_accepted(tmp_path):
     huge = b"x" * 300_000
     batch = only(tmp_path / "a.csv", b"id,text\n1," + huge + b"\n2,a\x00b\n")
     assert batch.texts.to_pylist() == [huge.decode(), "a\0b"]
@@ -141,7 +141,7 @@ def test_a_named_column_that_is_missing_rejects_the_rows_or_is_null(tmp_path):
     assert (batch.ids.to_pylist(), batch.groups.to_pylist(), batch.scores.to_pylist()) == ([None], [None], [None])
 
 
-def test_several_text_columns_items_groups_and_scores_are_taken(tmp_path):
+def test_several_text_columns_items_groups_and_scores_are_read(tmp_path):
     content = b"title,body,bag,lang,likes\nT,B,x  y,en,10\nU,,z,,9\nV,W,,de,\n"
     batch = only(tmp_path / "a.csv", content, Columns(text=("title", "body"), group="lang", score="likes"))
     assert batch.texts.to_pylist() == ["T\nB", "U\n", "V\nW"]
@@ -171,7 +171,7 @@ def test_html_becomes_text(tmp_path):
     assert only(tmp_path / "a.csv", b"text\n<p>one</p>\n", html=True).texts.to_pylist() == ["one"]
 
 
-def test_a_needed_column_that_is_given_twice_is_an_error(tmp_path):
+def test_a_repeated_column_name_is_an_error_if_it_is_needed(tmp_path):
     file = found(tmp_path / "a.csv", b"text,id,text\na,1,b\n")
     with pytest.raises(DataError, match=r"a\.csv has 2 columns named 'text'"):
         choose_columns(file, csv.column_names(file, Config()), Config())
@@ -202,12 +202,12 @@ def test_kept_records_are_written_byte_for_byte_with_the_header(tmp_path):
     assert gzip.decompress(written(tmp_path, packed, verdicts(5, [2]), "a.csv.gz")).endswith(b'2 ,"x"\r\n')
 
 
-def test_a_file_that_is_kept_whole_is_copied_as_it_is(tmp_path):
+def test_a_file_with_all_rows_kept_is_copied(tmp_path):
     packed = gzip.compress(b"id,text\n1,a\n", mtime=12345)
     assert written(tmp_path, packed, verdicts(1, [0]), "a.csv.gz") == packed
 
 
-def test_marks_are_four_more_columns(tmp_path):
+def test_marks_add_four_columns(tmp_path):
     content = b'id;text\r\n1;"a\nb"\n\n2;x\r\n3;c'
     answer = written(
         tmp_path, content, verdicts(4, [0], [(2, 'o;"n"\n', 0.8), (3, None, 1.0)]), delimiter=";", mark=True
@@ -225,7 +225,7 @@ def test_marks_are_four_more_columns(tmp_path):
     line_end=st.sampled_from(["\n", "\r\n"]),
     data=st.data(),
 )
-def test_what_the_csv_module_writes_is_read_and_written_back(tmp_path, texts, line_end, data):
+def test_output_of_the_csv_module_round_trips(tmp_path, texts, line_end, data):
     # With "\n" the writer of Python 3.11 leaves "\r" unquoted.
     quoting = standard.QUOTE_ALL if line_end == "\n" else standard.QUOTE_MINIMAL
     buffer = io.StringIO()

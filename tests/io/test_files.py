@@ -93,7 +93,7 @@ def test_a_path_that_is_missing_is_an_error(tmp_path):
         find_files([""], Config())
 
 
-def test_what_is_no_regular_file_is_an_error(tmp_path):
+def test_an_input_that_is_not_a_regular_file_is_an_error(tmp_path):
     os.mkfifo(tmp_path / "pipe.jsonl")
     with pytest.raises(DataError, match=r"pipe\.jsonl is not a regular file"):
         names([tmp_path / "pipe.jsonl"])
@@ -114,7 +114,7 @@ def test_a_folder_or_file_without_permission_is_an_error(tree, monkeypatch):
         names([tree])
 
 
-def test_links_to_folders_are_followed_but_not_in_a_circle(tree, tmp_path_factory):
+def test_links_to_folders_are_followed_but_not_in_cycles(tree, tmp_path_factory):
     other = tmp_path_factory.mktemp("other")
     (other / "linked").symlink_to(tree / "a")
     assert names([other]) == ["linked/10.csv", "linked/2.jsonl.gz"]
@@ -123,14 +123,14 @@ def test_links_to_folders_are_followed_but_not_in_a_circle(tree, tmp_path_factor
         names([other])
 
 
-def test_a_file_that_is_in_the_inputs_twice_is_an_error_that_names_it(tree):
-    with pytest.raises(DataError, match=r"b\.jsonl is in the inputs twice"):
+def test_a_file_named_twice_is_an_error_that_names_it(tree):
+    with pytest.raises(DataError, match=r"b\.jsonl is named twice"):
         names([tree, tree / "b.jsonl"])
-    with pytest.raises(DataError, match=r"b\.jsonl is in the inputs twice, also as"):
+    with pytest.raises(DataError, match=r"b\.jsonl is named twice, also as"):
         names([tree / "b.jsonl", tree / "a" / ".." / "b.jsonl"])
 
 
-def test_names_that_collide_become_relative_to_what_all_paths_share(tmp_path):
+def test_colliding_names_become_relative_to_the_common_parent(tmp_path):
     for folder in ("x/one", "x/two"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "part.jsonl").touch()
@@ -140,7 +140,7 @@ def test_names_that_collide_become_relative_to_what_all_paths_share(tmp_path):
     assert names(inputs[::2]) == ["one/part.jsonl", "two/part.jsonl"]
 
 
-def test_a_name_that_is_a_folder_of_another_name_collides(tmp_path):
+def test_a_name_that_is_a_parent_folder_of_another_collides(tmp_path):
     (tmp_path / "p.jsonl").touch()
     (tmp_path / "y" / "p.jsonl").mkdir(parents=True)
     (tmp_path / "y" / "p.jsonl" / "q.jsonl").touch()
@@ -168,12 +168,12 @@ def test_the_extension_determines_format_and_compression(tmp_path, name, setting
     assert (file.size, file.modified) == (1, str((tmp_path / name).stat().st_mtime_ns))
 
 
-def test_a_named_file_of_any_ending_is_plain_text(tmp_path):
+def test_a_named_file_with_an_unknown_extension_is_plain_text(tmp_path):
     for name in ("a.log", "a.py", "a", "a.x.gz"):
         assert one(tmp_path / name).format == "text"
 
 
-def test_with_lines_a_glob_takes_any_ending_and_a_folder_does_not(tree):
+def test_with_lines_a_glob_accepts_any_extension_and_a_folder_does_not(tree):
     assert names([tree / "*.log"], lines=True) == ["notes.log"]
     assert "notes.log" not in names([tree], lines=True)
 
@@ -188,7 +188,7 @@ def test_a_name_that_is_not_utf8_is_an_error(tmp_path):
         one(tmp_path / os.fsdecode(b"\xff.txt"))
 
 
-def test_every_ending_has_a_module():
+def test_every_extension_has_a_module():
     assert set(formats.ENDINGS.values()) <= set(formats.MODULES)
     for name in ("jsonl", "csv", "text", "lines"):
         module = formats.load(name)
@@ -211,7 +211,7 @@ def test_remote_files_folders_and_globs_are_found():
         names(["memory://found/*.csv"])
 
 
-def test_local_and_remote_files_of_one_name_get_names_apart(tmp_path):
+def test_local_and_remote_files_of_one_name_get_different_names(tmp_path):
     fsspec.filesystem("memory").pipe("/apart/a.jsonl", b"{}")
     (tmp_path / "a.jsonl").touch()
     local, remote = names([tmp_path / "a.jsonl", "memory://apart/a.jsonl"])
@@ -220,7 +220,7 @@ def test_local_and_remote_files_of_one_name_get_names_apart(tmp_path):
     assert ".." not in local
 
 
-def test_columns_are_the_named_ones_or_the_usual_ones(tmp_path):
+def test_columns_are_the_named_ones_or_the_default_ones(tmp_path):
     file = one(tmp_path / "a.jsonl")
     assert choose_columns(file, ["url", "body", "content"], Config()) == Columns(text=("content",), id="url")
     config = Config(text_column=["title", "body"], id_column="key", keep="max:likes", group_column="lang")
@@ -230,16 +230,16 @@ def test_columns_are_the_named_ones_or_the_usual_ones(tmp_path):
     assert choose_columns(file, ["bag", "id"], Config(items_column="bag")) == Columns(text=(), items="bag", id="id")
 
 
-def test_no_usual_text_column_is_an_error_that_lists_the_columns(tmp_path):
+def test_a_missing_default_text_column_is_an_error_that_lists_the_columns(tmp_path):
     with pytest.raises(DataError, match=r"a\.jsonl has no column named text(.|\n)*--text-column 'x'(.|\n)*x, y"):
         choose_columns(one(tmp_path / "a.jsonl"), ["x", "y"], Config())
 
 
-def test_a_file_without_columns_to_tell_takes_the_usual_text_column(tmp_path):
+def test_a_file_without_known_columns_uses_the_default_text_column(tmp_path):
     assert choose_columns(one(tmp_path / "a.jsonl"), [], Config()) == Columns(text=("text",))
 
 
-def test_a_needed_column_that_is_given_twice_is_an_error(tmp_path):
+def test_a_repeated_column_name_is_an_error_if_it_is_needed(tmp_path):
     file = one(tmp_path / "a.csv")
     with pytest.raises(DataError, match="2 columns named 'text'"):
         choose_columns(file, ["text", "id", "text"], Config())
@@ -257,14 +257,14 @@ def test_a_needed_column_that_is_given_twice_is_an_error(tmp_path):
         ({"mark": True}, "mark"),
     ],
 )
-def test_settings_about_columns_do_not_fit_plain_text(tmp_path, settings, setting):
+def test_column_settings_are_errors_for_plain_text(tmp_path, settings, setting):
     file = one(tmp_path / "a.txt")
     assert choose_columns(file, None, Config()) == Columns(text=())
     with pytest.raises(ConfigError, match=rf"`{setting}`.*has no columns"):
         choose_columns(file, None, Config(**settings))
 
 
-def test_hard_links_named_apart_are_one_file_and_in_a_folder_two_documents(tmp_path):
+def test_hard_links_are_one_file_if_named_and_two_documents_in_a_folder(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text("one page")
     (tmp_path / "in" / "b.txt").hardlink_to(tmp_path / "in" / "a.txt")
@@ -272,11 +272,11 @@ def test_hard_links_named_apart_are_one_file_and_in_a_folder_two_documents(tmp_p
     assert [file.name for file in find_files([str(tmp_path / "in")], Config())] == ["a.txt", "b.txt"]
     assert len(find_files([str(tmp_path / "in" / "*.txt")], Config())) == 2
     for inputs in (["in/a.txt", "in/b.txt"], ["c.txt", "in"], ["in", "c.txt"]):
-        with pytest.raises(DataError, match=r"txt is in the inputs twice, also as .*txt"):
+        with pytest.raises(DataError, match=r"txt is named twice, also as .*txt"):
             find_files([str(tmp_path / path) for path in inputs], Config())
 
 
-def test_no_name_leads_upwards(tmp_path):
+def test_no_file_name_points_to_a_parent_folder(tmp_path):
     (tmp_path / "in" / "deep").mkdir(parents=True)
     (tmp_path / "a.txt").write_text("one page")
     [file] = find_files([str(tmp_path / "in" / "*" / ".." / ".." / "a*.txt")], Config())

@@ -57,7 +57,7 @@ def test_a_restored_report_is_the_report_of_the_run(tmp_path, pages):
     assert restored.rejected.column("row").to_pylist() == [3]
 
 
-def test_settings_come_back_as_they_were(tmp_path, pages):
+def test_stored_settings_are_restored(tmp_path, pages):
     settings = {"threshold": 0.7, "keep": "longest", "text_column": ("text", "id"), "seed": 7, "size": 2}
     run_on(pages, out=tmp_path / "out", **settings)
     config = read_report(tmp_path / "out").settings()
@@ -157,7 +157,7 @@ def test_a_column_of_kept_without_a_common_type_is_text(tmp_path):
 
 
 @pytest.mark.parametrize(("setting", "word"), [("mark", "--mark"), ("dry_run", "--dry-run")])
-def test_a_run_whose_kept_rows_do_not_stand_apart_is_refused(tmp_path, pages, setting, word):
+def test_a_run_without_separate_kept_rows_is_an_error(tmp_path, pages, setting, word):
     run_on(pages, out=tmp_path / "out", **{setting: True})
     with pytest.raises(DataError) as error:
         kept_of_runs([str(tmp_path / "out")])
@@ -169,7 +169,7 @@ def test_a_folder_that_is_not_a_run_is_named(tmp_path):
         read_report(tmp_path)
     assert str(tmp_path) in str(error.value)
     (tmp_path / "report.json").write_text("{torn")
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="was not written by neardup"):
         read_report(tmp_path)
     assert not is_finished(tmp_path)
 

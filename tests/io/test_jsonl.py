@@ -86,7 +86,7 @@ def test_documents_have_their_texts_ids_and_rows(tmp_path):
     assert batch.found == {"text", "id"}
 
 
-def test_bom_crlf_blank_lines_and_a_missing_last_newline_are_fine(tmp_path):
+def test_bom_crlf_blank_lines_and_a_missing_last_newline_are_accepted(tmp_path):
     content = b'\xef\xbb\xbf{"text": "a"}\r\n\r\n  \n{"text": "b"}\n\n{"text": "c"}'
     batch = only(tmp_path / "a.jsonl", content)
     assert batch.num_rows == 6
@@ -116,7 +116,7 @@ def test_an_empty_file_has_no_rows(tmp_path, content):
         (b'{"text": ["a"]}', "text is list, not str"),
         (b'{"text": "a\xffb"}', "not valid UTF-8: invalid start byte at byte 11"),
         (b'{"text": "a", "other": "\xc3"}', "not valid UTF-8: invalid continuation byte at byte 24"),
-        (b'{"text": "a", "other": ' + b"[" * 5000 + b"]" * 5000 + b"}", "nested too deep"),
+        (b'{"text": "a", "other": ' + b"[" * 5000 + b"]" * 5000 + b"}", "nested too deeply"),
         (b'{"text": "\\ud800"}', "lone surrogate"),
         (b'{"text": "a \\udc00 and more text"}', "lone surrogate"),
         (b'{"text": "a", "id": [1]}', "column 'id' is a list, not one value"),
@@ -124,7 +124,7 @@ def test_an_empty_file_has_no_rows(tmp_path, content):
         (b'{"text": "a", "id": 1e999}', "broken JSON: Number out of range"),
     ],
 )
-def test_a_bad_line_is_rejected_with_the_reason_and_no_other(tmp_path, line, reason):
+def test_only_the_bad_line_is_rejected_with_its_reason(tmp_path, line, reason):
     batch = only(tmp_path / "a.jsonl", b'{"text": "before"}\n' + line + b'\n{"text": "after", "id": 1}\n')
     assert batch.texts.to_pylist() == ["before", "after"]
     assert batch.rows.tolist() == [0, 2]
@@ -164,7 +164,7 @@ def scores(tmp_path, values):
         (["1", '"high"', "2.5", "null", "true"], [1, "high", 2.5, None, True]),
     ],
 )
-def test_scores_are_decided_value_by_value(tmp_path, values, expected):
+def test_the_type_of_a_score_is_decided_value_by_value(tmp_path, values, expected):
     batch = scores(tmp_path, values)
     assert batch.scores.equals(sortable_values(expected))
     assert batch.rows.tolist() == list(range(len(values)))
@@ -196,7 +196,7 @@ def test_several_text_columns_are_joined_by_newlines(tmp_path):
     assert batch.found == {"title", "body"}
 
 
-def test_items_are_ended_one_by_one(tmp_path):
+def test_every_item_has_a_terminator(tmp_path):
     lines = ['["a b", 1, 2.5, true]', '"a  b\\tc"', "[]", "null", '["a", null]', '["a\\u001fb"]', "7", '[["a"]]']
     content = "\n".join([*(f'{{"bag": {line}}}' for line in lines), "{}"]).encode()
     batch = only(tmp_path / "a.jsonl", content, Columns(text=(), items="bag"))
@@ -208,7 +208,7 @@ def test_items_are_ended_one_by_one(tmp_path):
     assert batch.rejected == [
         (3, "items are null"),
         (4, "an item is null"),
-        (5, "an item has the character '\\x1f', which ends items"),
+        (5, "an item contains '\\x1f', the item separator"),
         (6, "items are a number, not a list"),
         (7, "an item is a list"),
         (8, "no column 'bag'"),
@@ -231,7 +231,7 @@ def test_one_column_may_be_text_id_and_group(tmp_path):
     assert (batch.texts.to_pylist(), batch.ids.to_pylist(), batch.groups.to_pylist()) == (["x"], ["x"], ["x"])
 
 
-def test_html_becomes_text_and_a_page_that_fails_is_rejected_alone(tmp_path, monkeypatch):
+def test_html_becomes_text_and_only_a_failing_page_is_rejected(tmp_path, monkeypatch):
     content = b'{"text": "<p>one</p>"}\n{"text": "<p>bad</p>"}\n{"text": "<p>two</p>"}\n'
     assert only(tmp_path / "a.jsonl", content, html=True).texts.to_pylist() == ["one", "bad", "two"]
     real = html.html_to_text
@@ -247,7 +247,7 @@ def test_html_becomes_text_and_a_page_that_fails_is_rejected_alone(tmp_path, mon
     assert batch.rejected == [(1, "cannot be parsed as HTML: no tree")]
 
 
-def test_column_names_are_those_of_the_first_rows(tmp_path):
+def test_column_names_come_from_the_first_rows(tmp_path):
     file = found(tmp_path / "a.jsonl", b'broken\n\n[1]\n{"b": 1, "a": {"z": 2}}\n{"a": 1, "c": 1}\n')
     assert jsonl.column_names(file, Config()) == ["b", "a", "c"]
 
@@ -272,7 +272,7 @@ def test_batches_are_bounded_in_bytes_and_rows(tmp_path, monkeypatch):
     assert max(part.num_rows for part in parts) == 7
 
 
-def test_a_compressed_file_is_one_span_and_reads_the_same(tmp_path, monkeypatch):
+def test_a_compressed_file_is_one_span_with_the_same_rows(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "PART_BYTES", 10)
     content = b'{"text": "one", "id": 1}\nbad\n{"text": "two"}\n'
     plain = batches(tmp_path / "a.jsonl", content)
@@ -317,7 +317,7 @@ def lines_of(content):
 @given(
     lines=LINES, ends=st.booleans(), part_bytes=st.integers(1, 60), batch_bytes=st.integers(1, 60), bom=st.booleans()
 )
-def test_the_spans_of_a_file_have_its_rows_once_and_in_order(tmp_path, lines, ends, part_bytes, batch_bytes, bom):
+def test_spans_cover_every_row_of_a_file_once_in_order(tmp_path, lines, ends, part_bytes, batch_bytes, bom):
     content = b"\xef\xbb\xbf" * bom + b"\n".join(lines) + b"\n" * ends
     file = found(tmp_path / "a.jsonl", content)
     whole = together(jsonl.read(file, (0, file.size), TEXT, Config()))
@@ -343,7 +343,7 @@ def test_kept_lines_are_written_byte_for_byte(tmp_path, lines, ends, batch_bytes
     assert answer == b"".join(row for row, kept in zip(rows, is_kept, strict=True) if kept)
 
 
-def test_a_file_that_is_kept_whole_is_copied_as_it_is(tmp_path):
+def test_a_file_with_all_rows_kept_is_copied(tmp_path):
     packed = gzip.compress(b'{"text": "a"}\n', compresslevel=1, mtime=12345)
     assert written(tmp_path, packed, verdicts(1, [0]), name="a.jsonl.gz") == packed
 
@@ -354,7 +354,7 @@ def test_kept_lines_of_a_compressed_file_are_compressed(tmp_path):
     assert gzip.decompress(answer) == b'{"text": "a"}\r\n{"text": "c"}'
 
 
-def test_marks_go_before_the_closing_brace_and_leave_the_rest_untouched(tmp_path, monkeypatch):
+def test_marks_are_inserted_before_the_closing_brace(tmp_path, monkeypatch):
     content = b'\xef\xbb\xbf{"text" : "a}" } \r\n\nbroken\n{"text": "b", "x": 1.0}\n{"text":"c"}'
     verdict = verdicts(5, [0], [(3, 'the "one"', 0.875), (4, None, 1.0)])
     verdict = dataclasses.replace(verdict, cluster_sizes=np.array([7, 1, 1, 2, 3]))
@@ -410,7 +410,7 @@ def encodes(text):
 
 @ANYWHERE
 @given(rows=ROWS)
-def test_texts_are_those_of_the_standard_library(tmp_path, rows):
+def test_texts_equal_those_of_the_standard_library(tmp_path, rows):
     content = json_lines(rows)
     _, numbers, texts, ids, rejected = together(batches(tmp_path / "a.jsonl", content))
     sound = [number for number, (text, _, _) in enumerate(rows) if is_utf16(text)]
@@ -429,7 +429,7 @@ def test_texts_are_those_of_the_standard_library(tmp_path, rows):
     piece=st.sampled_from([b"", b'"', b"\\", b"\\q", b"}", b"\t", b'"text": "x", ', b"5"]),
     data=st.data(),
 )
-def test_lines_whose_texts_are_cut_out_read_as_those_that_are_decoded_whole(tmp_path, rows, lines, piece, data):
+def test_extracted_texts_equal_fully_decoded_ones(tmp_path, rows, lines, piece, data):
     content = json_lines(rows) + b"\n" + b"\n".join(lines if data.draw(st.booleans()) else [])
     at = data.draw(st.integers(0, len(content)))
     content = content[:at] + piece + content[at:]
@@ -463,7 +463,7 @@ def everything(batch):
         (Columns(text=(), items="text"), False),
     ],
 )
-def test_texts_are_cut_out_where_they_are_one_column_that_is_nothing_else(tmp_path, monkeypatch, columns, is_cut):
+def test_texts_are_extracted_if_one_column_is_used_as_text_only(tmp_path, monkeypatch, columns, is_cut):
     monkeypatch.setattr(jsonl.Rows, "_all_at_once", lambda *_: pytest.fail("decoded whole"))
     content = b'{"text": "a b", "id": "c"}\r\n{"id": "d", "text": ""}'
     if is_cut:
@@ -473,7 +473,7 @@ def test_texts_are_cut_out_where_they_are_one_column_that_is_nothing_else(tmp_pa
             batches(tmp_path / "a.jsonl", content, columns)
 
 
-def test_a_text_that_is_given_twice_is_the_last_and_both_must_be_texts(tmp_path):
+def test_the_last_of_repeated_text_keys_is_used_and_all_must_be_texts(tmp_path):
     content = b'{"text": "a", "text": "b"}\n{"text": 5, "text": "b"}\n{"text": "a", "text": 5}\n'
     batch = only(tmp_path / "a.jsonl", content)
     assert batch.texts.to_pylist() == ["b"]

@@ -131,7 +131,7 @@ def test_every_kind_of_source_gives_the_same_documents(kind):
 
 
 @pytest.mark.parametrize("kind", [*COLUMNS, *TABLES])
-def test_every_kind_of_source_is_deduplicated_alike(kind):
+def test_every_kind_of_source_gives_the_same_result(kind):
     report = neardup.deduplicate((COLUMNS | TABLES)[kind](TEXTS))
     assert report.removed.to_pylist() == [{"doc_id": 2, "kept_id": 0, "similarity": 1.0}]
     assert report.kept.column("text").to_pylist() == [TEXTS[0], TEXTS[1], TEXTS[3], TEXTS[4]]
@@ -152,7 +152,7 @@ def test_every_kind_of_source_may_be_empty(kind):
         pa.table({"text": pa.array([FOX, FOX]).dictionary_encode(), "id": pa.array([4, 2], pa.int8())}),
     ],
 )
-def test_kept_rows_are_as_they_came_in(source):
+def test_kept_rows_are_unchanged(source):
     report = neardup.deduplicate(source)
     assert report.kept.column("doc_id").to_pylist()[0] == (
         source.column("id")[0].as_py() if "id" in source.column_names else 0
@@ -198,34 +198,34 @@ def test_whole_numbers_of_any_width_are_ids(kind):
 
 
 @pytest.mark.parametrize("name", ["text", "content", "body"])
-def test_usual_names_of_the_text_column_are_found(name):
+def test_default_names_of_the_text_column_are_found(name):
     report = neardup.deduplicate(pa.table({"other": ["a", "b"], name: [FOX, FOX]}))
     assert report.columns == {"text": name}
     assert report.removed.num_rows == 1
 
 
-def test_first_of_the_usual_columns_is_taken():
+def test_the_first_of_the_default_columns_is_used():
     table = pa.table({"body": ["x", "y"], "url": ["u", "v"], "content": ["v", "w"], "text": [FOX, FOX], "id": [1, 2]})
     report = neardup.deduplicate(table)
     assert report.columns == {"text": "text", "id": "id"}
     assert neardup.deduplicate(table.drop(["text", "id"])).columns == {"text": "content", "id": "url"}
 
 
-def test_named_columns_win_over_the_usual_ones():
+def test_named_columns_take_precedence_over_default_ones():
     table = pa.table({"text": ["a", "b"], "id": [1, 2], "page": [FOX, FOX], "key": ["k", "l"]})
     report = neardup.deduplicate(table, text_column="page", id_column="key")
     assert report.columns == {"text": "page", "id": "key"}
     assert report.removed.to_pylist() == [{"doc_id": "l", "kept_id": "k", "similarity": 1.0}]
 
 
-def test_given_ids_win_over_the_usual_column():
+def test_given_ids_take_precedence_over_the_default_column():
     report = neardup.deduplicate(pa.table({"text": [FOX, FOX], "id": [1, 1]}), ids=["p", "q"])
     assert report.removed.to_pylist() == [{"doc_id": "q", "kept_id": "p", "similarity": 1.0}]
     assert report.columns == {"text": "text"}
 
 
 @pytest.mark.parametrize("setting", ["text_column", "id_column", "keep"])
-def test_a_column_that_is_not_there_is_named_with_those_that_are(setting):
+def test_a_missing_column_is_an_error_that_lists_the_columns(setting):
     table = pa.table({"text": [FOX], "score": [1]})
     value = "max:points" if setting == "keep" else "points"
     with pytest.raises(ConfigError, match=rf"`{setting}` names 'points'[\s\S]*hint: the columns are text, score"):
@@ -233,13 +233,13 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are(setting):
 
 
 @pytest.mark.parametrize("setting", ["text_column", "id_column", "keep"])
-def test_a_list_has_no_columns_to_name(setting):
+def test_naming_a_column_of_a_list_is_an_error(setting):
     value = "max:points" if setting == "keep" else "points"
     with pytest.raises(ConfigError, match=f"`{setting}` names the column 'points', but the source has no columns"):
         neardup.deduplicate(TEXTS, **{setting: value})
 
 
-def test_a_table_without_a_text_column_shows_its_columns():
+def test_a_table_without_a_text_column_is_an_error_that_lists_its_columns():
     with pytest.raises(DataError, match=r"no column named text, content, body[\s\S]*text_column='page'[\s\S]*page, id"):
         neardup.deduplicate(pa.table({"page": TEXTS, "id": range(5)}))
 
@@ -258,8 +258,8 @@ def test_two_columns_of_the_same_name_are_an_error(name):
             neardup.deduplicate(source)
 
 
-def test_ids_and_a_named_id_column_disagree():
-    with pytest.raises(ConfigError, match="`ids` and `id_column` both name the documents"):
+def test_ids_and_id_column_cannot_be_combined():
+    with pytest.raises(ConfigError, match="`ids` and `id_column` both give the ids"):
         neardup.deduplicate(pa.table({"text": [FOX], "key": [1]}), ids=[2], id_column="key")
 
 
@@ -292,7 +292,7 @@ def test_strict_raises_at_the_first_bad_row(bad, reason):
     assert str(raised.value).startswith(f"row 2 cannot be used: {reason}\n\nhint: ")
 
 
-def test_a_row_that_cannot_even_be_shown_is_rejected():
+def test_a_row_whose_repr_fails_is_rejected():
     class Unshowable:
         def __repr__(self):
             raise RuntimeError
@@ -346,8 +346,8 @@ def test_a_missing_text_is_null_in_every_source(source):
     ],
     ids=lambda source: type(source).__name__,
 )
-def test_a_column_of_nulls_is_all_rejected(source):
-    with pytest.raises(DataError, match="all 2 rows were rejected; the first, row 0, because text is null"):
+def test_all_rows_of_a_null_column_are_rejected(source):
+    with pytest.raises(DataError, match="all 2 rows were rejected; the first is row 0: text is null"):
         neardup.find_pairs(source, keep="longest")
 
 
@@ -385,7 +385,7 @@ def test_a_dictionary_with_broken_indices_is_an_error_not_a_crash():
         neardup.deduplicate(broken)
 
 
-def test_a_pandas_frame_may_hold_bad_texts():
+def test_bad_texts_of_a_pandas_frame_are_rejected():
     frame = pd.DataFrame({"id": list("abcde"), "text": pd.Series([FOX, 7, "\ud800", None, FOX], dtype=object)})
     with pytest.warns(UserWarning, match="3 of 5 rows were rejected"):
         report = neardup.deduplicate(frame)
@@ -398,15 +398,17 @@ def test_a_pandas_frame_may_hold_bad_texts():
     assert report.kept.to_pylist() == [{"doc_id": "a", "id": "a", "text": FOX}]
 
 
-def test_a_pandas_frame_with_a_mixed_column_names_it():
+def test_a_mixed_column_of_a_pandas_frame_is_an_error_that_names_it():
     frame = pd.DataFrame({"text": [FOX, FOX], "note": pd.Series([1, "one"], dtype=object)})
     with pytest.raises(DataError, match=r"column note with type object[\s\S]*hint: give every column one type"):
         neardup.deduplicate(frame)
 
 
-def test_rows_that_arrow_cannot_take_are_an_error_before_the_work():
+def test_values_that_arrow_cannot_represent_are_an_error_before_the_work():
     views = pa.array([["a"], ["b"]], pa.list_(pa.string_view()))
-    with pytest.raises(DataError, match=r"column 'tags' has rows that Arrow cannot take: list<item: string_view>"):
+    with pytest.raises(
+        DataError, match=r"column 'tags' has values that Arrow cannot represent: list<item: string_view>"
+    ):
         memory.read(pa.table({"text": [FOX, FOX], "tags": views}), Config())
 
 
@@ -432,7 +434,7 @@ def test_a_column_of_another_type_is_an_error_that_names_the_type(values, kind):
         ([b"a", b"b", b"c"], r"got b'a' \(binary\)"),
         ([1, 2, 2**63], r"got 9223372036854775808 in row 2"),
         (["a", "\ud800", "c"], r"got '\\ud800' in row 1"),
-        (np.array([1, 2, 2**63], np.uint64), r"fit in 64 bits with a sign.* 9223372036854775808"),
+        (np.array([1, 2, 2**63], np.uint64), r"fit in a signed 64-bit integer.* 9223372036854775808"),
         (arrow_text([b"a", b"\xff", b"c"], pa.string()), r"valid UTF-8"),
         (["a"], r"got 1 ids for 3 documents"),
         ([], r"got 0 ids for 3 documents"),
@@ -497,7 +499,7 @@ def test_rows_without_a_score_rank_last_and_ties_go_by_row(keep):
     assert memory.read(table, Config(keep=keep)).documents.column("priority").to_pylist() == [2, 3, 0, 1, 4]
 
 
-def test_first_last_and_longest_order_the_rows():
+def test_first_last_and_longest_rank_the_rows():
     texts = ["aé", "aaaa", None, "日本", "b"]
     for keep, order in (("first", [0, 1, 3, 4]), ("last", [4, 3, 1, 0]), ("longest", [3, 1, 0, 4])):
         documents = memory.read(texts, Config(keep=keep)).documents
@@ -505,7 +507,7 @@ def test_first_last_and_longest_order_the_rows():
         assert ordered.column("row").to_pylist() == order
 
 
-def test_longest_of_html_counts_what_a_reader_sees():
+def test_longest_counts_the_visible_text_of_html():
     pages = [f"<p>{FOX}</p>" + "<br>" * 50, f"<p>{FOX}!</p>"]
     assert memory.read(pages, Config(keep="longest", html=True)).documents.sort_by("priority").column(
         "row"
@@ -533,8 +535,8 @@ def test_a_polars_frame_can_be_ordered_by_a_string_column():
         (FOX, r"no such file[\s\S]*the quick[\s\S]*hint: a single text goes in a list"),
         (FOX.encode(), r"got one bytes"),
         (bytearray(b"x"), r"got one bytearray"),
-        ({FOX, "x"}, r"must have an order, got a set[\s\S]*hint: pass sorted"),
-        (frozenset({FOX}), r"must have an order, got a set"),
+        ({FOX, "x"}, r"must be ordered, got a set[\s\S]*hint: pass sorted"),
+        (frozenset({FOX}), r"must be ordered, got a set"),
         (3, r"got int"),
         (None, r"pass either a source or items, got neither"),
         (pathlib.Path("corpus.jsonl"), r"corpus\.jsonl"),

@@ -38,7 +38,7 @@ def test_a_parquet_file_has_the_rows_the_schema_and_zstd(tmp_path):
         assert stored.metadata.row_group(0).column(0).compression == "ZSTD"
 
 
-def test_json_lines_hold_a_row_a_line_unescaped(tmp_path):
+def test_json_lines_have_one_unescaped_row_per_line(tmp_path):
     got = content(tmp_path / "p.jsonl", [pairs([("a", 'q"\n', 0.1), ("ä", "日本", 1.0), ("c", None, 1e-07)])])
     assert got.decode() == (
         '{"doc_a":"a","doc_b":"q\\"\\n","similarity":0.1}\n'
@@ -82,7 +82,7 @@ def test_an_unknown_ending_names_the_known_ones_and_makes_no_file(tmp_path, name
     assert list(tmp_path.iterdir()) == []
 
 
-def test_columns_go_by_name_and_batches_are_as_good_as_tables(tmp_path):
+def test_columns_are_matched_by_name_in_batches_and_tables(tmp_path):
     batch = pa.record_batch({"similarity": [0.5], "doc_b": pa.array(["b"], pa.large_string()), "doc_a": ["a"]})
     assert content(tmp_path / "p.csv", [batch]) == b"doc_a,doc_b,similarity\na,b,0.5\n"
 
@@ -101,7 +101,7 @@ def test_a_failed_block_leaves_no_file(tmp_path, ending):
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_closing_twice_is_fine_and_writing_after_it_is_not(tmp_path, ending):
+def test_closing_twice_is_allowed_and_writing_after_it_is_an_error(tmp_path, ending):
     writer = TableWriter(tmp_path / f"p{ending}", PAIRS)
     writer.close()
     writer.close()
@@ -128,7 +128,7 @@ ROWS = st.lists(st.tuples(st.text(), st.text(), st.floats(allow_nan=False, allow
 
 @pytest.mark.parametrize("ending", ENDINGS)
 @given(rows=ROWS, cuts=st.lists(st.integers(0, 40), max_size=6))
-def test_the_bytes_do_not_depend_on_the_cuts(ending, rows, cuts, tmp_path_factory):
+def test_the_bytes_do_not_depend_on_batches(ending, rows, cuts, tmp_path_factory):
     folder = tmp_path_factory.mktemp("cuts")
     table = pairs(rows)
     bounds = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]

@@ -87,7 +87,7 @@ FORMATS = [
 
 @pytest.mark.parametrize("batch_bytes", [10, 1 << 22])
 @pytest.mark.parametrize(("name", "content", "settings", "around"), FORMATS, ids=[form[0] for form in FORMATS])
-def test_long_row_is_rejected_with_its_size_and_no_other(
+def test_only_the_oversized_row_is_rejected_with_its_size(
     tmp_path, monkeypatch, name, content, settings, around, batch_bytes
 ):
     monkeypatch.setattr(records, "BATCH_BYTES", batch_bytes)
@@ -121,7 +121,7 @@ def test_row_as_long_as_the_limit_is_a_document(tmp_path, monkeypatch, ending, b
 
 
 @pytest.mark.parametrize("part_bytes", [7, 50, 1000])
-def test_long_lines_are_counted_once_however_a_file_is_cut(tmp_path, monkeypatch, part_bytes):
+def test_oversized_lines_are_counted_once_for_any_split_of_the_file(tmp_path, monkeypatch, part_bytes):
     monkeypatch.setattr(records, "PART_BYTES", part_bytes)
     monkeypatch.setattr(lines, "SKIPPED_AT_ONCE", 5)
     monkeypatch.setattr(oversize, "SKIPPED_AT_ONCE", 5)
@@ -132,7 +132,7 @@ def test_long_lines_are_counted_once_however_a_file_is_cut(tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize(("name", "content", "settings", "around"), FORMATS, ids=[form[0] for form in FORMATS])
-def test_kept_rows_are_written_past_long_ones(tmp_path, name, content, settings, around):
+def test_kept_rows_after_oversized_ones_are_written(tmp_path, name, content, settings, around):
     del around
     file = found(tmp_path, name, content([LONG, "one", "two", LONG]), **settings)
     config = Config(max_document=LIMIT, **settings)
@@ -149,7 +149,7 @@ CSV = st.lists(st.sampled_from([b'"', b'""', b",", b"\n", b"\r", b"\r\n", b"a", 
 
 @given(CSV, st.integers(1, 30), st.integers(1, 9))
 @example([b'"', b"a", b"\n", b'"', b'"', b"\n", b"a", b'"', b"\n", b"bcd"], 3, 1)
-def test_records_after_a_long_one_begin_where_csv_says(pieces, limit, skipped):
+def test_records_after_an_oversized_one_are_read(pieces, limit, skipped):
     content = b"".join(pieces)
     file = InputFile(path="a.csv", name="a.csv", format="csv", compression=None, size=len(content), modified="")
     patch = pytest.MonkeyPatch()
@@ -165,7 +165,7 @@ def test_records_after_a_long_one_begin_where_csv_says(pieces, limit, skipped):
 
 
 @pytest.mark.parametrize(("name", "content", "settings", "around"), FORMATS[:7], ids=[form[0] for form in FORMATS[:7]])
-def test_document_that_memory_cannot_hold_fails_the_run_and_names_what_it_needs(
+def test_a_document_that_does_not_fit_in_memory_is_an_error_that_names_the_memory_needed(
     tmp_path, monkeypatch, name, content, settings, around
 ):
     del around

@@ -80,7 +80,7 @@ def test_small_row_groups_are_one_span_and_large_ones_several(tmp_path, monkeypa
     assert texts == [f"text {row}" for row in range(100)]
 
 
-def test_batches_hold_about_the_asked_bytes(tmp_path, monkeypatch):
+def test_batches_hold_about_the_requested_bytes(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet, "BATCH_BYTES", 10_000)
     table = pa.table({"text": [f"{row:01000d}" for row in range(100)]})
     sizes = [records.num_rows for records in read_all(stored(tmp_path, table), Columns(text=("text",)))]
@@ -88,7 +88,7 @@ def test_batches_hold_about_the_asked_bytes(tmp_path, monkeypatch):
     assert 5 <= max(sizes) <= 10
 
 
-def test_copies_that_are_stored_once_do_not_make_large_batches(tmp_path):
+def test_dictionary_encoded_copies_do_not_make_large_batches(tmp_path):
     table = pa.table({"text": ["x" * 10_000] * 5000})
     file = stored(tmp_path, table)
     with pq.ParquetFile(file.path) as source:
@@ -119,7 +119,7 @@ def test_names_with_dots_are_columns(tmp_path):
 
 
 @pytest.mark.parametrize("row_group_size", [10, None])
-def test_no_rows_are_fine(tmp_path, row_group_size):
+def test_a_file_without_rows_is_accepted(tmp_path, row_group_size):
     empty = table_of(0)
     file = stored(tmp_path, empty, row_group_size=row_group_size)
     assert [records for records in read_all(file) if records.num_rows] == []
@@ -135,7 +135,7 @@ def test_kept_rows_are_written_in_order(tmp_path):
     assert pq.read_table(target).equals(table.filter(pa.array(is_kept)))
 
 
-def test_a_file_that_is_kept_whole_is_copied_byte_for_byte(tmp_path):
+def test_a_file_with_all_rows_kept_is_copied_byte_for_byte(tmp_path):
     file = stored(tmp_path, table_of(10), compression="gzip")
     assert written(file, tmp_path, [True] * 10).read_bytes() == Path(file.path).read_bytes()
 
@@ -200,7 +200,7 @@ def test_categories_that_differ_between_row_groups_round_trip(tmp_path):
     assert got.schema.field("category").type == column.type
 
 
-def test_codecs_encodings_and_row_groups_stay(tmp_path):
+def test_codecs_encodings_and_row_groups_are_preserved(tmp_path):
     table = table_of(1000).append_column("list", pa.array([[1]] * 1000))
     codecs = {"id": "snappy", "text": "zstd", "other": "none", "list.list.element": "gzip"}
     order = [pq.SortingColumn(0)]
@@ -245,7 +245,7 @@ def test_a_large_row_group_is_written_as_several(tmp_path, monkeypatch):
 
 def test_a_file_that_changed_since_it_was_read_raises(tmp_path):
     file = stored(tmp_path, table_of(4))
-    with pytest.raises(DataError, match="no longer the 3 rows"):
+    with pytest.raises(DataError, match="no longer has the 3 rows"):
         written(file, tmp_path, [True, False, True])
 
 
@@ -287,7 +287,7 @@ def test_damage_in_the_middle_raises_on_reading_and_on_writing(tmp_path):
         written(file, tmp_path, [False] + [True] * 9999)
 
 
-def test_a_file_that_is_not_there_raises_with_its_path(tmp_path):
+def test_a_missing_file_is_an_error_with_its_path(tmp_path):
     file = stored(tmp_path, table_of(1))
     Path(file.path).unlink()
     with pytest.raises(DataError, match=r"source\.parquet"):

@@ -52,7 +52,7 @@ def test_dicts_give_what_a_table_of_them_gives():
         assert getattr(in_dicts, name).to_pylist() == getattr(in_table, name).to_pylist()
 
 
-def test_rows_that_are_no_dicts_and_texts_that_are_none_are_rejected_with_their_reasons():
+def test_rows_that_are_not_dicts_and_values_that_are_not_texts_are_rejected():
     rows = [{"id": "a", "text": FOX}, None, "text", {"id": "b"}, {"id": "c", "text": 3}, {"id": "d", "text": FOX}]
     rows += [{"id": "e", "text": SEA}] * 4
     report = neardup.deduplicate(rows)
@@ -91,7 +91,7 @@ def test_dicts_hold_vectors_and_items_too():
     assert report.removed.to_pylist() == [{"doc_id": "bob", "kept_id": "ann", "similarity": 1.0}]
 
 
-def test_pairs_of_id_and_text_name_their_texts():
+def test_tuples_of_id_and_text_give_the_ids():
     report = neardup.deduplicate([("a", FOX), ("b", SEA), ("c", FOX), ("d", None), ("e",), "f"])
     assert report.removed.to_pylist() == [{"doc_id": "c", "kept_id": "a", "similarity": 1.0}]
     assert report.kept.to_pylist() == [{"doc_id": "a", "text": FOX}, {"doc_id": "b", "text": SEA}]
@@ -100,11 +100,11 @@ def test_pairs_of_id_and_text_name_their_texts():
         4: "row is tuple of 1, not an (id, text) tuple",
         5: "row is str, not an (id, text) tuple",
     }
-    with pytest.raises(ConfigError, match=r"`ids` and the \(id, text\) tuples both name the documents"):
+    with pytest.raises(ConfigError, match=r"`ids` and the \(id, text\) tuples both give the ids"):
         neardup.deduplicate([("a", FOX)], ids=["b"])
 
 
-def test_pairs_name_items_and_vectors_but_two_numbers_are_a_vector_and_two_words_are_items():
+def test_tuples_give_ids_of_items_and_vectors_unless_both_parts_are_data():
     vectors = [("p", [1.0, 2.0]), ("q", np.array([1.0, 2.0]))]
     assert neardup.find_pairs(vectors, measure="cosine").pairs.column("doc_b").to_pylist() == ["q"]
     assert neardup.find_pairs([(1, 2), (1, 2)], measure="cosine").pairs.column("doc_b").to_pylist() == [1]
@@ -120,7 +120,7 @@ def test_pairs_name_items_and_vectors_but_two_numbers_are_a_vector_and_two_words
 # repeated ids
 
 
-def test_ids_may_repeat_and_rows_tell_documents_apart():
+def test_repeated_ids_are_distinguished_by_row():
     report = neardup.find_pairs([FOX, SEA, FOX, SEA, "x"], ids=["u", "u", "u", "v", "w"])
     assert report.removed.to_pylist() == [
         {"doc_id": "u", "kept_id": "u", "similarity": 1.0, "row": 2, "kept_row": 0},
@@ -135,7 +135,7 @@ def test_ids_may_repeat_and_rows_tell_documents_apart():
     assert (audit.recall, audit.pairs, audit.precision, audit.missed.num_rows) == (1.0, 2, 1.0, 0)
 
 
-def test_tables_have_no_rows_where_ids_are_unique():
+def test_tables_have_no_row_column_if_ids_are_unique():
     report = neardup.find_pairs([FOX, FOX], ids=["u", "v"])
     assert report.removed.column_names == ["doc_id", "kept_id", "similarity"]
     assert report.pairs.column_names == ["doc_a", "doc_b", "similarity"]
@@ -260,7 +260,7 @@ def test_whole_numbers_are_items_but_a_matrix_of_0_and_1_is_an_error_with_a_hint
         (np.ma.array([[True, False]], mask=[[True, False]]), "masked entries"),
     ],
 )
-def test_matrices_that_are_no_items_are_an_error(matrix, message):
+def test_matrices_that_do_not_hold_items_are_errors(matrix, message):
     with pytest.raises(DataError, match=message):
         neardup.find_pairs(items=matrix)
     with pytest.raises(ConfigError, match=r"`multiset`[\s\S]*measure='weighted'"):
@@ -276,7 +276,7 @@ def test_a_sparse_matrix_with_an_entry_that_is_not_a_number_is_an_error(sparse):
 
 
 @pytest.mark.parametrize("kind", ["array", "source", "integers", "sparse", "lists", "Arrow"])
-def test_vectors_of_weights_give_what_dicts_of_place_to_weight_give(kind, sparse):
+def test_weight_vectors_equal_dicts_of_position_to_weight(kind, sparse):
     rng = np.random.default_rng(5)
     weights = random_matrix() * rng.integers(1, 4, (60, 25))
     weights[40] = weights[3]
@@ -295,7 +295,7 @@ def test_vectors_of_weights_give_what_dicts_of_place_to_weight_give(kind, sparse
     assert neardup.find_pairs(**given, **settings).pairs.equals(expected)
 
 
-def test_weights_that_are_none_are_rejected_with_their_reasons():
+def test_invalid_weights_are_rejected_with_their_reasons():
     weights = np.array([[1.0, 0.0, 2.0], [1.0, -0.5, 0.0], [np.nan, 1.0, 0.0], [1.0, 0.0, 2.0]])
     report = neardup.find_pairs(weights, measure="weighted")
     assert reasons(report) == {1: "the weight of item '1' is -0.5, below 0", 2: "the weight of item '0' is NaN"}
@@ -328,7 +328,7 @@ def test_neighbours_take_matrices_as_items_and_as_queries(sparse):
     assert neardup.neighbours(items=matrix, queries=sparse.csr_matrix(matrix[:7]), k=2).equals(expected)
 
 
-def test_scipy_is_not_imported_to_tell_what_a_source_is():
+def test_scipy_is_not_imported_to_recognise_a_source():
     program = (
         "import sys; import numpy as np; import neardup; neardup.find_pairs(items=np.eye(3, dtype=bool));"
         "print('scipy.sparse' in sys.modules)"

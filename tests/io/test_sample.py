@@ -124,7 +124,7 @@ def test_many_files_are_estimated_from_some(tmp_path):
     assert_near(sampled(tmp_path), num_documents, num_bytes)
 
 
-def test_text_files_are_a_document_each(tmp_path):
+def test_every_text_file_is_one_document(tmp_path):
     rows = texts(2, 40)
     for number, text in enumerate(rows):
         (tmp_path / f"{number:02}.txt").write_text(text)
@@ -150,7 +150,7 @@ def test_more_bands_take_more_disk(tmp_path):
     assert many - few == 200 * 8 * 40
 
 
-def test_the_disk_is_at_least_what_a_run_takes(tmp_path, monkeypatch):
+def test_the_estimated_disk_space_covers_the_run(tmp_path, monkeypatch):
     path = tmp_path / "a.jsonl"
     path.write_bytes(jsonl_bytes(texts(4, 2000)))
     taken = []

@@ -88,7 +88,7 @@ def test_infinities_are_at_the_ends():
 
 
 @pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()], ids=str)
-def test_nan_and_null_are_no_score(kind):
+def test_nan_and_null_are_missing_scores(kind):
     assert keys(column([float("nan"), None, 1.0], kind)) == [None, None, (1.0, 0, None)]
     assert keys(sortable_values([float("nan"), None, 1.0])) == [None, None, (1.0, 0, None)]
 
@@ -129,14 +129,14 @@ def test_a_dictionary_of_string_views_is_its_values():
 
 
 @pytest.mark.parametrize("zone", [None, "UTC", "Asia/Kolkata"])
-def test_a_moment_is_the_same_score_in_every_unit(zone):
+def test_a_timestamp_is_the_same_score_in_every_unit(zone):
     moments = [dt.datetime(2024, 2, 29, 12, 0, 1), None, dt.datetime(1969, 7, 20), dt.datetime(1970, 1, 1)]
     of_unit = [keys(column(moments, pa.timestamp(unit, zone))) for unit in ("s", "ms", "us", "ns")]
     assert all(found == of_unit[0] for found in of_unit)
     assert ranks(column([moment for moment in moments if moment], pa.timestamp("ms", zone))) == [2, 0, 1]
 
 
-def test_a_moment_is_the_same_score_in_every_time_zone():
+def test_a_timestamp_is_the_same_score_in_every_time_zone():
     moment = pa.array([1_700_000_000], pa.timestamp("s", "UTC"))
     assert keys(sortable_column(moment.cast(pa.timestamp("s", "America/Lima")))) == keys(sortable_column(moment))
 
@@ -162,7 +162,7 @@ def test_durations_and_times_of_day_are_on_one_scale():
     assert ranks(column([times[0], times[2]], pa.time32("s"))) == [1, 0]
 
 
-def test_moments_out_of_reach_of_the_scale_are_not_taken_for_others():
+def test_timestamps_out_of_range_are_not_confused_with_others():
     far = pa.array([2**62, 1], pa.int64())
     assert order(sortable_column(far.cast(pa.timestamp("s")))) == [1, 0]
     assert order(sortable_column(far.cast(pa.duration("s")))) == [1, 0]

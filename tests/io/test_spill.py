@@ -54,7 +54,7 @@ def test_texts_nulls_and_numbers_are_sorted_as_arrow_does(tmp_path, direction):
     assert found == pa.Table.from_pylist(rows, schema=COLUMNS).sort_by(by).to_pylist()
 
 
-def test_a_sort_larger_than_its_room_goes_through_the_folder(tmp_path):
+def test_a_sort_larger_than_its_memory_uses_the_disk(tmp_path):
     num_rows, step = 3_000_000, 500_000
     columns = pa.schema([("key", pa.int64()), *((f"more_{number}", pa.int64()) for number in range(9))])
 
@@ -103,7 +103,7 @@ def store(request, tmp_path):
     return Shelves() if limit is None else Shelves(tmp_path / "texts", limit)
 
 
-def test_a_shelf_holds_what_was_put_on_it_in_order(store):
+def test_a_shelf_returns_rows_in_the_order_they_were_added(store):
     for row in range(30):
         store.put(row % 3, documents_of(row, row + 100))
     for shelf in range(3):
@@ -111,7 +111,7 @@ def test_a_shelf_holds_what_was_put_on_it_in_order(store):
     assert next(store.batches(1)).column("text")[0].as_py() == "text 1"
 
 
-def test_a_shelf_can_be_read_again_and_more_be_put(store):
+def test_a_shelf_can_be_read_again_and_extended(store):
     store.put(-1, documents_of(1))
     assert rows_on(store, -1) == rows_on(store, -1) == [1]
     store.put(-1, documents_of(2))
@@ -129,13 +129,13 @@ def test_a_shelf_that_was_cleared_or_never_used_is_empty(store):
     assert rows_on(store, 4) == [3]
 
 
-def test_only_a_part_of_a_batch_goes_to_its_shelf(store):
+def test_slices_of_batches_can_be_put_on_a_shelf(store):
     store.put(0, documents_of(*range(10)).slice(3, 4))
     store.put(0, documents_of(*range(10)).slice(8))
     assert rows_on(store, 0) == [3, 4, 5, 6, 8, 9]
 
 
-def test_shelves_go_to_disk_when_they_hold_more_than_their_limit(tmp_path):
+def test_shelves_beyond_their_limit_are_written_to_disk(tmp_path):
     store = Shelves(tmp_path / "texts", 1000)
     store.put(0, documents_of(1))
     assert list((tmp_path / "texts").iterdir()) == []
@@ -144,7 +144,7 @@ def test_shelves_go_to_disk_when_they_hold_more_than_their_limit(tmp_path):
     assert (rows_on(store, 0), rows_on(store, 1)) == ([1], list(range(100)))
 
 
-def test_what_a_killed_start_left_is_not_on_the_shelves(tmp_path):
+def test_leftovers_of_a_killed_run_are_not_on_the_shelves(tmp_path):
     Shelves(tmp_path / "texts", 0).put(0, documents_of(1))
     assert any((tmp_path / "texts").iterdir())
     (tmp_path / "texts" / "000001.arrows").write_bytes(b"torn")
@@ -166,7 +166,7 @@ def test_many_threads_fill_the_same_shelves(store):
     assert sorted(rows_on(store, 1)) == list(range(1, 400, 2))
 
 
-def test_an_error_of_the_source_comes_out_of_a_sort_as_itself(tmp_path):
+def test_an_error_of_the_source_is_raised_unchanged_by_a_sort(tmp_path):
     columns = pa.schema([("key", pa.int64())])
 
     def batches():

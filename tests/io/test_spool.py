@@ -79,13 +79,13 @@ def test_a_long_input_is_stored_whole(tmp_path, give):
     assert path.endswith("stdin.jsonl")
 
 
-def test_inputs_without_standard_input_stay(tmp_path, give):
+def test_inputs_without_standard_input_are_unchanged(tmp_path, give):
     give(LINE)
     assert spool(["a.jsonl", "b"], tmp_path / "stdin", Config()) == (["a.jsonl", "b"], None)
     assert not (tmp_path / "stdin").exists()
 
 
-def test_what_a_killed_start_stored_goes(tmp_path, give):
+def test_stored_standard_input_of_a_killed_run_is_deleted(tmp_path, give):
     (tmp_path / "stdin").mkdir()
     (tmp_path / "stdin" / "stdin.txt").write_text("old")
     give(LINE)

@@ -34,7 +34,7 @@ def zstd(content):
 
 
 @pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".zst", zstd), ("", bytes)])
-def test_members_that_follow_each_other_are_read_as_one_file(tmp_path, ending, pack):
+def test_concatenated_gzip_members_are_read_as_one_file(tmp_path, ending, pack):
     assert read_all(found(tmp_path / f"a.txt{ending}", pack(CONTENT) + pack(b"more\n"))) == CONTENT + b"more\n"
 
 

@@ -51,7 +51,7 @@ def test_texts_of_every_text_type_become_large_strings(kind):
     assert (got.num_rows, got.scores, got.groups, got.found) == (4, None, None, frozenset({"text"}))
 
 
-def test_texts_of_dictionaries_of_views_and_of_runs_are_taken():
+def test_texts_in_dictionaries_views_and_run_end_arrays_are_read():
     views = pa.DictionaryArray.from_arrays(pa.array([1, None, 0]), pa.array(["a", "b"], pa.string_view()))
     runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), ["a", None])
     assert records(text=views).texts.to_pylist() == ["b", "a"]
@@ -63,7 +63,7 @@ def test_a_batch_without_bad_rows_is_not_copied():
     assert records(text=column).texts.buffers()[2].address == column.buffers()[2].address
 
 
-def test_a_slice_gives_its_own_rows():
+def test_a_slice_yields_only_its_rows():
     batch = pa.record_batch({"text": ["a", None, "b", "c"], "id": [1, 2, 3, 4]}).slice(1, 2)
     got = batch_records(batch, Columns(text=("text",), id="id"), Config())
     assert (got.texts.to_pylist(), got.ids.to_pylist(), got.rejected) == (["b"], ["3"], [(0, "text is null")])
@@ -113,7 +113,7 @@ def test_an_empty_batch_has_no_records():
     assert (got.num_rows, len(got.texts), got.rejected, got.found) == (0, 0, [], frozenset())
 
 
-def test_two_columns_of_one_name_raise():
+def test_two_columns_of_one_name_are_an_error():
     with pytest.raises(DataError, match="2 columns are named 'text'"):
         batch_records(pa.record_batch([pa.array(["a"]), pa.array(["b"])], ["text", "text"]), TEXT, Config())
 
@@ -211,18 +211,18 @@ def test_an_item_that_is_null_or_holds_the_end_rejects_its_row():
     assert texts == [["b"]]
     assert rejected == [
         (0, "an item is null"),
-        (2, "item 'c\\x1f' holds the character '\\x1f', which ends an item"),
+        (2, "item 'c\\x1f' holds the character '\\x1f', the item separator"),
         (3, "an item is null"),
     ]
 
 
-def test_items_that_are_lists_or_no_utf8_reject_their_row():
+def test_items_that_are_lists_or_invalid_utf8_reject_their_row():
     assert items(pa.array([[["a"]], []]))[1] == [(0, "an item is list<item: string>, not one value")]
     texts, rejected = items(pa.array([[b"a"], [b"b", b"\xff"]]))
     assert (texts, rejected) == ([["a"]], [(1, "an item is not valid UTF-8: invalid start byte at byte 0")])
 
 
-def test_a_null_list_with_items_beneath_shifts_no_row():
+def test_a_null_list_with_hidden_items_does_not_shift_rows():
     column = pa.ListArray.from_arrays(
         pa.array([0, 1, 2, 3]), pa.array(["a", "b", "c"]), mask=pa.array([False, True, False])
     )
@@ -287,7 +287,7 @@ def cut(batch, size):
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
-def test_marks_go_to_documents_and_rejected_rows_are_left_out(size):
+def test_documents_are_marked_and_rejected_rows_are_left_out(size):
     batch = pa.record_batch({"n": [0, 1, 2, 3, 4]})
     verdicts = dataclasses.replace(VERDICTS, cluster_sizes=np.array([2, 2, 1, 3, 3]))
     marked = pa.Table.from_batches(output_batches(FILE, cut(batch, size), verdicts, mark=True))
@@ -311,7 +311,7 @@ def test_marks_of_an_earlier_run_are_replaced():
 @pytest.mark.parametrize("num_rows", [4, 6])
 def test_a_file_with_other_rows_than_were_read_raises(num_rows):
     batch = pa.record_batch({"n": list(range(num_rows))})
-    with pytest.raises(DataError, match="no longer the 5 rows"):
+    with pytest.raises(DataError, match="no longer has the 5 rows"):
         list(output_batches(FILE, cut(batch, 2), VERDICTS, mark=False))
 
 
@@ -325,7 +325,7 @@ def test_a_file_with_other_rows_than_were_read_raises(num_rows):
     ],
     ids=lambda column: str(column.type),
 )
-def test_rows_of_any_type_can_be_chosen(column):
+def test_rows_of_any_type_can_be_selected(column):
     batch = pa.record_batch([column], ["c"])
     for chosen in ([True, False, True, True, False], [False] * 5, [True] * 5, [False, True, False, False, True]):
         got = keep_rows(batch, np.array(chosen))

@@ -24,14 +24,14 @@ def table(tmp_path):
     return tmp_path / "a.parquet"
 
 
-def test_a_parquet_file_tells_the_text_of_its_column(table):
+def test_the_text_size_of_a_parquet_file_comes_from_its_metadata(table):
     (file,) = find_files([str(table)], Config())
     assert file.size < NUM_BYTES / 10
     assert num_text_bytes(file, ["text"]) == pytest.approx(NUM_BYTES, rel=0.05)
     assert num_text_bytes(file) > num_text_bytes(file, ["text"])
 
 
-def test_other_files_are_judged_by_their_size(tmp_path):
+def test_the_text_size_of_other_files_is_their_size(tmp_path):
     lines = "".join(json.dumps({"text": text}) + "\n" for text in TEXTS).encode()
     (tmp_path / "a.jsonl").write_bytes(lines)
     (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(lines))

@@ -86,7 +86,7 @@ def finished_output(out, text="old"):
 # what is finished
 
 
-def test_a_file_is_made_once(workspace):
+def test_a_file_is_produced_once(workspace):
     calls = []
     for _ in range(3):
         path = workspace.once("part/one", writer("x", calls))
@@ -106,7 +106,7 @@ def test_a_file_is_written_elsewhere_until_it_is_finished(workspace):
     assert workspace.has("one")
 
 
-def test_a_second_start_takes_what_the_first_finished(workspace):
+def test_a_resumed_run_uses_finished_files(workspace):
     workspace.once("one", writer("x", facts={"num_rows": 3}))
     again, calls = Workspace(workspace.folder), []
     assert again.has("one")
@@ -127,7 +127,7 @@ def test_a_failed_attempt_is_not_finished(workspace):
 
 
 @pytest.mark.parametrize("damage", [lambda path: path.write_text("other"), lambda path: path.unlink()])
-def test_a_file_that_changed_or_went_is_made_again(workspace, damage):
+def test_a_changed_or_missing_file_is_produced_again(workspace, damage):
     damage(workspace.once("one", writer("x")))
     again = Workspace(workspace.folder)
     assert not again.has("one")
@@ -135,21 +135,21 @@ def test_a_file_that_changed_or_went_is_made_again(workspace, damage):
     assert Workspace(workspace.folder).has("one")
 
 
-def test_nothing_can_be_the_finished_result(workspace):
+def test_an_empty_result_can_be_finished(workspace):
     workspace.once("kept/removed.txt", lambda _: None)
     again = Workspace(workspace.folder)
     assert again.has("kept/removed.txt")
     assert not (workspace.folder / "kept/removed.txt").exists()
 
 
-def test_a_draft_can_be_finished_apart(workspace):
+def test_a_draft_can_be_finished_separately(workspace):
     workspace.draft("notes/7").write_text("x")
     workspace.finish("notes/7", {"rows": 1})
     assert Workspace(workspace.folder).facts("notes/7") == {"rows": 1}
     assert (workspace.folder / "notes/7").read_text() == "x"
 
 
-def test_the_last_word_on_a_file_counts(workspace):
+def test_the_last_journal_line_for_a_file_counts(workspace):
     workspace.once("one", writer("x", facts={"n": 1}))
     workspace.draft("one").write_text("y")
     workspace.finish("one", {"n": 2})
@@ -158,7 +158,7 @@ def test_the_last_word_on_a_file_counts(workspace):
     assert again.facts("one") == {"n": 2}
 
 
-def test_a_forgotten_file_is_made_again(workspace):
+def test_a_forgotten_file_is_produced_again(workspace):
     workspace.once("one", writer("x"))
     workspace.forget("one")
     workspace.forget("never")
@@ -192,7 +192,7 @@ def test_a_malformed_journal_line_is_skipped(workspace, line):
     assert not Workspace(workspace.folder).has("one")
 
 
-def test_many_threads_finish_files_side_by_side(workspace):
+def test_many_threads_can_finish_files_concurrently(workspace):
     def work(number):
         workspace.once(f"part/{number}", writer(str(number), facts={"number": number}))
 
@@ -206,7 +206,7 @@ def test_many_threads_finish_files_side_by_side(workspace):
     assert [again.facts(f"part/{number}")["number"] for number in range(40)] == list(range(40))
 
 
-def test_batches_come_back_in_the_columns_asked_for(tmp_path):
+def test_batches_are_read_with_the_requested_columns(tmp_path):
     batches = [
         pa.record_batch({"a": [1, 2], "b": ["x", None], "c": [0.5, 1.5]}),
         pa.record_batch({"a": [3], "b": ["z"], "c": [2.5]}),
@@ -237,14 +237,14 @@ def test_an_interrupted_run_resumes(tmp_path):
     ("error", "has_finished"),
     [(DataError("x"), False), (KeyboardInterrupt(), False), (StaleError("x"), True)],
 )
-def test_a_run_that_did_nothing_of_use_leaves_no_folder(tmp_path, error, has_finished):
+def test_a_run_without_finished_work_leaves_no_folder(tmp_path, error, has_finished):
     stop_in(tmp_path / "out", error, has_finished=has_finished)
     assert list(tmp_path.iterdir()) == []
     with opened(tmp_path / "out", changed(command="pairs")):
         pass
 
 
-def test_a_fresh_start_takes_nothing_of_another_run(tmp_path):
+def test_a_new_run_uses_nothing_of_another_run(tmp_path):
     out = tmp_path / "out"
     with opened(out) as workspace:
         workspace.once("one", writer("x"))
@@ -261,13 +261,13 @@ def test_a_fresh_start_takes_nothing_of_another_run(tmp_path):
         ({"settings": {"threshold": 0.9, "keep": "first"}}, "threshold was 0.8, now 0.9"),
         ({"settings": {"threshold": 0.9, "keep": "last"}}, "threshold was 0.8, now 0.9; keep was 'first', now 'last'"),
         ({"settings": {**MANIFEST["settings"], "size": 3}}, "size was None, now 3"),
-        ({"inputs": MANIFEST["inputs"][:1]}, "b.jsonl was an input then"),
-        ({"inputs": [*MANIFEST["inputs"], {"path": "c.jsonl", "size": 1}]}, "c.jsonl is new among the inputs"),
+        ({"inputs": MANIFEST["inputs"][:1]}, "b.jsonl was an input of that run"),
+        ({"inputs": [*MANIFEST["inputs"], {"path": "c.jsonl", "size": 1}]}, "c.jsonl was not an input of that run"),
         ({"inputs": [{"path": "a.jsonl", "size": 9}, MANIFEST["inputs"][1]]}, "a.jsonl has changed since"),
         ({"inputs": MANIFEST["inputs"][::-1]}, "inputs"),
     ],
 )
-def test_another_run_names_what_differs(tmp_path, now, named):
+def test_the_error_for_another_run_names_the_difference(tmp_path, now, named):
     with opened(tmp_path / "out") as workspace:
         workspace.once("one", writer("x"))
     with pytest.raises(ConfigError) as error, opened(tmp_path / "out", changed(**now)):
@@ -278,7 +278,7 @@ def test_another_run_names_what_differs(tmp_path, now, named):
     assert Workspace(workspace.folder).has("one")
 
 
-def test_overwrite_takes_the_folder_of_another_run(tmp_path):
+def test_overwrite_takes_over_the_work_folder_of_another_run(tmp_path):
     with opened(tmp_path / "out") as workspace:
         workspace.once("one", writer("x"))
     with opened(tmp_path / "out", changed(command="pairs"), overwrite=True) as workspace:
@@ -295,7 +295,7 @@ def test_overwrite_resumes_the_same_run(tmp_path):
 
 
 @pytest.mark.parametrize("manifest", ["", '{"version": "1'])
-def test_a_torn_manifest_starts_anew(tmp_path, manifest):
+def test_a_torn_manifest_starts_over(tmp_path, manifest):
     with opened(tmp_path / "out") as workspace:
         workspace.once("one", writer("x"))
     (workspace.folder / module.MANIFEST).write_text(manifest)
@@ -392,7 +392,7 @@ def test_a_run_killed_while_it_replaces_an_output_can_be_finished(tmp_path, poin
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_an_output_appears_whole_and_the_work_folder_goes(tmp_path):
+def test_the_output_is_published_whole_and_the_work_folder_removed(tmp_path):
     out = tmp_path / "out"
     with opened(out) as workspace:
         workspace.once("out/kept/a.txt", writer("a"))
@@ -430,7 +430,7 @@ def killed_after_publishing(out, monkeypatch, manifest=MANIFEST):
         publish_folder(workspace, out, lambda: None)
 
 
-def test_a_run_killed_after_its_output_appeared_is_known_to_be_done(tmp_path, monkeypatch):
+def test_a_run_killed_after_publishing_counts_as_finished(tmp_path, monkeypatch):
     out = tmp_path / "out"
     assert not is_published(out, MANIFEST)
     killed_after_publishing(out, monkeypatch)
@@ -440,7 +440,7 @@ def test_a_run_killed_after_its_output_appeared_is_known_to_be_done(tmp_path, mo
     assert not is_published(out, MANIFEST)
 
 
-def test_a_run_that_is_under_way_or_ended_is_not_taken_for_published(tmp_path):
+def test_a_running_or_ended_run_does_not_count_as_published(tmp_path):
     out = tmp_path / "out"
     with opened(out) as workspace:
         workspace.once("out/report.json", writer("{}"))
@@ -449,7 +449,7 @@ def test_a_run_that_is_under_way_or_ended_is_not_taken_for_published(tmp_path):
     assert not is_published(out, MANIFEST)
 
 
-def test_a_link_is_removed_and_not_what_it_leads_to(tmp_path):
+def test_removing_a_link_does_not_remove_its_target(tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "file").write_text("x")
     (tmp_path / "link").symlink_to(tmp_path / "folder")
@@ -465,14 +465,14 @@ def test_a_link_is_removed_and_not_what_it_leads_to(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["../one", "/one", "a/../../one", ""])
-def test_no_name_leads_out_of_the_folder(workspace, name):
-    with pytest.raises(DataError, match="leads out"):
+def test_no_name_points_outside_the_folder(workspace, name):
+    with pytest.raises(DataError, match="points outside"):
         workspace.once(name, writer("x"))
     (workspace.folder / JOURNAL).write_text(json.dumps({"name": name, "digest": "", "facts": {}}) + "\n")
     assert not Workspace(workspace.folder).has(name)
 
 
-def test_a_run_that_fails_after_its_end_leaves_the_folder_of_the_next(tmp_path):
+def test_a_run_that_fails_after_its_end_does_not_touch_the_next_work_folder(tmp_path):
     """Its own folder is gone; one of the same name is that of another run."""
     out = tmp_path / "out"
 
@@ -489,7 +489,7 @@ def test_a_run_that_fails_after_its_end_leaves_the_folder_of_the_next(tmp_path):
     assert (folder_of(out) / LOCK).exists()
 
 
-def test_the_marker_goes_last(tmp_path, monkeypatch):
+def test_the_marker_is_deleted_last(tmp_path, monkeypatch):
     left = []
     with opened(tmp_path / "out") as workspace:
         workspace.once("part/one", writer("x"))
@@ -526,7 +526,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_a_journal_line_that_was_changed_is_no_finished_file(workspace, change):
+def test_a_changed_journal_line_does_not_count_as_finished(workspace, change):
     workspace.once("one", writer("x", facts={"num_pairs": 3}))
     journal = workspace.folder / JOURNAL
     journal.write_text(json.dumps(json.loads(journal.read_text()) | change) + "\n")
@@ -545,7 +545,7 @@ def test_a_journal_line_that_is_not_an_object_is_skipped(workspace, line):
 @pytest.mark.parametrize(
     "manifest", [b"7", b"[]", b"null", b'{"version": 1}', b"\xff", b"[" * 100_000, {"inputs": [7]}, {"settings": None}]
 )
-def test_a_manifest_that_no_run_wrote_starts_anew(tmp_path, manifest):
+def test_an_invalid_manifest_starts_over(tmp_path, manifest):
     with opened(tmp_path / "out") as workspace:
         workspace.once("one", writer("x"))
     content = manifest if isinstance(manifest, bytes) else json.dumps(changed(**manifest)).encode()
@@ -555,7 +555,7 @@ def test_a_manifest_that_no_run_wrote_starts_anew(tmp_path, manifest):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which pages are those of files")
-def test_pages_of_a_table_that_were_read_are_let_go(tmp_path):
+def test_pages_of_a_table_are_released_after_reading(tmp_path):
     batch = pa.record_batch({"number": pa.array(range(1 << 17)), "other": pa.array(range(1 << 17))})
     write_batches(tmp_path / "table.arrow", iter([batch] * 48), batch.schema)
 

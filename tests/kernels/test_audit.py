@@ -70,7 +70,7 @@ def test_compiled_candidates_are_those_of_plain_python(documents, sets, threshol
     assert candidates(documents, sets, threshold, needed=needed) == expected
 
 
-def test_candidates_are_of_one_group():
+def test_candidates_belong_to_one_group():
     sets = [frozenset(ITEMS[:4])] * 2
     _, found = candidates([sets[0]] * 2, sets, 0.8, groups=[7, -8], set_groups=[-8, 9])
     assert found == [(1, 0)]
@@ -86,7 +86,7 @@ def test_repeated_shingles_count_once():
     assert audit.find_candidates(shingles, np.array([0, 50]), zeros, index, 0, seen, found) == 0
 
 
-def test_candidates_beyond_the_room_are_counted():
+def test_candidates_beyond_the_buffer_are_counted():
     members = frozenset(ITEMS)
     assert candidates([members] * 4, [members] * 3, 0.8, room=12)[0] == 12
     shingles, ends = end_to_end([members] * 4)
@@ -95,7 +95,7 @@ def test_candidates_beyond_the_room_are_counted():
 
 
 @given(documents=many_sets, sets=many_sets, threshold=THRESHOLDS)
-def test_similarities_are_those_of_the_oracle(documents, sets, threshold):
+def test_similarities_match_the_oracle(documents, sets, threshold):
     pairs = np.array([(doc, number) for doc in range(len(documents)) for number in range(len(sets))])
     values = {}
     for kernel in (audit, PLAIN):
@@ -107,7 +107,7 @@ def test_similarities_are_those_of_the_oracle(documents, sets, threshold):
 
 
 @pytest.mark.parametrize("threshold", [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0])
-def test_the_least_size_is_the_smallest_that_reaches_the_threshold(threshold):
+def test_the_minimum_size_is_the_smallest_that_reaches_the_threshold(threshold):
     sets = [range(size) for size in range(1, 200)]
     least = least_sizes(sets, threshold)
     assert least.tolist() == least_sizes(sets, threshold, PLAIN).tolist()

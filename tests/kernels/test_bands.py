@@ -79,20 +79,20 @@ def test_equal_rows_in_another_order_have_another_key():
     assert keys[0, 0] != keys[1, 0]
 
 
-def test_slots_behind_the_last_band_do_not_matter():
+def test_slots_after_the_last_band_are_ignored():
     signatures = similar_signatures(3, 10, 128)
     changed = signatures.copy()
     changed[:, 96:] += 1
     assert np.array_equal(band_keys(signatures, 16, 6), band_keys(changed, 16, 6))
 
 
-def test_every_slot_of_a_band_matters():
+def test_every_slot_of_a_band_changes_its_key():
     signatures = np.tile(np.arange(6, dtype=np.uint32), (7, 1))
     signatures[np.arange(6), np.arange(6)] ^= np.uint32(1 << 31)
     assert np.unique(band_keys(signatures, 1, 6)).size == 7
 
 
-def test_300_000_small_numbers_have_as_many_keys():
+def test_300_000_small_numbers_have_distinct_keys():
     """Two slots that count: the worst input for a weak combination."""
     first, second = np.meshgrid(np.arange(600), np.arange(500))
     keys = band_keys(np.stack([first.ravel(), second.ravel()], axis=1), 1, 2)
@@ -120,7 +120,7 @@ KEYED_ROWS = st.lists(
 
 @given(keyed_rows=KEYED_ROWS)
 @example(keyed_rows=[(0, 7), (0, 3), (0, 5)])
-def test_star_links_lead_to_the_smallest_row_of_the_bucket(keyed_rows):
+def test_star_links_point_to_the_smallest_row_of_the_bucket(keyed_rows):
     keys, rows = [key for key, _ in keyed_rows], [row for _, row in keyed_rows]
     assert star_links(keys, rows) == star_links_by_dict(keys, rows)
 
@@ -133,7 +133,7 @@ def test_star_links_compiled_are_those_of_plain_python(keyed_rows):
 
 @pytest.mark.parametrize("num_keys", [0, 1, 2, 3, 4, 63, 64, 65, 1024, 1025])
 @pytest.mark.parametrize("num_buckets", [1, 7, 10**6])
-def test_star_links_are_right_for_every_fill_of_the_table(num_keys, num_buckets):
+def test_star_links_are_correct_at_every_load_of_the_table(num_keys, num_buckets):
     rng = np.random.default_rng(num_keys)
     values = rng.integers(0, 2**64 - 1, num_buckets, dtype=np.uint64, endpoint=True)
     keys = rng.choice(values, num_keys).tolist()
@@ -142,14 +142,14 @@ def test_star_links_are_right_for_every_fill_of_the_table(num_keys, num_buckets)
 
 
 @pytest.mark.parametrize("num_keys", [bands.PART_KEYS * 2 + 1, bands.PART_KEYS * 40])
-def test_star_links_are_right_over_many_parts(num_keys):
+def test_star_links_are_correct_over_many_parts(num_keys):
     rng = np.random.default_rng(num_keys)
     keys = rng.choice(rng.integers(0, 2**64 - 1, num_keys, dtype=np.uint64, endpoint=True), num_keys).tolist()
     rows = rng.permutation(num_keys).tolist()
     assert star_links(keys, rows) == star_links_by_dict(keys, rows)
 
 
-def test_star_links_are_right_where_all_keys_want_one_place():
+def test_star_links_are_correct_if_all_keys_collide():
     """The place is the top of key * GOLDEN_MULTIPLIER: take the keys that bring it to one number."""
     inverse = pow(int(GOLDEN_MULTIPLIER), -1, 2**64)
     keys = [(2**64 - 1 - number) * inverse % 2**64 for number in range(500)] * 2

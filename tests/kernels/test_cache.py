@@ -65,25 +65,25 @@ def locked(package):
 WHERE = f"{ASK}; from neardup.kernels import cache_folder; print(cache_folder())"
 
 
-def test_kernels_run_where_neither_package_nor_home_is_writable_and_leave_nothing_behind(locked):
+def test_kernels_run_and_leave_nothing_if_neither_package_nor_home_is_writable(locked):
     *answer, folder = ask(WHERE, folder=locked, HOME=str(locked / "no-home"))
     assert answer == ["2", "0"]
     assert Path(folder).name.startswith("neardup-")
     assert not Path(folder).exists()
 
 
-def test_home_is_used_where_only_the_package_is_not_writable(locked):
+def test_home_is_used_if_the_package_is_not_writable(locked):
     *_, folder = ask(WHERE, folder=locked, HOME=str(locked))
     assert Path(folder).parent == locked / ".cache"
     assert list(Path(folder).glob("*.nbc"))
 
 
-def test_a_folder_that_the_user_chose_for_numba_comes_first(package):
+def test_a_numba_cache_folder_set_by_the_user_takes_precedence(package):
     *_, folder = ask(WHERE, folder=package, NUMBA_CACHE_DIR=str(package / "chosen"))
     assert Path(folder).parent == package / "chosen"
 
 
-def test_the_caches_of_others_are_left_alone(tmp_path):
+def test_caches_of_other_packages_are_not_touched(tmp_path):
     (tmp_path / "theirs.py").write_text("import numba\n@numba.njit(cache=True)\ndef f(x):\n    return x\n")
     program = "import neardup.kernels, theirs; print(theirs.f._cache.cache_path)"
     source = str(Path(neardup.__file__).parents[1])

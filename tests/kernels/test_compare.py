@@ -82,7 +82,7 @@ EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 
 @EVERY_KIND
 @pytest.mark.parametrize("seed", SEEDS)
-def test_similarity_is_that_of_the_definition_both_ways(kind, seed):
+def test_similarity_follows_the_definition_and_is_symmetric(kind, seed):
     items, similarity = KINDS[kind][0](np.random.default_rng(seed))
     left, right = (half.ravel() for half in np.meshgrid(np.arange(NUM_DOCS), np.arange(NUM_DOCS)))
     values, plain_values, back = (np.empty(left.size) for _ in range(3))
@@ -130,7 +130,7 @@ def run(module, case, mode):
 @EVERY_KIND
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_found_pairs_and_what_follows_are_those_of_the_oracle(kind, mode, seed):
+def test_pairs_and_matches_agree_with_the_oracle(kind, mode, seed):
     case = make_case(kind, seed)
     (left, right, similarities), matches, values, parents, *_ = run(match, case, MODES[mode])
     pairs = case[-1]
@@ -155,7 +155,7 @@ def test_found_pairs_and_what_follows_are_those_of_the_oracle(kind, mode, seed):
 
 @EVERY_KIND
 @pytest.mark.parametrize("mode", MODES)
-def test_compiled_walk_is_the_plain_one(kind, mode):
+def test_the_compiled_walk_equals_plain_python(kind, mode):
     case = make_case(kind, 99)
     compiled, plainly = run(match, case, MODES[mode]), run(PLAIN_MATCH, case, MODES[mode])
     assert all((one == two).all() for one, two in zip(compiled[0], plainly[0], strict=True))
@@ -166,7 +166,7 @@ def test_compiled_walk_is_the_plain_one(kind, mode):
     assert (compiled[4] == plainly[4]).all()
 
 
-def test_count_of_ones_is_that_of_python():
+def test_popcount_equals_that_of_python():
     words = np.array([0, 1, 2**64 - 1, 2**63, 0x0123456789ABCDEF, 0xAAAAAAAAAAAAAAAA], np.uint64)
     values = np.empty(words.size)
     bits = kernel.Bits(np.r_[words, np.zeros(1, np.uint64)].reshape(-1, 1), 64)

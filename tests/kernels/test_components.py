@@ -55,7 +55,7 @@ def test_parents_are_the_smallest_node_of_the_component(graph):
 
 
 @given(graph=graphs())
-def test_compiled_is_plain_python(graph):
+def test_the_compiled_kernel_equals_plain_python(graph):
     assert union_links(*graph) == union_links(*graph, PLAIN)
 
 

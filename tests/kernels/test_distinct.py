@@ -169,13 +169,13 @@ def test_sizes_count_distinct_hashes(documents):
     assert digest_sets(documents)[1] == [len(set(document)) for document in documents]
 
 
-def test_sizes_are_right_where_sparse_and_dense_tables_meet():
+def test_sizes_are_correct_at_the_change_from_sparse_to_dense_tables():
     documents = mixed_sizes()
     assert digest_sets(documents)[1] == [np.unique(document).size for document in documents]
 
 
 @ATTACKS
-def test_sizes_of_adversarial_documents_are_right(attack):
+def test_sizes_of_adversarial_documents_are_correct(attack):
     document = attack(3000)
     assert digest_sets([document, document])[1] == [np.unique(document).size] * 2
 
@@ -215,7 +215,7 @@ def test_100_000_subsets_of_few_hashes_have_different_digests():
     assert len({tuple(digest) for digest in digests}) == 100_000
 
 
-def test_set_without_hashes_has_the_digest_zero():
+def test_an_empty_set_has_the_digest_zero():
     assert digest_sets([[], [7], []]) == ([[0, 0], digest_sets([[7]])[0][0], [0, 0]], [0, 1, 0])
 
 
@@ -242,7 +242,7 @@ def assert_repetitions_are_named(documents, numbered):
     assert len(named) == len({member for member, _ in named}) == len({name for _, name in named})
 
 
-def test_repetitions_become_shingles_of_their_own_the_same_in_every_document():
+def test_repetitions_become_separate_shingles_equal_in_every_document():
     values = random_hashes(5, 60).tolist()
     rng = random.Random(5)
     documents = [rng.choices(values, k=size) for size in (0, 1, 5, 50, 400, 3000, 400)]
@@ -254,7 +254,7 @@ def test_repetitions_are_numbered_where_sparse_and_dense_tables_meet():
     assert_repetitions_are_named(documents, number_repetitions(documents))
 
 
-def test_document_without_repetitions_stays_as_it_is():
+def test_a_document_without_repetitions_is_unchanged():
     documents = [random_hashes(6, 500).tolist(), [1], [], [TOP]]
     assert number_repetitions(documents) == documents
 
@@ -265,7 +265,7 @@ def test_one_hash_10_000_times_becomes_10_000_hashes():
 
 
 @ATTACKS
-def test_first_ones_of_adversarial_hashes_stay_in_every_document(attack):
+def test_first_occurrences_of_adversarial_hashes_are_unchanged(attack):
     """Neighbouring numbers, which finalised hashes are not, may share the name of a repetition."""
     document = attack(1000).tolist()
     firsts = [at for at, (_, count) in enumerate(counted(document)) if count == 1]
@@ -311,7 +311,7 @@ def test_repetitions_of_adversarial_hashes_are_numbered_as_in_plain_python(attac
 
 @pytest.mark.parametrize("function", [digest_sets, sort_sets, number_repetitions])
 @pytest.mark.parametrize("attack", ["at the top end", "in one place in the middle", "a cluster, then its start"])
-def test_time_does_not_grow_with_the_square_of_hashes_in_one_place(function, attack):
+def test_time_is_not_quadratic_in_colliding_hashes(function, attack):
     """300,000 hashes that all probe past each other took 45 billion steps."""
     size = 300_000
     if attack in ADVERSARIAL:
@@ -326,7 +326,7 @@ def test_time_does_not_grow_with_the_square_of_hashes_in_one_place(function, att
 
 
 @given(documents=DOCUMENTS, data=st.data())
-def test_gathered_sets_stand_end_to_end(documents, data):
+def test_gathered_sets_are_contiguous(documents, data):
     shingles, ends = arrays_of(documents)
     order = data.draw(st.permutations(range(len(documents))))
     starts = ends[order].astype(np.int64) if documents else np.empty(0, np.int64)

@@ -91,12 +91,12 @@ def line_of(text):
 
 
 @given(block=blocks())
-def test_compiled_cuts_as_plain_python_does(block):
+def test_the_compiled_parser_equals_plain_python(block):
     assert cut(block) == cut(block, module=PLAIN)
 
 
 @given(rows=st.lists(ROWS, min_size=1, max_size=4), ascii_only=st.booleans(), ends=st.booleans())
-def test_texts_are_those_of_the_standard_library_and_the_rest_is_the_lines_without_them(rows, ascii_only, ends):
+def test_extracted_texts_equal_those_of_the_standard_library(rows, ascii_only, ends):
     def lines(of_rows):
         text = "\n".join(json.dumps(row, ensure_ascii=ascii_only) for row in of_rows) + "\n" * ends
         return text.encode()
@@ -107,7 +107,7 @@ def test_texts_are_those_of_the_standard_library_and_the_rest_is_the_lines_witho
 
 
 @given(block=blocks())
-def test_what_is_cut_is_valid_exactly_where_the_lines_are(block):
+def test_extraction_succeeds_exactly_on_valid_lines(block):
     if answer := cut(block):
         texts, rest = answer
         lines, left = block.removesuffix(b"\n").split(b"\n"), rest.removesuffix(b"\n").split(b"\n")
@@ -147,7 +147,7 @@ def test_escapes_anywhere_in_a_block_are_read(before, after):
         b'{"a": "\\q", "text": "b"}',
     ],
 )
-def test_a_line_without_just_one_sound_text_is_odd(line):
+def test_a_line_without_exactly_one_valid_text_is_not_extracted(line):
     sound = line_of(b"before") + b"\n"
     for block in (sound + line, sound + line + b"\n", sound + line + b"\n" + sound):
         if block != sound:
@@ -155,7 +155,7 @@ def test_a_line_without_just_one_sound_text_is_odd(line):
 
 
 @pytest.mark.parametrize("cut_off", range(len(line_of(rb"a\ud83d\ude00b"))))
-def test_no_byte_after_the_lines_is_read(cut_off):
+def test_nothing_is_read_past_the_last_line(cut_off):
     """The bytes are part of a longer array that goes on with what would make them whole."""
     whole = line_of(rb"a\ud83d\ude00b") + b"\n"
     source = np.frombuffer(whole, np.uint8)[:cut_off]
@@ -170,7 +170,7 @@ def test_no_lines_have_no_texts():
     assert cut(b"") == cut(b"", module=PLAIN) == ([], b"")
 
 
-def test_as_many_of_the_shortest_lines_fit_as_are_made_room_for():
+def test_buffers_hold_as_many_of_the_shortest_lines_as_promised():
     for name in ("", "text"):
         block = b"\n".join([b'{"%b":""' % name.encode()] * 3)
         assert json_text.most_lines(len(block), len(name)) == 3
@@ -179,7 +179,7 @@ def test_as_many_of_the_shortest_lines_fit_as_are_made_room_for():
 
 @pytest.mark.parametrize("name", ["", "naïve", 'qu"ote', "back\\slash", "tab\t", "😀"])
 @pytest.mark.parametrize("ascii_only", [True, False])
-def test_a_name_is_known_however_it_is_written(name, ascii_only):
+def test_a_column_name_is_found_in_any_json_spelling(name, ascii_only):
     block = json.dumps({"a": 1, name: "x"}, ensure_ascii=ascii_only).encode()
     rest = json.dumps({"a": 1, name: ""}, ensure_ascii=ascii_only).encode()
     assert cut(block, name) == cut(block, name, PLAIN) == ([b"x"], rest)

@@ -72,7 +72,7 @@ def old_hash(word):
     return fold(state ^ blocks[-1], SALT)
 
 
-def test_attack_is_one():
+def test_the_attack_produces_collisions_without_a_key():
     assert len(COLLIDING) >= 10
     for one, two in COLLIDING:
         assert one != two
@@ -80,7 +80,7 @@ def test_attack_is_one():
 
 
 @SEEDS
-def test_words_made_to_collide_do_not(seed):
+def test_words_built_to_collide_do_not_collide(seed):
     for one, two in COLLIDING:
         words, items = word_hashes([one, two], seed), item_hashes([one.encode(), two.encode()], seed)
         assert len(set(words)) == len(set(items)) == 2
@@ -109,7 +109,7 @@ def test_no_factor_is_zeroed_by_a_public_constant(seed):
 
 
 @SEEDS
-def test_length_cannot_be_written_into_an_item(seed):
+def test_an_item_cannot_forge_its_length(seed):
     """A length that is only xored in can be made up for by one byte."""
     items = [b"abcdefgh" + bytes(7) + bytes([16 ^ width]) for width in range(15)]
     items += [b"abcdefgh" + bytes(count) for count in range(9)]
@@ -128,7 +128,7 @@ def numpy_fold(left, right):
     return (left * np.uint64(right)) ^ (high * right_high + (middle >> np.uint64(32)) + (other >> np.uint64(32)))
 
 
-def test_words_in_the_order_of_thue_and_morse_are_other_words_the_other_way_round():
+def test_thue_morse_words_and_their_complements_have_different_hashes():
     """Modulo 2**64 such a sequence of 64 is divided by 2**26 at any odd base, so 38 equal bits were a collision."""
     key = keys.shingle_key(1)
     digits = np.arange(3 << 19)[:, None] >> np.arange(0, 32, 4) & 15
@@ -168,7 +168,7 @@ def test_hashes_under_two_seeds_are_independent():
             assert abs(bits.mean(axis=0) - 0.5).max() < 6 * 0.5 / 20_000**0.5
 
 
-def test_hashes_of_numbers_fall_evenly():
+def test_hashes_of_numbers_are_uniform():
     """Chi-squared of 256 classes by every byte of the hash: 255 expected, standard deviation 23."""
     hashes = np.array(item_hashes([str(number).encode() for number in range(100_000)], 1), np.uint64)
     for byte in range(8):

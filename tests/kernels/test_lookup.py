@@ -65,7 +65,7 @@ def test_an_empty_run_answers_nothing(kernel):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_damaged_numbers_are_noticed_before_they_lead_anywhere(kernel):
+def test_damaged_positions_are_detected_before_use(kernel):
     draw = np.random.default_rng(1)
     keys, sizes = draw.integers(0, 2**64, (40, 2), dtype=np.uint64), np.full(40, 5)
     held = [array.copy() for array in postings(keys, sizes)]

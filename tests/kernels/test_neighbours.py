@@ -35,7 +35,7 @@ def drawn_items(kind, rng, num_docs):
 @pytest.mark.parametrize("share", [0, 1, 2, 3])
 @pytest.mark.parametrize("kind", [Sets, Weights, Bits, Vectors, Points])
 @given(seed=SEEDS, num_docs=st.integers(1, 12), k=st.integers(1, 4))
-def test_compiled_kernels_give_what_plain_python_gives(kind, share, seed, num_docs, k):
+def test_compiled_kernels_equal_plain_python(kind, share, seed, num_docs, k):
     rng = np.random.default_rng(seed)
     docs = Compared(drawn_items(kind, rng, num_docs), rng.integers(0, 2, num_docs))
     finder = stage.finder_for(docs, None, stage.SearchOptions(k=k, above=0.0, share=share))

@@ -87,7 +87,7 @@ def test_counts_are_those_of_plain_python(sets, bits):
     assert counts.tolist() == count(sets, bits, PLAIN).tolist()
 
 
-def test_a_count_ends_at_255():
+def test_counts_saturate_at_255():
     counts = count([{at} for at in range(300)] + [{TOP}], bits=3)
     assert counts.tolist() == [255, 0, 0, 0, 0, 0, 0, 1]
 
@@ -102,7 +102,7 @@ def test_prefixes_are_those_of_plain_python(sets, bits, threshold):
 
 
 @pytest.mark.parametrize("threshold", [0.1, 0.3, 0.5, 0.55, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95, 1.0])
-def test_a_prefix_is_as_long_as_the_least_overlap_leaves(threshold):
+def test_the_prefix_length_follows_from_the_minimum_overlap(threshold):
     for size in range(1, 130):
         own = set(range(1, size + 1))
         docs, _, places = take([own, own], np.full(2, 9, np.uint8), threshold)
@@ -139,7 +139,7 @@ def family(rng, num_sets, *, universe=60, size=20):
 
 @pytest.mark.parametrize("window", [1, 2, 5])
 @pytest.mark.parametrize("threshold", [0.5, 0.7, 0.8, 0.9])
-def test_no_pair_is_lost_where_a_list_is_longer_than_the_window(threshold, window):
+def test_no_pair_is_lost_in_a_list_longer_than_the_window(threshold, window):
     module = plain(prefix)
     module.WINDOW = window
     for seed in range(12):
@@ -160,7 +160,7 @@ def test_no_pair_is_lost_in_long_lists(threshold):
 
 @pytest.mark.parametrize("threshold", [0.3, 0.5, 0.7, 0.8, 0.9, 0.95])
 @pytest.mark.parametrize("window", [1, 2, 3])
-def test_documents_in_reach_are_linked_whatever_the_window(window, threshold):
+def test_similar_documents_are_linked_for_any_window(window, threshold):
     module = plain(prefix)
     module.WINDOW = window
     for seed in range(40):
@@ -187,7 +187,7 @@ def test_the_order_of_entries_does_not_matter():
         assert join(sets, (docs[order], keys[order], places[order]), 0.8).tolist() == expected.tolist()
 
 
-def test_documents_that_one_list_shows_to_be_dissimilar_are_not_joined():
+def test_documents_shown_dissimilar_by_one_list_are_not_linked():
     keys, docs = np.array([7, 7], np.uint64), np.array([0, 1])
     for sizes, places, is_joined in [
         ((10, 10), (0, 0), True),
@@ -204,7 +204,7 @@ def test_documents_that_one_list_shows_to_be_dissimilar_are_not_joined():
         assert (parents[0] == parents[1]) == is_joined, (sizes, places)
 
 
-def test_a_long_list_costs_what_its_length_is():
+def test_the_cost_of_a_list_is_linear_in_its_length():
     """The most comparisons that a list allows: all sizes fit, and no place rules anybody out."""
     num_docs = 200_000
     lists, docs = np.zeros(num_docs, np.int64), np.arange(num_docs)

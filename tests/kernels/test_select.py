@@ -41,7 +41,7 @@ def test_leaders_are_those_of_the_oracle(corpus, threshold):
 
 
 @given(corpus=corpora(), threshold=st.sampled_from([0.2, 0.5, 1.0]))
-def test_compiled_is_plain_python(corpus, threshold):
+def test_the_compiled_kernel_equals_plain_python(corpus, threshold):
     sets, order = corpus
     pairs = oracles.true_pairs(sets, threshold)
     assert lead(order, pairs) == lead(order, pairs, select.lead.py_func)
@@ -73,14 +73,14 @@ def test_tie_goes_to_the_smaller_row_in_any_keep_order():
     assert lead([0, 1, 2], pairs) == lead([1, 0, 2], pairs) == {2: (0, 0.8)}
 
 
-def test_partner_of_a_removed_document_alone_is_kept():
+def test_a_document_similar_only_to_a_removed_one_is_kept():
     assert lead([0, 1, 2], {(0, 1): 0.9, (1, 2): 0.9}) == {1: (0, 0.9)}
 
 
-def test_copy_of_a_removed_document_goes_where_that_one_went():
+def test_a_copy_of_a_removed_document_points_to_the_same_kept_document():
     assert lead([0, 1, 2], {(0, 1): 0.8, (1, 2): 1.0, (0, 2): 0.8}) == {1: (0, 0.8), 2: (0, 0.8)}
 
 
-def test_copy_of_a_removed_document_follows_it_past_a_more_similar_one_kept_later():
+def test_a_copy_of_a_removed_document_ignores_a_more_similar_one_kept_later():
     pairs = {(0, 1): 0.7, (0, 3): 0.7, (1, 2): 0.9, (2, 3): 0.9, (1, 3): 1.0}
     assert lead([0, 1, 2, 3], pairs) == {1: (0, 0.7), 3: (0, 0.7)}

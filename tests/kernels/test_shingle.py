@@ -148,13 +148,13 @@ BYTE_PIECES = st.one_of(st.binary(max_size=70), st.sampled_from([*INVALID.values
 @given(case=buffers(BYTE_PIECES), options=st.fixed_dictionaries(RUN_OPTIONS))
 @example(case=(b"", [0, 0]), options={"size": 1, "fold_numbers": False, "seed": 0})
 @example(case=(b"a", [0, 1]), options={"size": 8, "fold_numbers": True, "seed": 2**64 - 1})
-def test_compiled_is_plain_python_on_random_bytes(name, case, options):
+def test_the_compiled_kernel_equals_plain_python_on_random_bytes(name, case, options):
     assert_compiled_is_plain(name, *case, **options)
 
 
 @EVERY_KERNEL
 @given(case=buffers(UNICODE_PIECES), options=st.fixed_dictionaries(RUN_OPTIONS))
-def test_compiled_is_plain_python_on_random_text(name, case, options):
+def test_the_compiled_kernel_equals_plain_python_on_random_text(name, case, options):
     assert_compiled_is_plain(name, *case, **options)
 
 
@@ -178,7 +178,7 @@ def test_invalid_utf8_separates_words(broken):
     "unit",
     ["Ⱥ", "aⱥ", "Ⱥ漢", "a漢", "aไ", "a b ", "漢", "𠀀", "a𠀀", "\u212a", "ſ", "١", "a١", "😀", "\u0301", "ab\u0301"],
 )
-def test_text_that_grows_or_shrinks_when_folded_stays_within_its_buffers(name, unit):
+def test_case_folding_that_changes_the_length_stays_within_buffers(name, unit):
     """Plain Python checks every index, so an overflow would raise here."""
     data = (unit * 50).encode()
     assert_compiled_is_plain(name, data, [0, len(data)], fold_numbers=True)
@@ -200,7 +200,7 @@ def test_every_code_point_is_read_as_in_plain_python(name):
 @EVERY_KERNEL
 @pytest.mark.parametrize("before", ["x", " ", "é", "漢"])
 @pytest.mark.parametrize("after", ["", "y", "é"])
-def test_hashes_do_not_depend_on_where_in_the_buffer_a_document_lies(name, before, after):
+def test_hashes_do_not_depend_on_the_position_in_the_buffer(name, before, after):
     document = ("Straße " * 11 + "x" * 70 + " 東京 1234 a\u0301b end").encode()
     alone = run_documents(name, [document], size=2)
     for offset in range(71):
@@ -211,7 +211,7 @@ def test_hashes_do_not_depend_on_where_in_the_buffer_a_document_lies(name, befor
 
 
 @EVERY_KERNEL
-def test_documents_of_one_call_do_not_touch_each_other(name):
+def test_documents_of_one_call_do_not_affect_each_other(name):
     rng = random.Random(1)
     documents = [random_text(rng, rng.choice([0, 0, 1, 3, 20, 60])) for _ in range(200)]
     alone = [hashes_of(name, document, size=3) for document in documents]
@@ -273,7 +273,7 @@ def test_nothing_is_read_past_a_broken_sequence_at_the_end_of_the_buffer(name, b
     ("name", "text", "bytes_per_shingle"),
     [("shingle_words", "a b c d ", 2), ("shingle_words", "a漢", 2), ("shingle_characters", "ab", 1)],
 )
-def test_no_more_hashes_are_written_than_the_docstring_asks_room_for(name, text, bytes_per_shingle):
+def test_no_more_hashes_are_written_than_the_docstring_states(name, text, bytes_per_shingle):
     documents = [(text * 40)[:length].encode() for length in range(1, 100)]
     offsets = np.cumsum([0, *map(len, documents)])
     room = int(offsets[-1]) // bytes_per_shingle + len(documents)
@@ -301,7 +301,7 @@ def test_words_of_one_letter_differ_by_their_width():
 
 @pytest.mark.parametrize("width", [1, 8, 15, 16, 17, 31, 63, 64, 65, 128, 129, 300, 1000])
 @pytest.mark.parametrize("letter", ["q", "é", "漢"])
-def test_word_has_one_hash_wherever_its_blocks_fall(width, letter):
+def test_the_hash_of_a_word_does_not_depend_on_block_boundaries(width, letter):
     """One character a token counts as one word each; the others as one word that spans several blocks."""
     word = letter * (width // len(letter.encode()) or 1)
     expected = hashes_of("shingle_words", word)
@@ -324,7 +324,7 @@ def test_word_that_ends_with_a_block_does_not_join_the_next():
 @KERNELS
 @FLAGS
 @pytest.mark.parametrize("size", range(1, 9))
-def test_hashes_name_the_oracles_shingles_of_multilingual_text(name, size, fold_numbers):
+def test_hashes_correspond_to_oracle_shingles_of_multilingual_text(name, size, fold_numbers):
     rng = random.Random(size)
     texts = [nfc(random_text(rng, rng.choice([0, 1, 2, 5, 30, 200]))) for _ in range(30)]
     assert_hashes_name_windows(name, texts, size, fold_numbers)
@@ -337,13 +337,13 @@ ALPHABET = "aAbZz09 _-é ÉßẞσΣςЖжаبِ٣नी१ไ๑ກ東々かカ
 @given(texts=st.lists(st.text(ALPHABET, max_size=60).map(nfc), max_size=4), size=st.integers(1, 8))
 @example(texts=["İi̇Iıi"], size=1)
 @example(texts=["漢漢a漢 漢漢"], size=2)
-def test_hashes_name_the_oracles_shingles_of_random_text(name, texts, size):
+def test_hashes_correspond_to_oracle_shingles_of_random_text(name, texts, size):
     assert_hashes_name_windows(name, texts, size)
 
 
 @KERNELS
 @given(texts=st.lists(st.text("0179 ١٣१２๑ab漢.", max_size=40), max_size=4), size=st.integers(1, 4))
-def test_hashes_name_the_oracles_shingles_where_numbers_are_folded(name, texts, size):
+def test_hashes_correspond_to_oracle_shingles_with_folded_numbers(name, texts, size):
     assert_hashes_name_windows(name, texts, size, fold_numbers=True)
 
 
@@ -389,7 +389,7 @@ def test_short_document_differs_from_its_own_start_in_a_longer_one():
     assert set(short).isdisjoint(long)
 
 
-def test_order_of_words_counts():
+def test_the_order_of_words_matters():
     (first,), (second,) = hashes_by_document("shingle_words", ["a b", "b a"], size=2)
     assert first != second
 
@@ -413,7 +413,7 @@ def test_word_in_normal_form_passes_as_normal(name, word):
 
 
 @KERNELS
-def test_each_document_has_its_own_answer_on_normal_form(name):
+def test_normal_form_is_reported_per_document(name):
     documents = ["cafe", "cafe\u0301", "café", "e", "\u0301", "한", "\u1112\u1161\u11ab"]
     assert run_documents(name, documents)[2] == [unicodedata.is_normalized("NFC", text) for text in documents]
 
@@ -442,7 +442,7 @@ def test_folded_number_is_the_number_zero(number):
 
 
 @pytest.mark.parametrize("word", ["a1", "1a", "a12b", "x2024", "é9"])
-def test_word_with_a_digit_in_it_is_no_number(word):
+def test_a_word_that_contains_a_digit_is_not_a_number(word):
     assert hashes_of("shingle_words", word, fold_numbers=True) == hashes_of("shingle_words", word)
 
 
@@ -515,7 +515,7 @@ def test_words_of_a_document_of_100_mb_are_the_words_of_its_paragraphs(paragraph
     assert np.array_equal(shingles_at(paragraphs, [0, num_bytes]), words_of_paragraphs)
 
 
-def test_signature_of_a_document_of_100_mb_comes_in_bounded_time_and_is_right(paragraphs):
+def test_the_signature_of_a_document_of_100_mb_is_correct_and_takes_bounded_time(paragraphs):
     """About 1 s on one core; the bound leaves room for a slow and busy machine."""
     text = "".join(paragraphs)
     start = time.process_time()
@@ -539,7 +539,7 @@ def item_text(items):
 
 @given(sets=st.lists(ITEMS, max_size=5), seed=st.integers(0, 2**64 - 1))
 @example(sets=[[""], [], ["", "x" * 15]], seed=0)
-def test_hashes_name_items_as_they_are(sets, seed):
+def test_hashes_of_items_use_their_exact_bytes(sets, seed):
     hashes = hashes_by_document("shingle_items", map(item_text, sets), seed=seed)
     assert list(map(len, hashes)) == list(map(len, sets))
     named = {

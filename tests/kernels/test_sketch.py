@@ -43,7 +43,7 @@ ANY_NUM_PERMS = (1, 7, 8, 9, 31, 33, 100, 1000, 1023)
 
 
 @pytest.mark.parametrize("num_perm", ANY_NUM_PERMS)
-def test_minhash_writes_any_number_of_slots_and_nothing_beside_them(num_perm):
+def test_minhash_writes_exactly_the_requested_slots(num_perm):
     documents = random_documents((0, 1, 2, 65))
     ends = np.cumsum([0, *map(len, documents)])
     shingles = np.array(list(itertools.chain(*documents)), np.uint64)
@@ -92,7 +92,7 @@ DOCUMENTS = st.lists(st.lists(HASHES, max_size=40), max_size=4)
 
 @KERNELS
 @PERMS
-def test_compiled_is_plain_python_for_every_number_of_slots(name, num_perm):
+def test_the_compiled_kernel_equals_plain_python_for_every_number_of_slots(name, num_perm):
     documents = random_documents()
     compiled = run(getattr(sketch, name), documents, num_perm)
     assert np.array_equal(compiled, run(getattr(PLAIN, name), documents, num_perm))
@@ -100,7 +100,7 @@ def test_compiled_is_plain_python_for_every_number_of_slots(name, num_perm):
 
 @KERNELS
 @given(documents=DOCUMENTS, num_perm=st.sampled_from(NUM_PERMS))
-def test_compiled_is_plain_python_on_random_documents(name, documents, num_perm):
+def test_the_compiled_kernel_equals_plain_python_on_random_documents(name, documents, num_perm):
     compiled = run(getattr(sketch, name), documents, num_perm)
     assert np.array_equal(compiled, run(getattr(PLAIN, name), documents, num_perm))
 
@@ -161,7 +161,7 @@ def test_signature_of_a_union_of_large_documents_is_the_slot_wise_minimum(name, 
 
 
 @KERNELS
-def test_documents_of_one_call_do_not_touch_each_other(name):
+def test_documents_of_one_call_do_not_affect_each_other(name):
     """The scratch arrays of a large document must leave nothing behind for a small one."""
     documents = random_documents((500, 3, 70, 0, 40, 2000, 65, 1, 100))
     kernel = getattr(sketch, name)
@@ -182,7 +182,7 @@ def test_documents_of_a_slice_have_the_signatures_of_a_copy(name, start):
 
 
 @KERNELS
-def test_first_end_may_lie_inside_the_array(name):
+def test_the_first_offset_can_be_inside_the_array(name):
     shingles = np.array(random_hashes(4, 100), np.uint64)
     signatures = np.empty((2, 64), np.uint32)
     getattr(sketch, name)(shingles, np.array([30, 70, 90]), *coefficients(64), signatures)

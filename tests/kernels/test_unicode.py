@@ -134,7 +134,7 @@ def test_folding_is_casefold_wherever_that_is_one_character():
 
 
 @pytest.mark.parametrize("char", ["ß", "İ", "ŉ", "ﬁ", "ı", "ǰ"])
-def test_character_whose_folding_is_several_or_none_stays(char):
+def test_a_character_that_folds_to_several_or_none_is_unchanged(char):
     assert fold(char) == char
 
 
@@ -142,7 +142,7 @@ def test_character_whose_folding_is_several_or_none_stays(char):
     ("char", "folded"),
     [("ẞ", "ß"), ("ς", "σ"), ("Σ", "σ"), ("\u212a", "k"), ("\u212b", "å"), ("ſ", "s"), ("µ", "μ"), ("ϐ", "β")],
 )
-def test_special_folding(char, folded):
+def test_special_characters_fold_as_specified(char, folded):
     assert fold(char) == folded
 
 
@@ -251,7 +251,7 @@ def test_decimal_digits_of_any_script_are_digits(digits):
 
 
 @pytest.mark.parametrize("char", ["a", "²", "½", "Ⅷ", "①", "三", " "])
-def test_other_numbers_and_letters_are_no_digits(char):
+def test_other_numbers_and_letters_are_not_digits(char):
     assert not entry_of(char) & DIGIT
 
 
@@ -315,7 +315,7 @@ def test_combining_classes_are_those_of_the_interpreter():
     assert all_combining()[known].tolist() == expected
 
 
-def test_nfc_no_marks_exactly_the_characters_that_nfc_replaces():
+def test_nfc_quick_check_no_marks_exactly_the_characters_that_nfc_replaces():
     known = np.flatnonzero((all_entries() & UNKNOWN) == 0)
     expected = [chr(code_point) for code_point in known if not unicodedata.is_normalized("NFC", chr(code_point))]
     assert chars_with(NFC_NO) == expected
@@ -437,7 +437,7 @@ def test_normalise_keeps_the_replacement_character_and_private_use():
 
 
 @pytest.mark.parametrize("text", ["", "plain ASCII\n", "\x00"])
-def test_normalise_leaves_ascii_as_it_is(text):
+def test_normalise_does_not_change_ascii(text):
     assert normalise(text) == text
 
 
@@ -449,7 +449,7 @@ def test_normalise_twice_is_normalise_once(text):
 # The table as a format
 
 
-def test_table_is_the_frozen_one():
+def test_the_unicode_table_matches_its_golden_digest():
     # A new table changes signatures: it needs a new format version, not only a new number here.
     table = load_table()
     digest = hashlib.sha256()

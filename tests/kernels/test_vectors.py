@@ -46,7 +46,7 @@ WORDS = st.lists(st.lists(st.integers(0, 2**64 - 1) | st.just(0), max_size=5), m
 
 
 @given(rows=WORDS)
-def test_digests_tell_rows_apart_and_nothing_else(rows):
+def test_digests_distinguish_rows_by_their_values_only(rows):
     words = np.array([word for row in rows for word in row], np.uint64)
     ends = np.cumsum([0, *map(len, rows)], dtype=np.int64)
     found, expected = np.empty((len(rows), 2), np.uint64), np.empty((len(rows), 2), np.uint64)
@@ -65,7 +65,7 @@ FIRST_OF_OLD_FORMAT, LAST_OF_OLD_FORMAT = 0x9FB21C651E98DF25, 0xBF58476D1CE4E5B9
 
 
 @pytest.mark.parametrize("seed", [0, 1, 7, 2**64 - 1])
-def test_rows_made_to_have_one_digest_half_without_a_key_have_two_with_one(seed):
+def test_rows_that_collide_without_a_key_do_not_collide_with_one(seed):
     """Where every constant is public, the second word can make up for the first."""
 
     def after(word):

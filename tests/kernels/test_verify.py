@@ -37,7 +37,7 @@ def least_overlap_by_trying(size_a, size_b, threshold):
     return next(overlap for overlap in range(total) if overlap / (total - overlap) >= threshold)
 
 
-def test_sets_of_63_elements_together_need_28_in_common_at_four_fifths():
+def test_sets_with_63_elements_in_total_need_an_overlap_of_28_at_four_fifths():
     assert bounds.least_overlap(31, 32, 0.8) == 28
     assert math.ceil(0.8 / 1.8 * 63) == 29
 
@@ -69,7 +69,7 @@ def test_least_overlap_compiled_is_that_of_plain_python(size_a, size_b, threshol
 
 
 @pytest.mark.parametrize("threshold", THRESHOLDS)
-def test_prefix_is_the_shortest_that_every_partner_must_meet(threshold):
+def test_the_prefix_is_the_shortest_that_every_partner_must_share(threshold):
     for size in range(1, 400):
         least = next(overlap for overlap in range(1, size + 1) if overlap / size >= threshold)
         assert PLAIN_BOUNDS.prefix_size(size, threshold) == size - least + 1
@@ -218,7 +218,7 @@ def random_case(seed, component_sizes=(9, 1, 14, 6), *, threshold=0.5, num_bands
 
 @ALL_MODES
 @pytest.mark.parametrize("threshold", [0.1, 0.3, 0.5, 0.8, 1.0])
-def test_components_are_matched_as_by_the_oracle(mode, threshold):
+def test_matches_within_components_agree_with_the_oracle(mode, threshold):
     for seed in range(60):
         case = random_case(seed, threshold=threshold)
         assert run(case, mode)[0] == expected_of(case, mode), f"seed {seed}"
@@ -226,7 +226,7 @@ def test_components_are_matched_as_by_the_oracle(mode, threshold):
 
 @ALL_MODES
 @pytest.mark.parametrize("threshold", [0.3, 0.8])
-def test_compiled_is_plain_python(mode, threshold):
+def test_the_compiled_kernel_equals_plain_python(mode, threshold):
     """The number of comparisons too."""
     for seed in range(100, 125):
         case = random_case(seed, threshold=threshold)
@@ -236,7 +236,7 @@ def test_compiled_is_plain_python(mode, threshold):
 @ALL_MODES
 @pytest.mark.parametrize("module", [EAGER, EARLY], ids=["from the start", "after one failure"])
 @pytest.mark.parametrize("threshold", [0.1, 0.3, 0.5, 0.8, 1.0])
-def test_prefix_lists_change_nothing(mode, module, threshold):
+def test_prefix_lists_do_not_change_the_result(mode, module, threshold):
     for seed in range(200, 215):
         case = random_case(seed, (25, 1, 8), threshold=threshold, num_bands=2, keys_per_band=2)
         assert run(case, mode, module)[0] == expected_of(case, mode), f"seed {seed}"
@@ -249,7 +249,7 @@ def test_prefix_lists_lose_nothing_where_two_hashes_differ_in_their_last_bits_al
     assert run(case, mode, EAGER)[0] == expected_of(case, mode)
 
 
-def test_eager_prefix_lists_are_walked():
+def test_eager_prefix_lists_are_used():
     """Else the test above would prove nothing: documents that share no prefix shingle are never compared."""
     case = random_case(200, (40,), threshold=0.8, num_bands=1, keys_per_band=1)
     assert sum(run(case, verify.PAIRS, EAGER)[1]) < sum(run(case, verify.PAIRS, PLAIN_MATCH)[1]) == 40 * 39 // 2
@@ -280,7 +280,7 @@ def with_given(case, seed, mode):
     "module", [match, PLAIN_MATCH, EAGER, EARLY], ids=["compiled", "plain", "prefix", "early prefix"]
 )
 @pytest.mark.parametrize("threshold", [0.1, 0.5, 0.8])
-def test_what_was_learned_before_is_taken_into_account(mode, module, threshold):
+def test_earlier_matches_are_taken_into_account(mode, module, threshold):
     for seed in range(300, 325 if module is match else 308):
         case = random_case(seed, (25, 1, 8), threshold=threshold, num_bands=2, keys_per_band=2)
         case = with_given(case, seed, mode)
@@ -288,7 +288,7 @@ def test_what_was_learned_before_is_taken_into_account(mode, module, threshold):
 
 
 @ALL_MODES
-def test_hot_bucket_takes_what_was_learned_before_into_account(mode):
+def test_a_hot_bucket_takes_earlier_matches_into_account(mode):
     case = with_given(hot_bucket(), 1, mode)
     assert run(case, mode)[0] == expected_of(case, mode)
 
@@ -302,7 +302,7 @@ def test_compiled_with_an_initial_state_equals_plain_python(mode, threshold):
 
 
 @ALL_MODES
-def test_documents_that_are_only_met_are_not_compared_with_each_other(mode):
+def test_reference_documents_are_not_compared_with_each_other(mode):
     case = case_of([{1, 2}, {1, 2}, {1, 2, 3}]) | {"roles": np.array([2, 2, 3], np.uint8)}
     answer, compared = run(case, mode)
     assert answer == expected_of(case, mode)
@@ -333,7 +333,7 @@ def case_of(sets, *, threshold=0.5, rows=None, keys=None, signatures=None, min_a
 
 @pytest.mark.parametrize("rows", [[0, 1, 2], [1, 0, 2], [5, 9, 7], [9, 5, 7]])
 @pytest.mark.parametrize("mode", [verify.LEADERS, verify.PAIRS])
-def test_tie_between_two_kept_documents_goes_to_the_smaller_row(rows, mode):
+def test_a_tie_between_kept_documents_goes_to_the_smaller_row(rows, mode):
     case = case_of([{1, 2, 3}, {3, 4, 5}, {1, 2, 3, 4, 5}], rows=rows)
     assert run(case, mode)[0]["removed"] == {2: (0 if rows[0] < rows[1] else 1, 0.6)}
 
@@ -377,7 +377,7 @@ def test_call_without_documents_finds_nothing(mode):
     assert run(case, mode) == ({"removed": {}, "closure": [] if mode != verify.LEADERS else None, "pairs": {}}, [])
 
 
-def test_more_pairs_than_the_first_room_for_them_are_listed():
+def test_more_pairs_than_the_initial_buffer_holds_are_listed():
     case = case_of([{1, 2, 3, item} for item in range(4, 44)])
     assert len(run(case, verify.PAIRS)[0]["pairs"]) == 40 * 39 // 2
 
@@ -416,7 +416,7 @@ def hot_bucket_answer(threshold, mode):
 
 @ALL_MODES
 @pytest.mark.parametrize("threshold", [0.3, 0.5, 0.8, 1.0])
-def test_hot_bucket_is_matched_as_by_the_oracle(mode, threshold):
+def test_matches_in_a_hot_bucket_agree_with_the_oracle(mode, threshold):
     expected = expected_of(hot_bucket(), mode, hot_bucket_pairs(threshold))
     assert hot_bucket_answer(threshold, mode)[0] == expected
 
@@ -429,7 +429,7 @@ def test_hot_bucket_of_dissimilar_documents_is_not_compared_pair_by_pair(mode, t
 
 
 @ALL_MODES
-def test_hot_bucket_after_another_component_is_matched_as_by_the_oracle(mode):
+def test_matches_in_a_hot_bucket_after_another_component_agree_with_the_oracle(mode):
     """What one component learned must not reach the next."""
     first = hot_bucket() | {"threshold": 0.5}
     num_docs = len(first["sets"])
@@ -450,7 +450,7 @@ def test_copies_of_one_document_cost_one_comparison_each(mode):
     assert sum(run(case, mode)[1]) == 2999
 
 
-def test_closure_walks_past_documents_already_joined():
+def test_the_closure_skips_documents_already_joined():
     """Quadratic in a bucket of 40,000, 8 times over, it would take longer than the 5 s; it takes about 0.1."""
     case = case_of([{1, 2, 3, 4, 100 + number} for number in range(40_000)])
     case["keys"] = np.tile(np.arange(1, 9, dtype=np.uint64), (40_000, 1))

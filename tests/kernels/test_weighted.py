@@ -40,6 +40,6 @@ def test_other_documents_do_not_matter_and_an_empty_set_has_no_items(sets):
         assert (signature == weighted.NO_ITEMS).all() or items
 
 
-def test_a_shorter_signature_is_the_front_of_a_longer_one():
+def test_a_shorter_signature_is_a_prefix_of_a_longer_one():
     sets = [{7: 0.5, 9: 2.0}, {7: 0.5}]
     assert (sampled(weighted, sets, 128)[:, :16] == sampled(weighted, sets, 16)).all()

@@ -122,17 +122,17 @@ def golden():
 
 
 @EVERY_FROZEN
-def test_shingle_hashes_are_the_frozen_ones(golden, config, name):
+def test_shingle_hashes_match_the_golden_file(golden, config, name):
     assert frozen_set(FROZEN_TEXTS[config][name], config) == golden[jaccard.signature_format(config)][name]["shingles"]
 
 
 @EVERY_FROZEN
-def test_signature_is_the_frozen_one(golden, config, name):
+def test_signatures_match_the_golden_file(golden, config, name):
     signature = golden[jaccard.signature_format(config)][name]["signature"]
     assert frozen_signature(FROZEN_TEXTS[config][name], config) == signature
 
 
-def test_golden_file_holds_nothing_else(golden):
+def test_the_golden_file_has_no_other_entries(golden):
     assert {name: list(texts) for name, texts in golden.items()} == {
         jaccard.signature_format(config): list(texts) for config, texts in FROZEN_TEXTS.items()
     }
@@ -153,12 +153,12 @@ def test_golden_file_holds_nothing_else(golden):
         ({"items_column": "products", "size": 9}, "fast-2 items perm-128 seed-1 unicode-14.0"),
     ],
 )
-def test_format_names_what_a_signature_depends_on(settings, name):
+def test_the_format_includes_every_setting_that_changes_signatures(settings, name):
     assert jaccard.signature_format(Config(**settings)) == name
 
 
 @pytest.mark.parametrize("settings", [{"threshold": 0.5}, {"recall": 0.9}, {"bands": 4, "rows": 4}, {"keep": "last"}])
-def test_format_does_not_depend_on_what_is_done_with_signatures(settings):
+def test_the_format_ignores_settings_that_do_not_change_signatures(settings):
     assert jaccard.signature_format(Config(**settings)) == jaccard.signature_format(Config())
 
 
@@ -218,7 +218,7 @@ def test_sets_in_memory_equal_those_of_the_texts(monkeypatch, settings, cache_by
 
 @VARIANTS
 @pytest.mark.parametrize("cache_bytes", [1, 1000, 1 << 30])
-def test_nothing_depends_on_how_many_documents_are_taken_at_once(monkeypatch, settings, cache_bytes):
+def test_results_do_not_depend_on_the_batch_size(monkeypatch, settings, cache_bytes):
     config = Config(**settings)
     expected = everything_of(pa.array(MANY), config)
     monkeypatch.setattr(jaccard, "CACHE_BYTES", cache_bytes)
@@ -226,7 +226,7 @@ def test_nothing_depends_on_how_many_documents_are_taken_at_once(monkeypatch, se
 
 
 @VARIANTS
-def test_text_alone_gives_what_it_gives_among_others(settings):
+def test_a_text_gives_the_same_result_alone_and_among_others(settings):
     config = Config(**settings)
     among_others = everything_of(pa.array(MANY), config)
     for row in range(0, len(MANY), 7):
@@ -238,7 +238,7 @@ def test_text_alone_gives_what_it_gives_among_others(settings):
 
 @pytest.mark.parametrize("text_type", [pa.string(), pa.large_string()])
 @pytest.mark.parametrize(("start", "length"), [(0, 313), (1, 312), (5, 20), (12, 1), (40, 0), (313, 0)])
-def test_slice_of_an_array_gives_what_a_copy_gives(text_type, start, length):
+def test_a_slice_gives_the_same_result_as_a_copy(text_type, start, length):
     sliced = pa.array(MANY, text_type).slice(start, length)
     copied = pa.array(MANY[start : start + length], pa.string())
     assert everything_of(sliced, Config()) == everything_of(copied, Config())
@@ -266,7 +266,7 @@ def test_buffers_are_not_copied():
 
 
 @VARIANTS
-def test_signature_of_a_set_is_that_of_its_text(settings):
+def test_the_signature_of_a_set_equals_that_of_its_text(settings):
     everything = everything_of(pa.array(MANY), Config(**settings))
     assert everything["signatures of sets"] == everything["signatures"]
 
@@ -298,7 +298,7 @@ def test_text_in_another_normal_form_is_the_same_text_but_not_the_same_item(sett
     assert is_same == (config.items_column is None)
 
 
-def test_text_in_normal_form_beside_one_that_is_not_stays_the_same():
+def test_a_normalised_text_is_unaffected_by_an_unnormalised_neighbour():
     """A run of documents is hashed again as soon as one of them had to be normalised."""
     texts = ["plain words here", "cafe\u0301 au lait", "東京 and more", ""]
     expected = [jaccard.text_sets(pa.array([text]), Config(size=1)).shingles.tolist() for text in texts]
@@ -311,13 +311,13 @@ def test_multiset_counts_repetitions():
     assert (first.size, second.size, np.intersect1d(first, second).size) == (4, 2, 2)
 
 
-def test_lines_have_odd_multipliers_and_no_two_are_equal():
+def test_multipliers_are_odd_and_coefficients_are_distinct():
     multipliers, addends = jaccard._coefficients()
     assert (multipliers % 2 == 1).all()
     assert len(set(zip(multipliers.tolist(), addends.tolist(), strict=True))) == len(set(multipliers.tolist())) == 1024
 
 
-def test_signature_of_fewer_slots_of_minhash_is_the_start_of_one_of_more():
+def test_a_shorter_minhash_signature_is_a_prefix_of_a_longer_one():
     few, more = (jaccard.text_signatures(pa.array(MANY), Config(sketch="minhash", num_perm=k)) for k in (16, 1024))
     assert np.array_equal(few, more[:, :16])
 
@@ -352,7 +352,7 @@ def sketched_in_groups(text, groups):
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_one_text_in_many_groups_shares_nothing(name):
+def test_equal_texts_in_different_groups_share_nothing(name):
     sketched = sketched_in_groups(TEXTS[name], GROUPS)
     for band in range(16):
         assert len(set(sketched.keys[:, band].tolist())) == GROUPS.size
@@ -361,13 +361,13 @@ def test_one_text_in_many_groups_shares_nothing(name):
     assert len(set(sketched.sizes.tolist())) == 1
 
 
-def test_one_text_in_one_group_shares_everything():
+def test_equal_texts_in_one_group_share_everything():
     sketched = sketched_in_groups(TEXTS["sentence"], np.array([5, 6, 5]))
     assert sketched.keys[0].tolist() == sketched.keys[2].tolist() != sketched.keys[1].tolist()
     assert sketched.digests[0].tolist() == sketched.digests[2].tolist()
 
 
-def test_collected_sets_are_those_of_the_texts_and_salted_by_group():
+def test_collected_sets_match_the_texts_and_are_salted_by_group():
     texts = pa.array(MANY)
     groups = np.arange(len(MANY)) % 3
     for config in (Config(), Config(unit="char", size=3), Config(size=2, multiset=True)):
@@ -424,7 +424,7 @@ FORMS = [
 @pytest.mark.parametrize("unit", ["word", "char"])
 @pytest.mark.parametrize("form", ["nfc", "nfkc"])
 @pytest.mark.parametrize("without_accents", [False, True])
-def test_texts_are_compared_in_the_form_that_is_asked_for(unit, form, without_accents):
+def test_texts_are_compared_in_the_requested_normal_form(unit, form, without_accents):
     settings = {"unit": unit, "size": 1, "normalise": form, "fold_accents": without_accents}
     known = [text.replace("\u0378", "\ufffd") for text in FORMS]
     expected = [oracles.shingles(text, **settings) for text in known]

@@ -82,21 +82,21 @@ def regenerate():
 
 
 @EVERY_SETTING
-def test_signatures_keys_and_digests_are_the_frozen_ones(settings):
+def test_signatures_keys_and_digests_match_the_golden_file(settings):
     assert frozen(settings) == json.loads(GOLDEN.read_text(encoding="utf-8"))[str(settings)]
 
 
-def test_golden_file_holds_nothing_else():
+def test_the_golden_file_has_no_other_entries():
     assert list(json.loads(GOLDEN.read_text(encoding="utf-8"))) == list(map(str, SETTINGS))
 
 
-def test_every_measure_of_the_settings_is_there_and_every_module_under_test_here():
+def test_every_measure_has_a_module_and_every_module_is_tested_here():
     assert set(MEASURES) == set(CHOICES["measure"])
     assert {id(module) for module in MEASURES.values()} == {id(MEASURES[measure]) for measure in SOURCES}
 
 
 @EVERY_MEASURE
-def test_keys_of_the_first_pass_are_those_of_the_second(measure):
+def test_both_passes_compute_the_same_keys(measure):
     contents, config = contents_of(SOURCES[measure], Config(measure=measure))
     plan, chosen = plan_for(config), measure_of(config)
     groups = np.arange(len(contents)) % 3
@@ -105,7 +105,7 @@ def test_keys_of_the_first_pass_are_those_of_the_second(measure):
 
 
 @EVERY_MEASURE
-def test_a_batch_cut_anywhere_gives_the_same_bytes(measure):
+def test_splitting_a_batch_anywhere_gives_the_same_bytes(measure):
     contents, config = contents_of(SOURCES[measure], Config(measure=measure))
     plan, chosen = plan_for(config), measure_of(config)
     whole = chosen.sketch(contents, plan, config)
@@ -118,7 +118,7 @@ def test_a_batch_cut_anywhere_gives_the_same_bytes(measure):
 
 
 @EVERY_MEASURE
-def test_joined_items_are_those_of_the_joined_contents(measure):
+def test_items_of_joined_contents_equal_the_joined_items(measure):
     contents, config = contents_of(SOURCES[measure], Config(measure=measure))
     items = measure_of(config).items
     whole = items(contents, config)
@@ -129,7 +129,7 @@ def test_joined_items_are_those_of_the_joined_contents(measure):
 
 
 @EVERY_MEASURE
-def test_other_groups_share_neither_keys_nor_digests(measure):
+def test_different_groups_share_neither_keys_nor_digests(measure):
     contents, config = contents_of(SOURCES[measure], Config(measure=measure))
     plan, chosen = plan_for(config), measure_of(config)
     alone, grouped = (chosen.sketch(contents, plan, config, np.full(len(contents), group)) for group in (0, 9))
@@ -139,7 +139,7 @@ def test_other_groups_share_neither_keys_nor_digests(measure):
 
 
 @EVERY_MEASURE
-def test_another_seed_draws_other_signatures(measure):
+def test_another_seed_gives_different_signatures(measure):
     contents, config = contents_of(SOURCES[measure], Config(measure=measure))
     plan = plan_for(config)
     one, two = (
@@ -149,7 +149,7 @@ def test_another_seed_draws_other_signatures(measure):
 
 
 @pytest.mark.parametrize("measure", ["cosine", "euclidean"])
-def test_minus_zero_is_zero_and_a_digest_sees_every_other_bit(measure):
+def test_negative_zero_equals_zero_and_every_other_bit_changes_the_digest(measure):
     vectors = np.array([[0.0, 1.0], [-0.0, 1.0], [np.nextafter(0, 1), 1.0]])
     contents, config = contents_of(vectors, Config(measure=measure))
     digests = measure_of(config).sketch(contents, plan_for(config), config).digests
@@ -157,7 +157,7 @@ def test_minus_zero_is_zero_and_a_digest_sees_every_other_bit(measure):
     assert (digests[0] != digests[2]).any()
 
 
-def test_bits_and_packed_bits_are_the_same():
+def test_packed_and_unpacked_bits_give_the_same_result():
     bits = SOURCES["hamming"][:, :8]
     plain_contents, config = contents_of(bits, Config(measure="hamming"))
     packed_contents, packed = contents_of(np.packbits(bits, axis=1), Config(measure="hamming", packed=True))
@@ -166,7 +166,7 @@ def test_bits_and_packed_bits_are_the_same():
 
 
 @pytest.mark.parametrize("num_bits", [1, 7, 8, 63, 64, 65, 200])
-def test_a_sampled_bit_is_the_bit_at_its_place(num_bits):
+def test_a_sampled_bit_is_the_bit_at_its_position(num_bits):
     from neardup.measures import hamming
 
     bits = np.random.default_rng(num_bits).integers(0, 2, (5, num_bits)).astype(np.uint8)
@@ -178,7 +178,7 @@ def test_a_sampled_bit_is_the_bit_at_its_place(num_bits):
     assert places.max() < num_bits
 
 
-def test_huge_and_tiny_vectors_have_the_cosines_of_what_they_point_at():
+def test_the_cosine_of_huge_and_tiny_vectors_depends_only_on_direction():
     directions = np.array([[3.0, 4.0, 0.0], [4.0, 3.0, 0.0], [0.0, 1.0, 1.0]])
     scales = np.array([1.0, 1e300, 1e-300])[:, None]
     contents, config = contents_of(np.concatenate([directions, directions * scales]), Config(measure="cosine"))
@@ -191,7 +191,7 @@ def test_huge_and_tiny_vectors_have_the_cosines_of_what_they_point_at():
     assert (sides[:3] == sides[3:]).mean() > 0.99
 
 
-def test_an_item_twice_has_the_sum_of_its_weights_and_weight_0_is_not_there():
+def test_weights_of_a_repeated_item_are_added_and_weight_0_is_absent():
     baskets = [[("tea", 1.5), ("milk", 0.0), ("tea", 0.5)], {"tea": 2.0}, {"milk": 0}, {}]
     contents, config = contents_of(baskets, Config(measure="weighted"))
     sketched = measure_of(config).sketch(contents, plan_for(config), config)
@@ -202,7 +202,7 @@ def test_an_item_twice_has_the_sum_of_its_weights_and_weight_0_is_not_there():
     assert are_empty(items).tolist() == [False, False, True, True]
 
 
-def test_lines_are_normal_and_a_shorter_signature_is_the_front_of_a_longer_one():
+def test_directions_are_normal_and_a_shorter_signature_is_a_prefix_of_a_longer_one():
     """The mean of 256 x 1024 normal numbers is within 5 standard errors, and so is their mean square."""
     lines = gaussian_lines(1, 256, 1024)
     assert abs(lines.mean()) < 5 / 512

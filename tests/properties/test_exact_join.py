@@ -61,7 +61,7 @@ def test_another_exact_join_finds_the_same_pairs(threshold):
 
 @pytest.mark.parametrize("cluster", ["leader", "components"])
 @pytest.mark.parametrize("num_places", [2, 16, 1 << 10])
-def test_counts_that_collide_or_end_lose_nothing(num_places, cluster, monkeypatch):
+def test_colliding_and_saturated_counts_lose_no_pair(num_places, cluster, monkeypatch):
     monkeypatch.setattr(prefix, "MIN_PLACES", 2)
     monkeypatch.setattr(prefix, "MAX_PLACES", num_places)
     sets = [frozenset(own) for own in corpus_of_sets(4, 300)]  # 2 places hold more than 255 shingles each
@@ -146,7 +146,7 @@ def test_what_is_kept_is_the_first_maximal_independent_set_of_all_true_pairs():
 
 
 @pytest.mark.parametrize("family", ["near copies", "half shared"])
-def test_a_large_family_stays_far_from_all_pairs(family):
+def test_a_large_cluster_needs_far_fewer_comparisons_than_all_pairs(family):
     rng = random.Random(11)
     page = [f"w{number}" for number in range(200)]
     own = 4 if family == "near copies" else 120

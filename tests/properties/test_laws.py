@@ -70,7 +70,7 @@ def test_result_does_not_depend_on_threads(plan):
 
 
 @pytest.mark.parametrize(("num_bytes", "threads"), [(1, 2), (300, 1), (300, 3), (5000, 2)])
-def test_result_does_not_depend_on_how_the_work_is_cut(num_bytes, threads, monkeypatch):
+def test_results_do_not_depend_on_batches(num_bytes, threads, monkeypatch):
     run_settings = {"threshold": 0.5, "size": 2, "keep": "longest"}
     expected = [tables_of(neardup.find_pairs(corpus(20), cluster=cluster, **run_settings)) for cluster in CLUSTERS]
     monkeypatch.setattr("neardup.io.formats.base.BATCH_BYTES", num_bytes)
@@ -207,7 +207,7 @@ def test_pairs_shrink_as_the_threshold_grows(sketch, unit):
 @pytest.mark.parametrize(
     ("keep", "cluster", "collapse_empty"), pairwise_grid(("first", "last", "longest"), CLUSTERS, (False, True))
 )
-def test_asking_again_at_a_higher_threshold_selects_among_the_stored_pairs(keep, cluster, collapse_empty):
+def test_at_threshold_selects_among_the_stored_pairs(keep, cluster, collapse_empty):
     texts = list(corpus(31).values())
     sets = [oracles.shingles(text, size=2) for text in texts]
     order = oracles.keep_order(keep, texts)
@@ -227,14 +227,14 @@ def test_asking_again_at_a_higher_threshold_selects_among_the_stored_pairs(keep,
     assert pairs_of(report) == pairs_of(report.at_threshold(0.4))
 
 
-def test_asking_again_equals_a_run_with_the_same_bands():
+def test_at_threshold_equals_a_run_with_the_same_bands():
     report = neardup.find_pairs(corpus(32), threshold=0.3, size=2, **FIXED_BANDS)
     for threshold in (0.5, 0.8):
         run = neardup.find_pairs(corpus(32), threshold=threshold, size=2, **FIXED_BANDS)
         assert tables_of(report.at_threshold(threshold)) == tables_of(run)
 
 
-def test_asking_again_needs_the_stored_pairs():
+def test_at_threshold_needs_stored_pairs():
     report = neardup.deduplicate(corpus(32), threshold=0.3)
     with pytest.raises(LookupError, match="pairs"):
         report.at_threshold(0.5)
@@ -242,7 +242,7 @@ def test_asking_again_needs_the_stored_pairs():
         report.borderline(3)
 
 
-def test_asking_again_below_the_threshold_of_the_run_is_an_error():
+def test_at_threshold_below_that_of_the_run_is_an_error():
     report = neardup.find_pairs(corpus(32), threshold=0.5)
     with pytest.raises(ValueError, match="threshold"):
         report.at_threshold(0.4)

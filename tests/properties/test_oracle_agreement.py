@@ -194,7 +194,7 @@ def test_keep_by_column_agrees_with_ties_nulls_and_nan(keep, cluster, values):
     ("unit", "multiset", "fold_numbers", "collapse_empty", "threshold"),
     pairwise_grid((("word", 1), ("word", 2), ("char", 2)), (False, True), (False, True), (False, True), (0.5, 0.9)),
 )
-def test_other_readings_of_a_text_agree(unit, multiset, fold_numbers, collapse_empty, threshold):
+def test_runs_with_other_text_settings_agree_with_the_oracle(unit, multiset, fold_numbers, collapse_empty, threshold):
     unit, size = unit
     reading = {"unit": unit, "size": size, "multiset": multiset, "fold_numbers": fold_numbers}
     run_settings = {"threshold": threshold, "collapse_empty": collapse_empty, **reading}

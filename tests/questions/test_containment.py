@@ -42,7 +42,7 @@ def find(sets, threshold, **settings):
 
 
 @given(sets=BASKETS, threshold=THRESHOLDS)
-def test_pairs_are_those_of_brute_force_with_both_shares(sets, threshold):
+def test_pairs_and_both_shares_match_brute_force(sets, threshold):
     assert find(sets, threshold) == brute_force(sets, threshold)
 
 
@@ -57,7 +57,7 @@ def test_pairs_are_those_of_brute_force_with_both_shares(sets, threshold):
         ([set(), {1}, set()], 0.1, []),
     ],
 )
-def test_both_directions_and_small_sizes(sets, threshold, expected):
+def test_containment_is_found_in_both_directions_and_for_small_sets(sets, threshold, expected):
     assert find(sets, threshold) == expected
 
 
@@ -72,18 +72,18 @@ def test_texts_agree_with_the_oracle():
     assert report.plan.is_exact
 
 
-def test_threads_do_not_matter():
+def test_results_do_not_depend_on_threads():
     rng = np.random.default_rng(3)
     sets = [set(rng.zipf(1.3, rng.integers(1, 20)).clip(max=400).tolist()) for _ in range(3000)]
     assert find(sets, 0.9, threads=1) == find(sets, 0.9, threads=2)
 
 
-def test_more_pairs_than_room_are_all_found(monkeypatch):
+def test_pairs_beyond_the_buffer_are_all_found(monkeypatch):
     monkeypatch.setattr(stage, "_ROOM", 4)
     assert len(find([{1, 2}] * 20, 0.5)) == 190
 
 
-def test_groups_are_apart():
+def test_documents_of_different_groups_are_not_matched():
     table = {"text": ["a b"] * 4, "lang": ["de", "fr", "de", "fr"]}
     import pyarrow as pa
 
@@ -95,7 +95,7 @@ def write(path, texts):
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), "utf-8")
 
 
-def test_files_give_what_memory_gives(tmp_path):
+def test_files_give_the_same_result_as_memory(tmp_path):
     texts = oracles.random_corpus(5, 60)
     write(tmp_path / "pages.jsonl", texts)
     chosen = {"measure": "containment", "size": 2, "threshold": 0.5}
@@ -156,12 +156,12 @@ def test_an_interrupted_run_reports_what_an_uninterrupted_one_reports(tmp_path, 
     assert (tmp_path / "whole.parquet").read_bytes() == (tmp_path / "out.parquet").read_bytes()
 
 
-def test_containment_removes_no_document(tmp_path):
+def test_deduplicating_by_containment_without_against_is_an_error(tmp_path):
     write(tmp_path / "pages.jsonl", ["a b c"])
     for source in (["a b c"], tmp_path / "pages.jsonl"):
-        with pytest.raises(ConfigError, match="does not say which document to keep"):
+        with pytest.raises(ConfigError, match="cannot choose which document to keep"):
             neardup.deduplicate(source, measure="containment", pairs=True)
-    with pytest.raises(NotStoredError, match="list of pairs"):
+    with pytest.raises(NotStoredError, match="lists pairs"):
         neardup.find_pairs(["a b", "a b"], measure="containment").at_threshold(0.9)
 
 
@@ -180,7 +180,7 @@ def test_compare_judges_by_the_larger_share():
 
 
 @given(sets=BASKETS.filter(len), threshold=THRESHOLDS, first_own=st.integers(0, 4))
-def test_the_compiled_kernel_gives_what_plain_python_gives(sets, threshold, first_own):
+def test_the_compiled_kernel_equals_plain_python(sets, threshold, first_own):
     hashes = np.array([item + 1 for items in sets for item in sorted(items)], np.uint64)
     ends = np.cumsum([0, *map(len, sets)])
     rows, groups = np.arange(len(sets)), np.arange(len(sets)) % 2

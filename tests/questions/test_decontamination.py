@@ -105,7 +105,7 @@ def test_the_best_of_all_contained_references_is_chosen(references, own, thresho
 
 
 @given(own=SETS, others=SETS, threshold=THRESHOLDS)
-def test_shared_items_are_counted_as_plain_python_does(own, others, threshold):
+def test_shared_items_are_counted_as_in_plain_python(own, others, threshold):
     pairs = [(a, b) for a in range(len(own)) for b in range(len(others)) if others[b]]
     expected = [len(own[a] & others[b]) for a, b in pairs]
     expected = [
@@ -139,7 +139,7 @@ def test_files_agree_with_brute_force(part_bytes, room, files, tmp_path, monkeyp
     assert stored == report.removed
 
 
-def test_a_group_contains_only_its_own(files):
+def test_containment_is_found_only_within_a_group(files):
     old, new = files
     report = neardup.deduplicate(Path(new), against=old, group_column="site", **CONTAINMENT)
     sets = [oracles.shingles(row["text"], size=2) for row in DOCUMENTS]
@@ -197,7 +197,7 @@ def test_stored_pairs_answer_for_a_higher_threshold(files, tmp_path):
         assert 0 < again.num_removed == again.removed_against < report.num_removed
 
 
-def test_pairs_by_containment_with_only_against_list_pairs_across_alone(files):
+def test_containment_pairs_with_only_against_are_across_the_two_sources(files):
     old, new = files
     both = neardup.find_pairs(Path(new), against=old, **CONTAINMENT).pairs
     across = neardup.find_pairs(Path(new), against=old, only_against=True, **CONTAINMENT).pairs
@@ -205,7 +205,7 @@ def test_pairs_by_containment_with_only_against_list_pairs_across_alone(files):
     assert 0 < across.num_rows < both.num_rows
 
 
-def test_an_explanation_names_the_share(programs, tmp_path):
+def test_an_explanation_states_the_contained_share(programs, tmp_path):
     question = "which river flows through the old town of the capital and under nine stone bridges"
     corpora.write_json_lines(tmp_path / "old.jsonl", [{"id": "q", "text": question}])
     corpora.write_json_lines(tmp_path / "new.jsonl", [{"id": "n", "text": f"{question} and more of it"}])
@@ -213,19 +213,19 @@ def test_an_explanation_names_the_share(programs, tmp_path):
     assert programs.run("dedup", "new.jsonl", "-o", "out", *arguments, cwd=tmp_path).code == 0
     said = programs.run("explain", "out", "n", "--quiet", cwd=tmp_path)
     assert said.stdout.startswith(
-        "n (new.jsonl:1) was removed: it contains 100.0% of the shingles of q (old.jsonl:1), which stays.\n"
+        "n (new.jsonl:1) was removed: it contains 100.0% of the shingles of q (old.jsonl:1), which was kept.\n"
     )
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({}, "it does not say which document to keep"),
+        ({}, "cannot choose which document to keep"),
         ({"against": "old.jsonl", "engine": "spark"}, "does not run on Spark"),
         ({"against": "old.jsonl", "audit": True}, "`audit` needs the measure 'jaccard'"),
     ],
 )
-def test_what_containment_cannot_do_is_refused(settings, words, tmp_path):
+def test_settings_that_containment_does_not_support_are_errors(settings, words, tmp_path):
     new = corpora.write_json_lines(tmp_path / "new.jsonl", [{"text": "a"}])
     with pytest.raises(ConfigError, match=words):
         neardup.deduplicate(new, measure="containment", **settings)

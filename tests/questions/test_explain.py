@@ -35,7 +35,7 @@ def verdict(run, doc_id, file=None, row=None):
     return find_verdict(run, doc_id, file=file, row=row)
 
 
-def test_a_removed_document_names_the_kept_one_and_both_places(run):
+def test_an_explanation_names_the_kept_document_and_both_rows(run):
     found = verdict(run, "b")
     assert (found.file, found.row, found.kept_id, found.kept_file, found.kept_row) == (
         "one.jsonl",
@@ -49,7 +49,7 @@ def test_a_removed_document_names_the_kept_one_and_both_places(run):
     assert found.config.threshold == 0.7
 
 
-def test_a_document_without_an_id_is_found_by_its_place(run):
+def test_a_document_without_an_id_is_found_by_file_and_row(run):
     assert verdict(run, "two.jsonl:3").kept_id == "a"
 
 
@@ -94,7 +94,7 @@ def test_an_explanation_holds_both_texts_and_compares_them_as_the_run_did(run):
 def test_a_text_is_read_from_the_file_it_came_in(run):
     config = verdict(run, "b").config
     assert read_document(run, "two.jsonl", 1, config) == OTHER
-    with pytest.raises(DataError, match="does not say where"):
+    with pytest.raises(DataError, match="does not record the path"):
         read_document(run, "three.jsonl", 1, config)
 
 
@@ -105,7 +105,7 @@ def test_a_missing_input_is_reported(run):
     assert "put them back" in error.value.hint
 
 
-def test_a_folder_without_tables_is_no_run(run):
+def test_a_folder_without_tables_is_not_a_finished_run(run):
     (run / "clusters.parquet").unlink()
     with pytest.raises(DataError, match="a table is missing"):
         verdict(run, "b")

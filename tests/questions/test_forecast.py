@@ -51,13 +51,13 @@ def test_the_forecast_of_each_method_matches_its_run(pairs):
     ("settings", "methods"),
     [({"bands": 16}, ["lsh"]), ({"recall": 1}, ["exact"]), ({"method": "lsh"}, ["lsh", "exact"])],
 )
-def test_only_methods_that_the_settings_leave_are_foretold(settings, methods):
+def test_only_methods_that_the_settings_allow_are_predicted(settings, methods):
     plan = neardup.plan(TEXTS, **settings)
     assert [forecast.method for forecast in plan.estimate.forecasts] == methods
     assert plan.method == methods[0]
 
 
-def test_files_are_foretold_as_documents_in_memory_are(tmp_path):
+def test_forecasts_for_files_and_memory_agree(tmp_path):
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
     plan, in_memory = neardup.plan(str(tmp_path / "a.jsonl")), neardup.plan(TEXTS)
     assert plan.reason == in_memory.reason
@@ -65,7 +65,7 @@ def test_files_are_foretold_as_documents_in_memory_are(tmp_path):
     assert plan.estimate.disk_bytes > (tmp_path / "a.jsonl").stat().st_size
 
 
-def test_a_large_input_is_foretold_from_a_part(tmp_path, monkeypatch):
+def test_a_large_input_is_forecast_from_a_sample(tmp_path, monkeypatch):
     monkeypatch.setattr(predict, "SAMPLE_BYTES", 20_000)
     monkeypatch.setattr(predict, "FIRST_BYTES", 10_000)
     monkeypatch.setattr(predict, "SPREAD", 1)
@@ -95,14 +95,14 @@ def test_advice_follows_the_length_of_documents(num_words, settings, words):
     assert [words] == [line[-len(words) :] for line in advice] if words else advice == ()
 
 
-def test_vectors_and_nothing_are_foretold_too():
+def test_vectors_and_empty_inputs_have_a_forecast():
     vectors = np.random.default_rng(1).normal(size=(50, 8))
     assert [found.method for found in neardup.plan(vectors, measure="cosine").estimate.forecasts] == ["lsh"]
     empty = neardup.plan([])
     assert (empty.method, empty.estimate.documents, empty.estimate.advice) == ("exact", 0, ())
 
 
-def test_memory_grows_with_sets_and_ends_at_the_limit():
+def test_predicted_memory_grows_with_sets_up_to_the_limit():
     few = predict.Contents(documents=10**4, shingles=10**6)
     many = predict.Contents(documents=10**6, shingles=10**8)
     plan = neardup.plan()
@@ -111,7 +111,7 @@ def test_memory_grows_with_sets_and_ends_at_the_limit():
     assert predict._memory(many.documents, many, plan, Config(memory="400MB")) == 400e6
 
 
-def test_a_folder_of_many_small_files_is_foretold_whole(tmp_path):
+def test_a_folder_of_many_small_files_is_sampled_completely(tmp_path):
     rng = random.Random(3)
     for number in range(60):
         words = [f"w{rng.randrange(3000)}" for _ in range(120)]
@@ -158,11 +158,11 @@ def test_samples_grow_until_a_second_and_a_tenth_of_the_run_are_spent(monkeypatc
     assert sizes == sorted(sizes)
 
 
-def test_a_sample_of_the_whole_is_the_last(monkeypatch):
+def test_sampling_stops_when_the_whole_input_is_sampled(monkeypatch):
     assert sizes_tried(monkeypatch, 0.001, 1)[0] == [predict.FIRST_BYTES]
 
 
-def test_what_a_file_begins_with_does_not_stand_for_all_of_it(tmp_path, monkeypatch):
+def test_an_unusual_beginning_of_a_file_does_not_bias_the_estimate(tmp_path, monkeypatch):
     monkeypatch.setattr(predict, "FIRST_BYTES", 20_000)
     monkeypatch.setattr(predict, "SAMPLE_BYTES", 20_000)
     monkeypatch.setattr(records, "BATCH_BYTES", 5_000)

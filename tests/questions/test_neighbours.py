@@ -101,7 +101,7 @@ def assert_agrees(found, measure, docs, k, least=0.0, queries=None):
 
 @pytest.mark.parametrize("k", [1, 3, 500])
 @pytest.mark.parametrize("measure", MEASURES)
-def test_neighbours_are_those_of_brute_force(measure, k):
+def test_neighbours_match_brute_force(measure, k):
     docs = corpus(measure, 120)
     found = rows_of(neardup.neighbours(**arguments(measure, docs), measure=measure, k=k))
     assert_agrees(found, measure, docs, k)
@@ -110,7 +110,7 @@ def test_neighbours_are_those_of_brute_force(measure, k):
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_queries_find_their_neighbours_in_the_source_themselves_not_left_out(measure):
+def test_queries_can_find_their_own_copies_in_the_source(measure):
     docs, queries = corpus(measure, 90), corpus(measure, 20, seed=2)
     own = arguments(measure, docs)
     asked = next(iter(arguments(measure, queries).values()))
@@ -123,7 +123,7 @@ def test_queries_find_their_neighbours_in_the_source_themselves_not_left_out(mea
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_a_threshold_is_the_least_similarity(measure):
+def test_the_threshold_is_the_minimum_similarity(measure):
     docs = corpus(measure, 80)
     least = 0.25
     found = rows_of(neardup.neighbours(**arguments(measure, docs), measure=measure, k=6, threshold=least))
@@ -131,18 +131,18 @@ def test_a_threshold_is_the_least_similarity(measure):
     assert min(value for _, _, value in found) >= least
 
 
-def test_the_default_threshold_does_not_count_as_given():
+def test_the_default_threshold_does_not_limit_neighbours():
     found = neardup.neighbours(items=[["a", "b", "c"], ["c", "d", "e"]])
     assert found.column("similarity").to_pylist() == [0.2, 0.2]
 
 
-def test_a_threshold_of_the_config_counts():
+def test_a_threshold_of_the_config_limits_neighbours():
     config = neardup.Config(threshold=0.3)
     assert neardup.neighbours(items=[["a", "b", "c"], ["c", "d", "e"]], config=config).num_rows == 0
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_threads_do_not_matter(measure):
+def test_results_do_not_depend_on_threads(measure):
     docs = arguments(measure, corpus(measure, 700))
     one, two = (neardup.neighbours(**docs, measure=measure, k=5, threads=threads) for threads in (1, 2))
     assert one.equals(two)
@@ -164,14 +164,14 @@ def test_ties_are_in_the_order_of_the_source_and_ranks_count_from_one():
     ]
 
 
-def test_many_copies_take_the_first_of_them():
+def test_among_many_copies_the_first_are_listed():
     texts = ["one two three four five six seven"] * 3000
     found = rows_of(neardup.neighbours(texts, k=2))
     assert found[:2] == [(0, 1, 1.0), (0, 2, 1.0)]
     assert found[-2:] == [(2999, 0, 1.0), (2999, 1, 1.0)]
 
 
-def test_documents_without_shingles_have_no_neighbours_and_are_none():
+def test_documents_without_shingles_neither_have_nor_are_neighbours():
     assert neardup.neighbours(["", "...", "a", "a"], size=1).column("doc_id").to_pylist() == [2, 3]
 
 
@@ -193,14 +193,14 @@ def test_huge_and_tiny_distances_are_ranked():
     assert [row["neighbour_id"] for row in found if row["doc_id"] == 3] == [0, 1]
 
 
-def test_groups_are_apart():
+def test_documents_of_different_groups_are_not_matched():
     table = pa.table({"id": [1, 2, 3, 4], "text": ["a b"] * 4, "lang": ["de", "fr", "de", "fr"]})
     found = rows_of(neardup.neighbours(table, group_column="lang", size=1))
     assert found == [(1, 3, 1.0), (2, 4, 1.0), (3, 1, 1.0), (4, 2, 1.0)]
 
 
 @pytest.mark.parametrize("measure", ["hamming", "cosine", "euclidean"])
-def test_groups_of_vectors_are_apart(measure):
+def test_vectors_of_different_groups_are_not_matched(measure):
     table = pa.table({"id": [1, 2, 3], "vector": [[1.0, 1.0]] * 3, "lang": ["de", "fr", "de"]})
     found = rows_of(neardup.neighbours(table, group_column="lang", measure=measure))
     assert [pair[:2] for pair in found] == [(1, 3), (3, 1)]
@@ -221,8 +221,8 @@ def test_k_must_be_a_whole_number_from_one(k):
         neardup.neighbours(["a", "b"], k=k)
 
 
-def test_what_neighbours_do_not_have_is_refused():
-    with pytest.raises(ConfigError, match="`pairs` says nothing about neighbours"):
+def test_settings_that_do_not_apply_to_neighbours_are_errors():
+    with pytest.raises(ConfigError, match="`pairs` does not apply to neighbours"):
         neardup.neighbours(["a", "b"], pairs=True)
     with pytest.raises(ConfigError, match="queries="):
         neardup.neighbours(["a", "b"], against="old.jsonl")
@@ -235,7 +235,7 @@ def test_queries_of_another_dimension_are_rejected_with_a_warning():
     assert any("1 row cannot be used" in getattr(event, "message", "") for event in told)
 
 
-def test_files_give_what_memory_gives_with_file_and_row(tmp_path):
+def test_files_give_the_same_result_as_memory_with_file_and_row(tmp_path):
     texts = oracles.random_corpus(3, 60)
     for name, part in (("one", texts[:25]), ("two", texts[25:])):
         lines = "".join(json.dumps({"id": "same", "text": text}) + "\n" for text in part)
@@ -257,7 +257,7 @@ def test_exceeding_the_memory_limit_is_an_error_that_says_so(tmp_path, monkeypat
         neardup.neighbours(tmp_path / "pages.jsonl")
 
 
-def test_queries_and_documents_share_one_room(tmp_path, monkeypatch):
+def test_queries_and_documents_share_one_memory_limit(tmp_path, monkeypatch):
     for name in ("pages", "new"):
         (tmp_path / f"{name}.jsonl").write_text(json.dumps({"text": "a b c d e f g"}) + "\n", "utf-8")
     monkeypatch.setattr("neardup.engines.local.engine.LocalEngine.room", lambda _: 600)  # each needs 560
@@ -273,7 +273,7 @@ def test_random_baskets_with_a_popular_item_agree_with_brute_force():
 
 
 def test_rejected_rows_are_python_warnings_without_a_progress_function():
-    with pytest.warns(UserWarning, match="1 row cannot be used and take no part; the first, row 1, because"):
+    with pytest.warns(UserWarning, match="1 row cannot be used; the first is row 1:"):
         found = neardup.neighbours(["a b c d e f", None, "a b c d e f g"], k=1)
     assert found.column("doc_id").to_pylist() == [0, 2]
 
@@ -283,7 +283,7 @@ def test_rejected_rows_are_python_warnings_without_a_progress_function():
 
 @pytest.mark.parametrize("has_queries", [False, True])
 @pytest.mark.parametrize("measure", MEASURES)
-def test_without_k_all_from_the_threshold_on_are_listed(measure, has_queries, monkeypatch):
+def test_without_k_all_neighbours_above_the_threshold_are_listed(measure, has_queries, monkeypatch):
     monkeypatch.setattr("neardup.searches.nearest_neighbours._ROOM", 1)
     monkeypatch.setattr("neardup.searches.nearest_neighbours.BLOCK", 7)
     docs, threshold = (
@@ -308,18 +308,18 @@ def test_without_k_one_query_may_have_very_many_neighbours():
 
 
 def test_without_k_or_a_threshold_a_query_is_an_error():
-    with pytest.raises(ConfigError, match=r"no threshold says what that is[\s\S]*hint: pass threshold=0.5"):
+    with pytest.raises(ConfigError, match=r"no threshold is given[\s\S]*hint: pass threshold=0.5"):
         neardup.neighbours(["a b"], k=None)
     assert neardup.neighbours(["a b", "a b"], k=None, distance=0.1).num_rows == 2
 
 
-def test_a_list_that_grows_long_is_announced(monkeypatch):
+def test_a_long_list_causes_a_warning(monkeypatch):
     monkeypatch.setattr("neardup.questions.neighbours.MANY_NEIGHBOURS", 10)
     with pytest.warns(UserWarning, match="more than 10 neighbours to list"):
         neardup.neighbours(items=[["tea"]] * 5, k=None, threshold=1.0)
 
 
-def test_a_query_that_has_to_be_contained_ranks_only_by_its_own_share():
+def test_contained_query_ranks_by_the_share_of_the_query():
     pets = {"items": [["cat"], ["cat", "dog", "emu", "fox"], ["dog", "cat"]], "queries": [["cat", "dog"]]}
     ranked = {
         contained: [
@@ -335,7 +335,7 @@ def test_a_query_that_has_to_be_contained_ranks_only_by_its_own_share():
 
 @pytest.mark.parametrize("k", [3, None])
 @pytest.mark.parametrize("contained", ["query", "neighbour", "either"])
-def test_shares_are_those_of_brute_force(contained, k):
+def test_shares_match_brute_force(contained, k):
     docs, queries = corpus("containment", 80), corpus("containment", 30, seed=2)
     found = neardup.neighbours(
         items=[sorted(doc) for doc in docs],

@@ -48,7 +48,7 @@ def test_a_sample_of_all_documents_is_what_the_oracle_counts(settings):
     assert answer.sample == sum(bool(oracles.shingles(text, unit=chosen.get("unit", "word"))) for text in TEXTS)
 
 
-def test_a_leader_run_is_judged_like_one_of_pairs():
+def test_a_leader_run_is_audited_like_a_run_with_pairs():
     leaders, pairs = (neardup.deduplicate(TEXTS, pairs=pairs, **WEAK) for pairs in (False, True))
     first, second = neardup.audit(leaders), neardup.audit(pairs)
     assert measured(first) | {"verified": 0} == measured(second) | {"verified": 0}
@@ -66,7 +66,7 @@ def test_a_small_sample_counts_the_pairs_of_its_documents():
     assert {tuple(row.values()) for row in answer.missed.to_pylist()} <= everything
 
 
-def test_only_documents_of_a_group_are_pairs():
+def test_only_documents_of_one_group_are_pairs():
     groups = [number % 3 for number in range(len(TEXTS))]
     table = pa.table({"text": TEXTS, "site": groups})
     truth = found_and_true(TEXTS, groups, **WEAK)
@@ -77,7 +77,7 @@ def test_only_documents_of_a_group_are_pairs():
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("batch_bytes", [200, 1 << 22])
-def test_threads_and_batches_change_nothing(threads, batch_bytes, monkeypatch):
+def test_results_do_not_depend_on_threads_or_batches(threads, batch_bytes, monkeypatch):
     report = neardup.find_pairs(TEXTS, **WEAK)
     expected = neardup.audit(report, sample=40)
     monkeypatch.setattr("neardup.io.formats.base.BATCH_BYTES", batch_bytes)
@@ -118,7 +118,7 @@ def test_without_pairs_there_is_no_recall(texts):
     assert "no recall to measure" in str(answer)
 
 
-def test_japanese_text_and_ids_of_any_script():
+def test_japanese_texts_and_ids_of_any_script_are_audited():
     page = "吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。"
     texts = {
         "猫": page,
@@ -138,7 +138,7 @@ def test_a_report_at_a_higher_threshold_is_audited_there():
     assert (answer.threshold, answer.pairs) == (0.8, len(truth))
 
 
-def test_the_setting_puts_the_audit_into_the_report():
+def test_the_audit_setting_adds_the_audit_to_the_report():
     report = neardup.deduplicate(TEXTS, audit=True, **WEAK)
     assert measured(report.audit) == measured(neardup.audit(report))
     assert report.as_dict()["audit"]["recall"] == report.audit.recall
@@ -173,7 +173,7 @@ def test_the_interval_of_all_or_nothing_follows_the_rule_of_three():
     assert _interval(weights, np.zeros(4, np.int64), 6, 1) == (0.0, 0.5)
 
 
-def test_the_interval_holds_the_recall_and_is_cut_into_blocks_alike(monkeypatch):
+def test_the_interval_contains_the_recall_and_does_not_depend_on_blocks(monkeypatch):
     rng = np.random.default_rng(5)
     weights = rng.integers(0, 9, 300)
     found = rng.binomial(weights, 0.8)

@@ -26,7 +26,7 @@ def path(tmp_path):
 
 
 @pytest.mark.parametrize(("keep", "threshold"), turning_grid(KEEPS, (0.5, 0.7, 0.9, 1.0)))
-def test_a_higher_threshold_selects_what_a_run_there_selects(keep, threshold, path, tmp_path):
+def test_at_threshold_selects_what_a_run_at_that_threshold_selects(keep, threshold, path, tmp_path):
     report = corpora.deduplicate([path], tmp_path / "out", pairs=True, keep=keep, **EVERY_PAIR)
     again = report.at_threshold(threshold)
     truth = Truth(TEXTS, keep=keep, scores=SCORES, threshold=threshold)
@@ -45,7 +45,7 @@ def test_a_higher_threshold_selects_what_a_run_there_selects(keep, threshold, pa
     assert again.config.threshold == again.plan.threshold == threshold
 
 
-def test_it_selects_among_the_pairs_that_were_found(path, tmp_path):
+def test_at_threshold_selects_only_among_found_pairs(path, tmp_path):
     report = corpora.deduplicate([path], tmp_path / "out", pairs=True, **WEAK)
     held = neardup.deduplicate(TEXTS, pairs=True, **WEAK)
     again, expected = report.at_threshold(0.8), held.at_threshold(0.8)
@@ -55,14 +55,14 @@ def test_it_selects_among_the_pairs_that_were_found(path, tmp_path):
     assert (again.plan, again.config.bands, again.warnings) == (expected.plan, expected.config.bands, expected.warnings)
 
 
-def test_an_exact_run_is_selected_again(path, tmp_path):
+def test_at_threshold_works_on_an_exact_run(path, tmp_path):
     report = corpora.deduplicate([path], tmp_path / "out", pairs=True, method="exact", threshold=0.5, size=2)
     again = report.at_threshold(0.7)
     assert corpora.removed_rows(again) == Truth(TEXTS, threshold=0.7).removed
     assert (again.plan.method, again.config.audit) == ("exact", False)
 
 
-def test_documents_ahead_stay(tmp_path):
+def test_reference_documents_stay_kept(tmp_path):
     old = corpora.write_json_lines(tmp_path / "then" / "old.jsonl", DOCUMENTS[:30])
     new = corpora.write_json_lines(tmp_path / "now" / "new.jsonl", DOCUMENTS[30:])
     report = corpora.deduplicate([new], tmp_path / "out", against=str(old), pairs=True, keep="longest", **EVERY_PAIR)
@@ -72,7 +72,7 @@ def test_documents_ahead_stay(tmp_path):
     assert again.clusters.num_rows == 60
 
 
-def test_equal_ids_and_bad_rows_do_not_confuse_it(tmp_path):
+def test_at_threshold_handles_equal_ids_and_bad_rows(tmp_path):
     rows = [{"id": "same", "text": text} for text in (OTHER, PAGE, NEAR, PAGE)]
     path = corpora.write_json_lines(tmp_path / "a.jsonl", ["{broken", "", *rows])
     report = corpora.deduplicate([path], tmp_path / "out", pairs=True, threshold=0.5)
@@ -83,7 +83,7 @@ def test_equal_ids_and_bad_rows_do_not_confuse_it(tmp_path):
     assert again.clusters.column("cluster_id").to_pylist() == ["same"] * 4
 
 
-def test_chains_need_what_was_stored(tmp_path):
+def test_at_threshold_of_components_needs_stored_similarities(tmp_path):
     def page(*words):
         return {"text": " ".join([f"w{at}" for at in range(20)] + list(words))}
 
@@ -102,7 +102,7 @@ def test_chains_need_what_was_stored(tmp_path):
         report.at_threshold(0.85)
 
 
-def test_a_new_selection_can_be_selected_again_and_pickled(path, tmp_path):
+def test_a_new_selection_supports_at_threshold_and_pickling(path, tmp_path):
     report = corpora.deduplicate([path], tmp_path / "out", pairs=True, **EVERY_PAIR)
     again = report.at_threshold(0.7)
     assert again.at_threshold(0.9).removed.equals(report.at_threshold(0.9).removed)
@@ -114,14 +114,14 @@ def test_a_new_selection_can_be_selected_again_and_pickled(path, tmp_path):
     assert again.borderline(1).column("similarity")[0].as_py() >= 0.7
 
 
-def test_a_run_without_an_output_folder_is_selected_again(path):
+def test_at_threshold_works_without_an_output_folder(path):
     again = neardup.deduplicate(path, pairs=True, **EVERY_PAIR).at_threshold(0.9)
     assert corpora.removed_rows(again) == Truth(TEXTS, threshold=0.9).removed
     assert again.rejected.num_rows == 0
 
 
 @pytest.mark.parametrize("keep", ["first", "last"])
-def test_a_run_of_pairs_selects_again_by_input_order(keep, path, tmp_path):
+def test_at_threshold_of_a_list_of_pairs_uses_input_order(keep, path, tmp_path):
     report = corpora.find_pairs([path], tmp_path / "pairs.csv", keep=keep, **EVERY_PAIR)
     assert corpora.removed_rows(report.at_threshold(0.7)) == Truth(TEXTS, keep=keep, threshold=0.7).removed
 
@@ -133,7 +133,7 @@ def test_a_run_of_pairs_does_not_store_another_order(path, tmp_path):
     assert "pairs=True" in error.value.hint
 
 
-def test_a_run_without_pairs_says_how_to_have_them(path, tmp_path):
+def test_at_threshold_without_stored_pairs_says_how_to_store_them(path, tmp_path):
     report = corpora.deduplicate([path], tmp_path / "out", **EVERY_PAIR)
     assert not (tmp_path / "out" / "order.parquet").exists()
     for ask in (lambda: report.at_threshold(0.9), report.borderline):

@@ -118,7 +118,7 @@ def test_the_program_takes_against_twice(programs, tmp_path):
     assert pq.read_table(tmp_path / "out/removed.parquet").column("kept_id").to_pylist() == ["b", "a"]
 
 
-def test_a_finished_run_means_its_kept_documents(tmp_path):
+def test_a_finished_run_stands_for_its_kept_documents(tmp_path):
     old = corpora.write_json_lines(tmp_path / "old.jsonl", [{"text": PAGE}, {"text": NEAR}])
     corpora.deduplicate([old], tmp_path / "run")
     before = state(tmp_path / "run")
@@ -128,7 +128,7 @@ def test_a_finished_run_means_its_kept_documents(tmp_path):
     assert state(tmp_path / "run") == before
 
 
-def test_a_marked_run_does_not_pass_its_removed_documents_as_kept(tmp_path):
+def test_a_marked_run_cannot_be_used_with_against(tmp_path):
     old = corpora.write_json_lines(tmp_path / "old.jsonl", [{"text": PAGE}, {"text": NEAR}])
     run = corpora.deduplicate([old], tmp_path / "run", mark=True)
     assert run.num_removed == 1
@@ -165,7 +165,7 @@ def days(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("days")
 @pytest.mark.parametrize("against", ["clean", "clean/*", "clean/day*", "cl*n", "./clean/"])
-def test_a_folder_or_a_glob_of_finished_runs_means_their_kept_documents(against, tmp_path):
+def test_a_folder_or_glob_of_finished_runs_stands_for_their_kept_documents(against, tmp_path):
     one_by_one = corpora.deduplicate(["in/day2.jsonl"], tmp_path / "expected", against=("clean/day0", "clean/day1"))
     report = corpora.deduplicate(["in/day2.jsonl"], tmp_path / "out", against=against)
     assert report.removed.column("kept_file").to_pylist() == ["day0.jsonl", "day1.jsonl"]
@@ -182,12 +182,12 @@ def test_the_output_is_left_out_of_a_folder_of_runs(tmp_path):
     after = corpora.contents(tmp_path / "clean/day2")
     assert after.pop("report.json")["inputs"] == before.pop("report.json")["inputs"]
     assert after == before
-    with pytest.raises(NearDupError, match="holds the input"):  # named by itself it is no slip
+    with pytest.raises(NearDupError, match="contains the input"):  # named by itself it is no slip
         corpora.deduplicate(["in/day2.jsonl"], "clean/day2", against="clean/day2", overwrite=True)
 
 
 @pytest.mark.usefixtures("days")
-def test_only_the_first_run_in_a_folder_goes_against_nothing():
+def test_a_run_alone_in_its_folder_has_nothing_to_compare_with():
     report = corpora.deduplicate(["in/day1.jsonl"], "alone/day1")
     assert corpora.deduplicate(["in/day1.jsonl"], "alone/day1", against="alone", overwrite=True).num_kept == 2
     assert report.num_kept == 2
@@ -198,10 +198,10 @@ def test_only_the_first_run_in_a_folder_goes_against_nothing():
 def test_runs_beside_other_files_are_refused_by_name(against):
     Path("clean/notes.txt").write_text("what we did")
     with pytest.raises(
-        NearDupError, match=r"holds finished runs beside other files: clean/notes\.txt is not a finished run"
+        NearDupError, match=r"contains both finished runs and other files: clean/notes\.txt is not a finished run"
     ) as told:
         corpora.deduplicate(["in/day2.jsonl"], "out", against=against)
-    assert told.value.hint == "name the runs alone, such as --against clean/day0"
+    assert told.value.hint == "name only the runs, such as --against clean/day0"
     assert corpora.deduplicate(["in/day2.jsonl"], "out", against="clean/d*").removed_against == 2
 
 
@@ -214,14 +214,14 @@ def test_runs_in_folders_of_folders_are_found_and_hidden_ones_are_not():
     assert (report.removed_against, report.num_kept) == (2, 1)
 
 
-def test_a_dry_run_has_no_kept_documents_to_go_against(tmp_path):
+def test_a_dry_run_cannot_be_used_with_against(tmp_path):
     path = corpora.write_json_lines(tmp_path / "a.jsonl", [{"text": PAGE}])
     corpora.deduplicate([path], tmp_path / "run", dry_run=True)
     with pytest.raises(NearDupError, match="dry run"):
         corpora.deduplicate([path], tmp_path / "out", against=str(tmp_path / "run"))
 
 
-def test_a_run_that_kept_nothing_is_nothing_to_go_against(tmp_path):
+def test_a_run_that_kept_nothing_removes_nothing(tmp_path):
     for name in ("old", "new"):
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{name}.txt").write_text(PAGE)
@@ -251,14 +251,14 @@ def test_rejected_old_rows_are_reported(bad, tmp_path):
     assert any("old.jsonl" in warning for warning in report.warnings)
 
 
-def test_old_without_the_named_column_does_not_pass_in_silence(tmp_path):
+def test_a_column_missing_in_against_is_reported(tmp_path):
     old = corpora.write_json_lines(tmp_path / "old.jsonl", [{"text": PAGE}])
     new = corpora.write_json_lines(tmp_path / "new.jsonl", [{"body": PAGE}])
     with pytest.raises(NearDupError, match=r"old\.jsonl.*body"):
         corpora.deduplicate([new], tmp_path / "out", against=str(old), text_column="body")
 
 
-def test_strict_holds_for_old_rows_too(tmp_path):
+def test_strict_applies_to_rows_of_against(tmp_path):
     old = corpora.write_json_lines(tmp_path / "old.jsonl", [{"text": OTHER}, "{broken"])
     new = corpora.write_json_lines(tmp_path / "new.jsonl", [{"text": PAGE}])
     with pytest.raises(NearDupError, match=r"old\.jsonl, row 2"):
@@ -270,14 +270,14 @@ def test_pairs_lists_new_old_and_new_new_pairs_only(old, new, tmp_path):
     assert corpora.pair_rows(report.pairs, FIRSTS) == Truth(TEXTS, num_ahead=NUM_OLD).pairs
 
 
-def test_pairs_with_only_against_lists_pairs_with_old_documents_alone(old, new, tmp_path):
+def test_pairs_with_only_against_lists_only_pairs_with_old_documents(old, new, tmp_path):
     report = corpora.find_pairs([new], tmp_path / "p.csv", against=str(old), only_against=True, **EVERY_PAIR)
     expected = Truth(TEXTS, num_ahead=NUM_OLD, only_against=True).pairs
     assert corpora.pair_rows(report.pairs, FIRSTS) == expected
     assert len(expected) < len(Truth(TEXTS, num_ahead=NUM_OLD).pairs)
 
 
-def test_the_summary_counts_the_two_causes_apart(programs, tmp_path):
+def test_the_summary_counts_the_two_causes_separately(programs, tmp_path):
     corpora.write_json_lines(tmp_path / "old.jsonl", [{"text": PAGE}])
     corpora.write_json_lines(tmp_path / "new.jsonl", [{"text": text} for text in (NEAR, PAGE, OTHER, OTHER)])
     said = programs.run("dedup", "new.jsonl", "-o", "out", "--against", "old.jsonl", cwd=tmp_path).stdout
@@ -294,7 +294,7 @@ def test_the_summary_counts_the_two_causes_apart(programs, tmp_path):
 
 
 @pytest.mark.parametrize("command", [["dedup", "new.jsonl", "-o", "out"], ["pairs", "new.jsonl", "-o", "out.csv"]])
-def test_only_against_needs_something_to_go_against(command, programs, tmp_path):
+def test_only_against_needs_against(command, programs, tmp_path):
     corpora.write_json_lines(tmp_path / "new.jsonl", [{"text": PAGE}])
     done = programs.run(*command, "--only-against", cwd=tmp_path)
     assert done.code == 2

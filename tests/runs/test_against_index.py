@@ -41,7 +41,7 @@ def run(tmp_path, against, name, **settings):
     return neardup.deduplicate(write(tmp_path / "new.jsonl", NEW), out=tmp_path / name, against=against, **given)
 
 
-def test_an_index_removes_what_its_documents_remove_as_files(tmp_path, old):
+def test_an_index_removes_the_same_documents_as_its_files(tmp_path, old):
     from_file, from_index = run(tmp_path, old[0], "a"), run(tmp_path, old[1], "b")
     assert from_index.kept.column("doc_id").to_pylist() == from_file.kept.column("doc_id").to_pylist()
     assert (from_index.num_kept, from_index.num_removed) == (from_file.num_kept, from_file.num_removed)
@@ -61,7 +61,7 @@ def test_an_index_removes_what_its_documents_remove_as_files(tmp_path, old):
     assert (tmp_path / "a" / "kept" / "new.jsonl").read_bytes() == (tmp_path / "b" / "kept" / "new.jsonl").read_bytes()
 
 
-def test_only_against_leaves_the_rest_alone(tmp_path, old):
+def test_only_against_keeps_the_rest_of_the_input(tmp_path, old):
     report = run(tmp_path, old[1], "b", only_against=True)
     assert {row["kept_id"] for row in report.removed.to_pylist()} <= OLD.keys()
     assert "again" in report.kept.column("doc_id").to_pylist()
@@ -81,12 +81,12 @@ def test_the_finished_run_can_be_opened_and_is_the_same_for_any_threads(tmp_path
         ({"per_cluster": 2}, "`per_cluster` 2 needs files"),
         ({"audit": True}, "`audit` needs files in --against"),
         ({"cluster": "components"}, "`cluster` 'components' needs files"),
-        ({"size": 3}, "has the signatures jaccard fast-2 word-5 .* and the run jaccard fast-2 word-3"),
+        ({"size": 3}, "has signatures jaccard fast-2 word-5 .*, but those of the run are jaccard fast-2 word-3"),
         ({"threshold": 0.5}, "below that of the index"),
-        ({"measure": "containment", "method": "auto"}, "has the signatures"),
+        ({"measure": "containment", "method": "auto"}, "has signatures"),
     ],
 )
-def test_what_an_index_cannot_answer_is_an_error_before_the_work(tmp_path, old, settings, message):
+def test_settings_that_need_files_are_an_error_before_the_work(tmp_path, old, settings, message):
     with pytest.raises(ConfigError, match=message):
         run(tmp_path, old[1], "b", **settings)
     assert not (tmp_path / "b").exists()

@@ -1,4 +1,4 @@
-"""An output appears whole or not at all, and nothing that is there already is lost."""
+"""An output appears whole or not at all, and nothing that already exists is lost."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def _snapshot(folder):
     return {str(path): path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
 
 
-def test_no_half_output_is_ever_visible(programs, corpus, tmp_path):
+def test_no_partial_output_is_ever_visible(programs, corpus, tmp_path):
     running = programs.start("dedup", corpus, "-o", "out", "--pairs", "--quiet", cwd=tmp_path)
     seen = []
 
@@ -147,11 +147,11 @@ def test_an_output_inside_the_input_folder_is_not_read_as_input(run, pages, tmp_
     assert _names(tmp_path / "in" / "out" / "kept") == ["pages.jsonl"]
     again = run("dedup", "in", "-o", "in/out", "--overwrite")
     assert again.code == 2
-    assert "holds the input" in again.stderr
+    assert "contains the input" in again.stderr
     assert contents(tmp_path / "in" / "out")["kept/pages.jsonl"]
 
 
-def test_what_it_is_compared_against_is_not_overwritten(run, pages, tmp_path):
+def test_the_files_of_against_are_not_overwritten(run, pages, tmp_path):
     run("dedup", pages, "-o", "out")
     before = contents(tmp_path / "out")
     refused = run("dedup", pages, "-o", "out", "--against", "out", "--overwrite")
@@ -232,7 +232,7 @@ def test_a_second_run_on_an_output_gets_an_error_and_the_first_works_on(programs
     assert programs.run(*command, "--overwrite", cwd=tmp_path).code == 0
 
 
-def test_a_run_that_starts_while_another_ends_meets_no_removed_folder(programs, pages, tmp_path):
+def test_a_run_can_start_while_another_removes_its_work_folder(programs, pages, tmp_path):
     finished = programs.run("dedup", pages, "-o", "out", cwd=tmp_path, before="remove_folder_before_locking()")
     assert finished.code in {0, 1}
     assert "Traceback" not in finished.stderr
@@ -240,7 +240,7 @@ def test_a_run_that_starts_while_another_ends_meets_no_removed_folder(programs, 
     assert finished.code == 1 or (tmp_path / "out" / "report.json").exists()
 
 
-def test_pairs_and_rejected_of_one_name_do_not_meet(run, pages, tmp_path):
+def test_pairs_and_rejected_rows_of_one_name_do_not_collide(run, pages, tmp_path):
     for name in ("rejected.jsonl", "report.json.csv", "report.jsonl"):
         finished = run("pairs", pages, "-o", name)
         assert finished.code == 0, (name, finished.stderr)
@@ -286,7 +286,7 @@ def test_a_file_that_fails_stops_the_reading_of_the_others(run, pages, tmp_path)
     assert int((tmp_path / "steps").read_text("ascii")) < 100, "the other file was read to its end first"
 
 
-def test_killed_with_standard_input_nothing_is_left_for_ever(pages, tmp_path):
+def test_a_killed_run_on_standard_input_leaves_no_permanent_files(pages, tmp_path):
     start = "from neardup.cli.main import main; main()"
     command = [sys.executable, "-c", start, "dedup", "-", "-o", "out", "--quiet"]
     killed = subprocess.Popen(command, stdin=subprocess.PIPE, cwd=tmp_path)

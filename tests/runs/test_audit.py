@@ -43,7 +43,7 @@ def test_a_run_on_files_is_audited_like_one_in_memory(form, tmp_path):
 
 
 @pytest.mark.parametrize("run", [corpora.deduplicate, corpora.find_pairs])
-def test_an_audit_in_the_run_is_that_after_it(run, tmp_path):
+def test_an_audit_during_the_run_equals_one_after_it(run, tmp_path):
     path = corpora.write_rows(tmp_path / "corpus.jsonl", DOCUMENTS)
     out = tmp_path / "out.parquet"
     report = run([path], out, audit=True, **WEAK)
@@ -55,7 +55,7 @@ def test_an_audit_in_the_run_is_that_after_it(run, tmp_path):
     assert stored["missed"][0].keys() == set(report.audit.missed.column_names)
 
 
-def test_many_parts_and_threads_do_not_matter(tmp_path, monkeypatch):
+def test_results_do_not_depend_on_parts_or_threads(tmp_path, monkeypatch):
     monkeypatch.setattr("neardup.io.sources.parts.JOINED_BYTES", 1)
     files = [corpora.write_rows(tmp_path / f"{at}.jsonl", DOCUMENTS[at::7]) for at in range(7)]
     report = corpora.deduplicate(files, tmp_path / "out", audit=True, **WEAK)
@@ -150,15 +150,15 @@ def test_an_input_that_grew_is_an_error(finished):
         neardup.audit(finished.parent / "out")
 
 
-def test_an_input_that_was_written_again_is_an_error(finished):
+def test_a_modified_input_is_an_error(finished):
     os.utime(finished, (1, 1))
-    with pytest.raises(DataError, match=r"a\.jsonl has changed since the run: it was written again"):
+    with pytest.raises(DataError, match=r"a\.jsonl has changed since the run: it was modified"):
         neardup.audit(finished.parent / "out")
 
 
-def test_an_input_that_is_gone_is_an_error(finished):
+def test_a_missing_input_is_an_error(finished):
     finished.unlink()
-    with pytest.raises(DataError, match=r"a\.jsonl of the run is gone") as error:
+    with pytest.raises(DataError, match=r"a\.jsonl of the run cannot be read") as error:
         neardup.audit(finished.parent / "out")
     assert "restore them" in error.value.hint
 
@@ -174,7 +174,7 @@ def test_an_output_that_was_altered_is_an_error(finished, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["nothing", "a.jsonl", "."])
-def test_what_is_no_finished_run_is_an_error(finished, name):
+def test_a_path_that_is_not_a_finished_run_is_an_error(finished, name):
     with pytest.raises(DataError, match="is not a finished run"):
         neardup.audit(finished.parent / name)
 
@@ -219,7 +219,7 @@ def test_a_pair_that_the_run_did_not_list_is_missed(method, lost, against, tmp_p
 
 
 @pytest.mark.parametrize("lost", EVERY_PAIR_OF_OLD_AND_NEW[:6:2], ids="-".join)
-def test_with_only_against_an_audit_asks_for_pairs_across_alone(lost, against, tmp_path):
+def test_with_only_against_an_audit_counts_only_pairs_across_the_two_sources(lost, against, tmp_path):
     inputs, settings = against
     settings |= {"only_against": True, "method": "lsh"}
     removed = corpora.deduplicate(inputs, tmp_path / "out", **settings)
@@ -240,4 +240,4 @@ def test_a_list_of_pairs_too_long_to_load_is_audited_by_the_plan_with_a_warning(
     monkeypatch.setattr("neardup.runs.recall.MAX_LOADED", 8)
     report = corpora.find_pairs(inputs, tmp_path / "pairs.parquet", **settings, method="exact", audit=True)
     assert (report.audit.recall, report.audit.verified) == (1.0, 0)
-    assert any("too many pairs were listed" in warning for warning in report.warnings)
+    assert any("listed too many pairs" in warning for warning in report.warnings)

@@ -51,7 +51,7 @@ RUNS = (
 
 
 @pytest.mark.parametrize(("run", "method", "room"), pairwise_grid(RUNS, PRICES, ROOMS))
-def test_auto_gives_what_the_method_gives_that_it_takes(method, run, room, inputs, give_room, monkeypatch, tmp_path):
+def test_auto_gives_the_result_of_the_method_it_chooses(method, run, room, inputs, give_room, monkeypatch, tmp_path):
     give_room(room)
     monkeypatch.setattr(costs, "FAIR_PRICE", PRICES[method])
     auto = corpora.deduplicate(inputs, tmp_path / "auto", **AUTO | run)
@@ -72,7 +72,7 @@ def test_auto_changes_a_result_only_by_what_lsh_may_miss(method, inputs, monkeyp
     assert found == (every if method == "exact" else lsh)
 
 
-def test_old_documents_are_ahead_of_all(give_room, tmp_path):
+def test_reference_documents_precede_all_others(give_room, tmp_path):
     old = corpora.write_json_lines(tmp_path / "old.jsonl", DOCUMENTS[:25])
     new = corpora.write_json_lines(tmp_path / "new.jsonl", DOCUMENTS[25:])
     for room in ROOMS:

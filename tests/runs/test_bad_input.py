@@ -61,7 +61,7 @@ BAD_ROWS = {
     "a truth for a text": ("a.jsonl", between(b'{"text": true}'), [], [(2, "text is bool")], 2),
     "a list for a text": ("a.jsonl", between(b'{"text": ["a"]}'), [], [(2, "text is list")], 2),
     "an object for a text": ("a.jsonl", between(b'{"text": {"a": 1}}'), [], [(2, "text is dict")], 2),
-    "nested too deep": ("a.jsonl", between(b'{"text": "a", "x": ' + b"[" * DEEP), [], [(2, "deep")], 2),
+    "nested too deeply": ("a.jsonl", between(b'{"text": "a", "x": ' + b"[" * DEEP), [], [(2, "deep")], 2),
     "nested too deep, but closed": (
         "a.jsonl",
         between(b'{"text": "a", "x": ' + b"[" * DEEP + b"]" * DEEP + b"}"),
@@ -130,7 +130,7 @@ BAD_ROWS = {
         "a.csv",
         b'id,text\n1,a\n2,"open\n3,b\n',
         [],
-        [(2, "never closed, 1 more lines taken into it")],
+        [(2, "never closed, 1 more lines are part of it")],
         1,
     ),
     "CSV with text behind a quote": ("a.csv", b'id,text\n1,"a"b\n2,c\n', [], [(1, "broken CSV")], 1),
@@ -258,7 +258,7 @@ FINE = {
 
 
 @pytest.mark.parametrize("kind", FINE)
-def test_unusual_input_is_fine(kind, programs, tmp_path):
+def test_unusual_input_is_accepted(kind, programs, tmp_path):
     name, content, num_good = FINE[kind]
     (tmp_path / name).write_bytes(content)
     finished = programs.run("dedup", name, "-o", "out", "--json", "--strict", cwd=tmp_path)
@@ -274,7 +274,7 @@ def test_all_rows_rejected_is_reported_even_if_the_first_file_is_blank(programs,
     (tmp_path / "b.jsonl").write_text("{broken\n")
     finished = programs.run("dedup", "a.jsonl", "b.jsonl", "-o", "out", cwd=tmp_path)
     assert finished.code == 1
-    assert "the only row was rejected: b.jsonl row 1, because broken JSON" in finished.stderr
+    assert "the only row was rejected: b.jsonl row 1: broken JSON" in finished.stderr
 
 
 def half(content):
@@ -400,9 +400,9 @@ def make_nothing(folder):
         (make_link, ["x.jsonl"], "x.jsonl is a link to a file that does not exist"),
         (make_loop, ["x"], "is a link to one of its own parent folders"),
         (make_pipe, ["x.jsonl"], "x.jsonl is not a regular file"),
-        (make_file, ["x.jsonl", "x.jsonl"], "x.jsonl is in the inputs twice"),
-        (make_file, ["x.jsonl", "./x.jsonl"], "x.jsonl is in the inputs twice"),
-        (make_two_names, ["x.jsonl", "y.jsonl"], "y.jsonl is in the inputs twice"),
+        (make_file, ["x.jsonl", "x.jsonl"], "x.jsonl is named twice"),
+        (make_file, ["x.jsonl", "./x.jsonl"], "x.jsonl is named twice"),
+        (make_two_names, ["x.jsonl", "y.jsonl"], "y.jsonl is named twice"),
         (make_file, ["x.jsonl", "gone.jsonl"], "gone.jsonl does not exist"),
         (make_file, ["x.jsonl", "-", "-"], "standard input was named twice"),
         (make_file, ["x.jsonl/y"], "x.jsonl/y"),

@@ -73,7 +73,7 @@ def test_threads_memory_and_batches_give_the_same_bytes(inputs, give_room, monke
     assert [name for name, found in outputs.items() if found != expected] == []
 
 
-def test_little_memory_takes_ranges_and_less_sorts_on_disk(inputs, give_room, monkeypatch, tmp_path):
+def test_little_memory_uses_ranges_and_less_sorts_on_disk(inputs, give_room, monkeypatch, tmp_path):
     taken, sorted_keys = set(), []
     in_range, sort_on_disk = local.in_range, local.sort_on_disk
 
@@ -99,7 +99,7 @@ def test_little_memory_takes_ranges_and_less_sorts_on_disk(inputs, give_room, mo
 
 
 @pytest.mark.parametrize(("room", "cluster"), turning_grid(ROOMS, ("leader", "components")))
-def test_old_documents_are_ahead_of_all(room, cluster, give_room, tmp_path):
+def test_reference_documents_precede_all_others(room, cluster, give_room, tmp_path):
     give_room(room)
     num_old = 25
     old = corpora.write_json_lines(tmp_path / "old.jsonl", DOCUMENTS[:num_old])
@@ -154,7 +154,7 @@ def test_a_run_killed_at_any_point_resumes_to_the_same_bytes(room, begin, step, 
     assert kill_at_events(programs, command, range(begin, 1000, step), room, whole, tmp_path / "run") > 50
 
 
-def test_a_run_killed_behind_its_postings_does_not_make_them_again(programs, corpus, whole, tmp_path):
+def test_a_run_killed_after_its_postings_does_not_recompute_them(programs, corpus, whole, tmp_path):
     given = ("dedup", corpus, "-o", "out", *COMMAND)
     die = "from neardup.engines.local.engine import LocalEngine as Engine; die = lambda *_: os.kill(os.getpid(), 9)"
     killed = programs.run(*given, cwd=tmp_path, before=f"{die}; Engine.connected_components = die")

@@ -108,7 +108,7 @@ def _everything(folder):
         _make_part_a_link_to_a_folder,
     ],
 )
-def test_a_work_folder_that_is_not_ours_is_named_and_left_alone(make, run, pages, tmp_path):
+def test_a_foreign_work_folder_is_named_and_left_unchanged(make, run, pages, tmp_path):
     make(tmp_path / WORK)
     before = _everything(tmp_path)
     for arguments in ([pages], ["mistyped.jsonl"], [pages, "--overwrite"]):
@@ -120,7 +120,7 @@ def test_a_work_folder_that_is_not_ours_is_named_and_left_alone(make, run, pages
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder to another user")
-def test_a_work_folder_of_another_user_is_left_alone(run, pages, tmp_path):
+def test_a_work_folder_of_another_user_is_left_unchanged(run, pages, tmp_path):
     _make_ours(tmp_path / WORK)
     os.chown(tmp_path / WORK, 65534, 65534)
     refused = run("dedup", pages, "-o", "out")
@@ -167,7 +167,7 @@ def test_a_foreign_file_in_an_output_is_never_overwritten(name, run, pages, tmp_
     assert _everything(tmp_path) == before
 
 
-def test_a_foreign_file_that_comes_while_a_run_works_is_not_overwritten(run, pages, tmp_path):
+def test_a_foreign_file_created_during_a_run_is_not_overwritten(run, pages, tmp_path):
     run("dedup", pages, "-o", "out")
     add = "before_report(lambda: Path('out/thesis.txt').write_text('years of work'))"
     refused = run("dedup", pages, "-o", "out", "--overwrite", before=add)
@@ -177,7 +177,7 @@ def test_a_foreign_file_that_comes_while_a_run_works_is_not_overwritten(run, pag
     assert run("dedup", pages, "-o", "out", "--overwrite").code == 0
 
 
-def test_an_output_that_comes_while_a_run_works_is_not_replaced_unasked(run, pages, tmp_path):
+def test_an_output_created_during_a_run_is_not_replaced(run, pages, tmp_path):
     add = "before_report(lambda: Path('out').mkdir())"
     refused = run("dedup", pages, "-o", "out", before=add)
     assert refused.code == 1
@@ -216,7 +216,7 @@ def test_pairs_overwrite_no_file_beside_theirs_that_is_foreign(run, pages, tmp_p
     assert [run("pairs", pages, "-o", "pairs.csv", "--overwrite").code for _ in range(2)] == [0, 0]
 
 
-def test_a_file_replaced_by_one_of_equal_size_and_time_is_noticed(run, pages, tmp_path):
+def test_a_file_replaced_by_one_of_equal_size_and_time_is_detected(run, pages, tmp_path):
     other = tmp_path / "other.jsonl"
     other.write_bytes(pages.read_bytes().replace(b"word1 ", b"weird "))
     status = pages.stat()
@@ -236,7 +236,7 @@ def test_a_run_resumes_with_a_copy_of_equal_size_and_time(run, pages, tmp_path):
 
 
 @pytest.mark.usefixtures("pages")
-def test_no_name_of_an_input_leads_out_of_kept(run, tmp_path):
+def test_no_input_name_points_outside_kept(run, tmp_path):
     (tmp_path / "in" / "deep").mkdir(parents=True)
     assert run("dedup", "in/*/../../pages*.jsonl", "-o", "out/new").code == 0
     assert [path.name for path in tmp_path.rglob("pages.jsonl")] == ["pages.jsonl"] * 2
@@ -256,7 +256,7 @@ def test_no_name_of_an_input_leads_out_of_kept(run, tmp_path):
     ],
     ids=" ".join,
 )
-def test_no_answer_replaces_what_it_is_made_from(command, options, run, pages, tmp_path):
+def test_no_output_replaces_its_own_input(command, options, run, pages, tmp_path):
     shutil.copy(pages, tmp_path / "other.jsonl")
     (tmp_path / "link.jsonl").symlink_to("pages.jsonl")
     assert run("dedup", pages, "-o", "run", "--pairs").code == 0

@@ -68,7 +68,7 @@ def test_a_misspelt_column_is_reported_with_the_likely_one(run, tmp_path):
     ],
 )
 @pytest.mark.parametrize("command", ["dedup", "pairs"])
-def test_all_rows_rejected_is_a_failure_with_reason_and_way_out(
+def test_all_rows_rejected_is_a_failure_with_reason_and_hint(
     command, name, content, settings, reason, hint, run, tmp_path
 ):
     (tmp_path / name).write_bytes(content)
@@ -76,7 +76,7 @@ def test_all_rows_rejected_is_a_failure_with_reason_and_way_out(
     done = run(command, name, "-o", out, *settings)
     assert done.code == 1
     assert " rejected" in done.stderr
-    assert f"{name} row 1, because {reason}" in done.stderr
+    assert f"{name} row 1: {reason}" in done.stderr
     assert hint in done.stderr.partition("hint: ")[2]
     assert {path.name for path in tmp_path.iterdir()} == {name}
 
@@ -99,7 +99,7 @@ def test_more_than_half_rejected_is_an_urgent_warning(run, tmp_path):
     corpora.write_json_lines(tmp_path / "a.jsonl", lines)
     done = run("dedup", "a.jsonl", "-o", "out")
     assert done.code == 0
-    said = "2 of 3 rows were rejected; the first, a.jsonl row 2, because text is null. Hint: name the column"
+    said = "2 of 3 rows were rejected; the first is a.jsonl row 2: text is null. Hint: name the column"
     assert f"WARNING: {said}" in done.stderr
     assert any(
         warning.startswith(said) for warning in json.loads((tmp_path / "out/report.json").read_text())["warnings"]

@@ -32,7 +32,7 @@ def header(tmp_path):
 
 
 @pytest.mark.parametrize("num_members", [0, 1, 50, 3000])
-def test_members_are_dropped_and_the_rest_keeps_its_order(num_members):
+def test_ignored_members_are_dropped_and_the_order_is_kept(num_members):
     rng = np.random.default_rng(num_members)
     known = np.unique(rng.integers(1, 2**64, num_members, np.uint64))
     sizes = [0, 1, 400, 0, 77]
@@ -70,7 +70,7 @@ def test_sets_are_those_of_the_oracle_without_the_ignored_ones(unit, multiset, h
 
 
 @pytest.mark.parametrize("method", ["lsh", "exact"])
-def test_documents_that_share_only_what_is_ignored_are_no_pair(method, header):
+def test_documents_that_share_only_ignored_shingles_are_not_a_pair(method, header):
     texts = [*TEXTS, TEXTS[0]]
     settings = {"threshold": 0.3, "size": 2, "method": method}
     assert neardup.find_pairs(texts, **settings).num_pairs == 10
@@ -79,14 +79,14 @@ def test_documents_that_share_only_what_is_ignored_are_no_pair(method, header):
     assert neardup.audit(report).recall == 1
 
 
-def test_compare_and_neighbours_ignore_too(header):
+def test_compare_and_neighbours_honour_ignore(header):
     plain_answer, answer = (neardup.compare(*TEXTS[:2], size=2, **given) for given in ({}, {"ignore": header}))
     assert plain_answer.jaccard > 0.3
     assert answer.jaccard < 0.05
     assert neardup.neighbours(TEXTS[:2], size=2, threshold=0.3, ignore=[header]).num_rows == 0
 
 
-def test_a_document_of_nothing_else_is_similar_to_nothing(header):
+def test_a_document_of_ignored_shingles_only_is_similar_to_nothing(header):
     assert neardup.find_pairs([HEADER, HEADER, TEXTS[0]], ignore=header).num_pairs == 0
 
 
@@ -102,7 +102,7 @@ def test_items_can_be_ignored(tmp_path):
 
 
 @pytest.mark.parametrize("measure", ["weighted", "hamming", "cosine", "euclidean"])
-def test_other_measures_refuse_it(measure):
+def test_ignore_is_an_error_for_other_measures(measure):
     with pytest.raises(ConfigError, match="`ignore` needs a measure of shingles or items"):
         Config(ignore="x", measure=measure)
 
@@ -112,7 +112,7 @@ def test_a_file_that_is_missing_is_an_error(tmp_path):
         neardup.deduplicate(TEXTS, ignore=tmp_path / "no.txt")
 
 
-def test_another_content_under_the_same_name_gives_another_format(header, tmp_path):
+def test_changed_content_of_an_ignored_file_changes_the_format(header, tmp_path):
     before = signature_format(Config(ignore=header))
     (tmp_path / "header.txt").write_text(f"{HEADER} at all")
     after = signature_format(Config(ignore=header))

@@ -31,7 +31,7 @@ def csv_of(documents):
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv", "parquet", "arrow", "text", "lines", "json"])
-def test_format_overrides_the_ending(form, run, tmp_path):
+def test_format_overrides_the_extension(form, run, tmp_path):
     content = {
         "jsonl": lambda: lines_of(ROWS).encode(),
         "csv": lambda: csv_of(ROWS).encode(),
@@ -52,7 +52,7 @@ def test_format_overrides_the_ending(form, run, tmp_path):
     assert f"{kept} documents: {kept} kept, 0 removed" in again.stdout, again.stderr
 
 
-def test_csv_comes_on_standard_input(programs, tmp_path):
+def test_csv_is_read_from_standard_input(programs, tmp_path):
     done = programs.run("dedup", "-", "-o", "out", "--format", "csv", "-t", "0.7", cwd=tmp_path, stdin=csv_of(ROWS))
     assert done.code == 0, done.stderr
     assert removed(tmp_path / "out") == {"b": "a"}
@@ -60,7 +60,7 @@ def test_csv_comes_on_standard_input(programs, tmp_path):
     assert kept.read_text() == csv_of([ROWS[0], ROWS[2]])
 
 
-def test_json_array_comes_on_standard_input(programs, tmp_path):
+def test_a_json_array_is_read_from_standard_input(programs, tmp_path):
     done = programs.run("dedup", "-", "-o", "out", "-t", "0.7", cwd=tmp_path, stdin=json.dumps(ROWS))
     assert done.code == 0, done.stderr
     assert removed(tmp_path / "out") == {"b": "a"}
@@ -95,7 +95,7 @@ def test_broken_array_fails_and_leaves_no_output(content, run, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_array_that_does_not_fit_in_memory_is_an_error_that_names_the_way_out(run, tmp_path):
+def test_an_array_that_does_not_fit_in_memory_is_an_error_with_a_hint(run, tmp_path):
     (tmp_path / "rows.json").write_text(json.dumps([{"text": "x" * 1000}] * 40_000))
     done = run("dedup", "rows.json", "-o", "out", "--memory", "400MB")
     assert done.code == 1
@@ -103,7 +103,7 @@ def test_array_that_does_not_fit_in_memory_is_an_error_that_names_the_way_out(ru
     assert "--memory 413MB or more, or rewrite it as JSON Lines" in done.stderr.replace("\n", " ")
 
 
-def test_element_that_is_too_long_is_rejected_alone(tmp_path):
+def test_only_an_oversized_element_is_rejected(tmp_path):
     (tmp_path / "rows.json").write_text(json.dumps([ROWS[0], {"text": "x" * 3000}, ROWS[2]]))
     report = corpora.deduplicate([tmp_path / "rows.json"], tmp_path / "out", max_document=2000)
     assert (report.num_kept, report.num_rejected) == (2, 1)
@@ -125,7 +125,7 @@ def test_columns_within_objects_are_named_with_dots(form, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["jsonl", "parquet", "arrow"])
-def test_a_column_with_a_dot_in_its_name_comes_before_one_within_another(form, tmp_path):
+def test_a_column_with_a_dot_in_its_name_takes_precedence_over_a_nested_field(form, tmp_path):
     rows = [{"data.text": row["text"], "data": {"text": str(at)}} for at, row in enumerate(ROWS)]
     path = tmp_path / f"rows.{form}"
     path.write_bytes(corpora.encoded(rows, form))
@@ -133,9 +133,9 @@ def test_a_column_with_a_dot_in_its_name_comes_before_one_within_another(form, t
     assert report.num_removed == 1
 
 
-def test_a_path_that_leads_nowhere_is_an_error(tmp_path):
+def test_a_nested_column_that_does_not_exist_is_an_error(tmp_path):
     path = corpora.write_json_lines(tmp_path / "rows.jsonl", [{"data": {"text": PAGE}}])
-    with pytest.raises(DataError, match=r"`text_column` names 'data\.body', which no row"):
+    with pytest.raises(DataError, match=r"`text_column` names 'data\.body', a column that no row"):
         corpora.deduplicate([path], tmp_path / "out", text_column="data.body")
 
 
@@ -176,7 +176,7 @@ def test_big_endian_stays_big_endian(tmp_path):
     assert (tmp_path / "out/kept/rows.txt").read_bytes() == kept.encode("utf-16-be")
 
 
-def test_a_line_that_cannot_be_decoded_is_rejected_alone(tmp_path):
+def test_only_a_line_that_cannot_be_decoded_is_rejected(tmp_path):
     lines = [PAGE.encode("cp1252"), b"\x81 undefined", "été".encode("cp1252")]
     (tmp_path / "rows.txt").write_bytes(b"\n".join(lines))
     report = corpora.deduplicate([tmp_path / "rows.txt"], tmp_path / "out", encoding="cp1252", lines=True)
@@ -184,7 +184,7 @@ def test_a_line_that_cannot_be_decoded_is_rejected_alone(tmp_path):
     assert (tmp_path / "out/kept/rows.txt").read_bytes() == lines[0] + b"\n" + lines[2]
 
 
-def test_large_encoded_file_is_cut_at_any_byte(tmp_path, monkeypatch):
+def test_a_large_encoded_file_can_be_split_at_any_byte(tmp_path, monkeypatch):
     corpora.cut(monkeypatch, batch_bytes=300, part_bytes=500)
     texts = [f"{ACCENTED} {number}" for number in range(200)]
     (tmp_path / "rows.txt").write_bytes("\n".join(texts).encode("utf-16"))
@@ -227,7 +227,7 @@ def test_a_folder_of_tables_is_not_read_for_source_code(run, tmp_path):
     assert "1 file was left out (1 with .py)" in done.stderr
 
 
-def test_named_files_and_globs_of_any_ending_are_documents(run, tmp_path):
+def test_named_files_and_globs_with_any_extension_are_documents(run, tmp_path):
     (tmp_path / "essay.tex").write_text(PAGE)
     (tmp_path / "essay.odd").write_text(PAGE)
     (tmp_path / "Makefile").write_text(OTHER)

@@ -73,7 +73,7 @@ def test_every_run_agrees_with_the_oracle_and_with_memory(form, run, tmp_path):
 
 
 @pytest.mark.parametrize(("form", "run"), turning_grid(FORMS, RUNS))
-def test_threads_do_not_matter(form, run, outputs, tmp_path, monkeypatch):
+def test_results_do_not_depend_on_threads(form, run, outputs, tmp_path, monkeypatch):
     path, expected = outputs(form, run)
     cut(monkeypatch, batch_bytes=900, part_bytes=2000)
     for threads in (1, 2):
@@ -83,7 +83,7 @@ def test_threads_do_not_matter(form, run, outputs, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("form", "batch_bytes"), turning_grid(FORMS, (1, 300, 5000, LARGE)))
-def test_batches_from_one_document_to_all_do_not_matter(form, batch_bytes, outputs, tmp_path, monkeypatch):
+def test_results_do_not_depend_on_the_batch_size(form, batch_bytes, outputs, tmp_path, monkeypatch):
     cut(monkeypatch, batch_bytes=batch_bytes)
     for run in ("last, closed", "best, empties too"):
         path, expected = outputs(form, run)
@@ -92,7 +92,7 @@ def test_batches_from_one_document_to_all_do_not_matter(form, batch_bytes, outpu
 
 
 @pytest.mark.parametrize(("form", "part_bytes"), turning_grid(FORMS, (500, 6000, LARGE)))
-def test_parts_do_not_matter(form, part_bytes, outputs, tmp_path, monkeypatch):
+def test_results_do_not_depend_on_parts(form, part_bytes, outputs, tmp_path, monkeypatch):
     cut(monkeypatch, part_bytes=part_bytes)
     for run in ("first", "best, empties too"):
         path, expected = outputs(form, run)
@@ -107,7 +107,7 @@ def test_parts_do_not_matter(form, part_bytes, outputs, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("run", "room"), turning_grid(RUNS, (50_000, 1 << 20, LARGE)))
-def test_memory_does_not_matter(run, room, outputs, tmp_path, monkeypatch):
+def test_results_do_not_depend_on_memory(run, room, outputs, tmp_path, monkeypatch):
     shrink(monkeypatch, room)
     path, expected = outputs("jsonl", run)
     corpora.deduplicate([path], tmp_path / "out", pairs=True, **EVERY_PAIR, **RUNS[run])
@@ -115,7 +115,7 @@ def test_memory_does_not_matter(run, room, outputs, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("run", "room"), turning_grid(RUNS, (50_000, LARGE)))
-def test_one_file_or_many_does_not_matter(run, room, tmp_path, monkeypatch):
+def test_results_do_not_depend_on_the_number_of_files(run, room, tmp_path, monkeypatch):
     shrink(monkeypatch, room)
     bounds = [0, 1, 1, 30, 31, 57, NUM_DOCUMENTS]
     firsts, paths = {}, []
@@ -137,7 +137,7 @@ def _lines(path):
     return [line for line in path.read_bytes().split(b"\n") if line]
 
 
-def test_blank_and_bad_rows_between_documents_do_not_matter(tmp_path, monkeypatch):
+def test_blank_and_bad_rows_between_documents_change_nothing(tmp_path, monkeypatch):
     lines, places = [], []
     for number, document in enumerate(DOCUMENTS):
         lines += [*["", "{bad", " "][: number % 4], json.dumps(document)]
@@ -281,7 +281,7 @@ def test_only_equal_groups_are_compared_nulls_among_themselves(tmp_path):
 
 
 @given(st.data())
-def test_any_small_corpus_however_cut_agrees_with_the_oracle(data):
+def test_any_small_corpus_agrees_with_the_oracle_for_any_split(data):
     words = st.lists(st.sampled_from("a b c d e f".split()), max_size=8).map(" ".join)
     texts = data.draw(st.lists(words, min_size=1, max_size=14))
     scores = data.draw(st.lists(st.sampled_from([None, 1, 2, 2.0, 2.5]), min_size=len(texts), max_size=len(texts)))
@@ -310,7 +310,7 @@ def test_any_small_corpus_however_cut_agrees_with_the_oracle(data):
         assert corpora.pair_rows(report.pairs, firsts) == truth.pairs
 
 
-def test_many_files_take_a_time_linear_in_their_number(tmp_path):
+def test_time_is_linear_in_the_number_of_files(tmp_path):
     """Four times the files take less than nine times as long; quadratic work would take sixteen."""
 
     def seconds(number):

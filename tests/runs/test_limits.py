@@ -103,7 +103,7 @@ def test_a_run_stays_within_its_memory(limited):
 
 
 @of_300_mb
-def test_the_exact_join_takes_a_third_more_than_its_memory_at_most(large):
+def test_the_exact_join_exceeds_its_memory_by_at_most_a_third(large):
     _run_limited(large, "exact", "exact", "tell_peak('exact-peak')")
     peak = int((large.parent / "exact-peak").read_text("ascii"))
     assert peak <= 1.33 * 600_000_000, f"held {peak / 1e6:.0f} MB of 600 MB"

@@ -169,7 +169,7 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_run_stays_within_its_memory(case: Callable[[Path], list[str]], folder: Path) -> None:
+def test_a_run_stays_within_its_memory_limit(case: Callable[[Path], list[str]], folder: Path) -> None:
     command = case(folder)
     out = folder / ("out.parquet" if command[0] == "pairs" else "out")
 

@@ -85,7 +85,7 @@ def test_clusters_cover_every_document_that_was_not_rejected(run):
     ]
 
 
-def test_removed_documents_are_similar_to_the_one_that_stands_for_them(run):
+def test_removed_documents_are_similar_to_their_kept_document(run):
     documents, report, _ = run
     texts = {document["id"]: document["text"] for document in documents}
     for row in report.removed.to_pylist():
@@ -120,7 +120,7 @@ def test_the_chosen_columns_are_reported(tmp_path):
     assert report.columns == {"text": "body", "id": "url", "keep": "rank", "group": "lang"}
 
 
-def test_exact_duplicates_are_counted_apart(tmp_path):
+def test_exact_duplicates_are_counted_separately(tmp_path):
     texts = [PAGE, PAGE.upper(), f"{PAGE}!", NEAR, OTHER, "", ""]
     path = corpora.write_json_lines(tmp_path / "a.jsonl", [{"text": text} for text in texts])
     report = corpora.deduplicate([path], tmp_path / "out")
@@ -137,7 +137,7 @@ def test_a_corpus_without_pairs_leaves_empty_tables_with_their_columns(tmp_path)
     assert (tmp_path / "out/kept/a.jsonl").read_bytes() == path.read_bytes()
 
 
-def test_a_corpus_without_documents_leaves_a_whole_output(tmp_path):
+def test_a_corpus_without_documents_gives_a_complete_output(tmp_path):
     (tmp_path / "a.jsonl").write_text("")
     corpora.write_rows(tmp_path / "b.csv", [{"text": "x"}])
     (tmp_path / "b.csv").write_text("text\n")
@@ -146,14 +146,14 @@ def test_a_corpus_without_documents_leaves_a_whole_output(tmp_path):
     assert (tmp_path / "out/kept/b.csv").read_text() == "text\n"
 
 
-def test_pairs_of_a_finished_run_are_listed_again(run, tmp_path):
+def test_stored_pairs_of_a_finished_run_can_be_listed(run, tmp_path):
     documents, _, out = run
     report = corpora.find_pairs([out], tmp_path / "again.jsonl", threshold=0.5)
     firsts = {"a.jsonl": 0, "b.parquet": 20}
     assert corpora.pair_rows(report.pairs, firsts) == Truth(corpora.texts_of(documents)).pairs
 
 
-def test_pairs_of_a_finished_run_are_those_of_a_threshold(run, tmp_path):
+def test_stored_pairs_of_a_finished_run_can_be_filtered_by_threshold(run, tmp_path):
     _, first, out = run
     report = corpora.find_pairs([out], tmp_path / "again.csv", threshold=0.7)
     assert report.pairs.to_pylist() == [row for row in first.pairs.to_pylist() if row["similarity"] >= 0.7]
@@ -161,7 +161,7 @@ def test_pairs_of_a_finished_run_are_those_of_a_threshold(run, tmp_path):
         corpora.find_pairs([out], tmp_path / "below.csv", threshold=0.3)
 
 
-def test_the_same_output_again_is_the_same_bytes(run, tmp_path):
+def test_repeating_a_run_gives_the_same_bytes(run, tmp_path):
     _, _, out = run
     corpora.deduplicate([tmp_path / "a.jsonl", tmp_path / "b.parquet"], tmp_path / "again", pairs=True, **EVERY_PAIR)
     assert corpora.contents(tmp_path / "again") == corpora.contents(out)
@@ -223,7 +223,7 @@ def test_commands_are_found_in_blocks_of_code():
     assert commands_of(text) == [["dedup", "a b.jsonl", "-o", "out"], ["plan"], ["demo"]]
 
 
-def test_named_inputs_are_made(tmp_path):
+def test_inputs_named_in_commands_are_created(tmp_path):
     write_named_inputs(tmp_path, ["pages.jsonl", "part-*.parquet", "crawl/", "a.txt", "old.csv.gz", "-", "clean"])
     names = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
     assert names == {"pages.jsonl", "part-1.parquet", "crawl/part.jsonl", "a.txt", "old.csv.gz"}

@@ -37,7 +37,7 @@ def check(report, truth):
     seed=st.integers(0, 99),
     per_cluster=st.integers(1, 5),
 )
-def test_the_next_ones_in_keep_order_stay(members, seed, per_cluster):
+def test_the_next_documents_in_keep_order_are_kept(members, seed, per_cluster):
     rows = sorted(members)
     priority = [(row * 7 + seed) % 5 for row in rows]
     columns = {"row": rows, "kept_row": [members[row] for row in rows], "similarity": [1.0] * len(rows)}
@@ -85,7 +85,7 @@ def test_the_oracle_agrees(run, room, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
-def test_marks_tell_the_size_of_the_cluster(form, tmp_path):
+def test_marks_include_the_cluster_size(form, tmp_path):
     rows = [{"id": str(at), "text": text} for at, text in enumerate([PAGE, NEAR, OTHER, PAGE])]
     path = corpora.write_rows(tmp_path / f"pages.{form}", rows)
     corpora.deduplicate([path], tmp_path / "out", mark=True, per_cluster=2)
@@ -95,7 +95,7 @@ def test_marks_tell_the_size_of_the_cluster(form, tmp_path):
     assert marked[1]["neardup_kept_id"] in (None, "")
 
 
-def test_a_document_of_old_counts_as_one(tmp_path):
+def test_a_kept_document_of_against_counts_as_one(tmp_path):
     old = corpora.write_json_lines(tmp_path / "old.jsonl", [{"id": "o", "text": PAGE}])
     new = corpora.write_json_lines(tmp_path / "new.jsonl", [{"id": name, "text": PAGE} for name in "abc"])
     report = corpora.deduplicate([new], tmp_path / "out", against=str(old), per_cluster=2)
@@ -107,14 +107,14 @@ def test_a_document_of_old_counts_as_one(tmp_path):
     assert pq.read_table(tmp_path / "out/clusters.parquet") == report.clusters
 
 
-def test_kept_documents_of_a_finished_run_are_all_that_stayed(tmp_path):
+def test_kept_documents_of_a_finished_run_include_all_kept_per_cluster(tmp_path):
     path = corpora.write_json_lines(tmp_path / "a.jsonl", [{"text": text} for text in (PAGE, PAGE, NEAR, OTHER, PAGE)])
     report = corpora.deduplicate([path], tmp_path / "out", per_cluster=2)
     assert report.kept.column("doc_id").to_pylist() == ["a.jsonl:1", "a.jsonl:2", "a.jsonl:4"]
     assert neardup.audit(report).recall == 1
 
 
-def test_in_memory_as_many_stay():
+def test_memory_and_files_keep_the_same_number_per_cluster():
     report = neardup.deduplicate([PAGE, PAGE, NEAR, OTHER], per_cluster=2, pairs=True)
     assert report.kept.num_rows == 3
     assert report.removed.to_pylist()[0]["doc_id"] == 2

@@ -127,7 +127,7 @@ def test_a_run_killed_while_sorting_on_disk_resumes(start, whole, tmp_path):
 
 @pytest.mark.slow("dozens of starts")
 @pytest.mark.parametrize("room", ["pass", pytest.param(f"give_room({LITTLE_ROOM})", marks=pytest.mark.long)])
-def test_killed_again_and_again_a_run_comes_to_its_end(room, start, whole, tmp_path):
+def test_a_run_killed_repeatedly_finishes(room, start, whole, tmp_path):
     rng, starts = random.Random(3), 0
     while not (tmp_path / "out").exists():
         start(before=f"{room}; kill_at_event({rng.randrange(8, 20) + starts})")
@@ -158,14 +158,14 @@ def test_finished_parts_are_not_read_again(start, tmp_path):
     assert {name: count for name, count in reads.items() if name.startswith("first")} == {"first 2": 1}
 
 
-def test_what_is_verified_is_neither_read_nor_verified_again(start, tmp_path):
+def test_verified_components_are_neither_read_nor_verified_again(start, tmp_path):
     start(before=f"give_room({LITTLE_ROOM}); kill_at_part('out/removed.parquet')")
     assert len(list((tmp_path / WORK / "verified").iterdir())) > 1
     start(before="count_reads('reads.json')")
     assert json.loads((tmp_path / "reads.json").read_text("utf-8")) == {}
 
 
-def test_killed_once_its_output_is_there_a_run_is_tidied_up_by_the_same_command(start, whole, tmp_path):
+def test_repeating_a_command_cleans_up_a_run_killed_after_publishing(start, whole, tmp_path):
     start(before="kill_when_published()")
     assert contents(tmp_path / "out") == whole
     assert (tmp_path / WORK).exists()
@@ -199,7 +199,7 @@ ENDS = {
     [pytest.param(*end, id=name) for name, end in ENDS.items()]
     + [pytest.param(*end[:3], 1, marks=pytest.mark.long, id=f"{name}, every call") for name, end in ENDS.items()],
 )
-def test_killed_at_any_call_of_its_end_a_run_is_known_to_be_done(command, out, least, step, programs, page, tmp_path):
+def test_a_run_killed_at_any_call_of_its_end_counts_as_finished(command, out, least, step, programs, page, tmp_path):
     """From the report on: what is published is recognised until the marker of the work folder goes."""
     if "RUN" in command:
         assert programs.run("dedup", page, "-o", "run", "--pairs", "--quiet", cwd=tmp_path).code == 0
@@ -237,7 +237,7 @@ def test_a_killed_run_on_standard_input_resumes_with_the_same_bytes_and_restarts
 
 
 @pytest.mark.usefixtures("page")
-def test_neighbours_that_a_killed_start_left_are_no_answer_to_another_question(programs, tmp_path):
+def test_neighbours_left_by_a_killed_run_are_not_reused_for_another_input(programs, tmp_path):
     (tmp_path / "other.jsonl").write_text('{"text": "another page of words"}\n' * 2, "utf-8")
     command = ("neighbours", "-o", "near.csv", "--quiet")
     killed = "kill_at_event(1, is_counted=lambda: Path('near.csv').exists())"
@@ -273,7 +273,7 @@ def test_a_torn_last_line_of_the_journal_costs_one_part_only(start, whole, tmp_p
     assert contents(tmp_path / "out") == whole
 
 
-def test_killed_while_it_tidies_its_journal_a_run_forgets_nothing(start, tmp_path):
+def test_a_run_killed_while_compacting_its_journal_forgets_nothing(start, tmp_path):
     start(before="kill_at_finish(6)")
     start(before="kill_in_writing('finished.jsonl'); kill_at_finish(1)")
     start(before="count_reads('reads.json')")
@@ -289,7 +289,7 @@ def _files_in_work(folder):
 
 @pytest.mark.slow("a run for every file of a work folder")
 @pytest.mark.parametrize("damages", [DAMAGES, *(pytest.param([kind], marks=pytest.mark.long) for kind in DAMAGES)])
-def test_a_finished_part_that_was_damaged_is_made_again(damages, start, whole, tmp_path):
+def test_a_damaged_finished_part_is_produced_again(damages, start, whole, tmp_path):
     start(before=f"give_room({LITTLE_ROOM}); kill_at_part('out/kept/b.jsonl')", cwd=tmp_path / "killed")
     names = [name for name in _files_in_work(tmp_path / "killed" / WORK) if name.endswith((".arrow", ".parquet"))]
     assert len(names) > 15
@@ -368,7 +368,7 @@ def test_a_killed_run_with_a_random_seed_resumes_with_the_same_seed(start, tmp_p
 
 
 @pytest.mark.parametrize(("first", "then"), [("1", "random"), ("random", "1")])
-def test_a_known_seed_is_not_taken_for_a_random_one_nor_a_random_one_for_it(first, then, start):
+def test_a_given_seed_and_a_random_seed_are_different_settings(first, then, start):
     start("--seed", first, before="kill_at_finish(7)")
     stopped = start("--seed", then)
     assert stopped.code == 2
@@ -385,7 +385,7 @@ def test_a_work_folder_with_signatures_of_an_older_format_is_named_and_stops_the
     assert "signatures were fast-1 word-5" in stopped.stderr
 
 
-def test_overwrite_starts_anew_with_other_settings(start, tmp_path):
+def test_overwrite_starts_over_with_other_settings(start, tmp_path):
     start(before="kill_at_finish(7)")
     assert start("--threshold", "0.7", "--overwrite").code == 0
     assert start("--threshold", "0.7", cwd=tmp_path / "clean").code == 0
@@ -395,7 +395,7 @@ def test_overwrite_starts_anew_with_other_settings(start, tmp_path):
 
 
 @pytest.mark.parametrize("options", [["--threads", "2"], ["--memory", "3GB"]])
-def test_other_threads_and_memory_go_on(options, start, whole, tmp_path):
+def test_a_run_resumes_with_other_threads_and_memory(options, start, whole, tmp_path):
     start(before=f"give_room({LITTLE_ROOM}); kill_at_finish(9)")
     assert start(*options, before="count_reads('reads.json')").code == 0
     assert "first" not in (tmp_path / "reads.json").read_text("utf-8")
@@ -456,7 +456,7 @@ def test_ctrl_c_does_not_wait_for_the_end_of_a_file(which, room, programs, corpu
     assert int((tmp_path / "steps").read_text("ascii")) < 100
 
 
-def test_a_terminated_run_can_go_on(start, whole, tmp_path):
+def test_a_terminated_run_resumes(start, whole, tmp_path):
     stopped = start(before=f"kill_at_event(30, {int(signal.SIGTERM)})")
     assert stopped.code in {-signal.SIGTERM, 128 + signal.SIGTERM, 130}
     assert "Traceback" not in stopped.stderr

@@ -51,7 +51,7 @@ def test_the_corpus_has_removed_kept_and_empty_documents():
 
 
 @EVERY_FORMAT
-def test_every_format_gives_the_oracles_answer_and_its_rows_back(form, tmp_path):
+def test_every_format_agrees_with_the_oracle_and_preserves_rows(form, tmp_path):
     path = corpora.write_rows(tmp_path / f"corpus.{form}", DOCUMENTS)
     report = corpora.deduplicate([path], tmp_path / "out", pairs=True, **EVERY_PAIR)
     assert corpora.removed_rows(report) == TRUTH.removed
@@ -75,7 +75,7 @@ def test_files_and_memory_agree(tmp_path):
 
 
 @pytest.mark.parametrize("form", [form for form in corpora.FORMATS if form.startswith(corpora.LINE_FORMATS)])
-def test_kept_records_are_the_bytes_that_came_in(form, tmp_path):
+def test_kept_records_have_their_original_bytes(form, tmp_path):
     path = corpora.write_rows(tmp_path / f"corpus.{form}", DOCUMENTS)
     corpora.deduplicate([path], tmp_path / "out", **EVERY_PAIR)
     content, kept = corpora.unpacked(path), corpora.unpacked(tmp_path / "out" / "kept" / f"corpus.{form}")
@@ -144,7 +144,7 @@ def test_mark_writes_every_row_with_its_verdict(form, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow", "arrows"])
-def test_marks_of_an_earlier_run_give_way_in_tables(form, tmp_path):
+def test_marks_of_an_earlier_run_are_replaced_in_tables(form, tmp_path):
     path = corpora.write_rows(tmp_path / f"corpus.{form}", DOCUMENTS)
     corpora.deduplicate([path], tmp_path / "first", mark=True, **EVERY_PAIR | {"threshold": 0.9})
     again = tmp_path / "first" / "kept" / path.name
@@ -175,7 +175,7 @@ def test_a_dry_run_writes_the_same_tables_and_no_rows(form, tmp_path):
 
 @pytest.mark.parametrize("ending", ["parquet", "jsonl", "csv", "PARQUET", "Csv"])
 @pytest.mark.parametrize("form", ["jsonl.zst", "tsv", "parquet", "arrows"])
-def test_pairs_are_the_same_in_every_ending(form, ending, tmp_path):
+def test_pairs_are_the_same_in_every_format(form, ending, tmp_path):
     path = corpora.write_rows(tmp_path / f"corpus.{form}", DOCUMENTS)
     out = tmp_path / f"pairs.{ending}"
     report = corpora.find_pairs([path], out, **EVERY_PAIR)
@@ -305,7 +305,7 @@ def test_items_are_compared_as_sets_in_every_format(tmp_path):
         assert corpora.pair_rows(report.pairs) == expected, form
 
 
-def test_numbers_are_spelled_alike_in_every_format(tmp_path):
+def test_numbers_have_the_same_spelling_in_every_format(tmp_path):
     """As ids and as groups: 1 and 1.0 in another file are the same group."""
     numbers = [1.0, 2.5, 1e20, 1e-7, -0.0, 123456.75, 1e15, 1 / 3]
     spelled = []

@@ -67,7 +67,7 @@ def test_kept_records_keep_their_bytes(ending, options, run, tmp_path):
     assert explained.code == 0, explained.stderr
 
 
-def test_warc_comes_under_any_name_and_on_standard_input(programs, tmp_path):
+def test_warc_is_read_under_any_name_and_from_standard_input(programs, tmp_path):
     (tmp_path / "crawl.data").write_bytes(packed(RECORDS, ".gz"))
     done = programs.run("dedup", "crawl.data", "-o", "out", "-t", "0.7", "--format", "warc", cwd=tmp_path)
     assert "5 documents: 3 kept, 1 removed (0 exact), 1 rejected" in done.stdout, done.stderr
@@ -92,7 +92,7 @@ def test_a_long_record_is_rejected(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"hello world\n" * 9, b"".join(RECORDS[:2]) + b"garbage\r\n\r\nmore\r\n\r\n"])
-def test_what_is_no_warc_file_fails_and_leaves_no_output(content, run, tmp_path):
+def test_an_invalid_warc_file_is_an_error_and_leaves_no_output(content, run, tmp_path):
     (tmp_path / "crawl.warc").write_bytes(content)
     done = run("dedup", "crawl.warc", "-o", "out")
     assert done.code == 1
@@ -100,7 +100,7 @@ def test_what_is_no_warc_file_fails_and_leaves_no_output(content, run, tmp_path)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_file_compressed_as_a_whole_can_be_compared_but_not_cut(run, tmp_path):
+def test_a_file_compressed_as_a_whole_can_be_compared_but_not_extracted(run, tmp_path):
     (tmp_path / "crawl.warc.gz").write_bytes(gzip.compress(b"".join(RECORDS)))
     done = run("dedup", "crawl.warc.gz", "-o", "out", "-t", "0.7")
     assert done.code == 1
@@ -124,5 +124,5 @@ def test_an_empty_file_has_no_documents(tmp_path):
     assert corpora.deduplicate([tmp_path / "crawl.warc"], tmp_path / "out").documents == 0
 
 
-def test_endings_are_known():
+def test_warc_extensions_are_recognised():
     assert {ending for ending, form in registry.ENDINGS.items() if form == "warc"} == {".warc", ".wet"}

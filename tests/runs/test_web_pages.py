@@ -30,7 +30,7 @@ def test_main_content_finds_every_mirror_and_removes_no_other_page(run, crawl, t
     assert "400 documents: 360 kept, 40 removed" in done.stdout
 
 
-def test_all_visible_text_takes_pages_of_one_template_for_copies(run, crawl, tmp_path):
+def test_comparing_all_visible_text_confuses_pages_of_one_template(run, crawl, tmp_path):
     done = run("dedup", crawl, "-o", "clean", "--html", "--html-content", "all")
     assert done.code == 0, done.stderr
     found = removed(tmp_path / "clean")
@@ -45,7 +45,7 @@ def test_a_page_without_main_content_is_compared_as_a_whole(page):
     assert neardup.compare("one two three four", page, html=True, size=2).containment_a == 1
 
 
-def test_a_page_that_is_named_as_a_template_part_is_compared_all_the_same():
+def test_content_in_elements_named_like_a_template_is_still_compared():
     inside = "<p>the ferry to the island leaves every morning at nine</p>"
     page = f'<html><body class="sidebar"><div class="header">{inside}</div></body></html>'
     assert neardup.compare(inside, page, html=True).jaccard == 1

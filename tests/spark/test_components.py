@@ -50,7 +50,7 @@ def star():
         pytest.param([], 1, 0, id="none"),
     ],
 )
-def test_components_are_those_of_networkx(spark, tmp_path, links, num_partitions, few_links):
+def test_components_match_networkx(spark, tmp_path, links, num_partitions, few_links):
     # A link leads from a row to a smaller one.
     links = [(max(link), min(link)) for link in links if link[0] != link[1]]
     table = pa.table(

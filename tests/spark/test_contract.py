@@ -76,7 +76,7 @@ def test_spark_reports_on_a_frame_what_the_local_engine_reports(spark, num_parti
     assert few_links or len(found.engine["component_rounds"]) > 1
 
 
-def test_whole_numbers_are_rows_also_below_zero(spark):
+def test_negative_integer_ids_are_rows(spark):
     texts = corpus(11)
     ids = [7 * number - 900 for number in range(len(texts))]
     scores = [None if number % 9 == 0 else float(number % 5) for number in ids]
@@ -107,7 +107,7 @@ def test_a_frame_without_unique_ids_is_an_error(spark):
         neardup.deduplicate(twice.select("id"))
 
 
-def test_spark_takes_no_documents_in_memory():
+def test_spark_rejects_documents_in_memory():
     with pytest.raises(neardup.NearDupError, match="needs files or a Spark DataFrame"):
         neardup.deduplicate(["a", "b"], engine="spark")
 

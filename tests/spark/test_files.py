@@ -56,7 +56,7 @@ MOST_JOBS = 25
         pytest.param({"mark": True, "keep": "max:score", "cluster": "components"}, marks=pytest.mark.long),
     ],
 )
-def test_a_run_on_spark_leaves_what_a_local_run_leaves(spark, tmp_path, monkeypatch, settings):
+def test_a_run_on_spark_writes_the_same_files_as_a_local_run(spark, tmp_path, monkeypatch, settings):
     monkeypatch.setattr("neardup.io.sources.parts.JOINED_BYTES", 0)
     write_corpus(tmp_path / "in")
     monkeypatch.chdir(tmp_path)  # workers have another working folder
@@ -90,7 +90,7 @@ def test_a_run_takes_few_jobs(spark, tmp_path, method, most):
 
 
 @pytest.mark.parametrize("only_against", [False, pytest.param(True, marks=pytest.mark.long)], ids=["", "only_against"])
-def test_pairs_with_old_documents_ahead_are_those_of_a_local_run(only_against, spark, tmp_path):
+def test_pairs_with_against_equal_those_of_a_local_run(only_against, spark, tmp_path):
     source = write_corpus(tmp_path / "in")
     # Copies and near-copies in OLD of what the input holds, beside others.
     old = write_rows(tmp_path / "old.jsonl", [*rows(5, 30), *rows(3, 80)[::2]])

@@ -10,7 +10,7 @@ import java
 
 
 @pytest.mark.parametrize("has_home", [False, True])
-def test_without_a_java_the_one_of_a_package_runs_and_is_not_asked_for_what_it_lacks(tmp_path, monkeypatch, has_home):
+def test_without_java_the_packaged_one_is_used(tmp_path, monkeypatch, has_home):
     monkeypatch.setattr(shutil, "which", lambda name, found=shutil.which: None if name == "java" else found(name))
     environment = {"JAVA_HOME": str(tmp_path / "gone")} if has_home else {}
     home = java.java_home(environment, tmp_path)

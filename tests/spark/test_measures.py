@@ -75,7 +75,7 @@ def test_spark_reports_on_a_frame_what_the_local_engine_reports(spark, name):
 
 
 @pytest.mark.parametrize("name", ["weighted", pytest.param("hamming", marks=pytest.mark.long)])
-def test_a_run_from_files_leaves_the_pairs_of_a_local_run(spark, tmp_path, name):
+def test_a_run_on_files_writes_the_pairs_of_a_local_run(spark, tmp_path, name):
     table, settings = table_of(name)
     for part in range(2):
         pq.write_table(table.slice(part * 80, 80 + 100 * part), tmp_path / f"{part}.parquet")
@@ -104,6 +104,6 @@ def test_the_dimension_does_not_depend_on_partitions(spark, num_partitions):
     found = neardup.deduplicate(frame, measure="cosine")
     assert [row.doc_id for row in found.removed.collect()] == [2]
     assert sorted((row.doc_id, row.reason) for row in found.rejected.collect()) == [
-        (0, "vector is zero and points nowhere"),
+        (0, "vector is zero, so it has no direction"),
         (3, "vector has 3 numbers, not 2"),
     ]

@@ -51,7 +51,7 @@ def file(tmp_path):
     return tmp_path / "in.parquet"
 
 
-def test_memory_a_file_and_both_kinds_of_spark_runs_agree(spark, file):
+def test_runs_in_memory_on_files_and_on_spark_agree(spark, file):
     table, engine = documents().drop_columns(["grade"]), neardup.SparkEngine(spark)
     expected = answer(neardup.deduplicate(table, **SETTINGS))
     assert expected["num_removed"] == 4
@@ -61,7 +61,7 @@ def test_memory_a_file_and_both_kinds_of_spark_runs_agree(spark, file):
     assert answer(neardup.deduplicate(spark.createDataFrame(table), engine=engine, **SETTINGS)) == expected
 
 
-def test_ordered_categories_say_who_stays_on_every_engine(spark, file):
+def test_ordered_categories_rank_alike_on_every_engine(spark, file):
     settings = SETTINGS | {"keep": "max:grade"}
     expected = answer(neardup.deduplicate(documents(), **settings))
     assert [kept for _, kept, _ in expected["removed"]] == ["d1", "d1", "d4", "d4"]
@@ -80,5 +80,5 @@ def test_an_error_names_the_first_row_where_all_are_rejected(spark, tmp_path):
         ("id a", spark.createDataFrame(table), engine),  # a frame is in the order of ids
     ]
     for first, source, chosen in runs:
-        with pytest.raises(DataError, match=f"all 2 rows were rejected; the first, {first}, because text is null"):
+        with pytest.raises(DataError, match=f"all 2 rows were rejected; the first is {first}: text is null"):
             neardup.deduplicate(source, engine=chosen)

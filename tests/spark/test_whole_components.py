@@ -42,7 +42,7 @@ def by_blocks(seen, blocks):
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("batch_rows", [1, 7, 1000])
 @pytest.mark.parametrize("limit", [1, 700, 10**9])
-def test_every_component_comes_whole_and_once(seed, batch_rows, limit):
+def test_every_component_is_delivered_complete_and_once(seed, batch_rows, limit):
     rows, seen, calls = documents(seed), [], []
     table = pa.Table.from_pylist(rows)
 

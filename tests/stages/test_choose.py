@@ -34,7 +34,7 @@ def corpus(seed, num_documents=400, num_words=200, copies=0.4):
 
 
 @pytest.mark.parametrize("unit", ["word", "char"])
-def test_a_shingle_is_sampled_of_every_document_or_of_none(unit):
+def test_a_shingle_is_sampled_in_all_documents_or_none(unit):
     texts, config = corpus(1), Config(unit=unit)
     batch = sketch(documents_of(texts), plan_for(config), config, is_sampled=True)
     assert batch.schema == schema.sketches(plan_for(config).bands, is_sampled=True)
@@ -70,7 +70,7 @@ def test_a_document_that_shares_nothing_is_ruled_out():
 
 @pytest.mark.parametrize("threshold", [0.5, 0.7, 0.8, 0.9])
 @pytest.mark.parametrize(("copies", "num_words"), [(0.1, 300), (0.5, 300), (0.5, 40)])
-def test_postings_are_foretold(threshold, copies, num_words, monkeypatch):
+def test_the_number_of_postings_is_predicted(threshold, copies, num_words, monkeypatch):
     told, taken = [], []
     measure, map_table = pipeline._measure, LocalEngine.map_table
 

@@ -57,7 +57,7 @@ def classes_of(*representatives):
 @pytest.mark.parametrize(
     "settings", [{}, {"threshold": 0.5}, {"sketch": "minhash"}, {"unit": "char"}, {"multiset": True}]
 )
-def test_sketch_keeps_rows_and_gives_its_schema(settings):
+def test_sketch_preserves_rows_and_returns_its_schema(settings):
     config = Config(**settings)
     plan = plan_for(config)
     batch = sketch(documents_of(TEXTS, rows=[7, 3, 9, 1, 100, 50]), plan, config)
@@ -123,15 +123,15 @@ def collapsed(sketches):
     return dict(zip(classes.column("row").to_pylist(), classes.column("representative").to_pylist(), strict=True))
 
 
-def test_collapse_names_the_best_of_each_class_for_every_copy():
+def test_collapse_maps_every_copy_to_the_best_document_of_its_class():
     assert collapsed(sketched(["one two three", "x", "ONE, two three!", "four", "one two three"])) == {2: 0, 4: 0}
 
 
-def test_collapse_takes_documents_without_shingles_for_one_class():
+def test_collapse_treats_documents_without_shingles_as_one_class():
     assert collapsed(sketched()) == {2: 0, 5: 1}
 
 
-def test_collapse_follows_the_priority_and_then_the_row():
+def test_collapse_orders_by_priority_then_row():
     sketches = sketched(["a", "A", "b", "a."])
     for priority, expected in (([3, 2, 1, 0], {0: 3, 1: 3}), ([1, 0, 0, 0], {0: 1, 3: 1}), ([0] * 4, {1: 0, 3: 0})):
         assert collapsed(sketches.set_column(1, "priority", pa.array(priority))) == expected
@@ -193,7 +193,7 @@ def test_link_is_linear_in_the_rows_of_a_hot_bucket():
     assert links_of(band_of(range(5000), [4] * 5000)) == [(row, 0) for row in range(1, 5000)]
 
 
-def test_links_of_a_band_are_documents_equal_in_its_slots():
+def test_links_of_a_band_connect_documents_with_equal_slots():
     texts, config = oracles.random_corpus(6, 50), Config()
     plan = plan_for(config)
     batch = sketch(documents_of(texts), plan, config)
@@ -210,7 +210,7 @@ def test_links_of_a_band_are_documents_equal_in_its_slots():
 CHAIN = ["a b c", "a b c d", "a b c d e", "x y z"]
 
 
-def test_verify_matches_with_kept_documents_before_it():
+def test_verify_matches_documents_with_earlier_kept_ones():
     verified = verified_of(CHAIN, threshold=0.7).to_pydict()
     assert verified["row"] == [0, 1, 2, 3]
     assert verified["kept_row"] == [None, 0, None, None]
@@ -218,7 +218,7 @@ def test_verify_matches_with_kept_documents_before_it():
     assert verified["partners"] == [[], [], [], []]
 
 
-def test_verify_lists_partners_where_pairs_are_wanted():
+def test_verify_lists_all_partners_if_pairs_are_requested():
     verified = verified_of(CHAIN, threshold=0.7, pairs=True).to_pydict()
     assert verified["kept_row"] == [None, 0, None, None]
     assert verified["partners"] == [[], [0], [1], []]
@@ -239,7 +239,7 @@ def test_verify_takes_several_components_at_once():
     assert verified.column("compared").to_pylist() == [0, 1, 0, 1]
 
 
-def test_verify_of_components_together_is_that_of_each_alone():
+def test_verifying_components_together_or_alone_gives_the_same_result():
     rng = random.Random(7)
     families = [[" ".join(f"{name}{rng.randrange(8)}" for _ in range(12)) for _ in range(9)] for name in "abcde"]
     together = []
@@ -284,7 +284,7 @@ def selected(classes, verified, num_ahead):
     return selection.sort_by("row")
 
 
-def test_select_sends_copies_where_their_representative_goes():
+def test_select_assigns_copies_the_fate_of_their_representative():
     # Rows 0..3 are verified; 4 is a copy of 1, 5 of 0, 6 of 3.
     selection = selected(classes_of(0, 1, 2, 3, 1, 0, 3), verified_of(CHAIN, threshold=0.7), 0)
     assert selection.schema == schema.SELECTION
@@ -349,7 +349,7 @@ def test_selection_over_listed_pairs_is_the_oracles(seed):
     assert closed.tolist() == oracles.clusters(50, oracles.components(order, found, sets))
 
 
-def test_own_copies_of_a_document_ahead_form_a_class_of_their_own():
+def test_input_copies_of_a_reference_document_form_their_own_class():
     # Rows below 3 are ahead; 7 and 8 copy 2, which has no shingles.
     copies = pa.table(
         [[1, 4, 5, 6, 7, 8], [0, 0, 0, 3, 2, 2], [9, 9, 9, 9, 0, 0]], ["row", "representative", "num_shingles"]

@@ -94,7 +94,7 @@ THRESHOLD = st.sampled_from([0.2, 1 / 3, 0.5, 0.6, 0.8, 1.0])
 
 @ALL_MODES
 @given(component=components(groups=(0, 0, -5)), threshold=THRESHOLD, stored_size=st.integers(1, 5))
-def test_blocks_give_what_the_whole_component_gives(mode, component, threshold, stored_size):
+def test_blocks_give_the_same_result_as_the_whole_component(mode, component, threshold, stored_size):
     documents, sizes = component
     config = config_of(mode, threshold)
     plan, batch = plan_for(config), batch_of(documents)
@@ -106,7 +106,7 @@ def test_blocks_give_what_the_whole_component_gives(mode, component, threshold, 
 
 @ALL_MODES
 @pytest.mark.parametrize("seed", range(2))
-def test_blocks_with_lists_by_prefix_give_the_same(monkeypatch, mode, seed):
+def test_blocks_with_prefix_lists_give_the_same_result(monkeypatch, mode, seed):
     rng = np.random.default_rng(seed)
     documents = [
         (row, " ".join(rng.choice(list("abcdefghi"), rng.integers(1, 9))), schema.AHEAD if row % 5 == 0 else row % 3, 0)
@@ -122,7 +122,7 @@ def test_blocks_with_lists_by_prefix_give_the_same(monkeypatch, mode, seed):
 
 
 @pytest.mark.parametrize(("block_size", "mode"), turning_grid([1, 7, 50, 400], MODES))
-def test_blocks_of_a_default_plan_give_what_the_whole_component_gives(mode, block_size):
+def test_blocks_of_a_default_plan_give_the_same_result_as_the_whole_component(mode, block_size):
     """Bands of several rows and the signature filter, as in a real run; a block of 1 is tried on fewer documents."""
     rng = np.random.default_rng(3)
     num_docs = 40 if block_size == 1 else 300
@@ -163,7 +163,7 @@ def expected_by_row(documents, mode, threshold):
 
 @ALL_MODES
 @given(component=components(), threshold=THRESHOLD)
-def test_documents_ahead_are_kept_and_met_as_plain_python_says(mode, component, threshold):
+def test_reference_documents_are_kept_and_matched_as_in_plain_python(mode, component, threshold):
     documents, _ = component
     config = config_of(mode, threshold)
     assert by_row(verify(batch_of(documents), plan_for(config), config)) == expected_by_row(documents, mode, threshold)
@@ -171,13 +171,13 @@ def test_documents_ahead_are_kept_and_met_as_plain_python_says(mode, component, 
 
 @ALL_MODES
 @given(component=components(groups=(0, 1, -(2**63), 2**63 - 1)), threshold=THRESHOLD)
-def test_documents_of_different_groups_never_meet(mode, component, threshold):
+def test_documents_of_different_groups_are_never_compared(mode, component, threshold):
     documents, _ = component
     config = config_of(mode, threshold)
     assert by_row(verify(batch_of(documents), plan_for(config), config)) == expected_by_row(documents, mode, threshold)
 
 
-def test_two_documents_ahead_are_joined_through_another_and_both_stay():
+def test_two_reference_documents_joined_through_another_are_both_kept():
     documents = [(0, "a b c d", 0, 0), (1, "a b c", schema.AHEAD, 0), (2, "b c d", schema.AHEAD, 0)]
     config = config_of("closure with pairs", 0.5)
     verified = by_row(verify(batch_of(documents), plan_for(config), config))
@@ -213,7 +213,7 @@ def test_no_blocks_give_no_rows(mode):
     assert verified.num_rows == 0
 
 
-def test_leaders_compare_a_block_with_the_kept_documents_of_earlier_ones_alone():
+def test_leaders_compare_a_block_only_with_kept_documents_of_earlier_blocks():
     """Of 200 near-copies one is kept, so 199 comparisons are enough, in blocks too."""
     documents = [(row, f"a b c d e f g h i{row}", 0, 0) for row in range(200)]
     config = config_of("leaders", 0.7)

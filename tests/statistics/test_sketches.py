@@ -96,7 +96,7 @@ def tails(count, num_draws, chance):
 
 @EVERY_SOURCE
 @EVERY_CASE
-def test_pairs_have_the_similarity_they_are_made_for(source, size, shared):
+def test_constructed_pairs_have_the_intended_similarity(source, size, shared):
     make_pair, shingle_size = SOURCES[source]
     first, second = (neardup.shingles(text, size=shingle_size) for text in make_pair(size, shared))
     assert (first.size, second.size, np.intersect1d(first, second).size) == (size, size, shared)
@@ -117,7 +117,7 @@ def test_share_of_equal_slots_is_the_similarity_on_average(source, sketch, size,
 @EVERY_SOURCE
 @EVERY_SKETCH
 @EVERY_CASE
-def test_every_single_slot_is_equal_with_chance_the_similarity(source, sketch, size, shared, num_seeds):
+def test_every_slot_agrees_with_probability_equal_to_the_similarity(source, sketch, size, shared, num_seeds):
     """5.8 standard errors in each of 128 slots are a tail of 8.5e-7 together."""
     draws, similarity = draws_of(source, sketch, size, shared, num_seeds)
     standard_error = math.sqrt(similarity * (1 - similarity) / num_seeds)
@@ -139,7 +139,7 @@ def test_variance_is_at_most_that_of_independent_slots(source, sketch, size, sha
 @EVERY_NUM_SEEDS
 @EVERY_SOURCE
 @pytest.mark.parametrize(("size", "shared"), [case for case in CASES if case[0] in (50, 200)])
-def test_fast_sketch_varies_less_where_shingles_are_about_as_many_as_slots(source, size, shared, num_seeds):
+def test_the_fast_sketch_has_lower_variance_with_about_as_many_shingles_as_slots(source, size, shared, num_seeds):
     """Measured 0.58 to 0.73 of the variance of independent slots; 0.75 plus 4.5 errors of the estimate."""
     draws, similarity = draws_of(source, "fast", size, shared, num_seeds)
     most = 0.75 * (1 + MAX_STANDARD_ERRORS * math.sqrt(2 / num_seeds))
@@ -208,7 +208,7 @@ def chi_square_error(values, num_cells):
 
 
 @pytest.mark.parametrize(("size", "num_hashes"), [(1, NUM_NUMBERS), (5, NUM_NUMBERS - 4)])
-def test_consecutive_numbers_have_as_many_hashes(size, num_hashes):
+def test_hashes_of_consecutive_numbers_are_distinct(size, num_hashes):
     assert hashes_of("word", size, 1).size == num_hashes
 
 

@@ -12,11 +12,11 @@ from neardup.theory.textbook import banded_candidates, permutation_signatures, s
 SEVEN_BY_FOUR_SIGNATURES = [[2, 1, 2, 1], [2, 1, 4, 1], [1, 2, 1, 2]]
 
 
-def test_one_band_asks_for_equal_signatures():
+def test_one_band_requires_equal_signatures():
     assert banded_candidates(SEVEN_BY_FOUR_SIGNATURES, bands=1) == {(1, 3)}
 
 
-def test_bands_of_one_row_ask_for_one_equal_slot():
+def test_bands_of_one_row_require_one_equal_slot():
     assert banded_candidates(SEVEN_BY_FOUR_SIGNATURES, bands=3) == {(0, 2), (1, 3)}
 
 
@@ -27,7 +27,7 @@ def test_two_bands_of_two_rows_need_two_equal_slots_in_the_same_band():
     assert banded_candidates(signatures, bands=2) == {(0, 1), (1, 2)}
 
 
-def test_the_same_values_in_different_bands_do_not_meet():
+def test_equal_values_in_different_bands_do_not_share_a_bucket():
     assert banded_candidates([[1, 8], [2, 9], [8, 1], [9, 2]], bands=2) == set()
 
 
@@ -36,7 +36,7 @@ def test_three_columns_in_one_bucket_are_three_candidates():
 
 
 @pytest.mark.parametrize(("bands", "rows"), [(1, 2), (2, 1), (1, 4), (2, 2), (4, 1)])
-def test_over_all_choices_of_permutations_candidates_appear_exactly_as_the_s_curve_says(bands, rows):
+def test_candidate_frequency_over_all_permutations_equals_the_s_curve(bands, rows):
     left, right, similarity = {0, 1}, {1, 2}, Fraction(1, 3)
     choices = list(itertools.product(itertools.permutations(range(3)), repeat=bands * rows))
     hits = sum(bool(banded_candidates(permutation_signatures([left, right], chosen), bands)) for chosen in choices)
@@ -64,7 +64,7 @@ def test_20_bands_of_5_rows_step_by_step():
     assert round(0.3**5, 5) == 0.00243
 
 
-def test_15_bands_of_5_rows_miss_more_and_let_less_through():
+def test_15_bands_of_5_rows_miss_more_pairs_and_have_fewer_false_candidates():
     assert round(s_curve(0.8, bands=15, rows=5), 5) == 0.99741
     assert round(s_curve(0.3, bands=15, rows=5), 4) == 0.0358
 
@@ -77,7 +77,7 @@ def test_threshold_of_16_bands_and_4_rows_is_one_half():
     assert curve_threshold(bands=16, rows=4) == 0.5
 
 
-def test_bands_that_do_not_divide_the_signature_are_refused_with_those_that_do():
+def test_bands_that_do_not_divide_the_signature_are_an_error_that_lists_valid_ones():
     with pytest.raises(ConfigError, match="must divide the 6 rows of the signature matrix, got 4") as caught:
         banded_candidates([[1, 2]] * 6, bands=4)
     assert caught.value.hint == "use one of 1, 2, 3, 6"

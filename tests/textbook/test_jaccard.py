@@ -17,7 +17,7 @@ def test_three_shared_of_eight_is_three_eighths():
     assert jaccard({1, 2, 3, 4, 5}, {3, 4, 5, 6, 7, 8}) == 3 / 8
 
 
-def test_sets_1234_2357_246():
+def test_jaccard_of_the_sets_1234_2357_246_matches_the_textbook():
     first, second, third = {1, 2, 3, 4}, {2, 3, 5, 7}, {2, 4, 6}
     assert jaccard(first, second) == 2 / 6
     assert jaccard(first, third) == 2 / 5
@@ -35,24 +35,24 @@ def test_empty_sets_are_similar_to_nothing():
     assert bag_jaccard(Counter(), Counter()) == bag_jaccard_of_sums(Counter(), Counter()) == 0
 
 
-def test_bags_aaab_and_aabbc_are_a_third_when_the_union_is_the_sum_of_sizes():
+def test_bags_aaab_and_aabbc_have_similarity_one_third_with_the_sum_as_union():
     # Shared: a twice, b once = 3. Sizes: 4 + 5 = 9.
     assert bag_jaccard_of_sums(Counter("aaab"), Counter("aabbc")) == 3 / 9
 
 
-def test_bags_aaab_and_aabbc_are_a_half_by_smaller_over_larger_counts():
+def test_bags_aaab_and_aabbc_have_similarity_one_half_by_minimum_over_maximum_counts():
     # Larger counts: a 3, b 2, c 1 = 6.
     assert bag_jaccard(Counter("aaab"), Counter("aabbc")) == 3 / 6
 
 
-def test_bags_1112_11223_1234_by_the_sum_of_sizes():
+def test_bag_similarities_of_1112_11223_1234_with_the_sum_as_union_match_the_textbook():
     first, second, third = Counter([1, 1, 1, 2]), Counter([1, 1, 2, 2, 3]), Counter([1, 2, 3, 4])
     assert bag_jaccard_of_sums(first, second) == 3 / 9
     assert bag_jaccard_of_sums(first, third) == 2 / 8
     assert bag_jaccard_of_sums(second, third) == 3 / 9
 
 
-def test_equal_bags_are_one_or_one_half_by_variant():
+def test_equal_bags_have_similarity_one_or_one_half_depending_on_the_definition():
     assert bag_jaccard(Counter("aab"), Counter("aab")) == 1
     assert bag_jaccard_of_sums(Counter("aab"), Counter("aab")) == 1 / 2
 
@@ -71,7 +71,7 @@ def test_three_word_shingles_of_the_rose_sentences():
     assert shingle_set(C, 3) == shared | flower
 
 
-def test_rose_sentences_at_three_words_are_three_sevenths_a_half_and_six_sevenths():
+def test_rose_sentences_have_similarities_three_sevenths_one_half_and_six_sevenths():
     a, b, c = (shingle_set(sentence, 3) for sentence in (A, B, C))
     assert jaccard(a, b) == 3 / 7
     assert jaccard(a, c) == 3 / 6
@@ -89,13 +89,13 @@ def test_rose_resemblance_of_bags_is_70_50_and_30_percent(size, resemblance):
 
 
 @pytest.mark.parametrize("value", ["abc", [1, 2], None])
-def test_jaccard_of_something_else_than_sets_is_refused(value):
+def test_jaccard_rejects_arguments_that_are_not_sets(value):
     with pytest.raises(DataError, match="`b` must be a set, got"):
         jaccard({1}, value)
 
 
 @pytest.mark.parametrize("bag", [{"a"}, "aab", Counter({"a": -1})])
-def test_a_bag_that_does_not_count_is_refused(bag):
+def test_a_bag_without_counts_is_an_error(bag):
     for measure in (bag_jaccard, bag_jaccard_of_sums):
         with pytest.raises(DataError, match="a bag must map items to counts"):
             measure(Counter("a"), bag)

@@ -27,7 +27,7 @@ def texts(svg):
     return re.findall("<!-- (.+?) -->", svg.read_text("utf-8"), re.DOTALL)
 
 
-def test_the_cells_of_the_notebook_say_what_is_stored_in_it():
+def test_notebook_cells_produce_their_stored_outputs():
     names, run = {"__name__": "__main__"}, tool("build_notebook").run
     code = [cell for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
     assert len(code) > 40
@@ -35,18 +35,18 @@ def test_the_cells_of_the_notebook_say_what_is_stored_in_it():
         assert run("".join(cell["source"]), names) == cell["outputs"], "".join(cell["source"])
 
 
-def test_the_notebook_is_made_of_the_lecture():
+def test_the_notebook_is_generated_from_the_lecture():
     stored = [(cell["cell_type"], "".join(cell["source"])) for cell in NOTEBOOK["cells"]]
     assert stored == list(tool("build_notebook").cells_of(LECTURE)), "run tools/build_notebook.py"
 
 
-def test_every_link_of_the_notebook_leads_to_a_file():
+def test_every_notebook_link_points_to_an_existing_file():
     links = re.findall(r"\]\(([^)]+)\)", "".join("".join(cell["source"]) for cell in NOTEBOOK["cells"]))
     assert len(links) >= 5
     assert [link for link in links if not (ROOT / "examples" / link).is_file()] == []
 
 
-def test_the_lecture_shows_every_picture_and_no_other():
+def test_the_lecture_shows_exactly_the_stored_pictures():
     shown = re.findall(r"\]\(images/([^)]+)\)", LECTURE)
     assert sorted(shown) == sorted(path.name for path in IMAGES.iterdir())
 
@@ -58,7 +58,7 @@ def drawn(tmp_path_factory):
     return folder
 
 
-def test_the_pictures_are_those_that_the_tool_draws(drawn):
+def test_stored_pictures_match_the_output_of_the_tool(drawn):
     found, stored = ({path.name: texts(path) for path in folder.iterdir()} for folder in (drawn, IMAGES))
     assert found == stored, "run tools/draw_lecture.py"
 
@@ -69,6 +69,6 @@ def test_a_picture_drawn_twice_has_the_same_bytes(drawn, tmp_path):
 
 
 @pytest.mark.parametrize("solution", re.findall("<details>.*?</details>", LECTURE, re.DOTALL))
-def test_every_solution_folds_away_and_renders(solution):
+def test_every_solution_is_collapsible_and_renders(solution):
     assert solution.startswith("<details><summary>Solution</summary>\n\n")
     assert solution.endswith("\n\n</details>")

@@ -24,7 +24,7 @@ def word_shingles(text, size):
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("text", ROSES)
-def test_library_has_one_hash_for_each_word_shingle(text, size):
+def test_the_library_computes_one_hash_per_word_shingle(text, size):
     hashes = neardup.shingles(text, unit="word", size=size)
     assert hashes.dtype == np.uint64
     assert hashes.tolist() == sorted(set(hashes.tolist()))
@@ -32,11 +32,11 @@ def test_library_has_one_hash_for_each_word_shingle(text, size):
 
 
 @pytest.mark.parametrize(("text", "size"), [("abcdabd", 2), ("abcdabd", 7), ("a rose is a rose", 3), ("日本日本語", 2)])
-def test_library_has_one_hash_for_each_character_shingle(text, size):
+def test_the_library_computes_one_hash_per_character_shingle(text, size):
     assert len(neardup.shingles(text, unit="char", size=size)) == len(textbook.shingle_set(text, size))
 
 
-def test_library_shingles_of_the_car_are_three():
+def test_the_library_finds_three_shingles_in_the_car_sentence():
     assert len(neardup.shingles("a car is a car is a car", unit="word", size=4)) == 3
 
 
@@ -63,7 +63,7 @@ def test_compare_of_multisets_is_bag_jaccard(a, b, size):
     assert neardup.compare(a, b, unit="word", size=size, multiset=True).jaccard == expected
 
 
-def test_containment_of_the_first_rose_in_the_second_is_full():
+def test_the_first_rose_sentence_is_fully_contained_in_the_second():
     comparison = neardup.compare(ROSES[0], ROSES[1], unit="word", size=3)
     assert comparison.containment_a == 1
     assert comparison.containment_b == 3 / 7

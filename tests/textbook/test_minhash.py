@@ -87,7 +87,7 @@ def test_three_functions_mod_6_on_four_columns():
     assert minhash_one_pass(SIX_ROWS, THREE_FUNCTIONS_MOD_6) == [[5, 1, 1, 1], [2, 2, 2, 2], [0, 1, 4, 0]]
 
 
-def test_only_5x_plus_2_mod_6_is_a_permutation_and_the_others_estimate_too_much():
+def test_functions_mod_6_with_collisions_overestimate_similarity():
     assert [len({function(row) for row in range(6)}) for function in THREE_FUNCTIONS_MOD_6] == [3, 2, 6]
     estimates = signature_similarity(minhash_one_pass(SIX_ROWS, THREE_FUNCTIONS_MOD_6))
     assert list(estimates.values()) == [1 / 3, 1 / 3, 2 / 3, 2 / 3, 2 / 3, 2 / 3]
@@ -107,7 +107,7 @@ R1_TO_R5 = [{1, 3, 4}, {2, 5}, {1, 2, 4}]
 ORDERS = [(1, 2, 3, 4, 5), (5, 4, 3, 2, 1), (3, 4, 5, 1, 2)]
 
 
-def test_permutations_as_orders_give_the_first_row_with_a_one():
+def test_permutations_given_as_orders_return_the_first_row_with_a_one():
     assert permutation_signatures(R1_TO_R5, ORDERS) == [[1, 2, 1], [4, 5, 4], [3, 5, 4]]
 
 
@@ -125,7 +125,7 @@ POSITIONS = [
 ]
 
 
-def test_permutations_as_positions_give_the_least_position_with_a_one():
+def test_permutations_given_as_positions_return_the_smallest_position_with_a_one():
     assert permutation_signatures(SEVEN_BY_FOUR, POSITIONS) == [[2, 1, 2, 1], [2, 1, 4, 1], [1, 2, 1, 2]]
 
 
@@ -144,17 +144,17 @@ def test_orders_and_positions_of_one_permutation_give_the_same_similarities():
     assert signature_similarity(by_order) == signature_similarity(by_position)
 
 
-def test_positions_are_a_hash_function_without_collisions():
+def test_positions_behave_like_a_hash_function_without_collisions():
     by_hashing = minhash_one_pass(SEVEN_BY_FOUR, [positions.__getitem__ for positions in POSITIONS])
     assert by_hashing == permutation_signatures(SEVEN_BY_FOUR, POSITIONS)
 
 
-def test_rows_may_have_letters_for_names():
+def test_rows_can_be_named_by_letters():
     assert permutation_signatures([set("ad"), set("c"), set("bde"), set("acd")], ["beadc"]) == [["a", "c", "b", "a"]]
 
 
 @pytest.mark.parametrize(("left", "right"), [({0, 3}, {0, 2, 3}), ({0, 3}, {1, 3, 4}), ({2}, {0, 2, 3}), ({0}, {1})])
-def test_over_all_permutations_two_columns_agree_exactly_as_often_as_their_jaccard(left, right):
+def test_agreement_over_all_permutations_equals_the_jaccard_similarity(left, right):
     orders = list(itertools.permutations(range(5)))
     signatures = permutation_signatures([left, right], orders)
     assert signature_similarity(signatures) == {(0, 1): jaccard(left, right)}
@@ -188,18 +188,18 @@ def test_a_row_outside_the_given_rows_is_refused():
     assert "count from 0" in caught.value.hint
 
 
-def test_no_hash_function_is_refused():
+def test_an_empty_list_of_hash_functions_is_an_error():
     with pytest.raises(ConfigError, match="`hash_functions` must hold at least one"):
         minhash_one_pass(TWO_COLUMNS, [])
 
 
 @pytest.mark.parametrize("permutation", [(1, 2, 2, 3), {1: 1, 2: 2, 3: 2}])
-def test_what_repeats_a_place_is_no_permutation(permutation):
-    with pytest.raises(DataError, match="permutation 0 is none: 2 occurs more than once"):
+def test_a_permutation_with_a_repeated_position_is_an_error(permutation):
+    with pytest.raises(DataError, match="permutation 0 is not a permutation: 2 occurs more than once"):
         permutation_signatures([{1, 3}], [permutation])
 
 
-def test_a_permutation_that_leaves_a_row_out_is_refused():
+def test_a_permutation_with_a_missing_row_is_an_error():
     with pytest.raises(DataError, match="column 0 has a 1 in row 3, which permutation 0 does not list"):
         permutation_signatures([{3}], [(1, 2)])
 

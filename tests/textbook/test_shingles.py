@@ -10,7 +10,7 @@ from neardup.theory.textbook import shingle_bag, shingle_set
 CAR = ("a", "car", "is", "a", "car", "is", "a", "car")
 
 
-def test_two_shingles_of_abcdabd_are_five():
+def test_abcdabd_has_five_shingles_of_size_two():
     assert shingle_set("abcdabd", 2) == {"ab", "bc", "cd", "da", "bd"}
 
 
@@ -18,17 +18,17 @@ def test_bag_of_abcdabd_counts_ab_twice():
     assert shingle_bag("abcdabd", 2) == Counter({"ab": 2, "bc": 1, "cd": 1, "da": 1, "bd": 1})
 
 
-def test_four_shingling_of_a_car_is_a_car_has_three_shingles():
+def test_a_car_is_a_car_has_three_distinct_shingles_of_four_words():
     assert shingle_set(CAR, 4) == {("a", "car", "is", "a"), ("car", "is", "a", "car"), ("is", "a", "car", "is")}
 
 
-def test_four_shingling_of_a_car_is_a_car_as_a_bag_has_five():
+def test_a_car_is_a_car_has_five_shingles_of_four_words_as_a_bag():
     assert shingle_bag(CAR, 4) == Counter(
         {("a", "car", "is", "a"): 2, ("car", "is", "a", "car"): 2, ("is", "a", "car", "is"): 1}
     )
 
 
-def test_white_space_decides_whether_touchdown_is_shared():
+def test_white_space_determines_whether_touchdown_is_shared():
     plane, quarterback = "The plane was ready for touch down", "The quarterback scored a touchdown"
     assert {"touch dow", "ouch down"} <= shingle_set(plane, 9)
     assert shingle_set(plane, 9) & shingle_set(quarterback, 9) == set()

@@ -31,19 +31,19 @@ def positions_of(order):
     return {row: place for place, row in enumerate(order, start=1)}
 
 
-def test_roses_have_five_five_and_three_shingles():
+def test_rose_sentences_have_five_five_and_three_shingles():
     assert [len(shingles) for shingles in rose_sets().values()] == [5, 5, 3]
     assert [len(neardup.shingles(text, size=3)) for text in ROSES.values()] == [5, 5, 3]
 
 
 @pytest.mark.parametrize(("left", "right", "similarity"), [("A", "B", 3 / 7), ("A", "C", 1 / 7), ("B", "C", 1 / 7)])
-def test_roses_are_three_sevenths_and_one_seventh_similar(left, right, similarity):
+def test_rose_sentences_have_similarities_three_sevenths_and_one_seventh(left, right, similarity):
     sets = rose_sets()
     assert textbook.jaccard(sets[left], sets[right]) == similarity
     assert neardup.compare(ROSES[left], ROSES[right], size=3).jaccard == similarity
 
 
-def test_seven_rows_by_new_positions():
+def test_signatures_of_seven_rows_by_positions_match_the_lecture():
     permutations = [dict(enumerate(positions, start=1)) for positions in NEW_POSITIONS]
     signatures = textbook.permutation_signatures(SEVEN_ROWS, permutations)
     assert signatures == [[2, 2, 3, 1], [1, 1, 1, 2], [1, 2, 2, 1]]
@@ -56,11 +56,11 @@ def test_seven_rows_by_new_positions():
     ("order", "slots"),
     [((2, 6, 1, 10, 7, 5, 3, 9, 8, 4), TEN_SIGNATURES[0]), ((6, 2, 3, 4, 1, 5, 7, 8, 9, 10), TEN_SIGNATURES[1])],
 )
-def test_ten_shingles_by_positions_in_an_order(order, slots):
+def test_signatures_of_ten_shingles_by_order_match_the_lecture(order, slots):
     assert textbook.permutation_signatures(TEN_SHINGLES, [positions_of(order)]) == [slots]
 
 
-def test_the_third_row_of_the_ten_shingles_comes_from_a_hash_function_and_from_no_permutation():
+def test_no_permutation_can_produce_the_third_row_of_the_ten_shingles():
     # Documents 0 and 3 share no shingle but have the same slot: in a permutation one row would have two names.
     assert not TEN_SHINGLES[0] & TEN_SHINGLES[3]
     h = textbook.UniversalHash(18, 13, prime=23, num_buckets=10)
@@ -68,13 +68,13 @@ def test_the_third_row_of_the_ten_shingles_comes_from_a_hash_function_and_from_n
     assert h(3) == h(5) == 1
 
 
-def test_ten_shingles_agree_in_all_slots_and_in_one_of_three():
+def test_slot_agreement_of_the_ten_shingles_matches_the_lecture():
     estimates = textbook.signature_similarity(TEN_SIGNATURES)
     assert (estimates[1, 2], estimates[0, 3]) == (1, 1 / 3)
     assert (textbook.jaccard(TEN_SHINGLES[1], TEN_SHINGLES[2]), textbook.jaccard(*TEN_SHINGLES[:4:3])) == (3 / 5, 0)
 
 
-def test_three_bands_of_one_row_make_both_candidates_and_filters_remove_the_false_one():
+def test_filters_remove_the_false_candidate_of_three_bands_of_one_row():
     candidates = textbook.banded_candidates(TEN_SIGNATURES, bands=3)
     assert candidates == {(0, 3), (1, 2)}
     assert textbook.keep_agreeing(candidates, TEN_SIGNATURES, least=1 / 3) == candidates
@@ -83,19 +83,19 @@ def test_three_bands_of_one_row_make_both_candidates_and_filters_remove_the_fals
     assert textbook.keep_similar(candidates, TEN_SHINGLES, threshold=0.61) == set()
 
 
-def test_a_share_exactly_at_the_least_is_kept_whatever_the_rounding():
+def test_a_share_exactly_at_the_minimum_is_kept_despite_rounding():
     # 0.28 * 100 is 28.000000000000004 in floating point.
     signatures = [[1, 1]] * 28 + [[1, 2]] * 72
     assert textbook.keep_agreeing({(0, 1)}, signatures, least=0.28) == {(0, 1)}
 
 
-def test_buckets_of_the_ten_shingles():
+def test_buckets_of_the_ten_shingles_match_the_lecture():
     assert textbook.buckets(TEN_SIGNATURES, bands=3)[2] == {(1,): [0, 3], (4,): [1, 2], (3,): [4]}
     [one_band] = textbook.buckets(TEN_SIGNATURES, bands=1)
     assert one_band == {(5, 3, 1): [0], (2, 1, 4): [1, 2], (3, 5, 1): [3], (1, 2, 3): [4]}
 
 
-def test_a_matrix_is_its_columns_and_back():
+def test_a_matrix_converts_to_columns_and_back():
     matrix = [[1, 1, 1, 0], [1, 1, 0, 1], [0, 1, 0, 1], [0, 0, 0, 1], [1, 0, 0, 1], [1, 1, 1, 0], [1, 0, 1, 0]]
     assert textbook.columns_of(matrix) == SEVEN_ROWS
     assert textbook.matrix_of(SEVEN_ROWS) == matrix
@@ -119,7 +119,7 @@ def test_a_matrix_of_other_numbers_or_with_too_few_names_is_refused():
 
 
 @pytest.mark.parametrize(("prime", "num_buckets"), [(7, 3), (11, 4), (13, 13), (5, 8)])
-def test_any_two_numbers_collide_under_at_most_one_in_n_functions_of_the_class(prime, num_buckets):
+def test_at_most_one_in_n_functions_of_the_class_collides_on_two_numbers(prime, num_buckets):
     functions = [
         textbook.UniversalHash(a, b, prime, num_buckets) for a, b in itertools.product(range(1, prime), range(prime))
     ]
@@ -127,7 +127,7 @@ def test_any_two_numbers_collide_under_at_most_one_in_n_functions_of_the_class(p
         assert sum(h(left) == h(right) for h in functions) <= len(functions) / num_buckets
 
 
-def test_drawn_functions_collide_about_one_time_in_n():
+def test_randomly_drawn_functions_collide_about_once_in_n():
     generator = random.Random(1)
     drawn = [textbook.UniversalHash.draw(50, generator) for _ in range(5_000)]
     collisions = sum(h(17) == h(4_000_000_000) for h in drawn)
@@ -142,14 +142,14 @@ def test_coefficients_outside_the_class_are_refused(a, b):
         textbook.UniversalHash(a, b, prime=7, num_buckets=3)
 
 
-def test_a_number_that_the_prime_does_not_exceed_is_refused():
+def test_a_number_not_below_the_prime_is_an_error():
     h = textbook.UniversalHash(1, 0, prime=7, num_buckets=3)
     for number in (-1, 7):
         with pytest.raises(DataError, match=re.escape(f"must be in [0, 7), got {number}")):
             h(number)
 
 
-def test_a_shingle_hashed_to_four_bytes_is_the_same_everywhere():
+def test_the_four_byte_hash_of_a_shingle_is_portable():
     assert textbook.shingle_number("touchdown") == 0x37C1366A
     assert 0 <= textbook.shingle_number("touchdown", num_bytes=1) < 256
 
@@ -157,7 +157,7 @@ def test_a_shingle_hashed_to_four_bytes_is_the_same_everywhere():
 @pytest.mark.parametrize(
     ("bands", "missed", "in_vain"), [(20, 0.00036, 0.0475), (15, 0.00259, 0.0358), (10, 0.01887, 0.0240)]
 )
-def test_a_hundred_rows_through_the_library(bands, missed, in_vain):
+def test_the_library_supports_signatures_of_100_rows(bands, missed, in_vain):
     plan = neardup.plan(sketch="minhash", num_perm=100, bands=bands, rows=5)
     assert (round(1 - plan.chance(0.8), 5), round(plan.chance(0.3), 4)) == (missed, in_vain)
 

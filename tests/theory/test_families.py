@@ -50,7 +50,7 @@ def test_sensitivity_holds_for_every_distance_and_cascade(name, one, two, betwee
 
 @EVERY_FAMILY
 @given(share=SHARES, rows=st.integers(1, 40), bands=st.integers(1, 40))
-def test_and_is_a_power_and_or_its_mirror(name, share, rows, bands):
+def test_and_is_a_power_and_or_is_its_complement(name, share, rows, bands):
     family, largest = FAMILIES[name]
     chance = family.chance(share * largest)
     assert family.all_of(rows).chance(share * largest) == pytest.approx(chance**rows, abs=1e-12)
@@ -72,13 +72,13 @@ def test_and_is_a_power_and_or_its_mirror(name, share, rows, bands):
         (0.9, 0.9860, 0.9996),
     ],
 )
-def test_cascades_of_four_are_those_of_the_textbook(similarity, and_or, or_and):
+def test_cascades_of_four_match_the_textbook(similarity, and_or, or_and):
     family = families.jaccard_family()
     assert family.all_of(4).any_of(4).chance(1 - similarity) == pytest.approx(and_or, abs=6e-5)
     assert family.any_of(4).all_of(4).chance(1 - similarity) == pytest.approx(or_and, abs=6e-5)
 
 
-def test_a_long_cascade_is_that_of_the_textbook():
+def test_a_long_cascade_matches_the_textbook():
     """(4, 4)-OR-AND, then (4, 4)-AND-OR, turns (.2, .8, .8, .2) into (.2, .8, .9999996, .0008715)."""
     family = families.jaccard_family().any_of(4).all_of(4).all_of(4).any_of(4)
     near, far = family.sensitivity(0.2, 0.8)[2:]
@@ -104,14 +104,14 @@ def test_euclidean_chance_equals_its_integral(ratio):
 
 
 @pytest.mark.parametrize("measure", SCALES)
-def test_distance_and_similarity_are_one_scale(measure):
+def test_distance_and_similarity_convert_both_ways(measure):
     scale = SCALES[measure]
     for similarity in (0.05, 0.5, 0.8, 1.0):
         assert scale.similarity(scale.distance(similarity, 64), 64) == pytest.approx(similarity)
 
 
 @pytest.mark.parametrize("measure", SCALES)
-def test_a_slot_agrees_more_often_the_more_similar_and_always_at_1(measure):
+def test_agreement_grows_with_similarity_and_is_certain_at_1(measure):
     chances = [families.slot_chance(measure, step / 50, 3.0) for step in range(51)]
     assert all(one <= two for one, two in itertools.pairwise(chances))
     assert chances[-1] == 1
@@ -132,6 +132,6 @@ def test_a_slot_agrees_more_often_the_more_similar_and_always_at_1(measure):
         (lambda: families.euclidean_family(0), "`width` must be a number above 0, got 0"),
     ],
 )
-def test_what_makes_no_sense_is_an_error(call, message):
+def test_invalid_arguments_are_errors(call, message):
     with pytest.raises(ConfigError, match=message):
         call()

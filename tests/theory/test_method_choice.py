@@ -38,7 +38,7 @@ def test_a_small_run_is_exact_whatever_its_postings():
     assert costs.choose(contents(0), PLAN, is_held=True).reason.endswith("for 0 shingles, finds every pair")
 
 
-def test_short_sets_that_meet_in_vain_call_for_lsh():
+def test_many_false_candidates_of_short_sets_call_for_lsh():
     baskets = Contents(documents=10**6, shingles=10**7, postings=10**6, linked_shingles=5 * 10**6)
     assert costs.choose(baskets, PLAN, is_held=True).method == "exact"
     linked = dataclasses.replace(baskets, linked_documents=10**6)
@@ -51,7 +51,7 @@ def test_too_many_shingles_are_not_examined():
     assert choice == Choice(method="lsh", reason="LSH: 67.1 M shingles are more than the 67 M of the exact join")
 
 
-def test_sets_that_are_made_twice_cost_more():
+def test_recomputing_sets_adds_to_the_cost():
     held, made = (costs.exact_seconds(contents(10**7), is_held=is_held) for is_held in (True, False))
     assert made > 1.2 * held
 
@@ -67,7 +67,7 @@ def test_sets_that_are_made_twice_cost_more():
     ],
     ids=str,
 )
-def test_settings_may_decide_alone(settings, method, reason):
+def test_settings_can_determine_the_method(settings, method, reason):
     config = Config(**settings)
     plan = plan_for(config)
     assert not is_open(config)
@@ -76,7 +76,7 @@ def test_settings_may_decide_alone(settings, method, reason):
 
 
 @pytest.mark.parametrize("method", ["lsh", "exact"])
-def test_a_method_that_is_asked_for_needs_no_reason(method):
+def test_an_explicit_method_has_no_reason(method):
     assert not is_open(Config(method=method))
     assert "reason" not in plan_for(Config(method=method)).as_dict()
 

@@ -42,7 +42,7 @@ def feasible(threshold, target, num_perm):
 
 
 @pytest.mark.parametrize(("threshold", "bands", "rows"), [(0.7, 17, 4), (0.8, 16, 6), (0.9, 11, 10), (1.0, 1, 128)])
-def test_reference_values_of_the_design(threshold, bands, rows):
+def test_plans_match_the_reference_values_of_the_design(threshold, bands, rows):
     plan = neardup.plan(threshold=threshold, recall=0.99)
     assert (plan.bands, plan.rows, plan.method) == (bands, rows, "lsh")
 
@@ -67,7 +67,7 @@ def test_every_plan_keeps_the_recall_with_the_most_rows_and_fewest_bands(num_per
             "signature_filter": signature_filter,
         }
         if curve(threshold, num_perm, 1) < target:
-            with pytest.raises(ConfigError, match=f"no bands and rows within num_perm {num_perm} keep threshold"):
+            with pytest.raises(ConfigError, match=f"no bands and rows within num_perm {num_perm} reach threshold"):
                 neardup.plan(**settings)
             continue
         plan = neardup.plan(**settings)
@@ -101,25 +101,25 @@ def test_given_rows_get_the_fewest_bands_that_keep_the_recall():
     assert s_curve(0.8, 9, 4) >= 0.9901 > s_curve(0.8, 8, 4)
 
 
-def test_given_bands_and_rows_are_taken_and_judged():
+def test_given_bands_and_rows_are_used_and_their_recall_is_reported():
     plan = neardup.plan(bands=9, rows=13)
     assert (plan.bands, plan.rows) == (9, 13)
     assert not plan.keeps_recall
-    assert plan.judgement() == "9 bands x 13 rows finds 40 % of pairs at 0.8; asked for 99 %"
+    assert plan.judgement() == "9 bands x 13 rows find 40 % of pairs at 0.8 (target 99 %)"
     assert str(plan).startswith(plan.judgement())
 
 
-def test_a_plan_that_keeps_the_recall_says_what_it_finds():
-    assert neardup.plan().judgement() == "16 bands x 6 rows finds 99.22 % of pairs at 0.8"
+def test_a_plan_that_reaches_the_recall_states_what_it_finds():
+    assert neardup.plan().judgement() == "16 bands x 6 rows find 99.22 % of pairs at 0.8"
     assert neardup.plan(threshold=1).judgement() == "1 band x 128 rows finds 100 % of pairs at 1"
-    assert "finds 99.9989 %" in neardup.plan(bands=30, rows=4, signature_filter=False, threshold=0.75).judgement()
+    assert "find 99.9989 %" in neardup.plan(bands=30, rows=4, signature_filter=False, threshold=0.75).judgement()
 
 
-def test_a_run_with_a_plan_that_does_not_keep_the_recall_warns():
+def test_a_run_whose_plan_misses_the_recall_target_warns():
     events = []
     texts = [" ".join(f"{name}{number}" for number in range(20)) for name in "ab"]
     report = neardup.deduplicate(texts, bands=9, rows=13, progress=events.append)
-    assert report.warnings == ("9 bands x 13 rows finds 40 % of pairs at 0.8; asked for 99 %",)
+    assert report.warnings == ("9 bands x 13 rows find 40 % of pairs at 0.8 (target 99 %)",)
     assert [event.message for event in events if type(event).__name__ == "Warned"] == list(report.warnings)
     assert neardup.deduplicate(texts).warnings == ()
 
@@ -136,7 +136,7 @@ def test_a_run_with_a_plan_that_does_not_keep_the_recall_warns():
 )
 def test_an_infeasible_plan_names_the_num_perm_it_needs(settings, needed):
     if needed > 1024:
-        with pytest.raises(ConfigError, match="even num_perm 1024 is too little"):
+        with pytest.raises(ConfigError, match="even num_perm 1024 is not enough"):
             neardup.plan(**settings)
         return
     with pytest.raises(ConfigError, match=f"hint: use num_perm={needed}$"):
@@ -146,7 +146,7 @@ def test_an_infeasible_plan_names_the_num_perm_it_needs(settings, needed):
         neardup.plan(**(settings | {"num_perm": needed // 2}))
 
 
-def test_an_infeasible_plan_of_minhash_names_just_as_many_slots_as_it_takes():
+def test_an_infeasible_minhash_plan_names_the_smallest_sufficient_num_perm():
     settings = {"threshold": 0.05, "sketch": "minhash"}
     with pytest.raises(ConfigError, match=r"hint: use num_perm=90$"):
         neardup.plan(**settings, num_perm=64)
@@ -157,23 +157,25 @@ def test_an_infeasible_plan_of_minhash_names_just_as_many_slots_as_it_takes():
 
 @pytest.mark.parametrize("threshold", [1e-3, 1e-10, 1e-300, 5e-324])
 def test_a_threshold_near_zero_is_infeasible_not_a_crash(threshold):
-    with pytest.raises(ConfigError, match="even num_perm 1024 is too little"):
+    with pytest.raises(ConfigError, match="even num_perm 1024 is not enough"):
         neardup.plan(threshold=threshold)
 
 
-def test_too_few_bands_say_what_they_find():
-    with pytest.raises(ConfigError, match=r"2 bands cannot keep .*: even with 1 row they find 96.0%[\s\S]*give `rows`"):
+def test_an_error_for_too_few_bands_states_their_recall():
+    with pytest.raises(
+        ConfigError, match=r"2 bands cannot reach .*: even with 1 row they find 96.0%[\s\S]*give `rows`"
+    ):
         neardup.plan(bands=2)
 
 
 @pytest.mark.parametrize("recall", [0.9999, 0.99999])
-def test_recall_beyond_the_filter_says_how_to_get_it(recall):
+def test_a_recall_that_the_filter_prevents_is_an_error_with_a_hint(recall):
     with pytest.raises(ConfigError, match=r"leaves no room for the signature filter[\s\S]*signature_filter=False"):
         neardup.plan(recall=recall)
     assert neardup.plan(recall=recall, signature_filter=False).recall_at_threshold >= recall
 
 
-def test_filter_is_counted_in_the_promise_but_not_in_the_chance():
+def test_the_filter_lowers_the_promised_recall_but_not_the_bucket_probability():
     plan = neardup.plan()
     assert plan.chance(0.8) == s_curve(0.8, 16, 6)
     assert plan.recall_at_threshold == plan.chance(0.8) - FILTER_LOSS
@@ -189,7 +191,7 @@ def test_curve_is_the_formula_to_the_last_digits(bands, rows):
 
 
 @pytest.mark.parametrize(("bands", "rows"), [(1, 1), (16, 6), (128, 1), (1, 128)])
-def test_chance_grows_with_the_similarity_from_none_to_certain(bands, rows):
+def test_the_probability_grows_from_0_to_1_with_similarity(bands, rows):
     plan = neardup.plan(bands=bands, rows=rows)
     chances = [plan.chance(step / 1000) for step in range(1001)]
     assert chances == sorted(chances)
@@ -231,14 +233,14 @@ def binomial_at_most(count, trials, chance):
 
 
 @pytest.mark.parametrize("num_perm", [16, 64, 128, 256])
-def test_least_agreement_is_the_exact_binomial_bound(num_perm):
+def test_minimum_agreement_is_the_exact_binomial_bound(num_perm):
     for threshold in (0.05, 0.3, 0.5, 0.7, 0.8, 0.9, 0.99):
         least = least_agreement(num_perm, threshold)
         assert binomial_at_most(least, num_perm, threshold) >= Fraction(FILTER_LOSS)
         assert binomial_at_most(least - 1, num_perm, threshold) < Fraction(FILTER_LOSS)
 
 
-def test_least_agreement_of_the_design():
+def test_minimum_agreement_matches_the_design():
     assert least_agreement(128, 0.8) == 84
     assert least_agreement(128, 1) == 128
     assert least_agreement(1024, 5e-324) == 0
@@ -249,7 +251,7 @@ def test_filter_can_be_turned_off():
     assert neardup.plan().min_agreement == 84
 
 
-def test_plan_shows_itself_as_a_table_and_as_a_dict():
+def test_a_plan_prints_as_a_table_and_converts_to_a_dict():
     plan = plan_for(Config())
     assert "      0.80  0.992281" in str(plan).splitlines()
     assert plan.as_dict() == {
@@ -282,7 +284,7 @@ def test_the_exact_join_promises_every_pair(settings):
     assert plan.keeps_recall
     assert [plan.chance(similarity) for similarity in (0, 0.69, 0.7, 0.71, 1)] == [0, 0, 1, 1, 1]
     assert (plan.curve_threshold, plan.false_positive_area, plan.false_negative_area) == (0.7, 0, 0)
-    assert plan.judgement() == "exact method finds every pair with similarity >= 0.7"
+    assert plan.judgement() == "the exact method finds every pair with similarity >= 0.7"
     assert str(plan).splitlines()[:2] == [plan.judgement(), "similarity  chance"]
     assert plan.as_dict()["recall_at_threshold"] == 1.0
 

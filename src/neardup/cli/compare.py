@@ -17,7 +17,7 @@ STDIN: Final = "-"
 _CODECS: Final = {".gz": "gzip", ".zst": "zstd"}
 
 
-@click.command(cls=options.Command, short_help="Say how similar two files are, and where they differ.")
+@click.command(cls=options.Command, short_help="Show how similar two files are, and where they differ.")
 @click.argument("a", type=click.Path(allow_dash=True))
 @click.argument("b", type=click.Path(allow_dash=True))
 @options.settings(*options.TEXT_SETTINGS, "text_column", "id_column", "delimiter")
@@ -40,7 +40,7 @@ def compare(a: str, b: str, config: Config, as_json: bool, quiet: bool) -> None:
       git show HEAD:README.md | neardup compare - README.md --json
     """  # noqa: D301 - click reads the backspace
     if a == b == STDIN:
-        raise click.UsageError('only one of A and B can be "-": standard input is read once')
+        raise click.UsageError('standard input can be read only once: A and B cannot both be "-"')
     from neardup.cli import render
 
     text_a, text_b = _read(a, config), _read(b, config)

@@ -12,14 +12,14 @@ from neardup.cli import options
 SHELLS: Final = ("bash", "zsh", "fish")
 
 
-@click.command(cls=options.Command, short_help="Print the completion script of a shell.")
+@click.command(cls=options.Command, short_help="Print a shell completion script.")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the completion script of a shell; it completes commands, options, choices and file names.
+    """Print a completion script for a shell: commands, options, choices and file names.
 
     \b
-    Examples, each once; then start a new shell:
+    Run one of these once, then start a new shell:
       neardup completion bash >> ~/.bashrc
       neardup completion zsh >> ~/.zshrc
       neardup completion fish > ~/.config/fish/completions/neardup.fish

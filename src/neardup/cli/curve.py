@@ -39,12 +39,12 @@ def legend(plan: Plan, symbols: Symbols) -> Iterator[Text]:
     """Say what the parts of the drawing mean."""
     yield Text.assemble(
         (f"{symbols.full} ", FOUND_STYLE),
-        f"right of the threshold {plan.threshold:g} ({symbols.pointer}): found; exactly there with chance "
-        f"{plan.recall_at_threshold:.4f}, asked for {plan.recall:g} ({symbols.dashes * 2})",
+        f"right of the threshold {plan.threshold:g} ({symbols.pointer}): found, with chance "
+        f"{plan.recall_at_threshold:.4f} at the threshold (target {plan.recall:g}, {symbols.dashes * 2})",
     )
     yield Text.assemble(
         (f"{symbols.full} ", FALSE_STYLE),
-        f"left of it: compared in vain, never reported; area {plan.false_positive_area:.4f}",
+        f"left of it: false candidates, compared but not reported; area {plan.false_positive_area:.4f}",
     )
     yield Text.assemble(
         (f"{symbols.missed} ", MISSED_STYLE),
@@ -53,9 +53,9 @@ def legend(plan: Plan, symbols: Symbols) -> Iterator[Text]:
 
 
 def chances(chosen: Plan) -> Iterator[str | Text]:
-    """List the chance to share a bucket at every similarity."""
+    """List the chance of sharing a bucket at every similarity."""
     yield ""
-    yield Text("similarity  chance to share a bucket", "bold")
+    yield Text("similarity  chance of sharing a bucket", "bold")
     for similarity in sorted({*_TABLE_STEPS, chosen.threshold}):
         is_threshold = similarity == chosen.threshold
         note = _at_threshold(chosen) if is_threshold else "  never reported" if similarity < chosen.threshold else ""
@@ -67,7 +67,7 @@ def _at_threshold(chosen: Plan) -> str:
     found = f"{chosen.recall_at_threshold:.6f}"
     if found == f"{chosen.chance(chosen.threshold):.6f}":
         return "  the threshold"
-    return f"  the threshold; found: {found}, because the signature filter may drop {FILTER_LOSS:g}"
+    return f"  the threshold; {found} are found, because the signature filter may drop {FILTER_LOSS:g}"
 
 
 def _label(row: int, symbols: Symbols) -> str:

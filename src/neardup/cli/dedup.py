@@ -19,7 +19,7 @@ from neardup.config import Config
 )
 @options.option("--report", what="Also write the run as one HTML file to look at, report.html.", is_flag=True)
 @options.as_json("the report")
-@options.quiet("Show no progress, warnings or summary; only errors.")
+@options.quiet("Print errors only: no progress, warnings or summary.")
 def dedup(
     inputs: tuple[str, ...], out: str, update: bool, report: bool, config: Config, as_json: bool, quiet: bool
 ) -> None:

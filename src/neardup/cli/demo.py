@@ -11,10 +11,10 @@ from neardup.cli import options
 from neardup.config import Config
 
 
-@click.command(cls=options.Command, short_help="See it work on a small built-in corpus.")
+@click.command(cls=options.Command, short_help="Try it on a small built-in corpus.")
 @options.settings(*options.TEXT_SETTINGS, "method", "keep", "cluster", "threads")
 @options.as_json("the removed documents and the report")
-@options.quiet("Show no progress, warnings or summary; only errors.")
+@options.quiet("Print errors only: no progress, warnings or summary.")
 def demo(config: Config, as_json: bool, quiet: bool) -> None:
     """Find near-duplicates in a small built-in corpus, in seconds.
 

@@ -10,7 +10,7 @@ import click
 from neardup.cli import options
 
 
-@click.command(cls=options.Command, short_help="Say why a document of a finished run was removed.")
+@click.command(cls=options.Command, short_help="Explain why a finished run removed a document.")
 @click.argument("out", type=click.Path(), metavar="OUT")
 @click.argument("doc_id")
 @click.argument("other_id", required=False)
@@ -25,7 +25,7 @@ from neardup.cli import options
 def explain(
     out: str, doc_id: str, other_id: str | None, file: str | None, row: int | None, as_json: bool, quiet: bool
 ) -> None:
-    """Say why a document was removed: the kept one, the similarity, the shared shingles, and what differs.
+    """Explain why a document was removed: the kept document, the similarity, the shared shingles, and a diff.
 
     OUT is the folder that `neardup dedup` wrote, or the file that `neardup pairs` wrote; the texts are read again from
     the inputs. A kept document is shown with the documents removed in its favour. For a list of pairs, the pairs of

@@ -13,7 +13,7 @@ def lines(estimate: Any) -> Iterator[str]:
     yield ""
     about = "" if estimate.sampled_ratio == 1 else "about "
     yield f"documents  {about}{estimate.documents:,}, {amount(estimate.text_bytes, BYTES)} of text"
-    yield f"looked at  {_share(estimate.sampled_ratio)}, {estimate.sampled_documents:,} documents"
+    yield f"sampled    {_share(estimate.sampled_ratio)}, {estimate.sampled_documents:,} documents"
     titles = [("method", "bands x rows", "promises", "compares", "pairs", "memory", "disk", "time")]
     cells = [
         (
@@ -33,7 +33,7 @@ def lines(estimate: Any) -> Iterator[str]:
     for row in titles + cells:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
     if estimate.sampled_ratio < 1:
-        yield "Pairs are counted among the documents looked at and scaled up: those farther apart are not seen."
+        yield "Pairs are counted within the sample and scaled up; pairs of distant documents may be undercounted."
     yield from (f"advice: {words}." for words in estimate.advice)
 
 

@@ -32,9 +32,9 @@ _FOLDER: Final = click.argument("folder", metavar="INDEX", type=click.Path())
 _ON_DUPLICATE: Final = ("skip", "replace", "link", "insert")
 
 
-@click.group(short_help="Keep documents on disk, and ask what is similar to a new one.")
+@click.group(short_help="Store documents on disk, and look up similar ones.")
 def index() -> None:
-    """Keep documents in an index on disk, and ask what is similar to a new one.
+    """Store documents in an index on disk, and look up similar ones.
 
     \b
     Examples:
@@ -61,7 +61,7 @@ _AS_LINES: Final = options.option(
 )
 
 
-@index.command(cls=options.Command, short_help="Make an empty index.")
+@index.command(cls=options.Command, short_help="Create an empty index.")
 @_FOLDER
 @options.option(
     "--store",
@@ -78,13 +78,13 @@ _AS_LINES: Final = options.option(
 )
 @options.settings(*_SETTINGS, *_READING)
 @options.as_json("the new index")
-@options.quiet("Show no summary; only errors.")
+@options.quiet("Print errors only, no summary.")
 def create(folder: str, store: str, containment: bool, config: Config, as_json: bool, quiet: bool) -> None:
-    """Make an empty index in a new folder; the settings stay with it."""
+    """Create an empty index in a new folder; its settings are fixed from then on."""
     from neardup.index.index import Index
 
     with Index.create(folder, store=store, containment=containment, config=config) as made:
-        _tell(made.info(), [f"Made {folder}. {made.plan.judgement()}."], as_json=as_json, quiet=quiet)
+        _tell(made.info(), [f"Created {folder}. {made.plan.judgement()}."], as_json=as_json, quiet=quiet)
 
 
 @index.command(cls=options.Command, short_help="Store documents.")
@@ -93,13 +93,13 @@ def create(folder: str, store: str, containment: bool, config: Config, as_json: 
 @options.option(
     "--on-duplicate",
     heading=options.STAYS,
-    what="Store only new documents, and do this with one that is similar to a stored document.",
+    what="What to do with a document that is similar to a stored one; by default, every document is stored.",
     type=click.Choice(_ON_DUPLICATE),
 )
 @_AS_LINES
 @options.settings(*_READING)
 @options.as_json("the counts")
-@options.quiet("Show no progress, warnings or summary; only errors.")
+@options.quiet("Print errors only: no progress, warnings or summary.")
 def insert(
     folder: str,
     inputs: tuple[str, ...],
@@ -109,7 +109,7 @@ def insert(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Store the documents of INPUT, all or none; an id that the index has is an error.
+    """Store the documents of INPUT, all or none; an id that is already in the index is an error.
 
     INPUT is what `neardup dedup` takes, or the folder of a finished run; "-" is standard input.
     """
@@ -134,7 +134,7 @@ def insert(
     _tell(told, _stored_lines(told, folder), as_json=as_json, quiet=quiet)
 
 
-@index.command(cls=options.Command, short_help="List what is similar to documents.")
+@index.command(cls=options.Command, short_help="List the stored documents similar to each input.")
 @_FOLDER
 @options.inputs(required=False)
 @options.option(
@@ -176,9 +176,9 @@ def insert(
 @options.output("FILE", "File to write: .parquet, .jsonl or .csv; printed by default.", required=False)
 @options.settings(*_READING, "overwrite")
 @options.as_json("the matches")
-@options.quiet("Show no summary; only errors.")
+@options.quiet("Print errors only, no summary.")
 def query(folder: str, inputs: tuple[str, ...], as_lines: bool, out: str | None, config: Config, **rest: Any) -> None:
-    """List the documents of the index that are similar to those of INPUT: query_id, doc_id, similarity, rank.
+    """List the stored documents that are similar to each document of INPUT: query_id, doc_id, similarity, rank.
 
     With --containment also containment_query and containment_doc; the index must have been created with it.
     """
@@ -208,9 +208,9 @@ def query(folder: str, inputs: tuple[str, ...], as_lines: bool, out: str | None,
 @_FOLDER
 @click.argument("ids", nargs=-1, required=True, metavar="DOC_ID...")
 @options.as_json("the counts")
-@options.quiet("Show no summary; only errors.")
+@options.quiet("Print errors only, no summary.")
 def remove(folder: str, ids: tuple[str, ...], as_json: bool, quiet: bool) -> None:
-    """Remove documents by their ids; "-" reads ids from standard input, one a line."""
+    """Remove documents by their ids; "-" reads them from standard input, one per line."""
     wanted = [line.rstrip("\n") for line in sys.stdin] if ids == ("-",) else list(ids)
     with _open(folder) as opened:
         removed, total = opened.remove(wanted), len(opened)
@@ -219,53 +219,53 @@ def remove(folder: str, ids: tuple[str, ...], as_json: bool, quiet: bool) -> Non
     _tell(told, [said], as_json=as_json, quiet=quiet)
 
 
-@index.command(cls=options.Command, short_help="Show what an index holds.")
+@index.command(cls=options.Command, short_help="Show what an index contains.")
 @_FOLDER
 @options.as_json("the information")
 def info(folder: str, as_json: bool) -> None:
-    """Show what an index holds, and what it was created with."""
+    """Show what an index contains, and its settings."""
     with _open(folder, read_only=True) as opened:
         told, judgement = opened.info(), opened.plan.judgement()
     said = [
         f"{told['documents']:,} documents, {told['aliases']:,} aliases, {told['bytes']:,} bytes",
-        f"{told['runs']:,} runs, {told['fresh']:,} fresh documents, keeps {told['store']}",
+        f"{told['runs']:,} runs, {told['fresh']:,} documents not yet in a run; stores {told['store']}",
         f"{judgement}; {told['signature_format']}",
     ]
     _tell(told, said, as_json=as_json)
 
 
-@index.command(cls=options.Command, short_help="Read all of an index, and say what is damaged.")
+@index.command(cls=options.Command, short_help="Check an index for damage.")
 @_FOLDER
 @options.as_json("the damage found")
 def check(folder: str, as_json: bool) -> None:
-    """Read all of an index, compare it with its digests, and say what is damaged; exit 1 if anything is."""
+    """Read the whole index, verify its checksums, and list any damage; exit 1 if there is any."""
     with _open(folder, read_only=True) as opened:
         damage = opened.check()
-    _tell({"damage": damage}, damage or [f"{folder} is as it was written."], as_json=as_json)
+    _tell({"damage": damage}, damage or [f"{folder} is intact."], as_json=as_json)
     if damage:
         raise click.exceptions.Exit(1)
 
 
-@index.command(cls=options.Command, short_help="Drop removed documents from disk, and join files.")
+@index.command(cls=options.Command, short_help="Free the space of removed documents, and merge files.")
 @_FOLDER
 @options.as_json("the new size of the index")
-@options.quiet("Show no summary; only errors.")
+@options.quiet("Print errors only, no summary.")
 def compact(folder: str, as_json: bool, quiet: bool) -> None:
-    """Drop removed and expired documents from disk, and join all runs into one."""
+    """Free the space of removed and expired documents, and merge all runs into one."""
     with _open(folder) as opened:
         before = opened.info()["bytes"]
         opened.compact()
     with _open(folder, read_only=True) as opened:
         told = opened.info()
-    _tell(told, [f"{folder} takes {told['bytes']:,} bytes instead of {before:,}."], as_json=as_json, quiet=quiet)
+    _tell(told, [f"{folder} takes {told['bytes']:,} bytes; it took {before:,} before."], as_json=as_json, quiet=quiet)
 
 
 @index.command(cls=options.Command, short_help="Copy an index.")
 @_FOLDER
 @click.argument("target", type=click.Path())
-@options.quiet("Show no summary; only errors.")
+@options.quiet("Print errors only, no summary.")
 def snapshot(folder: str, target: str, quiet: bool) -> None:
-    """Copy an index to the new folder TARGET, whole or not at all, while others use it."""
+    """Copy an index to the new folder TARGET, completely or not at all, even while it is in use."""
     with _open(folder, read_only=True) as opened:
         opened.snapshot(target)
     _tell({}, [f"Copied {folder} to {target}."], quiet=quiet)
@@ -274,9 +274,9 @@ def snapshot(folder: str, target: str, quiet: bool) -> None:
 @index.command(cls=options.Command, short_help="Write all documents to a file.")
 @_FOLDER
 @click.argument("file", type=click.Path())
-@options.quiet("Show no summary; only errors.")
+@options.quiet("Print errors only, no summary.")
 def export(folder: str, file: str, quiet: bool) -> None:
-    """Write id, times, payload and, where it is kept, text of every document to FILE: .parquet, .jsonl or .csv."""
+    """Write id, times, payload and text (if stored) of every document to FILE: .parquet, .jsonl or .csv."""
     with _open(folder, read_only=True) as opened:
         count = opened.export(file)
     _tell({}, [f"{count:,} documents. Written to {file}"], quiet=quiet)
@@ -323,7 +323,9 @@ def _written(out: str | None, config: Config) -> Iterator[Callable[[Any], None]]
 
 def _check_no_inputs(inputs: Sequence[str]) -> None:
     if inputs:
-        raise ConfigError(f"--jsonl reads standard input, got the input {inputs[0]}", hint="leave one of them out")
+        raise ConfigError(
+            f"--jsonl reads standard input, but the input {inputs[0]} was given too", hint="leave out one of the two"
+        )
 
 
 def _answer(answers: Iterator[dict[str, Any]]) -> None:
@@ -362,7 +364,8 @@ def _stored_lines(told: dict[str, Any], folder: str) -> Iterator[str]:
         yield f"Stored {told['stored']:,} documents. {folder} holds {told['total']:,}."
         if told["rejected"]:
             place, reason = told["rejected"][0]
-            yield f"{len(told['rejected']):,} rows cannot be used, the first, {place}, because {reason}"
+            count = len(told["rejected"])
+            yield f"{count:,} row{'s were' if count != 1 else ' was'} rejected; the first is {place}: {reason}"
         return
     yield f"{told['new']:,} new and {told['known']:,} known documents. {folder} holds {told['total']:,}."
 

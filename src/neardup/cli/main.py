@@ -71,7 +71,7 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that was named; a name that is none gets the nearest one as a hint."""
+        """Find a command by name; an unknown name gets the nearest one as a hint."""
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             raise UnknownCommandError(args[0], nearest(args[0], COMMANDS), ctx)
         return super().resolve_command(ctx, args)
@@ -91,7 +91,7 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(neardup.__version__, prog_name="neardup")
 def commands() -> None:
-    """Find near-duplicate documents at the speed of reading them, with a promise about what was found."""
+    """Find near-duplicate documents fast, and state what was found."""
 
 
 def main() -> None:

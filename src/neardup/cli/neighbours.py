@@ -41,7 +41,7 @@ class _Number(click.ParamType):  # type: ignore[type-arg]
         return None if value == "all" else click.INT.convert(value, param, ctx)
 
 
-@click.command(cls=options.Command, short_help="List the most similar documents of each.")
+@click.command(cls=options.Command, short_help="List the documents most similar to each one.")
 @options.inputs()
 @options.option(
     "--k",
@@ -68,7 +68,7 @@ class _Number(click.ParamType):  # type: ignore[type-arg]
 @options.output("FILE", "File to write: .parquet, .jsonl or .csv; printed by default.", required=False)
 @options.settings(*_SETTINGS)
 @options.as_json("the neighbours")
-@options.quiet("Show no progress, warnings or summary; only errors.")
+@options.quiet("Print errors only: no progress, warnings or summary.")
 def neighbours(  # noqa: PLR0913 - click passes every option by name
     inputs: tuple[str, ...],
     k: int | None,
@@ -79,7 +79,7 @@ def neighbours(  # noqa: PLR0913 - click passes every option by name
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """List the most similar documents of each document, exactly: doc_id, neighbour_id, similarity, rank.
+    """List the documents most similar to each one, exactly: doc_id, neighbour_id, similarity, rank.
 
     INPUT is what `neardup dedup` takes; it must fit in memory. --threshold or --distance limits how far a
     neighbour may be; without them, every document with a similarity above 0 can be listed.

@@ -13,11 +13,11 @@ from click.shell_completion import CompletionItem
 
 from neardup.config import CHOICES, KEEP_COLUMN_ORDERS, KEEP_ORDERS, RANDOM_SEED, Config
 
-SIMILAR: Final = "What is similar"
+SIMILAR: Final = "Similarity"
 COLUMNS: Final = "Columns"
-STAYS: Final = "What stays"
+STAYS: Final = "What to keep"
 OUTPUT: Final = "Output"
-WORK: Final = "Work"
+WORK: Final = "Execution"
 HEADINGS: Final = (SIMILAR, COLUMNS, STAYS, OUTPUT, WORK)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -194,7 +194,7 @@ def output(metavar: str, what: str, *, required: bool = True) -> Callable[[Funct
 
 
 def inputs(*, required: bool = True) -> Callable[[Function], Function]:
-    """Give a command its inputs; what they are is for the library to find out, because a glob is no path."""
+    """Give a command its inputs; the library resolves them, because a glob is not a path."""
     return click.argument("inputs", nargs=-1, required=required, type=click.Path(allow_dash=True), metavar="INPUT...")
 
 

@@ -13,7 +13,7 @@ from neardup.config import Config
 @options.output("FILE", "File to write: .parquet, .jsonl or .csv; also FILE.rejected.jsonl and FILE.report.json.")
 @options.settings(*options.INPUT_SETTINGS, "audit", "overwrite")
 @options.as_json("the report")
-@options.quiet("Show no progress, warnings or summary; only errors.")
+@options.quiet("Print errors only: no progress, warnings or summary.")
 def pairs(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quiet: bool) -> None:
     """List every pair of similar documents: doc_a, doc_b, similarity.
 

@@ -21,7 +21,7 @@ _CHANCE_STEPS: Final = 20
 _MOST: Final = 1024
 
 
-@click.command(cls=options.Command, short_help="Show what the settings promise, and what a run will take.")
+@click.command(cls=options.Command, short_help="Show what the settings find, and what a run will cost.")
 @options.inputs(required=False)
 @options.settings(*options.INPUT_SETTINGS, "keep", "cluster", "pairs")
 @options.option(

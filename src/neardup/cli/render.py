@@ -99,12 +99,12 @@ def failure(message: str, hint: str | None = None) -> None:
 
 
 def crash(error: BaseException) -> None:
-    """Print on stderr where an error that nobody foresaw came from."""
+    """Print the traceback of an unexpected error on stderr."""
     click.echo(visible_lines("".join(traceback.format_exception(error))), err=True, nl=False)
 
 
 def summary(report: Report, out: str) -> None:
-    """Print what a run on files kept, removed and promises, and where its answer lies."""
+    """Print what a run on files kept, removed and promises, and where it wrote its output."""
     numbers = report.as_dict()
     written = sorted(f"{path.name}/" if path.is_dir() else path.name for path in Path(out).iterdir())
     _print_lines(_counts(numbers))
@@ -115,7 +115,7 @@ def pairs_summary(report: Report, out: str) -> None:
     """Print how many pairs were found, what the run promises, and where they lie."""
     numbers = report.as_dict()
     num_pairs = report.num_pairs or 0
-    found = f"{num_pairs:,} pair{'s'[: num_pairs != 1]} at {report.config.threshold:g} or more"
+    found = f"{num_pairs:,} pair{'s'[: num_pairs != 1]} with similarity >= {report.config.threshold:g}"
     beside = f"{out}.rejected.jsonl"
     see = f", see {beside}" if Path(beside).exists() else ""
     rejected = f"; {numbers['rejected']:,} rejected{see}" if numbers["rejected"] else ""
@@ -128,7 +128,7 @@ def _found(report: Report) -> str:
     from neardup.cli.progress import BYTES, amount, duration
 
     seconds = f"{report.seconds:.1f} s" if report.seconds < 60 else duration(report.seconds)
-    return f"{report.plan.finding()} {amount(report.bytes_read, BYTES)} of text took {seconds}."
+    return f"{report.plan.finding()} Read {amount(report.bytes_read, BYTES)} of text in {seconds}."
 
 
 def report_file(path: str, size: int) -> None:
@@ -170,17 +170,17 @@ def audit(answer: Audit) -> None:
 
 def _measured(answer: Audit) -> Iterator[tuple[str, str, str]]:
     if answer.recall is None:
-        yield "recall", "unknown", f"no sampled document has a partner at {answer.threshold:g} or more"
+        yield "recall", "unknown", f"no sampled document has a pair with similarity >= {answer.threshold:g}"
     else:
-        interval = f"{answer.low:.4f} to {answer.high:.4f} with 95 % confidence"
-        yield "recall", f"{answer.recall:.4f}", f"of the pairs at {answer.threshold:g} or more; {interval}"
+        interval = f"95 % confidence interval {answer.low:.4f} to {answer.high:.4f}"
+        yield "recall", f"{answer.recall:.4f}", f"of the pairs with similarity >= {answer.threshold:g}; {interval}"
         if answer.promised < 1:
-            yield "predicted", f"{answer.predicted:.4f}", "what the S-curve says of these pairs"
-    hardest = f"for pairs with similarity {answer.threshold:g} exactly, which are the easiest to miss"
+            yield "predicted", f"{answer.predicted:.4f}", "expected for these pairs by the S-curve"
+    hardest = f"for a pair with similarity exactly {answer.threshold:g}, the easiest to miss"
     meaning = hardest if answer.promised < 1 else "every pair: the run used the exact method"
     yield "promised", f"{answer.promised:.4f}", meaning
     if answer.precision is not None:
-        yield "precision", f"{answer.precision:.4f}", f"{answer.verified:,} reported pairs and removals verified again"
+        yield "precision", f"{answer.precision:.4f}", f"{answer.verified:,} reported pairs and removals, verified again"
     yield "pairs", f"{answer.pairs:,}", f"true pairs of {answer.sample:,} sampled documents"
     yield "missed", f"{answer.missed.num_rows:,}", "of them"
     yield "seconds", f"{answer.seconds:.2f}", "to draw the sample and compare it with every document"
@@ -222,7 +222,7 @@ def _safe(line: str | Text) -> str | Text:
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Leave it to main, which knows that a reader who has seen enough is no failure."""
+        """Leave it to main, which knows that a reader who stops early is not a failure."""
         raise BrokenPipeError
 
 
@@ -238,20 +238,21 @@ def _symbols(console: Console) -> Symbols:
 def plan(chosen: Plan) -> None:
     """Print what a plan promises: its curve, a table of chances and, with inputs, what a run will take."""
     if chosen.is_exact:
-        _print_lines([f"{chosen.judgement()}.", "method exact: no bands; the rarest shingles of every document decide"])
+        bands = "method exact: no bands; candidates share one of their rarest shingles"
+        _print_lines([f"{chosen.judgement().capitalize()}.", bands])
     else:
         _print_curve(chosen)
     if chosen.estimate is not None:
         _print_lines(forecast_view.lines(chosen.estimate))
         if chosen.reason is not None:
-            _print_lines([f"A run would take: {chosen.reason}."])
+            _print_lines([f"Method of a run: {chosen.reason}."])
 
 
 def _print_curve(chosen: Plan) -> None:
     console = _console()
     symbols = _symbols(console)
     shape = f"method {chosen.method}, num_perm {chosen.num_perm}, bands {chosen.bands}, rows {chosen.rows}"
-    steepest = f"steepest near {chosen.curve_threshold:.3f}, where a slot agrees with chance (1/bands)^(1/rows)"
+    steepest = f"steepest near {chosen.curve_threshold:.3f}, where slots agree with probability (1/bands)^(1/rows)"
     _print_lines([f"{chosen.judgement()}.", f"{shape}; {steepest}", ""])
     _print_lines(curve.draw(chosen, console.width, symbols))
     _print_lines(curve.legend(chosen, symbols))
@@ -261,10 +262,10 @@ def _print_curve(chosen: Plan) -> None:
 def comparison(answer: Comparison, *, plan: Plan, names: tuple[str, str]) -> None:
     """Print the numbers of a comparison."""
     is_pair = answer.similarity(plan.measure) >= plan.threshold
-    verdict = f"{'a pair' if is_pair else 'no pair'} at threshold {plan.threshold:g}"
+    verdict = f"{'a pair' if is_pair else 'not a pair'} at threshold {plan.threshold:g}"
     if asks_containment(plan.measure):
         verdict = f"by {plan.measure} {verdict}"
-    found = "that a run finds the pair" if is_pair else "that a run compares them; below the threshold none is reported"
+    found = "that a run finds the pair" if is_pair else "that a run compares them; below the threshold, not reported"
     if not answer.shared:
         found = "they have no shingle in common"
     elif plan.is_exact:
@@ -272,13 +273,13 @@ def comparison(answer: Comparison, *, plan: Plan, names: tuple[str, str]) -> Non
     a, b = names
     rows = (
         ("exact similarity", f"{answer.jaccard:.4f}", verdict),
-        ("estimated", f"{answer.estimate:.4f}", f"what signatures of {plan.num_perm} slots say"),
-        ("A contained in B", f"{answer.containment_a:.4f}", f"A: {a}, {answer.shingles_a:,} shingles"),
-        ("B contained in A", f"{answer.containment_b:.4f}", f"B: {b}, {answer.shingles_b:,} shingles"),
+        ("estimated", f"{answer.estimate:.4f}", f"from signatures of {plan.num_perm} slots"),
+        ("A contained in B", f"{answer.containment_a:.4f}", f"A: {a}, number of shingles: {answer.shingles_a:,}"),
+        ("B contained in A", f"{answer.containment_b:.4f}", f"B: {b}, number of shingles: {answer.shingles_b:,}"),
         ("shared shingles", f"{answer.shared:,}", f"of {answer.shingles_a + answer.shingles_b - answer.shared:,}"),
-        ("chance to be found", f"{answer.chance:.4f}", found),
+        ("chance of being found", f"{answer.chance:.4f}", found),
     )
-    _print_lines(f"{name:<18}  {number:>8}  {meaning}" for name, number, meaning in rows)
+    _print_lines(f"{name:<21}  {number:>8}  {meaning}" for name, number, meaning in rows)
 
 
 def texts(text_a: str, text_b: str, names: tuple[str, str]) -> None:
@@ -316,8 +317,8 @@ def explanation(answer: Explanation, *, has_texts: bool) -> None:
         _print_lines(_stands_for(name, answer.members))
         return
     kept = _place(answer.kept_id, answer.kept_file, answer.kept_row)
-    _print_lines([f"{name} was removed: {_cause(answer)} {kept}, which stays."])
-    _print_lines([_shared(compared, "the removed one", "the kept one")])
+    _print_lines([f"{name} was removed: {_cause(answer)} {kept}, which was kept."])
+    _print_lines([_shared(compared, "the removed document", "the kept document")])
     if has_texts:
         texts(answer.text or "", answer.kept_text or "", (answer.doc_id, answer.kept_id))
 
@@ -358,9 +359,10 @@ def _place(doc_id: str, file: str | None, row: int | None) -> str:
 
 def _stands_for(name: str, members: Sequence[tuple[str, float]]) -> Iterator[str]:
     if not members:
-        yield f"{name} was kept: it is like no document that comes before it, and none was removed for it."
+        yield f"{name} was kept. It is not similar to any document before it, and nothing was removed in its favour."
         return
-    yield f"{name} was kept. It stands for {len(members):,} removed document{'s'[: len(members) != 1]}:"
+    removed = "1 document was" if len(members) == 1 else f"{len(members):,} documents were"
+    yield f"{name} was kept. In its favour, {removed} removed:"
     yield from (f"  {similarity:.4f}  {doc_id}" for doc_id, similarity in members[:MAX_MEMBERS])
     if len(members) > MAX_MEMBERS:
         yield f"  and {len(members) - MAX_MEMBERS:,} more; --json lists all"
@@ -374,7 +376,7 @@ def clusters(report: Report, *, has_compiled: bool) -> None:
     for removal in report.removed.to_pylist():
         removals.setdefault(removal["kept_id"], []).append(removal)
     table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("kept, and what it stands for", overflow="fold")
+    table.add_column("kept document, removed duplicates", overflow="fold")
     table.add_column("similarity", no_wrap=True)
     for kept_id, group in removals.items():
         table.add_row(Text(visible(kept_id), "bold green"), "")
@@ -401,14 +403,15 @@ def _promises(report: Report, *, num_leaders: int, has_compiled: bool) -> Iterat
 
     numbers = report.as_dict()
     yield (
-        f"{numbers['documents']} documents: {numbers['kept']} kept ({numbers['kept'] - num_leaders} of them like no "
-        f"other), {numbers['removed']} removed ({numbers['exact_duplicates']} of them exact copies), "
+        f"{numbers['documents']} documents: {numbers['kept']} kept ({numbers['kept'] - num_leaders} without "
+        f"duplicates), {numbers['removed']} removed ({numbers['exact_duplicates']} exact copies), "
         f"{numbers['rejected']} rejected."
     )
     if below := count_below(report.removed, report.config.threshold):
-        yield f"{below} removed below the threshold: with cluster=components chains count."
+        are = "document is" if below == 1 else "documents are"
+        yield f"{below} removed {are} below the threshold: cluster=components follows chains of pairs."
     else:
-        yield f"Nothing false: every removal is verified to be {report.config.threshold:g} similar or more."
+        yield f"Nothing false: every removed document has a verified similarity >= {report.config.threshold:g}."
     yield f"Nothing missed, with a number: {report.plan.judgement()}."
-    compiling = ", nearly all of it to compile the kernels, once" if has_compiled else ""
+    compiling = ", mostly to compile the kernels, which happens once" if has_compiled else ""
     yield f"{report.bytes_read / 1e3:.0f} kB in {report.seconds:.2f} s{compiling}."

@@ -77,7 +77,7 @@ def stored_of(document: Document, text: str | None) -> Stored:
 
 
 def write_payload(payload: Any) -> str | None:
-    """Return a payload as JSON, or raise where it is no small JSON object."""
+    """Return a payload as JSON; raise if it is not a small JSON object."""
     if payload is None:
         return None
     if not isinstance(payload, Mapping):
@@ -90,7 +90,10 @@ def write_payload(payload: Any) -> str | None:
             f"the payload is not a JSON object: {error}", hint="use strings, numbers, lists, dicts"
         ) from error
     if size > MOST_PAYLOAD:
-        raise DataError(f"the payload takes {size:,} bytes, and may take {MOST_PAYLOAD:,}", hint="keep it elsewhere")
+        raise DataError(
+            f"the payload has {size:,} bytes, more than the {MOST_PAYLOAD:,} allowed",
+            hint="store it elsewhere, and keep a reference to it in the payload",
+        )
     return text
 
 

@@ -180,7 +180,7 @@ class _InTurn:
         self._gone: set[int] = set()  # numbers that were replaced
 
     def run(self, on_duplicate: str) -> list[tuple[str, bool, str | None, float | None]]:
-        """Insert all that are new; return what is told of each."""
+        """Insert all new documents; return the result for each."""
         rows: list[tuple[str, bool, str | None, float | None]] = []
         for at, doc_id in enumerate(self._batch.ids):
             if self._change.numbers_of([check_id(doc_id)]):

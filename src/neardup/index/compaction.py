@@ -73,7 +73,7 @@ def _copy_documents(writer: RunWriter, run: RunFile, live: Bools, layout: Layout
         writer.write("sizes", taken.sizes)
         writer.write("signatures", taken.signatures)
         if "ends" in columns and (np.diff(getattr(taken.items, "ends", 0)) != taken.sizes).any():
-            raise damaged(f"sizes of {run.path} do not fit its sets")
+            raise damaged(f"sizes in {run.path} do not match its sets")
         for name in columns:
             if name != "ends":
                 writer.write(name, getattr(taken.items, name))
@@ -114,7 +114,7 @@ def _sorted_ranges(runs: Sequence[RunFile], renumbered: Sequence[I64], names: Po
             own = slice(int(cut[number]), int(cut[number + 1]))
             old = run.arrays[names.docs][own].astype(np.int64)
             if old.size and old.max() >= places.size:
-                raise damaged(f"a posting of {run.path} leads nowhere")
+                raise damaged(f"a posting of {run.path} points to no document")
             new = places[old]
             keys.append(run.arrays[names.keys][own][new >= 0])
             docs.append(new[new >= 0])

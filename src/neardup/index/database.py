@@ -109,13 +109,13 @@ def read_meta(folder: Path) -> dict[str, Any]:
             raise DataError(f"{folder / FILE} was not written by neardup", hint="name the folder of an index")
         if version != VERSION:
             raise DataError(
-                f"the index {folder} has the format {version}, and this neardup reads {VERSION}",
+                f"the index {folder} has the format {version}, but this neardup reads {VERSION}",
                 hint="use the neardup that wrote it, or build the index again",
             )
         rows = dict(connection.execute("SELECT name, value FROM meta").fetchall())
     value = rows.get("settings", "")
     if rows.get("digest") != str(_crc(value)):
-        raise damaged(f"the settings in {folder / FILE} are not as they were written")
+        raise damaged(f"the settings in {folder / FILE} have a wrong checksum")
     meta: dict[str, Any] = json.loads(value)
     return meta
 
@@ -145,7 +145,7 @@ class Tables:
         """Return the next number, the generation of runs, and how many documents there are."""
         row = self.connection.execute("SELECT next_number, generation, documents, digest FROM state").fetchone()
         if row is None or _crc(*row[:3]) != row[3]:
-            raise damaged("the state is not as it was written")
+            raise damaged("the state has a wrong checksum")
         return row[0], row[1], row[2]
 
     def set_state(self, next_number: int, generation: int, documents: int) -> None:
@@ -250,7 +250,7 @@ class Tables:
             "SELECT number, sketch, digest FROM fresh WHERE number > ? AND number < ? ORDER BY number", (after, before)
         ).fetchall()
         if any(not isinstance(data, bytes) or zlib.crc32(data) != digest for _, data, digest in rows):
-            raise damaged("a fresh document is not as it was written")
+            raise damaged("a document that is not yet in a run has a wrong checksum")
         return [number for number, _, _ in rows], [data for _, data, _ in rows]
 
     def count(self, table: str) -> int:
@@ -271,12 +271,12 @@ class Tables:
 def _checked(row: tuple[Any, ...]) -> Document:
     *values, digest = row
     if _crc(*values) != digest:
-        raise damaged(f"document number {values[0]!r} is not as it was written")
+        raise damaged(f"document number {values[0]!r} has a wrong checksum")
     return Document(*values)
 
 
 def unpack_text(row: tuple[Any, Any]) -> str:
     """Return a text that was packed."""
     if not isinstance(row[0], bytes) or zlib.crc32(row[0]) != row[1]:
-        raise damaged("a text is not as it was written")
+        raise damaged("a text has a wrong checksum")
     return zlib.decompress(row[0]).decode()

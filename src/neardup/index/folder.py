@@ -200,13 +200,13 @@ class FolderStore:
         found: list[RunFile] = []
         for name, num_docs in view.tables.runs():
             if not _RUN_NAME.fullmatch(name):
-                raise damaged(f"{name!r} is no name of a run")
+                raise damaged(f"{name!r} is not the name of a run file")
             try:
                 run = held.get(name) or RunFile(self.folder / RUNS / name, self.layout)
             except FileNotFoundError as error:
-                raise RunVanishedError(f"the run {name} is gone") from error
+                raise RunVanishedError(f"the run file {name} is missing") from error
             if run.num_docs != num_docs:
-                raise damaged(f"the run {name} has {run.num_docs:,} documents instead of {num_docs:,}")
+                raise damaged(f"the run file {name} has {run.num_docs:,} documents instead of {num_docs:,}")
             found.append(run)
         self._cached = view.generation, found
         return found
@@ -222,7 +222,7 @@ class FolderStore:
         return fresh
 
     def check(self) -> list[str]:
-        """Read everything; return what is not as it was written."""
+        """Read everything; return what is damaged."""
         self._check_open()
         with self._reading() as tables:
             return find_damage(tables, self.folder / RUNS, self.layout)

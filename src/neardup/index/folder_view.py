@@ -48,7 +48,7 @@ class Runs(Protocol):
 
 
 class RunVanishedError(Exception):
-    """A run that a commit names is gone, because a later commit has joined it with others."""
+    """A run that a commit names no longer exists, because a later commit merged it with others."""
 
 
 class Fresh:
@@ -169,7 +169,7 @@ class FolderChange(FolderView):
         self.run_docs = RUN_DOCS
 
     def put(self, documents: Sequence[Document], sketches: Sketches, texts: Sequence[str] | None) -> None:
-        """Store documents; what they are compared by goes to SQLite, or to a run where there is much of it."""
+        """Store documents; their sketches go to SQLite, or to a run if there are many."""
         if not documents:
             return
         self._free_expired(documents)

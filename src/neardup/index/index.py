@@ -174,7 +174,7 @@ class Index:
     def insert_new(
         self, doc_id: str, text: Any, on_duplicate: str = "skip", payload: Any = None, expires: Any = None
     ) -> Inserted:
-        """Store a document unless one like it is in the index; nobody else's insert comes between the two.
+        """Store a document unless one like it is in the index; the check and the insert are one atomic step.
 
         Args:
             doc_id: its id.
@@ -277,7 +277,7 @@ class Index:
         )
         if mine != theirs:
             raise ConfigError(
-                f"the index {self.path} has the signatures {mine}, and the run {theirs}",
+                f"the index {self.path} has signatures {mine}, but those of the run are {theirs}",
                 hint="run with the settings that the index was created with",
             )
         self._asked(None, config.threshold)
@@ -304,7 +304,7 @@ class Index:
         self._store.change(make)
 
     def get(self, doc_id: str) -> Stored:
-        """Return a document by its id or alias, with its text if the index keeps texts; raise where there is none."""
+        """Return a document by its id or alias, with its text if the index keeps texts; raise if there is none."""
 
         def ask(view: View) -> Stored:
             for document in view.fetch(view.numbers_of([check_id(doc_id)]).values()).values():
@@ -334,11 +334,11 @@ class Index:
         return {"path": str(self.path), **counts, "bytes": num_bytes, **self._settings.as_dict()}
 
     def check(self) -> list[str]:
-        """Read the whole index; return what is damaged, in words: nothing where all is as it was written."""
+        """Read the whole index; return what is damaged, in words; an empty list if all is intact."""
         return self._store.check()
 
     def compact(self) -> None:
-        """Drop removed and expired documents from disk, and join all runs into one."""
+        """Free the space of removed and expired documents, and merge all runs into one."""
         self._store.compact()
 
     def snapshot(self, path: str | os.PathLike[str]) -> None:

@@ -28,4 +28,7 @@ def check_folder(folder: Path) -> None:
         if stat.S_ISLNK(mode):
             raise DataError(f"{path} is a symbolic link, which an index does not follow", hint="name the real folder")
         if not kind(mode):
-            raise DataError(f"{folder} is not an index: {path} is of another kind", hint="name the folder of an index")
+            raise DataError(
+                f"{folder} is not an index: {path} is neither a folder nor a regular file where one is expected",
+                hint="name the folder of an index",
+            )

@@ -15,7 +15,7 @@ from neardup.theory.plan import Plan, plan_for
 
 STORES: Final = ("shingles", "text", "signature")
 DURABILITIES: Final = ("full", "fast")
-# How files are read; stored with the index, and may be given anew for every file.
+# How files are read; stored with the index, and can be overridden for every file.
 READING: Final = (
     *("text_column", "id_column", "items_column", "vector_column", "format", "encoding", "lines", "delimiter"),
     *("max_document", "strict"),
@@ -65,7 +65,9 @@ def new_settings(config: Config, store: str, *, containment: bool = False) -> Se
         hint = "store it as payload, and ask with where=" if name == "group_column" else f"leave `{name}` out"
         raise ConfigError(f"`{name}` does not apply to an index", hint=hint)
     if config.asks_containment:
-        raise ConfigError("an index has no measure 'containment'", hint="create it with containment=True instead")
+        raise ConfigError(
+            "an index does not support the measure 'containment'", hint="create it with containment=True instead"
+        )
     if containment and (config.measure != "jaccard" or store == "signature"):
         what = f"measure {config.measure!r}" if config.measure != "jaccard" else "store 'signature'"
         raise ConfigError(f"containment=True needs stored sets, got {what}", hint="leave one of the two out")
@@ -76,14 +78,15 @@ def new_settings(config: Config, store: str, *, containment: bool = False) -> Se
             hint="ask for recall=0.999, or use neardup.find_pairs",
         )
     if config.measure in VECTOR_MEASURES and config.dimension is None:
-        raise ConfigError("an index of vectors must know their `dimension`", hint="pass dimension=384, for example")
+        raise ConfigError("an index of vectors needs their `dimension`", hint="pass dimension=384, for example")
     if config.measure == "weighted" and config.items_column is None:
         config = Config.of(config, items_column="items")
     if store == "text" and (config.measure != "jaccard" or config.items_column is not None):
         raise ConfigError("store='text' needs texts", hint="leave `store` out")
     if store == "signature" and config.measure in ("hamming", "euclidean"):
         raise ConfigError(
-            f"store='signature' estimates no similarity by `measure` {config.measure!r}", hint="leave `store` out"
+            f"store='signature' cannot estimate the similarity by `measure` {config.measure!r}",
+            hint="leave `store` out",
         )
     config = Config.of(config, method="lsh")
     return Settings(config, plan_for(config), store, containment)
@@ -100,7 +103,7 @@ def stored_settings(meta: dict[str, Any]) -> Settings:
     for name in ("signature_format", "plan"):
         if was.get(name) != now[name]:
             raise DataError(
-                f"the index has the {name.replace('_', ' ')} {was.get(name)}, and this neardup has {now[name]}",
+                f"the index has the {name.replace('_', ' ')} {was.get(name)}, but this neardup has {now[name]}",
                 hint="use the neardup that wrote it, or build the index again",
             )
     return settings
@@ -113,7 +116,7 @@ def check_same(stored: Settings, given: dict[str, Any]) -> None:
         was, now = getattr(stored.config, name), getattr(asked, name)
         if was != now and name not in ("method", "threads", "memory"):
             raise ConfigError(
-                f"the index was created with `{name}` {was!r}, and is opened with {now!r}",
+                f"the index was created with `{name}` {was!r}, but opened with {now!r}",
                 hint="leave the setting out, or create another index",
             )
 
@@ -131,7 +134,7 @@ def check_alike(*indexes: tuple[Settings, Path]) -> None:
 
 
 def for_reading(stored: Config, given: Config) -> Config:
-    """Return the settings of an index with what was given anew about how files are read."""
+    """Return the settings of an index with overrides of how files are read."""
     return Config.of(stored, **{name: getattr(given, name) for name in READING if name in given.given})
 
 
@@ -150,5 +153,5 @@ def check_id(doc_id: Any) -> str:
     except UnicodeEncodeError as error:
         raise DataError(f"the id {doc_id!a} is not valid Unicode", hint="use another id") from error
     if "\0" in doc_id:
-        raise DataError(f"the id {doc_id!r} holds a zero byte", hint="use another id")
+        raise DataError(f"the id {doc_id!r} contains a NUL character", hint="use another id")
     return str(doc_id)

@@ -63,7 +63,9 @@ def batches_of(source: Any, config: Config, *, ids: Sequence[Any] | None = None,
 def _kept_of(run: Path, config: Config) -> dict[str, str]:
     """The kept documents of a finished run."""
     if config.measure != "jaccard" or config.items_column is not None:
-        raise ConfigError(f"the run {run} is read as texts", hint=f"name the files in {run / finished.KEPT} instead")
+        raise ConfigError(
+            f"the run {run} can be read only as texts", hint=f"name the files in {run / finished.KEPT} instead"
+        )
     table = finished.load_table(run, finished.KEPT)
     if table is None:
         raise DataError(f"the run {run} has no kept documents", hint="run it again without --dry-run")
@@ -84,7 +86,7 @@ def _held_batches(source: Any, ids: Sequence[Any] | None, config: Config, *, nam
     has_ids = ids is not None or "id" in read.columns or isinstance(source, Mapping) or read.ids.type != pa.int64()
     if named and not has_ids:
         raise DataError(
-            "the documents have no ids, and an index needs them",
+            "the documents have no ids, but an index needs them",
             hint="pass a dict of id to text, ids=, or a table with an id column",
         )
     _check_dimension(read, config)

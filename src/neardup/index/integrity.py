@@ -1,4 +1,4 @@
-"""Whether an index is as it was written: every row and every section is read and compared with its digest."""
+"""Whether an index is intact: every row and every section is read and compared with its digest."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _check_documents(tables: Tables) -> Iterator[str]:
         " WHERE names.number = documents.number AND NOT is_alias"
     ).fetchone()[0]
     if own != seen:
-        yield f"{seen - own:,} documents without their id"
+        yield f"{seen - own:,} documents without an id"
     lost = tables.connection.execute(
         "SELECT COUNT(*) FROM names WHERE number NOT IN (SELECT number FROM documents) OR is_alias NOT IN (0, 1)"
     ).fetchone()[0]
@@ -95,4 +95,4 @@ def _check_complete(tables: Tables, compared: list[I64]) -> Iterator[str]:
         yield "a document is in two runs"
     numbers = np.fromiter((number for (number,) in tables.connection.execute("SELECT number FROM documents")), np.int64)
     if missing := int((~np.isin(numbers, held)).sum()):
-        yield f"{missing:,} documents without what they are compared by"
+        yield f"{missing:,} documents without stored shingles, signature or vector"

@@ -68,5 +68,5 @@ def _object(line: bytes, names: tuple[str, ...]) -> Answer:
     if not isinstance(given, dict) or "text" not in given:
         raise DataError("the line is not a JSON object with a text", hint='write {"id": "a", "text": "..."}')
     if unknown := sorted(set(given) - set(names)):
-        raise DataError(f"the line has the unknown name {unknown[0]!r}", hint=f"the names are {', '.join(names)}")
+        raise DataError(f"the line has the unknown key {unknown[0]!r}", hint=f"the keys are {', '.join(names)}")
     return given

@@ -126,7 +126,7 @@ class RunWriter:
             for name, (kind, rows, columns) in self._shapes.items()
         ]
         if any(entry.num_bytes != self._written[entry.name] for entry in entries):
-            raise AssertionError(f"a section of {self._path} is not complete")
+            raise AssertionError(f"a section of {self._path} is incomplete")
         head = _HEAD.pack(MAGIC, VERSION, len(entries), self._size, self._num_docs, self._fingerprint)
         for entry in entries:
             values = entry._replace(name=entry.name.encode(), kind=entry.kind.encode())  # type: ignore[arg-type]
@@ -226,7 +226,7 @@ class RunFile:
             asked.keys, asked.sizes, held["keys"], held["docs"], held["directory"], held["sizes"], threshold
         )
         if not is_sound:
-            raise damaged(f"a posting of {self.path} leads nowhere")
+            raise damaged(f"a posting of {self.path} points to no document")
         if min_agreement and self._items and self._layout.config.measure in ("jaccard", "weighted"):
             is_agreeing = np.empty(docs.size, np.bool_)
             lookup.mark_agreeing(asked.signatures, held["signatures"], queries, docs, min_agreement, is_agreeing)
@@ -238,7 +238,7 @@ class RunFile:
         held = [self.arrays[name] for name in SET_POSTINGS]
         *found, is_sound = lookup.count_shared(sets, *held, self.arrays["sizes"], threshold)
         if not is_sound:
-            raise damaged(f"a posting of {self.path} leads nowhere")
+            raise damaged(f"a posting of {self.path} points to no document")
         return found[0], found[1], found[2]
 
     def take(self, docs: I64) -> Sketches:
@@ -248,14 +248,14 @@ class RunFile:
         return Sketches(items, self.arrays["signatures"][docs], keys, self.arrays["sizes"][docs])
 
     def check(self) -> str | None:
-        """Say what is damaged; None where every section is as it was written."""
+        """Say what is damaged; or None if every section is intact."""
         view = memoryview(self._map)
         for section in self.sections.values():
             digest = digest_of()
             for at in range(section.offset, section.offset + section.num_bytes, _BLOCK):
                 digest.update(view[at : min(at + _BLOCK, section.offset + section.num_bytes)])
             if digest.digest() != section.digest:
-                return f"the section {section.name} of {self.path} is not as it was written"
+                return f"the section {section.name} of {self.path} has a wrong checksum"
         return None
 
 
@@ -270,11 +270,11 @@ def _read_header(path: Path, data: Any, size: int, layout: Layout) -> tuple[dict
         raise damaged(f"{path} is not a run file")
     if version != VERSION:
         raise DataError(
-            f"{path} has the format {version} of runs, and this neardup reads {VERSION}",
+            f"{path} has the format {version} of runs, but this neardup reads {VERSION}",
             hint="use the neardup that wrote it, or build the index again",
         )
     if digest_of(header[:-DIGEST_BYTES]).digest() != header[-DIGEST_BYTES:]:
-        raise damaged(f"the header of {path} is not as it was written")
+        raise damaged(f"the header of {path} has a wrong checksum")
     if fingerprint != fingerprint_of(layout):
         raise damaged(f"{path} was written with other settings")
     if told_size != size:

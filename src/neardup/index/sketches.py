@@ -23,7 +23,7 @@ ITEM_TYPES: Final[dict[str, Any]] = {
     "cosine": Vectors,
     "euclidean": Points,
 }
-# Arrays of items with an entry an item; `ends` says whose they are. All other arrays have a row a document.
+# Arrays of items with one entry per item; `ends` gives their documents. All other arrays have one row per document.
 _FLAT: Final = ("shingles", "hashes", "weights")
 
 
@@ -110,7 +110,7 @@ def take_items(arrays: dict[str, Any], docs: I64, config: Config) -> Items:
 
 
 def damaged(what: str) -> DataError:
-    """Return the error for data that is not as it was written."""
+    """Return the error for damaged data."""
     return DataError(
         f"the index is damaged: {what}", hint="run `neardup index check`, and restore the index from a snapshot"
     )
@@ -173,7 +173,7 @@ def _parse(data: Any, layout: Layout) -> tuple[int, U64, Any, dict[str, Any]]:
     head = 8 + 8 * layout.bands
     signature_end = head + layout.signature_width * np.dtype(layout.signature_type).itemsize
     if data.size < signature_end:
-        raise damaged("a fresh document is too short")
+        raise damaged("the data of a document is too short")
     size, at = int(data[:8].view(np.int64)[0]), signature_end
     arrays: dict[str, Any] = {}
     for name, (kind, width) in item_columns(layout.config).items() if layout.has_items else ():
@@ -181,10 +181,10 @@ def _parse(data: Any, layout: Layout) -> tuple[int, U64, Any, dict[str, Any]]:
             continue
         stop = at + 8 * (size if width is None else max(width, 1))
         if size < 0 or stop > data.size:
-            raise damaged("a fresh document is too short")
+            raise damaged("the data of a document is too short")
         arrays[name], at = data[at:stop].copy().view(kind), stop
     if at != data.size:
-        raise damaged("a fresh document is too long")
+        raise damaged("the data of a document is too long")
     return (
         size,
         data[8:head].copy().view(np.uint64),

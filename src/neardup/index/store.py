@@ -94,7 +94,7 @@ class Change(View, Protocol):
         """Remove documents and their aliases."""
 
     def update(self, documents: Sequence[Document]) -> None:
-        """Replace what is kept of documents beside what they are compared by."""
+        """Replace the stored facts of documents, except their sketches."""
 
     def link(self, doc_id: str, number: int) -> None:
         """Make an id an alias of a document."""
@@ -123,7 +123,7 @@ class Store(Protocol):
         """Drop removed and expired documents, and join what is kept apart."""
 
     def check(self) -> list[str]:
-        """Read everything; return what is not as it was written."""
+        """Read everything; return what is damaged."""
 
     def snapshot(self, path: Path) -> None:
         """Write a copy of one commit, whole or not at all."""

@@ -1,6 +1,6 @@
 """Finished runs: the tables of an output, and the texts of its documents.
 
-A run may come from somebody else, so it is not trusted: its report must match a schema, its tables must have the right
+A run may come from someone else, so it is not trusted: its report must match a schema, its tables must have the right
 columns, its files must be in its folder, and an input is read again only if it is unchanged.
 """
 
@@ -42,7 +42,9 @@ from neardup.theory.plan import Plan, plan_for
 KEPT: Final = "kept"
 # What Python and Arrow raise for JSON lines that are not rows of the table.
 _MALFORMED: Final = (ValueError, TypeError, AttributeError, OverflowError, RecursionError)
-_SAY_WHERE: Final = "the input files are read again: restore them, start in the same folder, or run neardup again"
+_SAY_WHERE: Final = (
+    "this command reads the input files again: restore them, start in the same folder, or repeat the run"
+)
 
 
 def is_run(folder: Path) -> bool:
@@ -58,7 +60,7 @@ def kept_files(run: Path) -> list[str]:
         raise DataError(f"the run {run} wrote no kept rows: it was a dry run", hint="run it again without --dry-run")
     if config.mark:
         raise DataError(
-            f"the run {run} was written with --mark, so its kept rows are not in files of their own",
+            f"the run {run} was written with --mark, so its kept rows are not in separate files",
             hint="run it again without --mark",
         )
     names = [entry["file"] for entry in report.inputs if not entry["ahead"]]
@@ -90,7 +92,7 @@ def _below(run: Path, name: str | Path) -> Path:
             hint="name the file itself if you trust it, or run neardup again on the input files",
         )
     if not path.is_file():
-        raise DataError(f"{path}, which the run wrote, is gone", hint="put it back, or run neardup again")
+        raise DataError(f"{path}, which the run wrote, is missing", hint="restore it, or repeat the run")
     return path
 
 
@@ -129,7 +131,7 @@ def _checked(path: Path, read: Callable[[], pa.Table], columns: pa.Schema) -> pa
     try:
         table = read()
     except FileNotFoundError as error:
-        raise DataError(f"{path}, which the run wrote, is gone", hint="put it back, or run neardup again") from error
+        raise DataError(f"{path}, which the run wrote, is missing", hint="restore it, or repeat the run") from error
     except (OSError, pa.ArrowException, *_MALFORMED) as error:
         raise _no_table(path, str(error)) from error
     for field in columns:
@@ -145,7 +147,7 @@ def _checked(path: Path, read: Callable[[], pa.Table], columns: pa.Schema) -> pa
 
 def _no_table(path: Path, reason: str) -> DataError:
     return DataError(
-        f"{path} cannot be read: it is not as a run writes it: {reason}", hint="run neardup again on the input files"
+        f"{path} is damaged or was not written by neardup: {reason}", hint="run neardup again on the input files"
     )
 
 
@@ -208,7 +210,7 @@ def _kept_documents(
     for records in read_records(file, config, columns):
         named = [next(places, None) if doc_id is None else doc_id for doc_id in records.ids.to_pylist()]
         if None in named:
-            raise _no_table(run / "clusters.parquet", f"it names fewer documents than {file.path} has")
+            raise _no_table(run / "clusters.parquet", f"it names fewer documents than {file.path} contains")
         ids.append(pa.array(named, pa.string()))
         texts.append(records.texts)
         rows.append(first + records.rows)
@@ -285,7 +287,7 @@ def _plan_of(run: Path, stored: StoredReport, config: Config) -> Plan:
         plan = plan_for(Config.of(config, method=chosen.method, bands=chosen.bands or None, rows=chosen.rows or None))
     except ConfigError as error:
         raise DataError(
-            f"the plan of the run {run} does not fit its settings: {error.message}", hint="run neardup again"
+            f"the plan of the run {run} does not match its settings: {error.message}", hint="run neardup again"
         ) from error
     return dataclasses.replace(plan, reason=chosen.reason)
 
@@ -304,13 +306,13 @@ def find_again(entry: Mapping[str, Any], config: Config) -> InputFile:
     try:
         file = find_file(path, config)
     except DataError as error:
-        raise DataError(f"the input {path} of the run is gone: {error.message}", hint=_SAY_WHERE) from error
+        raise DataError(f"the input {path} of the run cannot be read: {error.message}", hint=_SAY_WHERE) from error
     if file.size != entry["size"]:
         how: str | None = f"it had {entry['size']:,} bytes, now {file.size:,}"
     elif file.modified != entry["modified"]:
-        how = "it was written again"
+        how = "it was modified"
     elif head_of(path) != entry.get("head"):
-        how = "it begins with other bytes" if "head" in entry else "the report does not say how it began"
+        how = "its first bytes differ" if "head" in entry else "the report does not record its first bytes"
     else:
         how = None
     if how is not None:

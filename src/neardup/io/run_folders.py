@@ -41,8 +41,8 @@ def _runs_of(path: str, out: Path | None) -> list[Path] | None:
         return None
     if others:
         raise DataError(
-            f"{path} holds finished runs beside other files: {others[0]} is not a finished run",
-            hint=f"name the runs alone, such as --against {runs[0]}",
+            f"{path} contains both finished runs and other files: {others[0]} is not a finished run",
+            hint=f"name only the runs, such as --against {runs[0]}",
         )
     target = None if out is None else os.path.realpath(out)
     return [run for run in runs if os.path.realpath(run) != target]

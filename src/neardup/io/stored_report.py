@@ -1,4 +1,4 @@
-"""Parse report.json by a strict schema, because a report may come from somebody else."""
+"""Parse report.json by a strict schema, because a report may come from someone else."""
 
 from __future__ import annotations
 
@@ -135,5 +135,5 @@ def read_report(run: Path) -> StoredReport:
 
 def _not_ours(path: Path, reason: str) -> DataError:
     return DataError(
-        f"{path} cannot be read: it is not as a run writes it: {reason}", hint="run neardup again on the input files"
+        f"{path} is damaged or was not written by neardup: {reason}", hint="run neardup again on the input files"
     )

@@ -175,7 +175,7 @@ def filesystem(address: str) -> tuple[Any, str]:
         protocol = address.partition("://")[0]
         raise MissingExtraError(
             f"{address} needs a package that is not installed: {error}",
-            hint=f"install what fsspec takes for {protocol}://, as with pip install 'fsspec[{protocol}]'",
+            hint=f"install what fsspec needs for {protocol}://, as with pip install 'fsspec[{protocol}]'",
         ) from error
     except ValueError as error:
         raise DataError(f"{address} cannot be opened: {error}", hint="use a local path or an fsspec address") from error

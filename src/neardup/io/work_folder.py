@@ -198,7 +198,7 @@ def _check_ours(folder: Path, *, is_new: bool) -> None:
 
 def _check_owner(path: Path, status: os.stat_result) -> None:
     if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
-        raise _foreign(path, f"belongs to another user (number {status.st_uid})")
+        raise _foreign(path, f"belongs to another user (uid {status.st_uid})")
 
 
 def _foreign(path: Path, what: str) -> DataError:

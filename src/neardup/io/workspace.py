@@ -63,7 +63,7 @@ class Workspace:
     def draft(self, name: str) -> Path:
         """Return where a file may be written until it is finished."""
         if not _stays_below(name):
-            raise DataError(f"the name {name!r} leads out of the work folder {self.folder}", hint="rename the input")
+            raise DataError(f"the name {name!r} points outside the work folder {self.folder}", hint="rename the input")
         path = self.folder / "drafts" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
@@ -150,7 +150,7 @@ def read_batches(path: Path, columns: list[str] | None = None) -> Iterator[pa.Re
 
 
 def open_workspace(folder: Path, out: Path, manifest: dict[str, Any], *, overwrite: bool, is_fresh: bool) -> Workspace:
-    """Open a reserved work folder to resume or start a run; is_fresh: start anew, whatever is in it."""
+    """Open a reserved work folder to resume or start a run; is_fresh: start over, ignoring its contents."""
     check_output(out, overwrite=overwrite)
     _check_manifest(folder, manifest, overwrite=overwrite or is_fresh)
     return Workspace(folder, overwrite=overwrite)
@@ -169,9 +169,9 @@ def _check_manifest(folder: Path, manifest: dict[str, Any], *, overwrite: bool) 
     before = read_manifest(path)
     if before is not None and not overwrite and (folder / JOURNAL).exists():
         raise ConfigError(
-            f"the work folder {folder} belongs to an earlier start of another run: "
+            f"the work folder {folder} belongs to an unfinished run with other inputs or settings: "
             f"{_difference(before, json.loads(text))}",
-            hint="repeat the earlier command to finish it; delete the folder, or pass --overwrite, to start anew",
+            hint="repeat the earlier command to finish it; delete the folder, or pass --overwrite, to start over",
         )
     for entry in folder.iterdir():
         if entry.name not in (LOCK, STANDARD_INPUT):
@@ -204,12 +204,12 @@ def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
     old_files = {file["path"]: file for file in before["inputs"]}
     gone = old_files.keys() - {file["path"] for file in now["inputs"]}
     if gone:
-        return f"{min(gone)} was an input then"
+        return f"{min(gone)} was an input of that run"
     for file in now["inputs"]:
         if file["path"] not in old_files:
-            return f"{file['path']} is new among the inputs"
+            return f"{file['path']} was not an input of that run"
         if old_files[file["path"]] != file:
-            return f"{file['path']} has changed since"
+            return f"{file['path']} has changed since then"
     return "the inputs differ"
 
 
@@ -235,7 +235,7 @@ def _check_replaceable(out: Path) -> None:
         return
     if listed is None and is_finished(out):
         raise DataError(
-            f"{out} is not overwritten: the version of neardup that wrote it did not list the files that are its own",
+            f"{out} is not overwritten: the version of neardup that wrote it did not list its files",
             hint="delete the folder yourself, or choose another -o",
         )
     if listed is None:
@@ -246,7 +246,7 @@ def _check_replaceable(out: Path) -> None:
     if foreign := set(found) - listed:
         others = f" and {len(foreign) - 1:,} more" * (len(foreign) > 1)
         raise DataError(
-            f"{out} is not overwritten, because it holds what the run did not write: {min(foreign)}{others}",
+            f"{out} is not overwritten, because it contains files that the run did not write: {min(foreign)}{others}",
             hint="move it elsewhere, or choose another -o",
         )
 

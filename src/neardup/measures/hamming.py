@@ -56,5 +56,5 @@ def _sampled(bits: kernel.Bits, run: slice, plan: Plan, config: Config) -> base.
 
 
 def sample_places(seed: int, num_bits: int, num_slots: int) -> base.U64:
-    """Draw the places of the sampled bits, each of them anew from all places."""
+    """Draw the positions of the sampled bits, with replacement."""
     return base.mix(np.arange(num_slots, dtype=np.uint64) ^ base.salt(seed)) % np.uint64(max(num_bits, 1))

@@ -47,7 +47,7 @@ def load_ignored(config: Config, shingles_of: Shingler) -> Ignored:
 def _version(path: str) -> tuple[int, int]:
     try:
         status = os.stat(path)  # noqa: PTH116
-    except OSError:  # a glob or an address; a file that is missing is told when it is read
+    except OSError:  # a glob or an address; a missing file is reported when it is read
         return 0, 0
     return status.st_size, status.st_mtime_ns
 

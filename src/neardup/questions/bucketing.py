@@ -48,12 +48,14 @@ def buckets(
     """
     source, chosen = items_or_source(source, items, Config.of(config, **settings))
     if paths_of(source) is not None:
-        raise ConfigError("buckets are listed of documents in memory, got a path", hint="read the file first")
+        raise ConfigError("buckets can be listed only for documents in memory, got a path", hint="read the file first")
     check_in_memory(chosen, None)
     read = memory.read(source, chosen, ids=ids)
     if read.rejected.num_rows:
         first = read.rejected.column("reason")[0].as_py()
-        warnings.warn(f"{read.rejected.num_rows:,} rows are in no bucket, the first because {first}", stacklevel=2)
+        warnings.warn(
+            f"{read.rejected.num_rows:,} rows are in no bucket; the reason for the first: {first}", stacklevel=2
+        )
     chosen = memory.with_dimension(read, chosen)
     plan = plan_for(chosen)
     if plan.is_exact:
@@ -113,8 +115,8 @@ def merge_signatures(a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]) -> np
             )
     if a.shape != b.shape:
         raise DataError(
-            f"signatures of different shapes do not merge, got {a.shape} and {b.shape}",
-            hint="sign both with the same num_perm, and as many texts",
+            f"cannot merge signatures of different shapes, got {a.shape} and {b.shape}",
+            hint="compute both with the same num_perm from the same number of texts",
         )
     return np.minimum(a, b)
 

@@ -50,7 +50,7 @@ def that_selects(config: Config) -> Config:
         return config
     if not config.against:
         raise ConfigError(
-            "the measure 'containment' lists pairs, it does not say which document to keep",
+            "the measure 'containment' lists pairs but cannot choose which document to keep",
             hint="use neardup.find_pairs, or `neardup pairs`, and choose from containment_a and containment_b; or name "
             "documents that none of the input may contain: --against benchmark.jsonl",
         )

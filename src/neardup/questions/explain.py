@@ -133,7 +133,7 @@ def read_document(run: Path, file: str, row: int, config: Config) -> str:
     entry = next((entry for entry in read_report(run).inputs if entry["file"] == file), None)
     if entry is None:
         raise DataError(
-            f"{run} does not say where {file} is",
+            f"{run} does not record the path of {file}",
             hint="the texts of an index cannot be compared; removed.parquet names them",
         )
     try:
@@ -141,5 +141,5 @@ def read_document(run: Path, file: str, row: int, config: Config) -> str:
     except DataError as error:
         raise DataError(
             f"the text of row {row} of {entry['path']} cannot be read: {error.message}",
-            hint="explain reads the files that the run read; put them back, or start it in the same folder",
+            hint="explain reads the files that the run read; restore them, or start in the same folder",
         ) from error

@@ -79,7 +79,10 @@ def neighbours_files(
     watch = Watch(progress)
     check_settings(config)
     if "-" in inputs and "-" in queries:
-        raise ConfigError("standard input is one source, got `-` for INPUT and for --queries", hint="store one of them")
+        raise ConfigError(
+            "standard input can be read only once, got `-` for both INPUT and --queries",
+            hint="save one of them to a file",
+        )
     sources = inputs, queries or None
     if out is None:
         return search(partial(prepare_files, watch=watch), sources, wanted, config, watch)
@@ -124,12 +127,12 @@ def check_wanted(k: Any, contained: Any, config: Config) -> Wanted:
     if k is None:
         if not config.is_threshold_given:
             raise ConfigError(
-                "`k` None lists all neighbours that are similar enough, and no threshold says what that is",
+                "`k` None lists all neighbours above a threshold, but no threshold is given",
                 hint="pass threshold=0.5, for example, or a number k",
             )
         return Wanted(None, contained)
     if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
-        raise ConfigError(f"`k` must be a whole number from 1, got {k!r}", hint="10 neighbours are usual")
+        raise ConfigError(f"`k` must be a whole number from 1, got {k!r}", hint="10 is a common choice")
     return Wanted(int(k), contained)
 
 
@@ -138,9 +141,9 @@ def check_settings(config: Config) -> None:
     for name in _NOT_HERE:
         if getattr(config, name):
             hint = "pass the new documents as queries=" if name == "against" else f"leave `{name}` out"
-            raise ConfigError(f"`{name}` says nothing about neighbours", hint=hint)
+            raise ConfigError(f"`{name}` does not apply to neighbours", hint=hint)
     if config.engine != "local":
-        raise ConfigError(f"`engine` {config.engine!r} finds no neighbours yet", hint="use engine='local'")
+        raise ConfigError(f"`engine` {config.engine!r} does not support neighbours", hint="use engine='local'")
 
 
 def find_neighbours(docs: SearchInput, queries: SearchInput | None, wanted: Wanted, watch: Watch) -> pa.Table:
@@ -326,6 +329,4 @@ def _warn_of_rejected(num_rejected: int, num_documents: int, first: str, watch: 
     if num_rejected > num_documents:
         watch.warn(most_rejected(num_rejected, num_rejected + num_documents, first), is_urgent=True)
     else:
-        watch.warn(
-            f"{num_rejected:,} row{'s'[: num_rejected != 1]} cannot be used and take no part; the first, {first}"
-        )
+        watch.warn(f"{num_rejected:,} row{'s'[: num_rejected != 1]} cannot be used; the first is {first}")

@@ -1,4 +1,4 @@
-"""A run on files against an index: what the index already has is removed, and the rest is deduplicated as ever.
+"""A run on files against an index: what the index already has is removed, and the rest is deduplicated as usual.
 
 The index is asked while the files are read for the first time, so no text of it is read again. What it has never
 reaches the stages: a document that it has is removed whatever else is similar to it, and is kept for nobody.

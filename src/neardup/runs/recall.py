@@ -95,11 +95,11 @@ def measure(run: Audited, engine: LocalEngine, watch: Watch, size: int = SAMPLE)
     """Sample documents, find all their true partners, and count which of them the run found."""
     if run.config.measure != "jaccard":
         raise ConfigError(
-            f"an audit takes runs with measure jaccard, got {run.config.measure}",
+            f"audit supports only the measure 'jaccard', got {run.config.measure}",
             hint="compare a sample with neardup.compare, or plan for a higher recall",
         )
     if run.config.pairs and run.listed is None:
-        watch.warn("too many pairs were listed to be looked up: which pairs the run found is computed from its plan")
+        watch.warn("the run listed too many pairs to look up, so the audit computes from the plan which ones it found")
     began = watch.seconds
     documents, drawn = run.documents, _draw(run, engine, watch, size)
     with watch.stage("audit", documents.total, documents.unit) as advance:
@@ -215,7 +215,7 @@ def _check_claims(claimed: Claims, told: pa.Table, sample: Sample, run: Audited)
     raise DataError(
         f"{wrong.size:,} of {pairs.size:,} reported pairs are not as similar as reported: "
         f"{pair['doc_a']} and {pair['doc_b']} were reported as {pair['similarity']:.6f}",
-        hint="the output was altered since the run, or this is a fault of neardup: run it again, and report it",
+        hint="the output was changed after the run, or neardup has a bug: repeat the run, and report it if it recurs",
     )
 
 

@@ -13,7 +13,7 @@ from neardup.io.sources.corpus import FileDocuments
 _WAYS_OUT: Final = (
     ("not valid UTF-8", "pass --encoding latin-1, cp1252 or utf-16 if the files are not in UTF-8"),
     ("not valid ", "pass another --encoding, or none for UTF-8"),
-    ("fields, the header has", "pass --delimiter if something else than a comma separates the columns"),
+    ("fields, the header has", "pass --delimiter if the columns are not separated by commas"),
     ("broken CSV", "pass --delimiter or --format if the files are not CSV with commas"),
     ("never closed", "pass --delimiter or --format if the files are not CSV with commas"),
     ("broken JSON|not an object", "pass --format if the files are not JSON Lines"),
@@ -30,7 +30,7 @@ _WAYS_OUT: Final = (
 
 def name_rejected(row: Mapping[str, Any]) -> str:
     """Name a rejected row of a file and the reason, given a row of schema.REJECTED."""
-    return f"{row['file']} row {row['row']}, because {row['reason']}"
+    return f"{row['file']} row {row['row']}: {row['reason']}"
 
 
 def first_rejected(documents: FileDocuments, *, ahead: bool = False) -> str:
@@ -41,16 +41,16 @@ def first_rejected(documents: FileDocuments, *, ahead: bool = False) -> str:
 
 def all_rejected(count: int, first: str) -> StaleError:
     """Return the error of a run that has no row to work on; `first` is the first rejected row and its reason."""
-    said = f"all {count:,} rows were rejected; the first, {first}"
+    said = f"all {count:,} rows were rejected; the first is {first}"
     return StaleError(f"the only row was rejected: {first}" if count == 1 else said, hint=_way_out(first))
 
 
 def most_rejected(num_rejected: int, num_rows: int, first: str) -> str:
     """Return the warning of a run that works on less than half of its rows."""
-    return f"{num_rejected:,} of {num_rows:,} rows were rejected; the first, {first}. Hint: {_way_out(first)}"
+    return f"{num_rejected:,} of {num_rows:,} rows were rejected; the first is {first}. Hint: {_way_out(first)}"
 
 
 def _way_out(first: str) -> str:
-    reason = first.partition(", because ")[2] or first
+    reason = first.partition(": ")[2] or first
     hints = (hint for pattern, hint in _WAYS_OUT if re.search(pattern, reason))
     return next(hints, "look at this row, and at the options for columns and formats")

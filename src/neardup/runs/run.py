@@ -161,12 +161,13 @@ def _warn(counts: Counts, config: Config, watch: Watch) -> None:
         first = against.first_rejected()
         if not against.documents:
             raise DataError(
-                f"no row of --against can be used, the first, {first}", hint="name its columns as the input's"
+                f"no row of --against can be used; the first is {first}",
+                hint="its columns must have the names of those of the input",
             )
-        watch.warn(f"{against.rejected:,} rows of --against cannot be used, the first, {first}")
+        watch.warn(f"{against.rejected:,} rows of --against were rejected; the first is {first}")
     if counts.below:
         watch.warn(
-            f"{counts.below:,} removed documents are below the threshold: chains count with cluster='components'"
+            f"{counts.below:,} removed documents are below the threshold: cluster='components' follows chains of pairs"
         )
     if counts.spared:
         watch.warn(

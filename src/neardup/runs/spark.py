@@ -77,7 +77,7 @@ class SparkFrame:
 
         first = self.source.rejected.orderBy("row").limit(1)
         named: Any = results.with_ids(first, "row", "doc_id", self.source.ids()).first()
-        return f"id {named['doc_id']}, because {named['reason']}"
+        return f"id {named['doc_id']}: {named['reason']}"
 
 
 class SparkFiles(FileRun):

@@ -111,7 +111,9 @@ def check_settings(config: Config) -> None:
     """Raise for settings that cannot work, before anything is read."""
     for name in ("master", "spark_conf"):
         if config.engine != "spark" and getattr(config, name):
-            raise ConfigError(f"`{name}` is for Spark, but `engine` is {config.engine!r}", hint="use --engine spark")
+            raise ConfigError(
+                f"`{name}` applies only to Spark, but `engine` is {config.engine!r}", hint="use --engine spark"
+            )
     if config.engine == "spark" and config.audit:
         raise ConfigError("`audit` does not run on Spark", hint="call neardup.audit(OUT) when the run has ended")
     if config.measure != "hamming" or config.distance is None:  # a distance in bits needs the dimension
@@ -210,7 +212,7 @@ def _manifest(command: str, files: Sequence[InputFile], config: Config, spooled:
 
 
 def _as_piped(file: InputFile) -> dict[str, Any]:
-    """What must be the same of standard input, which is stored anew at each start: every byte, and not the time."""
+    """What must be the same of standard input, which is stored again at each start: every byte, but not the time."""
     return file.as_found() | {"path": STDIN_PATH, "modified": "", "head": digest(Path(file.path))}
 
 
@@ -222,7 +224,7 @@ def check_apart(out: Path, files: Sequence[InputFile]) -> None:
     for path in (file.path for file in files if not is_remote(file.path)):
         real = real_paths.of(path)
         if f"{real}/".startswith(f"{whole.rstrip('/')}/"):
-            what = "is the input itself" if real == whole else f"holds the input {path}"
+            what = "is the input itself" if real == whole else f"contains the input {path}"
             raise ConfigError(f"the output {out} {what}", hint=f"write elsewhere, for example -o {out.stem}-clean")
 
 

@@ -103,7 +103,7 @@ class SetFinder:
         return best
 
     def find_all(self, start: int, stop: int) -> Listed:
-        """List the neighbours of the queries from start to stop; where there is too little room, once more."""
+        """List the neighbours of the queries from start to stop; retry with a larger buffer if it is too small."""
         room, scratch = _ROOM * (stop - start), self._scratch()
         while True:
             values, ends = np.empty(room), np.empty((2, room), np.int64)

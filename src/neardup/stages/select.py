@@ -44,7 +44,7 @@ def select(found: pa.RecordBatch, num_ahead: int, *, only_against: bool = False)
 def thin(members: pa.RecordBatch, per_cluster: int) -> pa.RecordBatch:
     """Return the members of clusters to remove: all but the first `per_cluster` - 1 in keep order, as schema.SELECTION.
 
-    The kept document, which is no member, is one of `per_cluster`. `members` has whole clusters, with priorities.
+    The kept document is not a member but counts towards `per_cluster`. `members` has whole clusters, with priorities.
     """
     rows, kept_rows, priority = (members.column(name).to_numpy() for name in ("row", "kept_row", "priority"))
     order = np.lexsort((rows, priority, kept_rows))

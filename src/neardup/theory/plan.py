@@ -163,12 +163,13 @@ class Plan:
         """Say in one line what this choice finds.
 
         >>> plan_for(Config(bands=9, rows=13)).judgement()
-        '9 bands x 13 rows finds 40 % of pairs at 0.8; asked for 99 %'
+        '9 bands x 13 rows find 40 % of pairs at 0.8 (target 99 %)'
         """
         if self.is_exact:
-            return f"exact method finds every pair with {self._scale} >= {self.threshold:g}"
-        found = f"{self.shape} finds {_percent(self.recall_at_threshold, self.recall)} of pairs"
-        asked = "" if self.keeps_recall else f"; asked for {self.recall * 100:g} %"
+            return f"the exact method finds every pair with {self._scale} >= {self.threshold:g}"
+        find = "finds" if self.bands == 1 else "find"
+        found = f"{self.shape} {find} {_percent(self.recall_at_threshold, self.recall)} of pairs"
+        asked = "" if self.keeps_recall else f" (target {self.recall * 100:g} %)"
         return f"{found} at {self.threshold:g}{self._in_distance()}{asked}"
 
     def finding(self) -> str:
@@ -177,16 +178,16 @@ class Plan:
         >>> plan_for(Config(threshold=0.8, method="exact")).finding()
         'Every pair with similarity >= 0.8 was found (exact method).'
         >>> plan_for(Config(threshold=0.8)).finding()
-        'At least 99.22 % of the pairs with similarity >= 0.8 were found (LSH, 16 bands x 6 rows).'
+        'Each pair with similarity >= 0.8 was found with a probability of at least 99.22 % (LSH, 16 bands x 6 rows).'
         """
         pairs = f"with {self._scale} >= {self.threshold:g}{self._in_distance()}"
         if self.is_exact:
             return f"Every pair {pairs} was found (exact method)."
         found = _percent(self.recall_at_threshold, self.recall)
         if self.keeps_recall:
-            return f"At least {found} of the pairs {pairs} were found (LSH, {self.shape})."
+            return f"Each pair {pairs} was found with a probability of at least {found} (LSH, {self.shape})."
         asked = f"{self.recall * 100:g} %"
-        return f"Of the pairs {pairs} only {found} may have been found, not {asked} (LSH, {self.shape})."
+        return f"Pairs {pairs} were found with a probability down to {found}, not {asked} (LSH, {self.shape})."
 
     @property
     def _scale(self) -> str:
@@ -292,7 +293,7 @@ def plan_for(config: Config) -> Plan:
 def _known_threshold(config: Config) -> float:
     if config.measure == "hamming" and config.distance is not None and config.dimension is None:
         raise ConfigError(
-            f"`distance` {config.distance:g} is a number of bits, but nothing says of how many",
+            f"`distance` {config.distance:g} is a number of bits, but the total number of bits is unknown",
             hint="give `dimension` too, or `threshold`, the share of equal bits",
         )
     return config.threshold
@@ -322,7 +323,7 @@ def _bands_and_rows(config: Config, chance: float) -> tuple[int, int]:
 
 
 def _target(config: Config) -> float:
-    """The chance to share a bucket that leaves the requested recall after the loss of the signature filter."""
+    """The chance of sharing a bucket that leaves the requested recall after the loss of the signature filter."""
     is_filtered = config.signature_filter and config.measure in FILTERED_MEASURES
     loss = FILTER_LOSS if is_filtered and config.threshold < 1 else 0.0
     if config.recall + loss >= 1:
@@ -334,7 +335,7 @@ def _target(config: Config) -> float:
 
 
 def _bands_for(chance: float, target: float, rows: int) -> int:
-    """The fewest bands of `rows` rows whose chance to share a bucket is >= target, if a slot agrees with `chance`."""
+    """The fewest bands of `rows` rows whose chance of sharing a bucket is >= target, if a slot agrees with `chance`."""
     if chance == 1:
         return 1
     too_many = NUM_PERM_CHOICES[-1] + 1
@@ -350,7 +351,7 @@ def _no_plan(config: Config, chance: float, target: float) -> ConfigError:
     if config.bands is not None:
         best = s_curve(chance, config.bands, 1)
         return ConfigError(
-            f"{config.bands} bands cannot keep {asked}: even with 1 row they find {best:.1%}",
+            f"{config.bands} bands cannot reach {asked}: even with 1 row they find {best:.1%}",
             hint="leave `bands` out, or give `rows` too to accept what they find",
         )
     rows = config.rows or 1
@@ -358,10 +359,10 @@ def _no_plan(config: Config, chance: float, target: float) -> ConfigError:
     fitting = [choice for choice in num_perm_choices(config.measure, config.sketch) if choice >= needed]
     given = f" with {config.rows} rows" if config.rows is not None else ""
     return ConfigError(
-        f"no bands and rows{given} within num_perm {config.num_perm} keep {asked}",
+        f"no bands and rows{given} within num_perm {config.num_perm} reach {asked}",
         hint=f"use num_perm={fitting[0]}"
         if fitting
-        else "even num_perm 1024 is too little: raise the threshold or lower the recall",
+        else "even num_perm 1024 is not enough: raise the threshold or lower the recall",
     )
 
 

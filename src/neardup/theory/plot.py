@@ -78,7 +78,9 @@ _SIMILARITIES: Final = _Axis("similarity of two documents", 1.0, float, float, F
 
 def _distances(plan: Plan) -> _Axis:
     if plan.measure == "hamming" and plan.dimension is None:
-        raise ConfigError("`by_distance` counts bits, but nothing says of how many", hint="plan with dimension=")
+        raise ConfigError(
+            "`by_distance` counts bits, but the total number of bits is unknown", hint="plan with dimension="
+        )
     scale, dimension = SCALES[plan.measure], plan.dimension or 0
     ends = {"hamming": float(dimension), "euclidean": _FAR * (plan.distance or 1.0)}
     words = {"hamming": "bits that differ", "euclidean": "Euclidean distance", "cosine": "distance, 1 - cosine"}
@@ -101,7 +103,7 @@ def _draw(axes: Any, plan: Plan, other: Plan | None, axis: _Axis) -> None:
     left = [place for place in at if place < threshold] + [threshold]
     right = [threshold] + [place for place in at if place > threshold]
     pairs, others = (left, right) if axis.is_distance else (right, left)
-    in_vain, missed = "compared in vain, never reported", "missed"
+    in_vain, missed = "false candidates, compared but not reported", "missed"
     if not axis.is_distance:  # an area of distances is another one
         in_vain += f": area {plan.false_positive_area:.4f}"
         missed += f": area {plan.false_negative_area:.2g}"
@@ -116,7 +118,7 @@ def _draw(axes: Any, plan: Plan, other: Plan | None, axis: _Axis) -> None:
     axes.axvline(threshold, color="black", linewidth=1, label=f"{what} {round(threshold, 12):g}")
     axes.axhline(plan.recall, color="grey", linewidth=1, linestyle="--", label=f"asked for {plan.recall:g}")
     axes.plot([threshold], [plan.chance(plan.threshold)], "o", color=_CURVE)
-    axes.set(xlim=(0, axis.end), ylim=(0, 1.05), xlabel=axis.label, ylabel="chance to share a bucket")
+    axes.set(xlim=(0, axis.end), ylim=(0, 1.05), xlabel=axis.label, ylabel="chance of sharing a bucket")
     axes.set_title(f"A pair at the threshold is found with chance {plan.recall_at_threshold:.4f}")
     axes.grid(alpha=0.2)
 

@@ -39,7 +39,7 @@ def advise_on_length(num_characters: float, config: Config) -> Iterator[str]:
     """Say which shingles of characters suit texts of this median length; the textbook's sizes are 5 and 10."""
     if config.unit == "char" and config.size < 8 and num_characters >= _LONG_CHARACTERS:
         yield (
-            f"half of the documents have {num_characters:,.0f} characters or more, so that unrelated ones share "
+            f"half of the documents have {num_characters:,.0f} characters or more, so unrelated ones share "
             f"shingles of {config.size} by chance; consider --size 10"
         )
     elif config.unit == "char" and config.size > 7 and num_characters < _LONG_CHARACTERS // 4:

@@ -95,7 +95,7 @@ class UniversalHash:
 
     @classmethod
     def draw(cls, num_buckets: int, generator: random.Random, prime: int = PRIME) -> UniversalHash:
-        """Draw a member of the class: a and b by chance."""
+        """Draw a and b at random."""
         return cls(generator.randrange(1, prime), generator.randrange(prime), prime, num_buckets)
 
     def __call__(self, number: int) -> int:
@@ -396,7 +396,7 @@ def _check_covered(columns: Sequence[AbstractSet[Any]], order: Iterable[Any], pl
         if missing:
             raise DataError(
                 f"column {column} has a 1 in row {missing[0]!r}, which {place} does not list",
-                hint="rows keep the numbers of the columns: do both count from 0, or both from 1?",
+                hint="number rows and columns alike, both from 0 or both from 1",
             )
 
 
@@ -407,7 +407,7 @@ def _check_permutation(
     repeated = [place for place, count in Counter(places).items() if count > 1]
     if repeated:
         raise DataError(
-            f"permutation {number} is none: {repeated[0]!r} occurs more than once in {permutation!r}",
-            hint="a hash function with collisions goes to minhash_one_pass",
+            f"permutation {number} is not a permutation: {repeated[0]!r} occurs more than once in {permutation!r}",
+            hint="for hash functions with collisions, use minhash_one_pass",
         )
     _check_covered(columns, permutation, f"permutation {number}")

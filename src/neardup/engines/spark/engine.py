@@ -27,7 +27,7 @@ R = TypeVar("R")
 # The most text of one component in the memory of a task; verifying takes up to eight times as much.
 COMPONENT_BYTES: Final = 64 << 20
 _LOWEST_ROW: Final = -(1 << 63)
-# About what a document of a frame takes, whose bytes nobody has counted.
+# Assumed bytes of a document of a frame, whose size is not known.
 _BYTES_A_DOCUMENT: Final = 4096
 # Copies and verified documents per step that lists pairs.
 _LISTED_ROWS: Final = 200_000
@@ -243,7 +243,7 @@ class SparkEngine:
         known = self.storage.observed(table) if where is None and first_row in (0, _LOWEST_ROW) else None
         if known is not None and (column or "rows") in known:
             return int(known[column or "rows"] or 0)
-        # The same choice of rows is made anew for every question.
+        # The same rows are selected again for every query.
         question = id(table), column, where and (where.column, id(where.without), where.below), first_row
         if question not in self._totals:
             rows = _chosen(table, where)

@@ -24,7 +24,7 @@ from neardup.engines.spark.listener import report_jobs
 from neardup.io.streams import filesystem
 
 T = TypeVar("T")
-# Columns whose sum is taken while a table is written, so that nobody needs a job of its own for it.
+# Columns whose sum is taken while a table is written, so that no extra job is needed.
 _SUMMED: Final = {"num_shingles", "text_bytes", "compared", *schema.CONTENTS.names} - {"row"}
 # What one task sorts and writes by itself.
 _FEW_ROWS: Final = 1_000_000

@@ -73,7 +73,7 @@ def _is_file(file: InputFile, source: Any) -> bool:
     magic = source.read(len(_FILE_MAGIC))
     source.seek(0)
     if magic.startswith(_FEATHER_1_MAGIC):
-        raise DataError(f"{file.path} is a Feather file of version 1", hint="write it again as version 2")
+        raise DataError(f"{file.path} is a Feather version 1 file", hint="convert it to version 2")
     return bool(magic == _FILE_MAGIC)
 
 

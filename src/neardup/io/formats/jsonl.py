@@ -352,7 +352,7 @@ def _joined(row: Any, fields: list[str]) -> str:
 
 def _reason_against_json(line: bytes, error: Exception) -> str:
     if isinstance(error, RecursionError):
-        return "nested too deep"
+        return "nested too deeply"
     if isinstance(error, msgspec.ValidationError) and str(error).startswith("Expected `object`"):
         return f"not an object: {error}"
     if b"\\u" in line:

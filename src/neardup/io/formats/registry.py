@@ -28,7 +28,7 @@ ENDINGS: Final = {
     **dict.fromkeys((".warc", ".wet"), "warc"),
     **dict.fromkeys((".txt", ".text", ".md", ".rst", ".html", ".htm"), "text"),
 }
-# What a folder without tables is read for besides: source code and other text, a document a file.
+# Read in a folder without tables: source code and other text, one document per file.
 _SOURCES: Final = """
     adoc asm bash bat bib c cc cfg cjs clj cmake cmd conf cpp cs css cu cxx d dart diff el erl ex exs f f90 fish
     fs go gradle groovy h hh hpp hs ini java jl js jsx kt kts less lisp log lua m mjs mk ml mli mm nim org pas
@@ -43,8 +43,8 @@ COMPRESSIONS: Final = {".gz": "gzip", ".zst": "zstd"}
 # These compress within the file and are read from its end.
 _NEVER_COMPRESSED: Final = ("parquet", "arrow")
 KNOWN: Final = (
-    f"the endings known are {' '.join(ENDINGS)}, all but Parquet and Arrow also with {' or '.join(COMPRESSIONS)}; "
-    "--format names the format of files with other endings"
+    f"known extensions: {' '.join(ENDINGS)}, all except Parquet and Arrow also with {' or '.join(COMPRESSIONS)}; "
+    "for files with other extensions pass --format"
 )
 
 

@@ -1,6 +1,6 @@
 """WARC and WET files: a document is a response or conversion record with text or HTML, named by its URL.
 
-Every record is a row; requests, images and the like are rows that are no documents. HTML is compared by its content,
+Every record is a row; requests, images and other records are rows but not documents. HTML is compared by its content,
 as `html_content` says, whether `html` is set or not: the record tells that it is HTML.
 """
 
@@ -48,7 +48,7 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
     if any(stop <= start for start, stop in pairwise(starts)):
         raise DataError(
             f"{file.path} is compressed as a whole, so its records cannot be extracted",
-            hint="compress every record by itself, as with fastwarc recompress, or pass --dry-run",
+            hint="compress each record separately, as with fastwarc recompress, or pass --dry-run",
         )
     bounds = [*starts, file.size]
     with open_input(file) as stream, open_output(target, None) as output:

@@ -37,11 +37,11 @@ def with_dimension(files: Sequence[InputFile], config: Config) -> Config:
                 return Config.of(config, dimension=dimension_of(records.texts, config))
             if records.rejected and first_rejected is None:
                 row, reason = min(records.rejected)
-                first_rejected = f"{file.path} row {num_rows + row + 1}, because {reason}"
+                first_rejected = f"{file.path} row {num_rows + row + 1}: {reason}"
             num_rows += records.num_rows
     if first_rejected is not None and config.measure == "hamming" and config.distance is not None:
-        raise DataError(  # else a number of bits would be called wrong where there are no bits at all
-            f"no row has a usable vector; the first, {first_rejected}",
+        raise DataError(  # otherwise the error would be about the number of bits, although there are none
+            f"no row has a usable vector; the first is {first_rejected}",
             hint="name the column with the vectors, --vector-column, and what they hold, --packed",
         )
     return config
@@ -82,8 +82,8 @@ def choose_columns(file: InputFile, names: list[str] | None, config: Config) -> 
     )
     if config.mark and file.format in ("jsonl", "json", "csv") and MARK_COLUMNS.names[0] in names:
         raise DataError(
-            f"{file.path} has the column {MARK_COLUMNS.names[0]!r}: an earlier run has marked it",
-            hint="name the file that was marked then, or drop its columns of marks",
+            f"{file.path} has the column {MARK_COLUMNS.names[0]!r}, written by an earlier run with --mark",
+            hint="use the unmarked file, or drop the mark columns",
         )
     for name in (*columns.text, columns.items, columns.vector, columns.id, columns.score, columns.group):
         if name is not None and names.count(name) > 1:
@@ -103,7 +103,7 @@ def _vector_column(file: InputFile, names: list[str], config: Config) -> str:
 
 def _usual_text(file: InputFile, names: list[str], config: Config) -> str:
     usual = [name for name in TEXT_COLUMNS if name in names]
-    # A file without rows has no columns, and is no reason to stop.
+    # A file without rows has no columns, which is not an error.
     return usual[0] if usual else _no_text(file, names, config) if names else TEXT_COLUMNS[0]
 
 

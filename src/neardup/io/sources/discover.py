@@ -322,7 +322,7 @@ def _status(found: _Found) -> os.stat_result | None:
         raise DataError(f"{path} is not a regular file", hint="write its content to a file first, or use - for stdin")
     # A file that everyone may read needs no further question.
     if status.st_mode & _READABLE != _READABLE and not os.access(path, os.R_OK):
-        raise DataError(f"{path} cannot be read: permission denied", hint="ask its owner for the right to read it")
+        raise DataError(f"{path} cannot be read: permission denied", hint="ask its owner for read permission")
     return status
 
 
@@ -348,7 +348,7 @@ class _Distinct:
 
 def _twice(path: str, other: str) -> DataError:
     also = "" if other == path else f", also as {other}"
-    return DataError(f"{path} is in the inputs twice{also}", hint="name every file once")
+    return DataError(f"{path} is named twice{also}", hint="name every file once")
 
 
 def _with_distinct_names(files: FileList) -> FileList:
@@ -367,7 +367,7 @@ def _with_distinct_names(files: FileList) -> FileList:
     )
     for file, count in collections.Counter(file.name for file in named).items():
         if count > 1:
-            raise DataError(f"{count} inputs would have the name {file} in the output", hint="download and rename them")
+            raise DataError(f"{count} inputs would be written to {file} in the output", hint="download and rename them")
     return named
 
 

@@ -64,7 +64,7 @@ class Source:
     def first_rejected(self) -> str:
         """Name the first rejected row, and the reason."""
         row, reason = (self.rejected.column(name)[0].as_py() for name in ("row", "reason"))
-        return f"row {row}, because {reason}"
+        return f"row {row}: {reason}"
 
 
 class ItemSets(NamedTuple):
@@ -199,7 +199,7 @@ def _take_columns(original: pa.Table, values: Any, config: Config, ids: Any) -> 
 
 def _no_other_ids(ids: Any, named_by: str) -> None:
     if ids is not None:
-        raise ConfigError(f"`ids` and {named_by} both name the documents", hint="leave one of them out")
+        raise ConfigError(f"`ids` and {named_by} both give the ids", hint="leave one of them out")
 
 
 def with_ids(read: Source) -> pa.Table:
@@ -277,7 +277,7 @@ def _one_column(source: Any, *, is_vector: bool = False) -> pa.ChunkedArray | li
             hint="put it in a list: [text]; neardup.compare(a, b) compares two texts",
         )
     if isinstance(source, (set, frozenset)):
-        raise DataError("`source` must have an order, got a set", hint="pass sorted(source)")
+        raise DataError("`source` must be ordered, got a set", hint="pass sorted(source)")
     if isinstance(source, (pa.Array, pa.ChunkedArray)):
         return _chunks(source)
     if isinstance(source, np.ndarray):
@@ -297,7 +297,7 @@ def _array_values(source: npt.NDArray[Any], *, is_vector: bool) -> pa.ChunkedArr
     if source.ndim == 2 and is_vector:
         return _chunks(as_column(source))
     if source.ndim != 1:
-        wanted = "an array of vectors, a row each" if is_vector else "a one-dimensional array of texts"
+        wanted = "an array of vectors, one per row" if is_vector else "a one-dimensional array of texts"
         hint = None if is_vector else "measure='cosine', 'euclidean' or 'hamming' compares vectors"
         raise DataError(f"`source` must be {wanted}, got shape {source.shape}", hint=hint)
     values: list[Any] = source.tolist()

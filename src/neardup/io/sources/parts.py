@@ -138,7 +138,7 @@ class FileParts:
                 first = self.num_ahead_files
                 names = self.formats[first].column_names(self.files[first], config) or []
                 raise StaleError(
-                    f"`{setting}` names {column!r}, which no row of the input has",
+                    f"`{setting}` names {column!r}, a column that no row of the input has",
                     hint=hint_of_columns(self.files[first], names, config, column),
                 )
 
@@ -228,7 +228,7 @@ def rows_in(files: pa.Array, numbers: I64, names: pa.Array, first_rows: I64) -> 
     if not is_there.all():
         first = int(np.flatnonzero(~is_there)[0])
         raise DataError(
-            f"a table of the run names row {numbers[first]} of {files[first]}, which the run has not read",
+            f"a table of the run names row {numbers[first]} of {files[first]}, which the run did not read",
             hint="run neardup again on the input files",
         )
     return rows

@@ -83,7 +83,7 @@ def _sample_file(file: InputFile, config: Config, most_bytes: int, spread: int) 
         found.append(records if stride == 1 else _first_of(records, -(-records.num_rows // stride)))
         size += _num_bytes(found[-1:])
         num_documents += len(found[-1].texts)
-        # One long document is no sample, unless so little is asked for that any will do.
+        # One long document is not a sample, unless a very small one is requested.
         if size >= most_bytes and (num_documents >= _FEW_DOCUMENTS or spread == 1 or size >= spread * most_bytes):
             is_whole = stride == 1 and next(batches, None) is None
             return _Sampled(found, _share(file, found, is_whole=is_whole), stride)

@@ -305,7 +305,7 @@ def _bad_items(items: pa.Array, bad: dict[int, str]) -> Iterator[tuple[int, str]
         yield from ((item, "an item is null") for item in np.flatnonzero(~is_valid(items)).tolist())
     holds_end = pc.match_substring(items, ITEM_END).fill_null(False).to_numpy(zero_copy_only=False)
     for item in np.flatnonzero(holds_end).tolist():
-        yield item, f"item {items[item].as_py()!r} holds the character {ITEM_END!r}, which ends an item"
+        yield item, f"item {items[item].as_py()!r} holds the character {ITEM_END!r}, the item separator"
 
 
 def _joined(strings: pa.Array, lengths: npt.NDArray[np.int64]) -> pa.Array:
@@ -368,7 +368,8 @@ def output_batches(
         if first == len(verdicts.is_kept):
             return
     raise DataError(
-        f"{file.path} has no longer the {len(verdicts.is_kept)} rows that were read", hint="run again on a file at rest"
+        f"{file.path} no longer has the {len(verdicts.is_kept)} rows that were read",
+        hint="run again when nothing else writes to the file",
     )
 
 

@@ -64,7 +64,9 @@ def plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     try:
         column.slice(0, 0).take(pa.array([], pa.int64()))
     except pa.ArrowNotImplementedError as error:
-        raise DataError(f"column {name!r} has rows that Arrow cannot take: {kind}", hint="cast or drop it") from error
+        raise DataError(
+            f"column {name!r} has values that Arrow cannot represent: {kind}", hint="cast or drop it"
+        ) from error
     return column
 
 
@@ -203,8 +205,8 @@ def checked_ids(ids: Any, num_rows: int, rejected: Collection[int]) -> pa.Array:
     named = _id_array(ids)
     if len(named) != num_rows:
         raise DataError(
-            f"`ids` must be as many as the documents, got {len(named)} ids for {num_rows} documents",
-            hint="give one id per document, in the same order",
+            f"`ids` must have one id per document, got {len(named)} ids for {num_rows} documents",
+            hint="list the ids in the order of the documents",
         )
     kind = named.type.value_type if pa.types.is_dictionary(named.type) else named.type
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
@@ -221,7 +223,7 @@ def checked_ids(ids: Any, num_rows: int, rejected: Collection[int]) -> pa.Array:
         return named.cast(pa.string() if is_text else pa.int64())
     except pa.ArrowInvalid as error:
         raise DataError(
-            f"ids must be valid UTF-8, or fit in 64 bits with a sign: {error}", hint="convert them with str()"
+            f"ids must be valid UTF-8, or fit in a signed 64-bit integer: {error}", hint="convert them with str()"
         ) from error
 
 
@@ -257,7 +259,7 @@ def _odd_id(ids: list[Any]) -> str | None:
 def hash_groups(values: pa.Array | pa.ChunkedArray, seed: int) -> npt.NDArray[np.int64]:
     """Return a non-zero hash of every value; null is a value, too.
 
-    seed: keys the hash, so that nobody can construct two groups with the same hash.
+    seed: keys the hash, so that an attacker cannot construct two groups with the same hash.
     """
     values = schema.one_array(values) if isinstance(values, pa.ChunkedArray) else values
     encoded = values.cast(pa.string()).dictionary_encode(null_encoding="encode")

@@ -120,7 +120,7 @@ def items_text(value: Any) -> str:
     items = value.split() if isinstance(value, str) else list(map(as_string, value))
     text = "".join([item + ITEM_END for item in items])
     if text.count(ITEM_END) != len(items):
-        raise RowError(f"an item has the character {ITEM_END!r}, which ends items")
+        raise RowError(f"an item contains {ITEM_END!r}, the item separator")
     return text
 
 

@@ -1,4 +1,4 @@
-"""Matrices with a row a document and a column an item: arrays of bool, arrays of weights, SciPy's sparse matrices."""
+"""Matrices with one row per document and one column per item: arrays of bool or weights, SciPy sparse matrices."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def item_column(matrix: Any, config: Config) -> pa.Array:
     if is_weighted:
         return as_column(matrix)
     if isinstance(matrix, np.ma.MaskedArray) and np.ma.getmaskarray(matrix).any():
-        raise DataError("`items` has masked entries, which are neither there nor absent", hint="pass matrix.filled()")
+        raise DataError(
+            "`items` has masked entries, but an item must be present or absent", hint="pass matrix.filled()"
+        )
     if matrix.dtype.kind == "b":
         rows, columns = np.nonzero(matrix)
         return _lists(np.bincount(rows, minlength=matrix.shape[0]), pa.array(columns))
@@ -47,12 +49,12 @@ def _item_numbers(matrix: npt.NDArray[Any]) -> pa.Array:
     if matrix.dtype.kind == "f":
         raise DataError(
             f"`items` must be a matrix of bool, or of weights with measure='weighted', got {matrix.dtype}",
-            hint="matrix != 0 takes every entry that is not zero for an item of the row",
+            hint="matrix != 0 makes every nonzero entry an item of its row",
         )
     if matrix.size and matrix.min() >= 0 and matrix.max() <= 1:
         raise DataError(
-            f"`items` is a matrix of 0 and 1 of the type {matrix.dtype}, and whole numbers are the numbers of items",
-            hint="pass matrix.astype(bool): a row a document, True where it has the item of that column",
+            f"`items` is a matrix of 0 and 1 of the type {matrix.dtype}, which would be read as item numbers",
+            hint="pass matrix.astype(bool): one row per document, True where it has the item of that column",
         )
     return _lists(np.full(matrix.shape[0], matrix.shape[1]), pa.array(matrix.reshape(-1)))
 

@@ -34,7 +34,7 @@ def is_baskets(rows: list[Any], config: Config) -> bool:
 
 
 def is_pairs(rows: list[Any], *, of_texts: bool) -> bool:
-    """Whether rows are (id, text) tuples, or (id, items) or (id, vector); two items, or two numbers, are no pair."""
+    """Whether rows are (id, text) tuples, or (id, items) or (id, vector); two items or two numbers are not."""
     first = _first(rows)
     if not isinstance(first, tuple) or len(first) != 2 or not isinstance(first[0], (str, int, np.integer)):
         return False

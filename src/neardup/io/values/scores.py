@@ -23,7 +23,7 @@ class UnsortableError(StaleError):
 
 
 def sortable_values(values: list[Any]) -> pa.Array:
-    """Return Python values as scores; None, NaN and what is neither number nor text is no score."""
+    """Return Python values as scores; None, NaN and values that are neither numbers nor texts are missing scores."""
     return pa.array([None if value is None else _sortable_value(value) for value in values], SCORES)
 
 
@@ -36,7 +36,7 @@ def _sortable_value(value: Any) -> tuple[float | None, int | None, str | None] |
         number = float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf, 0, None
-    # Beyond 2**116 a double lies further off than the rest can say.
+    # Beyond 2**116 the remainder cannot express the distance from a double.
     rest = int(value) - int(number) if isinstance(value, int) and abs(value) < _FAR else 0
     return number, rest, None
 

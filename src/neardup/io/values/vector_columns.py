@@ -24,7 +24,7 @@ Reasons = dict[int, str]
 
 
 class Vectors(NamedTuple):
-    """Contents as large_binary, empty where there is a reason against a row, and the dimension of the others."""
+    """Contents as large_binary, empty for rejected rows, and the dimension of the others."""
 
     contents: pa.Array
     reasons: Reasons
@@ -68,7 +68,7 @@ def as_column(array: npt.NDArray[Any]) -> pa.Array:
 
 
 def unmasked(value: Any) -> Any:
-    """Return a masked array as a list with None for what is masked; Arrow would take what lies behind the mask."""
+    """Return a masked array as a list with None for what is masked; Arrow would read the masked values."""
     return value.tolist() if isinstance(value, np.ma.MaskedArray) else value
 
 
@@ -118,7 +118,7 @@ def _bytes(column: pa.Array, reasons: Reasons) -> tuple[npt.NDArray[np.uint8], n
     rows = np.repeat(np.arange(len(column)), lengths)
     is_byte = (values >= 0) & (values <= 255) & (values == np.floor(values))
     for at in np.flatnonzero(~is_byte).tolist():
-        reasons.setdefault(int(rows[at]), f"byte {values[at]:g} is none: packed bits are whole numbers from 0 to 255")
+        reasons.setdefault(int(rows[at]), f"{values[at]:g} is not a byte: packed bits are whole numbers from 0 to 255")
     return np.where(is_byte, values, 0).astype(np.uint8), lengths
 
 
@@ -128,7 +128,7 @@ def _numbers(column: pa.Array, reasons: Reasons) -> tuple[npt.NDArray[np.float64
     flat = storage(column.flatten()) if is_list(kind) else None
     if flat is None or not _is_numeric(flat.type):
         is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
-        hint = "; packed takes its bits" if is_bytes else ""
+        hint = "; pass packed to read it as bits" if is_bytes else ""
         for row in np.flatnonzero(is_valid(column)).tolist():
             reasons.setdefault(row, f"vector is {kind}, not a list of numbers{hint}")
         return np.empty(0), np.zeros(len(column), np.int64)
@@ -157,7 +157,7 @@ def _reject_values(values: npt.NDArray[Any], lengths: npt.NDArray[np.int64], con
         so_far = np.r_[0, np.cumsum(values != 0)]
         ends = np.cumsum(lengths)
         for row in np.flatnonzero(so_far[ends] == so_far[ends - lengths]).tolist():
-            reasons.setdefault(row, "vector is zero and points nowhere")
+            reasons.setdefault(row, "vector is zero, so it has no direction")
     is_bit = config.measure == "hamming"
     is_good = (values == 0) | (values == 1) if is_bit else np.isfinite(values)
     if config.measure == "euclidean":

@@ -61,7 +61,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _numbered(column: pa.Array) -> pa.Array:
-    """Turn vectors of weights into items, named by their places; a weight of 0 is no item."""
+    """Turn vectors of weights into items, named by their positions; a weight of 0 is not an item."""
     is_vector = is_valid(column)
     lengths = np.where(is_vector, pc.list_value_length(column).fill_null(0).to_numpy(), 0).astype(np.int64)
     weights = storage(column.flatten()).cast(pa.float64(), safe=False)
