@@ -26,9 +26,10 @@ $(VENV)/bench: $(VENV)/dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
 	@touch $@
 
-# Compiled once, before tests run side by side and are timed.
+# Kernels, then the tests themselves: compiled once, before tests run side by side and are timed.
 $(VENV)/warm: $(VENV)/dev $(wildcard src/neardup/kernels/*.py)
 	$(BIN)/python tests/warm.py
+	$(BIN)/python -m pytest --collect-only -qq > $(VENV)/collected
 	@touch $@
 
 install: $(BIN)/neardup  ## make .venv with the command .venv/bin/neardup

@@ -1,4 +1,4 @@
-"""One Spark session with two workers for all tests of this folder."""
+"""One Spark session for all tests of this folder: two tasks in one worker, or in two where long tests run too."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ import pytest
 import java
 import neardup
 
+# Workers, cores and memory of each. A second one takes as long to start as a test, and to compile its Java.
+ONE_WORKER, TWO_WORKERS = "local-cluster[1,2,1024]", "local-cluster[2,1,1024]"
+
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory):
+def spark(tmp_path_factory, pytestconfig):
+    master = ONE_WORKER if pytestconfig.option.markexpr == "not long" else TWO_WORKERS
     home = java.java_home(dict(os.environ), tmp_path_factory.mktemp("java"))
     patch = pytest.MonkeyPatch()
     if home is not None:
@@ -32,15 +36,12 @@ def spark(tmp_path_factory):
         "spark.python.daemon.module": "neardup.engines.spark.worker_daemon",
         "spark.local.dir": str(tmp_path_factory.mktemp("local")),
         "spark.sql.shuffle.partitions": "2",
-        # Tables of a few hundred rows: to write and compile a program for each query takes longer than to run it.
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.shuffle.compress": "false",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-    builder = SparkSession.builder.master("local-cluster[2,1,1024]").appName("tests")
+    builder = SparkSession.builder.master(master).appName("tests")
     for name, value in settings.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()

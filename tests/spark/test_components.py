@@ -12,7 +12,7 @@ import pytest
 from neardup.engines.spark.stars import connect
 from neardup.engines.spark.storage import Storage
 
-pytestmark = pytest.mark.slow("jobs of Spark on two workers")
+pytestmark = pytest.mark.slow("jobs of Spark")
 
 NUM_LONG = 100_000
 ONLY_LONG = pytest.mark.long, pytest.mark.slow("rounds of stars over 100,000 links")

@@ -11,7 +11,7 @@ import neardup
 from neardup.engines.spark.stars import FEW_LINKS
 from neardup.errors import NotStoredError
 
-pytestmark = pytest.mark.slow("jobs of Spark on two workers")
+pytestmark = pytest.mark.slow("jobs of Spark")
 
 # A component of more bytes than this goes block by block.
 COMPONENT_BYTES = 600

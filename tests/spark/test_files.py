@@ -18,7 +18,7 @@ import neardup
 from neardup.cli.main import commands
 from runs.corpora import EVERY_PAIR, rows, write_rows
 
-pytestmark = pytest.mark.slow("jobs of Spark on two workers")
+pytestmark = pytest.mark.slow("jobs of Spark")
 
 
 def write_corpus(folder, seed=3):

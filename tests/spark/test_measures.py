@@ -10,7 +10,7 @@ import pytest
 import neardup
 from spark.test_contract import agree
 
-pytestmark = pytest.mark.slow("jobs of Spark on two workers")
+pytestmark = pytest.mark.slow("jobs of Spark")
 
 NUM = 160
 

@@ -9,7 +9,7 @@ import pytest
 import neardup
 from neardup.errors import DataError
 
-pytestmark = [pytest.mark.long, pytest.mark.slow("jobs of Spark on two workers")]
+pytestmark = [pytest.mark.long, pytest.mark.slow("jobs of Spark")]
 
 STORY = "the quick brown fox jumps over the lazy dog near the river bank at dawn".split()
 SETTINGS = {"threshold": 0.5, "size": 2, "pairs": True}
