@@ -89,6 +89,6 @@ def test_a_missing_run_file_is_reported(sound, tmp_path):
     shutil.copytree(sound[0], copy)
     next(copy.rglob("*.run")).unlink()
     with Index.open(copy, read_only=True) as index:
-        with pytest.raises(NearDupError, match="is gone"):
+        with pytest.raises(NearDupError, match="is missing"):
             index.query(DOCUMENTS["8-1"])
         assert index.check()
