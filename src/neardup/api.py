@@ -28,7 +28,7 @@ from neardup.questions import neighbours as neighbour_search
 from neardup.questions.audit import audit_finished
 from neardup.questions.compare import Explanation
 from neardup.questions.containment import pipeline_for, that_selects
-from neardup.questions.explain import Verdict, find_memory_verdict, find_verdict, read_document
+from neardup.questions.explain import Verdict, find_memory_verdict, find_verdict, read_document, reason_to_keep
 from neardup.questions.forecast import predict, sample_files, sample_memory
 from neardup.questions.neighbours import NUM_NEIGHBOURS
 from neardup.questions.texts import compare
@@ -365,10 +365,10 @@ def explain(
     else:
         verdict, texts = _find_in_files(Path(path or ""), doc_id, file=file, row=row)
     values = {field.name: getattr(verdict, field.name) for field in dataclasses.fields(verdict)}
-    measure = values.pop("config").measure
-    text, kept_text = texts or (None, None)
-    comparison = compare(*texts, config=Config.of(verdict.config, html=False)) if texts else None
-    return Explanation(**values, measure=measure, text=text, kept_text=kept_text, comparison=comparison)
+    config: Config = values.pop("config")
+    values |= {"measure": config.measure, "reason": "" if verdict.kept_id is not None else reason_to_keep(config)}
+    values |= dict(zip(("text", "kept_text"), texts or (None, None), strict=True))
+    return Explanation(**values, comparison=compare(*texts, config=Config.of(config, html=False)) if texts else None)
 
 
 def _find_in_files(run: Path, doc_id: str, *, file: str | None, row: int | None) -> tuple[Verdict, list[str]]:

@@ -128,3 +128,18 @@ def test_compare_at_similarity_0_says_that_no_shingle_is_shared(run, tmp_path):
     (tmp_path / "b.txt").write_text("seven eight nine ten eleven twelve")
     *_, found = run("compare", "a.txt", "b.txt", "--quiet").stdout.splitlines()
     assert found == "chance of being found    0.0000  they have no shingle in common"
+
+
+def test_encoding_is_that_of_both_files(run, tmp_path):
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_bytes("Öl und Käse, Brot und Wein, süß und scharf".encode("latin-1"))
+    finished = run("compare", "a.txt", "b.txt", "--json")
+    assert finished.returncode == 1
+    assert (
+        "a.txt is not UTF-8 text: byte 0 is 0xd6\n\nhint: name its encoding, as --encoding latin-1" in finished.stderr
+    )
+    finished = run("compare", "a.txt", "b.txt", "--json", "--encoding", "latin-1")
+    assert json.loads(finished.stdout)["jaccard"] == 1.0
+    (tmp_path / "rows.csv").write_bytes("id,text\n1,Käse\n2,Käse\n".encode("latin-1"))
+    finished = run("compare", "rows.csv:1", "rows.csv:2", "--json", "--encoding", "latin-1")
+    assert json.loads(finished.stdout)["jaccard"] == 1.0

@@ -2,6 +2,8 @@ import json
 
 import pytest
 
+import neardup
+
 # An explanation as the library gives it, so that what is printed can be tested without a run.
 STUB = """
 import dataclasses
@@ -22,6 +24,7 @@ class Explanation:
     kept_file: str | None = "pages.jsonl"
     kept_row: int | None = 1
     members: list = dataclasses.field(default_factory=list)
+    reason: str = "It is not similar to any document before it"
 
 comparison = Comparison(
     jaccard=0.75, estimate=0.7, containment_a=6 / 7, containment_b=6 / 7, chance=0.9, shingles_a=7,
@@ -137,3 +140,32 @@ def test_a_document_without_a_pair_is_reported(run, pages, ids, error, hint):
     run("pairs", pages.name, "-o", "pairs.parquet", "--quiet")
     finished = run("explain", "pairs.parquet", *ids)
     assert (finished.returncode, finished.stderr) == (1, f"error: {error}\n\nhint: {hint}\n")
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({}, "It is not similar to any document before it"),
+        ({"against": "old.jsonl", "only_against": True}, "It is not similar to any document of --against"),
+        ({"against": "old.jsonl", "measure": "containment"}, "It contains no document of --against"),
+        ({"per_cluster": 2}, "It is one of up to 2 documents kept per cluster"),
+        ({"group_column": "site"}, "It is not similar to any document of its group before it"),
+    ],
+)
+def test_the_reason_to_keep_a_document_is_true_of_the_settings(run, tmp_path, monkeypatch, settings, reason):
+    monkeypatch.chdir(tmp_path)
+    page = "one page of a site that has one twin, and no more than that"
+    rows = [{"id": number, "text": page, "site": str(number)} for number in range(2)]
+    (tmp_path / "new.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[: 1 + bool(settings)]))
+    (tmp_path / "old.jsonl").write_text(json.dumps({"text": "another text, unlike any page of the site"}))
+    neardup.deduplicate("new.jsonl", out="out", **settings)
+    told = run("explain", "out", str(int(bool(settings))))
+    assert told.stdout == f"{int(bool(settings))} was kept. {reason}, and nothing was removed in its favour.\n"
+
+
+def test_a_removed_document_whose_text_is_not_stored_is_told_as_removed(run, tmp_path):
+    rows = [{"id": name, "vector": [1.0, 2.0, 3.0]} for name in "ab"]
+    (tmp_path / "v.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    neardup.deduplicate(tmp_path / "v.jsonl", out=tmp_path / "out", measure="cosine")
+    told = run("explain", str(tmp_path / "out"), "b")
+    assert told.stdout == "b (v.jsonl:2) was removed: it is 1.0000 similar to a (v.jsonl:1), which was kept.\n"

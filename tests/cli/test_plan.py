@@ -180,3 +180,14 @@ def test_plan_explains_why_the_curve_and_the_promised_recall_differ(run):
     reason = "the threshold; 0.999544 are found, because the signature filter may drop 0.0001"
     assert f"       0.8  0.999644  {reason}\n" in told
     assert "  the threshold\n" in run("plan", "--bands", "20", "--rows", "5", "--no-signature-filter").stdout
+
+
+def test_a_picture_is_replaced_only_on_request(run, tmp_path):
+    path = tmp_path / "curve.svg"
+    path.write_text("mine")
+    finished = run("plan", "--plot", str(path))
+    assert finished.returncode == 1
+    assert f"the picture {path} already exists\n\nhint: choose another --plot, or pass --overwrite" in finished.stderr
+    assert path.read_text() == "mine"
+    assert run("plan", "--plot", str(path), "--overwrite").returncode == 0
+    assert path.read_text().startswith("<?xml")

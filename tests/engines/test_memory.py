@@ -7,6 +7,7 @@ import pytest
 
 from neardup.engines.local import limits as memory
 from neardup.engines.local.limits import MIN_ROOM, Memory, free_bytes, resident_bytes
+from neardup.io import free_memory
 
 
 def test_the_memory_limit_is_the_requested_one():
@@ -38,8 +39,8 @@ def test_memory_held_by_the_process_is_counted():
 @pytest.fixture
 def group(tmp_path, monkeypatch):
     """A control group with the given files."""
-    monkeypatch.setattr(memory, "_CGROUP", tmp_path)
-    monkeypatch.setattr(memory, "_system_free_bytes", lambda: 1000)
+    monkeypatch.setattr(free_memory, "_CGROUP", tmp_path)
+    monkeypatch.setattr(free_memory, "_system_free_bytes", lambda: 1000)
 
     def write(**values):
         for name, value in values.items():

@@ -335,3 +335,25 @@ def test_scipy_is_not_imported_to_recognise_a_source():
     )
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert answer.stdout == "False\n"
+
+
+NESTED = [
+    {"page": {"body": {"text": FOX}, "name": "a", "score": 1, "site": "x"}, "n": 1},
+    {"page": {"body": {"text": FOX}, "name": "b", "score": 3, "site": "x"}, "n": 2},
+    {"page": {"body": None, "name": "c", "score": 2, "site": "x"}, "n": 3},
+    {"page": {"body": {"text": FOX}, "name": "d", "score": 9, "site": "y"}, "n": 4},
+]
+
+
+@pytest.mark.parametrize("kind", ["dicts", "table", "frame"])
+def test_columns_within_objects_are_named_by_a_path(kind):
+    table = pa.Table.from_pylist(NESTED)
+    source = {"dicts": NESTED, "table": table, "frame": table.to_pandas()}[kind]
+    settings = {"text_column": "page.body.text", "id_column": "page.name", "group_column": "page.site"}
+    report = neardup.deduplicate(source, keep="max:page.score", **settings)
+    assert report.removed.select(["doc_id", "kept_id"]).to_pylist() == [{"doc_id": "a", "kept_id": "b"}]
+    assert report.rejected.column("row").to_pylist() == [2]
+    assert report.kept.to_pylist() == [{"doc_id": NESTED[row]["page"]["name"]} | NESTED[row] for row in (1, 3)]
+    assert report.columns == {"text": "page.body.text", "id": "page.name"}
+    with pytest.raises(ConfigError, match=r"names 'page\.x', which is not a column[\s\S]*the columns are page, n"):
+        neardup.deduplicate(table, text_column="page.x")

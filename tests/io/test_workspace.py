@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import neardup
 from neardup.errors import ConfigError, DataError, NearDupError, StaleError
 from neardup.io import workspace as module
 from neardup.io.work_folder import JOURNAL, LOCK, folder_of, remove_folder, remove_tree, reserve
@@ -567,3 +569,16 @@ def test_pages_of_a_table_are_released_after_reading(tmp_path):
     peak = max(mapped_bytes() for _ in read_batches(tmp_path / "table.arrow", ["number"]))
 
     assert peak - before < 8 << 20  # of 48 MB
+
+
+def test_a_disk_without_locks_is_not_another_run(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    (tmp_path / "a.txt").write_text("a text")
+    neardup.Index.create(tmp_path / "index").close()
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(DataError, match=r"cannot be locked: No locks available[\s\S]*hint: choose -o on another disk"):
+        neardup.deduplicate(tmp_path / "a.txt", out=tmp_path / "out")
+    with pytest.raises(DataError, match=r"the index .* cannot be locked"):
+        neardup.Index.open(tmp_path / "index").insert(["a text"])

@@ -103,6 +103,13 @@ def test_an_array_that_does_not_fit_in_memory_is_an_error_with_a_hint(run, tmp_p
     assert "--memory 413MB or more, or rewrite it as JSON Lines" in done.stderr.replace("\n", " ")
 
 
+def test_an_array_is_bounded_by_the_free_memory_where_no_limit_is_set(tmp_path, monkeypatch):
+    (tmp_path / "rows.json").write_text(json.dumps([{"text": "x" * 1000}] * 40_000))
+    monkeypatch.setattr("neardup.io.formats.json_array.free_bytes", lambda: 10**8)
+    with pytest.raises(DataError, match="it takes more than 400,000,000 bytes"):
+        neardup.neighbours(tmp_path / "rows.json", format="json")
+
+
 def test_only_an_oversized_element_is_rejected(tmp_path):
     (tmp_path / "rows.json").write_text(json.dumps([ROWS[0], {"text": "x" * 3000}, ROWS[2]]))
     report = corpora.deduplicate([tmp_path / "rows.json"], tmp_path / "out", max_document=2000)

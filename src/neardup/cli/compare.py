@@ -20,7 +20,7 @@ _CODECS: Final = {".gz": "gzip", ".zst": "zstd"}
 @click.command(cls=options.Command, short_help="Show how similar two files are, and where they differ.")
 @click.argument("a", type=click.Path(allow_dash=True))
 @click.argument("b", type=click.Path(allow_dash=True))
-@options.settings(*options.TEXT_SETTINGS, "text_column", "id_column", "delimiter")
+@options.settings(*options.TEXT_SETTINGS, "text_column", "id_column", "delimiter", "encoding")
 @options.as_json("the numbers")
 @options.quiet("Show only the numbers, not the texts.")
 def compare(a: str, b: str, config: Config, as_json: bool, quiet: bool) -> None:
@@ -71,11 +71,12 @@ def _read(path: str, config: Config) -> str:
             return read_by_id(*address, Config.of(config, html=False))
     content = sys.stdin.buffer.read() if path == STDIN else _content(path)
     try:
-        return content.decode("utf-8-sig")
+        return content.decode(config.encoding or "utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{_name(path)} is not UTF-8 text: byte {error.start} is 0x{content[error.start]:02x}",
-            hint="convert it first, for example with iconv -f latin1 -t utf-8",
+            f"{_name(path)} is not {config.encoding or 'UTF-8'} text: byte {error.start} is "
+            f"0x{content[error.start]:02x}",
+            hint="name its encoding, as --encoding latin-1",
         ) from error
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +12,7 @@ import click
 from neardup.checks import check_int
 from neardup.cli import options
 from neardup.config import Config
-from neardup.errors import ConfigError
+from neardup.errors import ConfigError, DataError
 from neardup.io.work_folder import check_writable, unwritable
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _MOST: Final = 1024
 
 @click.command(cls=options.Command, short_help="Show what the settings find, and what a run will cost.")
 @options.inputs(required=False)
-@options.settings(*options.INPUT_SETTINGS, "keep", "cluster", "pairs")
+@options.settings(*options.INPUT_SETTINGS, "keep", "cluster", "pairs", "overwrite")
 @options.option(
     "--plot", "picture", what="Draw the S-curve to this .svg or .png file.", type=click.Path(), metavar="FILE"
 )
@@ -62,6 +63,8 @@ def plan(
     if picture is not None:
         plot.format_of(picture)
         check_writable(Path(picture), "--plot")
+        if os.path.lexists(picture) and not config.overwrite:
+            raise DataError(f"the picture {picture} already exists", hint="choose another --plot, or pass --overwrite")
     if inputs:
         with render.progress(quiet=quiet) as progress:
             from neardup import api

@@ -313,11 +313,13 @@ def explanation(answer: Explanation, *, has_texts: bool) -> None:
     """Print why a document was removed, or for whom it stands."""
     name = _place(answer.doc_id, answer.file, answer.row)
     compared = answer.comparison
-    if answer.kept_id is None or compared is None:
-        _print_lines(_stands_for(name, answer.members))
+    if answer.kept_id is None:
+        _print_lines(_stands_for(name, answer))
         return
     kept = _place(answer.kept_id, answer.kept_file, answer.kept_row)
     _print_lines([f"{name} was removed: {_cause(answer)} {kept}, which was kept."])
+    if compared is None:  # vectors, or a document of an index, whose text is not stored
+        return
     _print_lines([_shared(compared, "the removed document", "the kept document")])
     if has_texts:
         texts(answer.text or "", answer.kept_text or "", (answer.doc_id, answer.kept_id))
@@ -357,9 +359,10 @@ def _place(doc_id: str, file: str | None, row: int | None) -> str:
     return doc_id if file is None or doc_id == f"{file}:{row}" else f"{doc_id} ({file}:{row})"
 
 
-def _stands_for(name: str, members: Sequence[tuple[str, float]]) -> Iterator[str]:
+def _stands_for(name: str, answer: Explanation) -> Iterator[str]:
+    members = answer.members
     if not members:
-        yield f"{name} was kept. It is not similar to any document before it, and nothing was removed in its favour."
+        yield f"{name} was kept. {answer.reason}, and nothing was removed in its favour."
         return
     removed = "1 document was" if len(members) == 1 else f"{len(members):,} documents were"
     yield f"{name} was kept. In its favour, {removed} removed:"

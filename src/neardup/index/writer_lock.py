@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from neardup.errors import NearDupError
+from neardup.errors import DataError, NearDupError
 
 try:
     import fcntl
@@ -38,13 +38,18 @@ class WriterLock:
         while fcntl is not None:
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
+            except BlockingIOError as error:
                 if time.monotonic() >= deadline:
                     raise NearDupError(
                         f"another process is writing the index {folder} ({self._owner()}); waited {timeout:g} s for it",
                         hint="wait for it, open with a longer `timeout`, or with read_only=True to query",
                     ) from error
                 time.sleep(_STEP_SECONDS)
+            except OSError as error:  # a network disk without locks, or without memory for more of them
+                raise DataError(
+                    f"the index {folder} cannot be locked: {error.strerror or error}",
+                    hint="put it on a disk that supports locks",
+                ) from error
             else:
                 return
 

@@ -222,9 +222,13 @@ def _hold(lock: int, folder: Path) -> None:
         return
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
+    except BlockingIOError as error:
         owner = read_marker(folder).get("process", "unknown")
         raise NearDupError(
             f"another run is writing this output (process {owner}, work folder {folder})",
             hint="wait for it, or choose another -o",
+        ) from error
+    except OSError as error:  # a network disk without locks, or without memory for more of them
+        raise DataError(
+            f"the work folder {folder} cannot be locked: {error.strerror or error}", hint="choose -o on another disk"
         ) from error

@@ -57,6 +57,7 @@ class Explanation:
         kept_text: the text of the kept document.
         comparison: of the two texts.
         members: (doc_id, similarity) of the documents that were removed for a kept one.
+        reason: why a kept document was kept, "" for a removed one.
     """
 
     doc_id: Any
@@ -71,3 +72,4 @@ class Explanation:
     kept_text: str | None
     comparison: Comparison | None
     members: Sequence[tuple[Any, float]]
+    reason: str = ""

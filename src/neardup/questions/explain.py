@@ -108,6 +108,22 @@ def find_memory_verdict(report: Report, doc_id: Any, row: int | None) -> tuple[V
     return verdict, both.column("text").to_pylist() if is_text else []
 
 
+def reason_to_keep(config: Config) -> str:
+    """Say what is true of every kept document that no other was removed for, by the settings of the run.
+
+    >>> reason_to_keep(Config(only_against=True, against=("old",)))
+    'It is not similar to any document of --against'
+    """
+    if config.asks_containment and config.against:
+        return "It contains no document of --against"
+    if config.only_against:
+        return "It is not similar to any document of --against"
+    if config.per_cluster > 1:
+        return f"It is one of up to {config.per_cluster:,} documents kept per cluster"
+    within = " of its group" if config.group_column is not None else ""
+    return f"It is not similar to any document{within} before it"
+
+
 def _take_rows(texts: pa.Table, rows: pa.Array | pa.ChunkedArray) -> pa.Table:
     return texts.take(pc.index_in(rows, texts.column("row")))
 

@@ -7,9 +7,10 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
+from neardup.io.free_memory import free_bytes
+
 # The least memory for a stage, so that a run that starts close to its limit still makes progress.
 MIN_ROOM: Final = 64 << 20
-_CGROUP: Final = Path("/sys/fs/cgroup")
 # Below this limit, freed memory must be returned to the system.
 _TIGHT: Final = 2 * 10**9
 # From malloc.h: blocks of at least this size are mapped, so they are returned when freed; and all threads share few
@@ -58,31 +59,6 @@ def resident_bytes() -> int:
         return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:  # pragma: no cover - no /proc
         return 0
-
-
-def free_bytes() -> int:
-    """Return the free memory of the system or of the control group of the process, whichever is less."""
-    free = _system_free_bytes()
-    limit, used = (_group_bytes(name) for name in ("memory.max", "memory.current"))
-    return free if limit is None or used is None else max(0, min(free, limit - used))
-
-
-def _system_free_bytes() -> int:
-    try:
-        for line in Path("/proc/meminfo").read_text("ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) << 10
-    except OSError:  # pragma: no cover - no /proc
-        pass
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")  # pragma: no cover
-
-
-def _group_bytes(name: str) -> int | None:
-    try:
-        text = (_CGROUP / name).read_text("ascii").strip()
-    except OSError:
-        return None
-    return int(text) if text.isdigit() else None
 
 
 def available_cores() -> int:

@@ -8,11 +8,12 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
-from neardup.config import Config
+from neardup.config import MIN_MEMORY, Config
 from neardup.errors import DataError
 from neardup.io.formats import jsonl
 from neardup.io.formats.base import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts, one_span
 from neardup.io.formats.lines import BOM
+from neardup.io.free_memory import free_bytes
 from neardup.io.streams import check_unchanged, copy_file, open_input, open_output_like
 from neardup.io.values import gather
 from neardup.io.values.oversize import PROCESS_BYTES
@@ -77,15 +78,14 @@ def _elements(file: InputFile, config: Config) -> list[bytes]:
 
 
 def _content(file: InputFile, config: Config) -> bytes:
-    most = None if config.memory is None else (config.memory - PROCESS_BYTES) // _COST
+    limit = config.memory or max(MIN_MEMORY, free_bytes() // 2)  # as a run has it where nothing is said
+    most = (limit - PROCESS_BYTES) // _COST
     with open_input(file) as stream:
-        if most is None:
-            return stream.read().removeprefix(BOM)
         content = stream.read(most + 1)
     if len(content) > most:
         needed = PROCESS_BYTES + _COST * max(file.size, len(content))
         raise DataError(
-            f"{file.path} is a JSON array, which must fit in memory: it takes more than {config.memory:,} bytes",
+            f"{file.path} is a JSON array, which must fit in memory: it takes more than {limit:,} bytes",
             hint=f"pass --memory {-(-needed // 10**6)}MB or more, or rewrite it as JSON Lines, as with jq -c '.[]'",
         )
     return content.removeprefix(BOM)

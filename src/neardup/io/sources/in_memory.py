@@ -20,6 +20,7 @@ from neardup.io.values.arrow_rows import items_texts, joined_texts
 from neardup.io.values.columns import (
     checked_ids,
     choose,
+    column_at,
     hash_groups,
     keep_priority,
     likeliest_text,
@@ -30,7 +31,16 @@ from neardup.io.values.columns import (
 from neardup.io.values.contents import column_type, contents_of, dimension_of
 from neardup.io.values.html import readable_texts
 from neardup.io.values.matrices import is_matrix, item_column
-from neardup.io.values.python_rows import as_table, columns_of, is_baskets, is_dicts, is_pairs, item_rows, split_pairs
+from neardup.io.values.python_rows import (
+    as_table,
+    columns_of,
+    is_baskets,
+    is_dicts,
+    is_pairs,
+    item_rows,
+    split_pairs,
+    values_at,
+)
 from neardup.io.values.vector_columns import VECTOR_COLUMNS, as_column, rows_as_column
 from neardup.io.values.whole_rows import rename_doc_id
 
@@ -77,7 +87,8 @@ class _Taken(NamedTuple):
     """What a source gives before it is checked.
 
     original: None where the source is one column; reasons: why rows are unusable whatever their values;
-    unfilled: the column of `original` that still has to be filled with the values.
+    unfilled: the column of `original` that still has to be filled with the values;
+    nested: columns of `original` that are taken out of its structs, and are not part of the source.
     """
 
     values: Any
@@ -86,6 +97,7 @@ class _Taken(NamedTuple):
     columns: dict[str, str]
     reasons: dict[int, str]
     unfilled: str | None = None
+    nested: tuple[str, ...] = ()
 
 
 def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> Source:
@@ -118,7 +130,7 @@ def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> So
         documents=documents,
         rejected=rejected,
         ids=named,
-        original=original,
+        original=original.drop_columns(list(taken.nested)),
         columns=taken.columns,
         has_repeated_ids=len(given.unique()) < len(given),
     )
@@ -158,12 +170,24 @@ def _take(source: Any, config: Config, ids: Any) -> _Taken:
     original, values = as_arrow(
         source, lambda names: _one_content(names, config), lambda contents: _unusable(contents, config)
     )
-    return _take_columns(original, values, config, ids)
+    nested = _nested(original.column_names, config)
+    for name in nested:
+        parts = [column_at(batch, name) for batch in original.to_batches()]
+        if parts and parts[0] is not None:
+            original = original.append_column(name, pa.chunked_array(parts))
+    found = tuple(name for name in nested if name in original.column_names)
+    return _take_columns(original, values, config, ids)._replace(nested=found)
+
+
+def _nested(names: list[str], config: Config) -> tuple[str, ...]:
+    """The columns that settings name by a path into a struct or a dict."""
+    paths = (name for _, name in named_columns(config) if name not in names)
+    return tuple(dict.fromkeys(path for path in paths if "." in path and path.partition(".")[0] in names))
 
 
 def _one_content(names: list[str], config: Config) -> str | None:
-    chosen = content_names(names, config)
-    return chosen[0] if len(chosen) == 1 else None
+    chosen = content_names([*names, *_nested(names, config)], config)
+    return chosen[0] if len(chosen) == 1 and chosen[0] in names else None
 
 
 def _unusable(contents: list[Any], config: Config) -> Collection[int]:
@@ -176,10 +200,12 @@ def _unusable(contents: list[Any], config: Config) -> Collection[int]:
 
 def _take_dicts(rows: list[Any], config: Config, ids: Any) -> _Taken:
     columns, reasons = columns_of(rows)
+    nested = _nested(list(columns), config)
+    columns |= {name: values_at(rows, name) for name in nested}
     content = _one_content(list(columns), config)
     values = None if content is None else columns[content]
     taken = _take_columns(as_table(columns, content), values, config, ids)
-    return taken._replace(reasons=reasons, unfilled=content)
+    return taken._replace(reasons=reasons, unfilled=content, nested=nested)
 
 
 def _take_columns(original: pa.Table, values: Any, config: Config, ids: Any) -> _Taken:

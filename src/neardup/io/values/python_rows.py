@@ -52,6 +52,18 @@ def columns_of(rows: list[Any]) -> tuple[dict[str, list[Any]], Reasons]:
     return columns, reasons
 
 
+def values_at(rows: list[Any], path: str) -> list[Any]:
+    """Return the values within dicts of dicts, None where one of the steps of a path with dots is missing.
+
+    >>> values_at([{"page": {"text": "a"}}, {"page": None}, None], "page.text")
+    ['a', None, None]
+    """
+    values = rows
+    for step in path.split("."):
+        values = [value.get(step) if isinstance(value, Mapping) else None for value in values]
+    return values
+
+
 def split_pairs(rows: list[Any]) -> tuple[list[Any], list[Any], Reasons]:
     """Return the ids and the contents of pairs, and why rows are none."""
     reasons = {
