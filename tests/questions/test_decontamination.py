@@ -225,8 +225,9 @@ def test_an_explanation_states_the_contained_share(programs, tmp_path):
         ({"against": "old.jsonl", "audit": True}, "`audit` needs the measure 'jaccard'"),
     ],
 )
-def test_settings_that_containment_does_not_support_are_errors(settings, words, tmp_path):
-    new = corpora.write_json_lines(tmp_path / "new.jsonl", [{"text": "a"}])
+def test_settings_that_containment_does_not_support_are_errors(settings, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    new, _ = (corpora.write_json_lines(tmp_path / name, [{"text": "a"}]) for name in ("new.jsonl", "old.jsonl"))
     with pytest.raises(ConfigError, match=words):
         neardup.deduplicate(new, measure="containment", **settings)
 

@@ -102,7 +102,7 @@ def test_a_missing_input_is_reported(run):
     (run.parent / "one.jsonl").unlink()
     with pytest.raises(DataError, match=r"row 2 of .*one\.jsonl cannot be read") as error:
         neardup.api.explain(run, "b")
-    assert "put them back" in error.value.hint
+    assert "restore them" in error.value.hint
 
 
 def test_a_folder_without_tables_is_not_a_finished_run(run):
