@@ -153,6 +153,15 @@ def as_paths(name: str, value: Any) -> tuple[str, ...]:
     return found
 
 
+def as_path(name: str, value: Any) -> str | None:
+    """Return one path, or None."""
+    if value is None:
+        return None
+    if not isinstance(value, (str, os.PathLike)):
+        raise ConfigError(f"`{name}` must be a path or None, got {value!r}")
+    return as_paths(name, value)[0]
+
+
 def as_spark_conf(value: Any) -> tuple[str, ...]:
     """Return one or more settings of Spark as a tuple."""
     settings = (value,) if isinstance(value, str) else value

@@ -25,6 +25,10 @@ def check_together(config: Any) -> None:
             f"`lines` and `format` {config.format!r} cannot be combined: with `lines` a line of text is a document",
             hint="leave one of them out; `format` 'lines' is the same as `lines` for files of any ending",
         )
+    if config.decisions is not None and config.measure != "jaccard":
+        raise ConfigError(
+            f"`decisions` needs the measure 'jaccard', got {config.measure!r}", hint="leave `decisions` out"
+        )
     if config.mark and config.dry_run:
         raise ConfigError("`mark` and `dry_run` cannot be combined: a dry run writes no rows", hint="leave one out")
 

@@ -14,6 +14,7 @@ from neardup.checks import (
     as_columns,
     as_encoding,
     as_float,
+    as_path,
     as_paths,
     as_spark_conf,
     asks_containment,
@@ -117,6 +118,8 @@ class Config(_RecordsGiven):
         keep: which document of a cluster to keep: "first", "last", "longest", "max:COLUMN" or "min:COLUMN".
         cluster: "leader" (removed documents are similar to the kept one) or "components" (transitive closure).
         per_cluster: the number of documents to keep per cluster: the kept one, and the next ones in keep order.
+        decisions: a file with decisions about single documents, exported from the page of a run: `keep` documents stay,
+            `remove` documents go, whatever they are similar to.
         pairs: also store every found pair, not only the match of each removed document.
         collapse_empty: treat documents without shingles as exact copies of each other.
         multiset: count repeated shingles instead of ignoring repetitions.
@@ -171,6 +174,7 @@ class Config(_RecordsGiven):
     keep: str = "first"
     cluster: Cluster = "leader"
     per_cluster: int = 1
+    decisions: str | None = None
     pairs: bool = False
     collapse_empty: bool = False
     multiset: bool = False
@@ -219,6 +223,7 @@ class Config(_RecordsGiven):
         for name in ("id_column", "items_column", "vector_column", "group_column"):
             if getattr(self, name) is not None:
                 check_type(name, getattr(self, name), str, "the name of a column, or None")
+        self._set("decisions", as_path("decisions", self.decisions))
         if self.master is not None:
             check_type("master", self.master, str, "the address of a Spark cluster, or None")
         self._set("spark_conf", as_spark_conf(self.spark_conf))

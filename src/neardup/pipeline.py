@@ -64,7 +64,8 @@ class Outcome:
 
     plan: the plan of the method that was used; members: every document that is not the kept one of its cluster, None
     where all of them are removed; selects: whether the pipeline selects which documents to keep;
-    pair_columns: the schema of row_pairs; find_priorities: returns the keep priorities of ascending rows, if known.
+    pair_columns: the schema of row_pairs; decisions: what decisions changed;
+    find_priorities: returns the keep priorities of ascending rows, if known.
     """
 
     plan: Plan
@@ -76,6 +77,7 @@ class Outcome:
     members: Table | None = None
     selects: bool = True
     pair_columns: pa.Schema = schema.ROW_PAIRS
+    decisions: dict[str, int] | None = None
     find_priorities: Callable[[npt.NDArray[np.int64]], pa.ChunkedArray] | None = None
 
     @property

@@ -159,6 +159,8 @@ class Report:
         documents: documents in the input; kept + removed + rejected.
         num_kept: documents that stay.
         num_removed: documents that are near-duplicates of a kept one.
+        decisions: documents that were kept and removed by decision, and decisions that match no document: `kept`,
+            `removed`, `unmatched`; None without decisions.
         removed_against: those of them whose kept document is one of `against`.
         num_rejected: documents that could not be used.
         exact_duplicates: documents whose shingle set another document has too.
@@ -207,6 +209,7 @@ class Report:
     largest: tuple[dict[str, Any], ...] | None = None
     engine: dict[str, Any] = dataclasses.field(default_factory=dict)
     audit: Audit | None = None
+    decisions: dict[str, int] | None = None
     audited: Callable[[Callable[[str], pa.Table | None]], Any] | None = dataclasses.field(default=None, compare=False)
 
     @functools.cached_property
@@ -336,6 +339,7 @@ class Report:
             "removed_against": self.removed_against,
             "removed_within": self.removed_within,
             "rejected": self.num_rejected,
+            **({} if self.decisions is None else {"decisions": self.decisions}),
             "exact_duplicates": self.exact_duplicates,
             "pairs_verified": self.pairs_verified,
             "pairs": self.num_pairs,

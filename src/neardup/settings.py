@@ -42,6 +42,7 @@ class RunSettings(TypedDict, total=False):
     keep: str
     cluster: Cluster
     per_cluster: int
+    decisions: str | os.PathLike[str] | None
     pairs: bool
     collapse_empty: bool
     multiset: bool

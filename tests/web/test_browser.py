@@ -7,6 +7,7 @@ import io
 import json
 import random
 from importlib import resources
+from pathlib import Path
 
 import pytest
 
@@ -175,7 +176,7 @@ def export(page, label):
     return downloading.value.path().read_text("utf-8")
 
 
-def test_marks_are_kept_undone_and_exported(tab, keys):
+def test_marks_are_kept_undone_exported_and_honoured_by_a_run(tab, keys, report, tmp_path):
     page = tab.open(f"pair/{keys['ferry-0']}/{keys['ferry-3']}")
     page.click(".side >> nth=1 >> [data-mark]")
     page = tab.open("document/" + str(keys["alone-3"]))
@@ -196,6 +197,11 @@ def test_marks_are_kept_undone_and_exported(tab, keys):
     page.keyboard.press("u")
     page.keyboard.press("u")
     page.wait_for_selector("text=Nothing is marked yet.")
+    (tmp_path / "decisions.json").write_text(json.dumps(decisions), "utf-8")
+    again = neardup.deduplicate(Path(report.inputs[0]["path"]), decisions=tmp_path / "decisions.json", **SETTINGS)
+    assert again.decisions == {"kept": 1, "removed": 1, "unmatched": 0}
+    assert "ferry-3" not in again.removed.column("doc_id").to_pylist()
+    assert "alone-3" in again.removed.column("doc_id").to_pylist()
 
 
 def test_an_exported_table_holds_no_formula(tab, keys):

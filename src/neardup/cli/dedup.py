@@ -12,7 +12,16 @@ from neardup.config import Config
 @options.inputs()
 @options.output("FOLDER", "Folder to write: kept/, removed.parquet, rejected.jsonl, report.json.")
 @options.settings(
-    *options.INPUT_SETTINGS, "keep", "cluster", "per_cluster", "mark", "pairs", "dry_run", "audit", "overwrite"
+    *options.INPUT_SETTINGS,
+    "keep",
+    "cluster",
+    "per_cluster",
+    "decisions",
+    "mark",
+    "pairs",
+    "dry_run",
+    "audit",
+    "overwrite",
 )
 @options.option(
     "--update", what="Insert what was kept into the index of --against, once the output is written.", is_flag=True
@@ -39,6 +48,7 @@ def dedup(
       neardup dedup pages.jsonl -o look --dry-run             what would be removed, and why
       neardup dedup pages.jsonl -o clean --audit              with the measured recall
       neardup dedup pages.jsonl -o clean --pairs --report     with a page to look at
+      neardup dedup pages.jsonl -o clean --decisions decisions.json
       zcat pages.jsonl.gz | neardup dedup - -o clean --json
     """  # noqa: D301 - click reads the backspace
     from neardup.cli import render

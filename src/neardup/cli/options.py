@@ -98,6 +98,9 @@ SETTINGS: Final = {
     "per_cluster": _Setting(
         STAYS, "Number of documents to keep per cluster: the kept one, then the next in keep order.", "N"
     ),
+    "decisions": _Setting(
+        STAYS, "File with decisions about single documents, exported from the page of a run.", "PATH"
+    ),
     "against": _Setting(STAYS, "Files, finished runs or an index whose documents are always kept; repeatable.", "PATH"),
     "only_against": _Setting(STAYS, "Compare the input with --against only, not with itself."),
     "mark": _Setting(OUTPUT, "Write all rows, with columns that say which are kept, instead of the kept rows only."),

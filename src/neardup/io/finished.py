@@ -259,6 +259,7 @@ def restore(run: Path) -> Report:
         num_kept=stored.kept,
         num_removed=stored.removed,
         removed_against=_removed_against(run, stored),
+        decisions=stored.decisions,
         num_rejected=stored.rejected,
         num_pairs=stored.pairs,
         warnings=tuple(stored.warnings),

@@ -88,6 +88,7 @@ class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
     kept: Count
     removed: Count
     removed_against: Count | None = None
+    decisions: dict[str, Count] | None = None
     rejected: Count
     exact_duplicates: Count
     pairs_verified: Count

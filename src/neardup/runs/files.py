@@ -13,11 +13,13 @@ from neardup.engines.base import no_progress
 from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory, return_freed
 from neardup.events import Tally, Watch
+from neardup.io.decisions import match_decisions
 from neardup.io.outputs import write_rejected
 from neardup.io.sources.corpus import Advance, FileDocuments
 from neardup.io.sources.file_results import FileResults
 from neardup.measures.registry import holds_items
 from neardup.report import Audit, count_ahead
+from neardup.runs.decided import apply_decisions, without_decided
 from neardup.runs.file_run import FileRun
 from neardup.runs.recall import audited_files, measure
 from neardup.runs.rejections import first_rejected
@@ -44,6 +46,8 @@ class LocalFiles(FileRun):
         limited = Config.of(config, memory=max(MIN_MEMORY, Memory(config.memory).limit))
         return_freed(limited.memory or MIN_MEMORY)
         documents = self.make_source(setup, limited, room_for_texts)
+        if config.decisions is not None:
+            documents.decided = match_decisions(documents.files, documents.num_ahead_files, limited)
         super().__init__(setup, documents, documents, engine)
 
     def make_source(self, setup: RunSetup, limited: Config, room_for_texts: int) -> FileDocuments:
@@ -52,6 +56,7 @@ class LocalFiles(FileRun):
 
     def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
         """Write the tables; stored pairs allow a new selection, and the files can be read again for an audit."""
+        outcome = apply_decisions(outcome, self.source, self.config, watch)
         if not self.config.audit:
             self.source.release()
         results = super().results(outcome, watch)
@@ -106,7 +111,8 @@ class LocalFiles(FileRun):
     def count(self, outcome: pipeline.Outcome) -> Counts:
         """Add up the counts of the parts."""
         rows, text_bytes = self._count_rows(ahead=False), self.source.count("text_bytes")
-        return Counts.of(outcome, rows, text_bytes, self.config.threshold)._replace(
+        counted = without_decided(Counts.of(outcome, rows, text_bytes, self.config.threshold), outcome)
+        return counted._replace(
             against=self._count_rows(ahead=True),
             removed_against=count_ahead(outcome.selection.column("kept_row"), self.source.num_ahead),
         )

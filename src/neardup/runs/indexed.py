@@ -31,7 +31,7 @@ from neardup.runs.start import RunSetup
 _KNOWN: Final = pa.schema(
     [("row", pa.int64()), ("doc_id", pa.string()), ("number", pa.int64()), ("similarity", pa.float64())]
 )
-_NOT_HERE: Final = ("pairs", "audit", "ignore")
+_NOT_HERE: Final = ("pairs", "audit", "ignore", "decisions")
 
 
 def indexes_of(config: Config) -> list[str]:

@@ -46,6 +46,7 @@ class Counts(NamedTuple):
     removed_against: int = 0
     spared: int = 0
     against: RowCounts | None = None
+    decisions: dict[str, int] | None = None
 
     @classmethod
     def of(cls, outcome: pipeline.Outcome, rows: RowCounts, text_bytes: int, threshold: float) -> Counts:
@@ -135,6 +136,7 @@ def report_on(outcome: pipeline.Outcome, adapter: Adapter, watch: Watch) -> Repo
         warnings=tuple(watch.warnings),
         signature_format=measure_of(config).signature_format(config),
         audit=audit,
+        decisions=counts.decisions,
         **{name: getattr(results, name) for name in _PASSED_ON},
     )
     adapter.publish(report)

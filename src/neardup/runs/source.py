@@ -71,7 +71,7 @@ class _Loader:
 
 def check_in_memory(config: Config, out: object) -> None:
     """Raise for settings that only apply to files."""
-    files_only = ("against", "mark", "dry_run", "format", "encoding", "lines", "delimiter")
+    files_only = ("against", "decisions", "mark", "dry_run", "format", "encoding", "lines", "delimiter")
     named = ["out"] * (out is not None) + [name for name in files_only if getattr(config, name)]
     if named:
         raise ConfigError(

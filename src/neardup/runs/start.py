@@ -19,6 +19,7 @@ from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.events import Watch
 from neardup.index.index_folder import is_index
 from neardup.io import finished
+from neardup.io.decisions import content_digest
 from neardup.io.formats.base import InputFile
 from neardup.io.run_folders import kept_of_runs
 from neardup.io.sources.column_choice import with_dimension
@@ -114,6 +115,8 @@ def check_settings(config: Config) -> None:
             raise ConfigError(
                 f"`{name}` applies only to Spark, but `engine` is {config.engine!r}", hint="use --engine spark"
             )
+    if config.decisions is not None and config.engine == "spark":
+        raise ConfigError("`decisions` does not run on Spark", hint="leave it out, or use --engine local")
     if config.engine == "spark" and config.audit:
         raise ConfigError("`audit` does not run on Spark", hint="call neardup.audit(OUT) when the run has ended")
     if config.measure != "hamming" or config.distance is None:  # a distance in bits needs the dimension
@@ -205,6 +208,8 @@ def _manifest(command: str, files: Sequence[InputFile], config: Config, spooled:
         ),
         "signature_format": measure_of(config).signature_format(config),
     }
+    if config.decisions is not None:
+        manifest["decisions"] = content_digest(config.decisions)
     if isinstance(config.seed, DrawnSeed):
         manifest["settings"]["seed"] = RANDOM_SEED
         manifest["drawn_seed"] = int(config.seed)

@@ -92,6 +92,7 @@ def write_order(path: Path, pairs: Path, documents: FileDocuments, outcome: Outc
 
 def select_stored(report: Report, threshold: float) -> Report:
     """Select among the stored pairs of a run on files, as a run at this threshold selects among the pairs it finds."""
+    _check_undecided(report)
     stored = report.pairs
     numbered = _number(stored, report)
     named = _names(stored, numbered)
@@ -140,6 +141,7 @@ class StoredCounts(NamedTuple):
 
 def count_stored(report: Report, thresholds: Sequence[float]) -> list[StoredCounts]:
     """Count what `at_threshold` selects at each of some thresholds, without building its tables."""
+    _check_undecided(report)
     numbered = _number(report.pairs, report)
     rows = np.unique(np.concatenate([numbered.column(f"row_{side}").to_numpy() for side in "ab"]))
     priority = _priorities(rows, report.load("order"), report)
@@ -152,6 +154,14 @@ def count_stored(report: Report, thresholds: Sequence[float]) -> list[StoredCoun
         num_clusters = pc.count_distinct(selection.column("kept_row")).as_py()
         counts.append(StoredCounts(threshold, selection.num_rows, chosen.num_rows, num_clusters))
     return counts
+
+
+def _check_undecided(report: Report) -> None:
+    if report.decisions is not None:
+        raise NotStoredError(
+            "a run with decisions is not selected again: its tables do not tell what was decided",
+            hint="run again with the higher threshold",
+        )
 
 
 def _select_again(run: Report, report: Report, threshold: float) -> Report:

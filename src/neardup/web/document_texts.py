@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -15,6 +14,7 @@ from neardup.checks import SET_MEASURES
 from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io import finished
+from neardup.io.decisions import digest_of
 from neardup.io.formats.base import ITEM_END, text_bytes
 from neardup.io.sources.column_choice import read_records
 from neardup.kernels import similarity as kernel
@@ -39,15 +39,6 @@ class Text(NamedTuple):
     num_bytes: int
     is_whole: bool
     digest: str
-
-
-def digest_of(text: bytes) -> str:
-    """Return the digest by which a decision names a text.
-
-    >>> digest_of(b"to be")
-    '0af1207eeabd158672cf22436825b6b7'
-    """
-    return hashlib.sha256(text).hexdigest()[:32]
 
 
 def why_absent(run: RunView) -> str | None:

@@ -41,6 +41,7 @@ def overview(run: RunView, *, removed_bytes: int | None = None) -> dict[str, Any
         "method": plan.shape,
         "reason": plan.reason,
         "counts": _counts(run),
+        "decisions": report.decisions,
         "recall": _recall(report),
         "bytes": {"read": report.bytes_read, "removed": removed_bytes},
         "seconds": report.seconds,

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from neardup import schema
 from neardup.config import Config
 from neardup.errors import DataError
+from neardup.io.decisions import KEPT_LAST, REMOVED_LAST, Decided
 from neardup.io.formats.base import InputFile, Records, Verdicts, text_bytes
 from neardup.io.sources.cluster_sizes import ClusterSizes
 from neardup.io.sources.kept_ids import KeptIds
@@ -57,6 +58,7 @@ class FileDocuments(FileParts):
         self._workspace = workspace
         self.stops_at_first = config.strict
         self._priorities: I64 | None = None
+        self.decided: Decided | None = None
         self._rows_of_part: tuple[int, I64] = -1, np.empty(0, np.int64)
         self._removed: tuple[pa.Table, I64] | None = None
         self._held: dict[int, list[pa.RecordBatch]] = {}
@@ -139,6 +141,14 @@ class FileDocuments(FileParts):
             ordered = sort(self._scores(), keep_order.SORTED, keep_order.sort_keys(self.config.keep))
             self._priorities = keep_order.rank(ordered, self.num_rows, self.config.keep)
 
+    def decided_rows(self, priority: int) -> I64:
+        """Return the rows that decisions put at a place of the keep order, ascending; known once rows are numbered."""
+        if self.decided is None:
+            return np.empty(0, np.int64)
+        is_wanted = self.decided.priorities == priority
+        rows: I64 = self.file_first_rows[self.decided.files[is_wanted]] + self.decided.rows[is_wanted] - 1
+        return np.sort(rows)
+
     def _facts(self) -> list[dict[str, Any]]:
         return [self._workspace.facts(f"names/{part:06}.arrow") for part in range(self.num_parts)]
 
@@ -159,6 +169,10 @@ class FileDocuments(FileParts):
             priority = self._priorities[rows]
         elif self.config.keep == "last":
             priority = keep_order.priorities(self.config.keep, rows)
+        if at >= 0 and self.decided is not None:
+            priority = batch.column(at).to_numpy().copy() if priority is None else priority
+            for last in (KEPT_LAST, REMOVED_LAST):
+                priority[np.isin(rows, self.decided_rows(last))] = last
         return batch if at < 0 or priority is None else batch.set_column(at, "priority", pa.array(priority))
 
     def names(self, part: int) -> Iterator[pa.RecordBatch]:

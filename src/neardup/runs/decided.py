@@ -1,0 +1,139 @@
+"""What decisions change of a selection.
+
+A decided document is last in keep order, so it decides about no other. After the selection, one to keep stays beside
+the kept one of its cluster; one to remove that is similar to no kept document goes with its true similarity to the most
+similar one, although that is below the threshold.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup import schema
+from neardup.config import Config
+from neardup.engines.base import no_progress
+from neardup.events import Watch
+from neardup.io.decisions import KEPT_LAST, REMOVED_LAST, Decision
+from neardup.io.sources.corpus import FileDocuments
+from neardup.measures.jaccard import text_sets
+from neardup.pipeline import Outcome
+from neardup.runs.run import Counts
+
+I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
+
+
+def apply_decisions(outcome: Outcome, source: FileDocuments, config: Config, watch: Watch) -> Outcome:
+    """Return the outcome with the decisions of the source; without any, as it is."""
+    if source.decided is None:
+        return outcome
+    keep, remove = source.decided_rows(KEPT_LAST), source.decided_rows(REMOVED_LAST)
+    unmatched = source.decided.unmatched
+    if unmatched:
+        watch.warn(_say_unmatched(unmatched, len(unmatched) + keep.size + remove.size))
+    members, selection = outcome.clustered, outcome.selection
+    is_kept = np.isin(selection.column("row").to_numpy(), keep)
+    num_spared = int(is_kept.sum())
+    selection = selection.filter(pa.array(~is_kept))
+    astray = _astray(members, remove)
+    # A member that `per_cluster` would let stay goes as well.
+    thinned = np.setdiff1d(np.setdiff1d(remove, astray), selection.column("row").to_numpy())
+    gone = np.concatenate([selection.column("row").to_numpy(), remove])
+    nearest = _nearest_kept(source, astray, gone, config)
+    selection = _joined(_without(selection, astray), _only(members, thinned), nearest)
+    members = _joined(_without(members, astray), nearest)
+    counts = {"kept": num_spared, "removed": nearest.num_rows + thinned.size, "unmatched": len(unmatched)}
+    return dataclasses.replace(outcome, selection=selection, members=members, decisions=counts)
+
+
+def without_decided(counts: Counts, outcome: Outcome) -> Counts:
+    """Return the counts of a run with what decisions have done apart from what the settings have."""
+    if outcome.decisions is None:
+        return counts
+    num_below = min(counts.below, outcome.decisions["removed"])
+    spared = counts.spared - outcome.decisions["kept"]
+    return counts._replace(decisions=outcome.decisions, below=counts.below - num_below, spared=spared)
+
+
+def _astray(members: pa.Table, remove: I64) -> I64:
+    """The documents to remove that are in no cluster of a document that stays."""
+    rows, kept_rows = (members.column(name).to_numpy() for name in ("row", "kept_row"))
+    return np.setdiff1d(remove, rows[~np.isin(kept_rows, remove)])
+
+
+def _without(table: pa.Table, rows: I64) -> pa.Table:
+    return table.filter(pa.array(~np.isin(table.column("row").to_numpy(), rows)))
+
+
+def _only(table: pa.Table, rows: I64) -> pa.Table:
+    return table.filter(pa.array(np.isin(table.column("row").to_numpy(), rows)))
+
+
+def _joined(*tables: pa.Table) -> pa.Table:
+    return pa.concat_tables(tables).sort_by("row").combine_chunks()
+
+
+def _nearest_kept(source: FileDocuments, rows: I64, gone: I64, config: Config) -> pa.Table:
+    """The most similar kept document of each row, ties by row, as schema.SELECTION; none where nothing is kept."""
+    best, values = np.full(rows.size, -1), np.full(rows.size, -1.0)
+    if rows.size:
+        search = _Search(_sets_of(source, rows, config))
+        for part in range(source.num_parts):
+            for batch in source.read(part, no_progress):
+                own = batch.column("row").to_numpy()
+                is_candidate = ~np.isin(own, gone)
+                found = search.similarities(batch.filter(pa.array(is_candidate)).column("text"), config)
+                for number, similarities in enumerate(found.T if found.size else ()):
+                    at = int(np.argmax(similarities))
+                    if similarities[at] > values[number]:
+                        best[number], values[number] = own[is_candidate][at], similarities[at]
+    is_found = best >= 0
+    return pa.table([rows[is_found], best[is_found], values[is_found]], schema=schema.SELECTION)
+
+
+def _sets_of(source: FileDocuments, rows: I64, config: Config) -> list[npt.NDArray[np.uint64]]:
+    """The shingle sets of some rows, ascending."""
+    sets: dict[int, npt.NDArray[np.uint64]] = {}
+    for part in np.unique(np.searchsorted(source.first_rows, rows, side="right") - 1).tolist():
+        for batch in source.read(part, no_progress):
+            chosen = batch.filter(pa.array(np.isin(batch.column("row").to_numpy(), rows)))
+            found = text_sets(chosen.column("text"), config)
+            for at, row in enumerate(chosen.column("row").to_pylist()):
+                sets[row] = found.shingles[found.ends[at] : found.ends[at + 1]]
+    return [sets[row] for row in rows.tolist()]
+
+
+class _Search:
+    """Exact similarities of many documents to a few, by the shingles of the few."""
+
+    def __init__(self, sets: list[npt.NDArray[np.uint64]]) -> None:
+        self._sizes = np.array([one.size for one in sets], np.int64)
+        shingles = np.concatenate(sets)
+        order = np.argsort(shingles, kind="stable")
+        self._shingles, self._owners = shingles[order], np.repeat(np.arange(len(sets)), self._sizes)[order]
+
+    def similarities(self, texts: pa.Array, config: Config) -> F64:
+        """Return one row a text, one column a set."""
+        sets = text_sets(texts, config)
+        starts, stops = (np.searchsorted(self._shingles, sets.shingles, side=side) for side in ("left", "right"))
+        counts = stops - starts
+        docs = np.repeat(np.repeat(np.arange(len(texts)), np.diff(sets.ends)), counts)
+        places = np.repeat(starts, counts) + np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        num_sets = self._sizes.size
+        keys = docs * num_sets + self._owners[places]
+        shared = np.bincount(keys, minlength=len(texts) * num_sets).reshape(len(texts), num_sets)
+        union = np.diff(sets.ends)[:, None] + self._sizes - shared
+        similarities: F64 = shared / np.maximum(union, 1)
+        return similarities
+
+
+def _say_unmatched(unmatched: tuple[Decision, ...], total: int) -> str:
+    first = unmatched[0]
+    return (
+        f"{len(unmatched):,} of {total:,} decisions match no document, the first is about row {first.row:,} of "
+        f"{first.file}: the file, the row or the text has changed"
+    )
