@@ -38,6 +38,7 @@ DEFAULTS = {
     "keep": "first",
     "cluster": "leader",
     "per_cluster": 1,
+    "decisions": None,
     "pairs": False,
     "collapse_empty": False,
     "multiset": False,
