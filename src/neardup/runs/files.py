@@ -26,6 +26,7 @@ from neardup.runs.rejections import first_rejected
 from neardup.runs.run import Counts, Results, RowCounts
 from neardup.runs.start import RunSetup
 from neardup.runs.stored_pairs import select_stored, write_order
+from neardup.runs.templates import warn_of_templates
 from neardup.theory.plan import Plan
 
 # With so much memory left tables are written beside kept rows.
@@ -57,6 +58,7 @@ class LocalFiles(FileRun):
     def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
         """Write the tables; stored pairs allow a new selection, and the files can be read again for an audit."""
         outcome = apply_decisions(outcome, self.source, self.config, watch)
+        warn_of_templates(outcome, self.source, self.config, watch)
         if not self.config.audit:
             self.source.release()
         results = super().results(outcome, watch)

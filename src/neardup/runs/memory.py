@@ -20,6 +20,7 @@ from neardup.io.sources.memory_tables import MemoryTables
 from neardup.report import Report
 from neardup.runs.recall import audited_memory, measure
 from neardup.runs.run import Counts, Results, RowCounts, report_on, settings_again, warn_of_recall
+from neardup.runs.templates import warn_of_templates
 from neardup.stages.select import select_again, thin_table
 from neardup.theory.plan import Plan, plan_for
 
@@ -54,6 +55,7 @@ class MemoryRun:
         """Build the tables, with ids instead of rows."""
         read, row_pairs = self.read, None
         with watch.stage("report"):
+            warn_of_templates(outcome, self.source, self.config, watch)
             if outcome.row_pairs is not None:
                 row_pairs = pa.Table.from_batches(outcome.row_pairs, outcome.pair_columns)
             tables = MemoryTables(read, outcome.selection, outcome.clustered, row_pairs)

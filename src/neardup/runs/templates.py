@@ -1,0 +1,114 @@
+"""Clusters of different documents that share one template: most removals are then for a few shingles that all have."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.checks import SET_MEASURES
+from neardup.config import Config
+from neardup.engines.base import Documents, no_progress
+from neardup.events import Watch
+from neardup.measures.jaccard import text_sets
+from neardup.pipeline import Outcome
+
+I64 = npt.NDArray[np.int64]
+# A cluster of fewer documents that are no exact copies is left alone; so many of the largest are looked at, a sample of
+# each, in so many parts of the input: what it costs does not grow with the input.
+MIN_MEMBERS: Final = 10
+MAX_CLUSTERS: Final = 32
+SAMPLE: Final = 10
+MAX_PARTS: Final = 4
+# Pages of a template share its shingles and next to none besides, and each has shingles of its own: more than the names
+# and dates that tell copies of a licence apart. Edited copies share much that not all of them have.
+MIN_CORE: Final = 0.9
+MIN_OWN_SHINGLES: Final = 20
+MAX_SIMILARITY: Final = 0.95
+# Said only where most removals are of this kind: clusters of real licences and manuals hold some, up to a quarter.
+MIN_SHARE: Final = 0.5
+_ODD: Final = np.uint64(0x9E3779B97F4A7C15)
+
+
+class _Cluster(NamedTuple):
+    """A large cluster: how many of it were removed, and the rows of a sample of those that are no exact copies."""
+
+    num_removed: int
+    sample: I64
+
+
+def warn_of_templates(outcome: Outcome, documents: Documents, config: Config, watch: Watch) -> None:
+    """Warn where many removed documents have a template in common, and name the way out."""
+    if config.measure not in SET_MEASURES or not outcome.selects or config.items_column is not None:
+        return
+    clusters = _largest(outcome.selection, documents)
+    rows = np.unique(np.concatenate([np.empty(0, np.int64), *(cluster.sample for cluster in clusters)]))
+    sets = dict(zip(rows.tolist(), _sets(rows, documents, config), strict=True)) if rows.size else {}
+    found = [cluster for cluster in clusters if is_template([sets[row] for row in cluster.sample.tolist()])]
+    num_removed = sum(cluster.num_removed for cluster in found)
+    if found and num_removed >= MIN_SHARE * outcome.selection.num_rows:
+        watch.warn(advise_on_templates(num_removed, outcome.selection.num_rows, len(found)), is_urgent=True)
+
+
+def advise_on_templates(num_removed: int, num_all: int, num_clusters: int) -> str:
+    """Return what to say of documents that were removed for a template.
+
+    >>> print(advise_on_templates(340, 400, 6).partition(";")[0])
+    340 of 400 removed documents, in 6 clusters, share little but a template with the kept document
+    """
+    in_clusters = "1 cluster" if num_clusters == 1 else f"{num_clusters:,} clusters"
+    return (
+        f"{num_removed:,} of {num_all:,} removed documents, in {in_clusters}, share little but a template with the "
+        "kept document; if they are different documents, pass the template with --ignore FILE, or compare web pages "
+        "with --html --html-content main"
+    )
+
+
+def is_template(sets: list[npt.NDArray[np.uint64]]) -> bool:
+    """Whether what any two of these sets share is in all of them, and each has much of its own."""
+    if len(sets) < 2:
+        return False
+    core = sets[0]
+    for other in sets[1:]:
+        core = np.intersect1d(core, other, assume_unique=True)
+    shared = [np.intersect1d(a, b, assume_unique=True).size for a, b in combinations(sets, 2)]
+    own = np.median([shingles.size - core.size for shingles in sets])
+    return bool(own >= MIN_OWN_SHINGLES and core.size >= MIN_CORE * np.mean(shared))
+
+
+def _largest(selection: pa.Table, documents: Documents) -> list[_Cluster]:
+    """The largest clusters of documents that are similar and not equal, with a sample chosen by a hash of the row."""
+    rows, kept_rows = (selection.column(name).to_numpy() for name in ("row", "kept_row"))
+    similarity = selection.column("similarity").to_numpy()
+    near = np.flatnonzero(similarity < 1)
+    kept, inverse, counts = np.unique(kept_rows[near], return_inverse=True, return_counts=True)
+    sums = np.bincount(inverse, similarity[near], kept.size)
+    large = np.flatnonzero((counts >= MIN_MEMBERS) & (sums < MAX_SIMILARITY * counts))
+    large = large[np.argsort(-counts[large], kind="stable")][:MAX_CLUSTERS]
+    found = [near[inverse == number] for number in large.tolist()]
+    part_of = [np.searchsorted(documents.first_rows, rows[members], side="right") for members in found]
+    parts, sizes = np.unique(np.concatenate([np.empty(0, np.int64), *part_of]), return_counts=True)
+    looked_at = parts[np.argsort(-sizes, kind="stable")][:MAX_PARTS]
+    clusters = []
+    for members, part in zip(found, part_of, strict=True):
+        own = rows[members[np.isin(part, looked_at)]]
+        drawn = own[np.argsort(own.astype(np.uint64) * _ODD, kind="stable")][:SAMPLE]
+        if drawn.size == SAMPLE:
+            clusters.append(_Cluster(members.size, np.sort(drawn)))
+    return clusters
+
+
+def _sets(rows: I64, documents: Documents, config: Config) -> list[npt.NDArray[np.uint64]]:
+    """The shingles of some documents, which are read again."""
+    texts: list[Any] = []
+    ends = np.searchsorted(rows, documents.first_rows)
+    for part in np.flatnonzero(np.diff(ends)).tolist():
+        for batch in documents.read(part, no_progress):
+            is_wanted = np.isin(batch.column("row").to_numpy(), rows, assume_unique=True)
+            if is_wanted.any():
+                texts.append(batch.column("text").filter(pa.array(is_wanted)))
+    shingles, set_ends = text_sets(pa.concat_arrays(texts), config)
+    return [shingles[start:stop] for start, stop in zip(set_ends[:-1].tolist(), set_ends[1:].tolist(), strict=True)]
