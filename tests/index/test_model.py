@@ -198,6 +198,6 @@ def test_a_random_walk_agrees_with_the_model(monkeypatch):
 
 
 @pytest.mark.long
-@pytest.mark.slow("hundreds of random walks")
+@pytest.mark.slow("a hundred random walks")
 def test_long_random_walks_agree_with_the_model(monkeypatch):
-    walk(monkeypatch, max_examples=400, stateful_step_count=60)
+    walk(monkeypatch, max_examples=100, stateful_step_count=60)
