@@ -164,3 +164,19 @@ def test_the_estimated_disk_space_covers_the_run(tmp_path, monkeypatch):
     monkeypatch.setattr("neardup.io.workspace.publish", measure)
     neardup.deduplicate(path, out=tmp_path / "out")
     assert taken[0] / FACTOR <= disk_of(path) <= taken[0] * FACTOR
+
+
+def test_one_long_document_in_a_small_sample_does_not_inflate_the_text(tmp_path):
+    rng = random.Random(4)
+    texts = [" ".join(str(rng.randrange(10**6)) for _ in range(300)) for _ in range(3000)]
+    texts[3] = " ".join(str(rng.randrange(10**6)) for _ in range(200_000))
+    pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet")
+    config = Config()
+    found = sample_files(
+        find_files([str(tmp_path / "a.parquet")], config), config, num_files=1, most_bytes=10**5, spread=8
+    )
+    sampled = sum(len(batch.texts) for batch in found.records)
+    assert sampled < 1500
+    true_bytes = sum(map(len, texts))
+    assert 0.9 * true_bytes < found.text_bytes < 1.1 * true_bytes
+    assert sampled * found.scale == pytest.approx(3000, rel=0.01)

@@ -118,12 +118,16 @@ class Estimate:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Sample:
-    """Sampled documents, as schema.DOCUMENTS; the corpus is `scale` times as large, and reads in `read_seconds`."""
+    """Sampled documents, as schema.DOCUMENTS; the corpus is `scale` times as large, and reads in `read_seconds`.
+
+    text_scale: how many times as much text the corpus holds, where that is known to differ.
+    """
 
     documents: pa.Table
     scale: float
     read_seconds: float
     file_bytes: int
+    text_scale: float | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -147,6 +151,7 @@ def sample_files(files: Sequence[InputFile], config: Config) -> TakeSample:
         return Sample(
             documents=_numbered([documents_of(records, records.rows, config) for records in found.records]),
             scale=found.scale,
+            text_scale=found.text_scale,
             read_seconds=read_seconds,
             file_bytes=sum(file.size for file in files),
         )
@@ -285,7 +290,7 @@ def _forecast(sample: Sample, contents: Contents, overhead: float, plan: Plan, c
     outcome = pipeline_for(config)(_held(sample.documents), plan, config, LocalEngine(config.threads), Watch())
     pairs = sum(batch.num_rows for batch in outcome.row_pairs or ()) or outcome.selection.num_rows
     seconds = time.perf_counter() - began
-    run_seconds = min(seconds, overhead) + max(0.0, seconds - overhead) * sample.scale
+    run_seconds = min(seconds, overhead) + max(0.0, seconds - overhead) * (sample.text_scale or sample.scale)
     read_seconds = sample.read_seconds / (config.threads or available_cores())
     documents, stored = round(sample.documents.num_rows * sample.scale), contents.shingles if plan.is_exact else 0
     disk = most_disk(documents, _num_bytes(sample), stored, plan, config)
@@ -314,7 +319,7 @@ def _memory(documents: int, contents: Contents, plan: Plan, config: Config) -> i
 
 
 def _num_bytes(sample: Sample) -> int:
-    return round(_sampled_bytes(sample) * sample.scale)
+    return round(_sampled_bytes(sample) * (sample.text_scale or sample.scale))
 
 
 def _advise(sample: Sample, config: Config) -> Iterator[str]:

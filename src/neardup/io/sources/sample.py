@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from neardup.config import Config
 from neardup.io.formats import registry as formats
-from neardup.io.formats.base import InputFile, Records, text_bytes
+from neardup.io.formats.base import Columns, InputFile, Records, text_bytes
 from neardup.io.sources.column_choice import choose_columns, read_records
 from neardup.io.sources.text_size import COMPRESSED, PLAIN, num_text_bytes
 from neardup.io.values.arrow_rows import opened
@@ -21,11 +21,16 @@ _FEW_DOCUMENTS: Final = 300
 
 
 class FileSample(NamedTuple):
-    """Records of some files; all files together hold `scale` times as much, and `read_scale` times what was read."""
+    """Records of some files.
+
+    All files together hold `scale` times as many rows, `text_scale` times as much text, and `read_scale` times what was
+    read.
+    """
 
     records: list[Records]
     scale: float
     read_scale: float
+    text_scale: float
 
     @property
     def documents(self) -> int:
@@ -35,7 +40,7 @@ class FileSample(NamedTuple):
     @property
     def text_bytes(self) -> int:
         """About how many bytes of text all files hold."""
-        return round(sum(int(text_bytes(found.texts).sum()) for found in self.records) * self.scale)
+        return round(sum(int(text_bytes(found.texts).sum()) for found in self.records) * self.text_scale)
 
 
 def sample_files(
@@ -49,28 +54,30 @@ def sample_files(
     """
     starts = range(0, len(files), max(1, -(-len(files) // num_files)))
     sampled: list[Records] = []
-    covered = read = 0.0
+    covered = read = text = 0.0
     for start in starts:
         left = most_bytes // len(starts)
         for file in files[start : start + starts.step]:
             found = _sample_file(file, config, left, spread)
             covered += file.size * found.share
+            text += file.size * found.text_share
             read += file.size * min(1.0, found.share * found.stride)
             sampled += found.records
             left -= _num_bytes(found.records)
             if left <= 0:
                 break
     size = sum(file.size for file in files)
-    scales = (max(1.0, size / part) if part else 1.0 for part in (covered, read))
+    scales = (max(1.0, size / part) if part else 1.0 for part in (covered, read, text))
     return FileSample(sampled, *scales)
 
 
 class _Sampled(NamedTuple):
-    """Records of a file: `share` of it, one of `stride` that were read."""
+    """Records of a file: `share` of its rows, `text_share` of its text, one of `stride` that were read."""
 
     records: list[Records]
     share: float
     stride: int
+    text_share: float
 
 
 def _sample_file(file: InputFile, config: Config, most_bytes: int, spread: int) -> _Sampled:
@@ -86,8 +93,16 @@ def _sample_file(file: InputFile, config: Config, most_bytes: int, spread: int) 
         # One long document is not a sample, unless a very small one is requested.
         if size >= most_bytes and (num_documents >= _FEW_DOCUMENTS or spread == 1 or size >= spread * most_bytes):
             is_whole = stride == 1 and next(batches, None) is None
-            return _Sampled(found, _share(file, found, is_whole=is_whole), stride)
-    return _Sampled(found, _share(file, found, is_whole=stride == 1), stride)
+            return _sampled(file, found, columns, stride, is_whole=is_whole)
+    return _sampled(file, found, columns, stride, is_whole=stride == 1)
+
+
+def _sampled(file: InputFile, found: list[Records], columns: Columns, stride: int, *, is_whole: bool) -> _Sampled:
+    """Say how much of a file records are. One long document among few rows makes the two shares differ widely."""
+    share = text_share = _share(file, found, is_whole=is_whole)
+    if file.format == "parquet" and not is_whole:
+        text_share = min(1.0, _num_bytes(found) / max(1, num_text_bytes(file, columns.text)))
+    return _Sampled(found, share, stride, text_share)
 
 
 def _first_of(records: Records, num_rows: int) -> Records:
