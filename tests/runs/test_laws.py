@@ -280,6 +280,7 @@ def test_only_equal_groups_are_compared_nulls_among_themselves(tmp_path):
     assert report.columns["group"] == "g"
 
 
+@pytest.mark.slow("200 runs on files in `make test-all`")
 @given(st.data())
 def test_any_small_corpus_agrees_with_the_oracle_for_any_split(data):
     words = st.lists(st.sampled_from("a b c d e f".split()), max_size=8).map(" ".join)
