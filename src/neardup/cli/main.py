@@ -22,7 +22,7 @@ from neardup.errors import ConfigError, NearDupError
 
 # Each command is one module with a click command of its name; it is imported when it is called or listed.
 COMMANDS: Final = (
-    *("demo", "dedup", "pairs", "neighbours", "compare", "plan", "audit", "explain", "report", "index"),
+    *("demo", "dedup", "pairs", "neighbours", "compare", "plan", "audit", "explain", "report", "serve", "index"),
     "completion",
 )
 INTERRUPTED: Final = 130

@@ -131,6 +131,11 @@ def _found(report: Report) -> str:
     return f"{report.plan.finding()} Read {amount(report.bytes_read, BYTES)} of text in {seconds}."
 
 
+def address(url: str) -> None:
+    """Say where a server listens."""
+    lines([f"Open {url} in your browser. Stop with Ctrl-C."])
+
+
 def report_file(path: str, size: int) -> None:
     """Say where a report was written."""
     from neardup.report import say_bytes

@@ -42,6 +42,16 @@ function Page({ source, marks }) {
     addEventListener("hashchange", change);
     return () => removeEventListener("hashchange", change);
   }, []);
+  useEffect(() => {
+    // A server reads the texts while the page is already shown.
+    if (!source.isServed || source.info.texts?.state !== "reading") return undefined;
+    const timer = setInterval(async () => {
+      source.info = await source.refresh().catch(() => source.info);
+      redraw((times) => times + 1);
+      if (source.info.texts.state !== "reading") clearInterval(timer);
+    }, 1000);
+    return () => clearInterval(timer);
+  }, []);
   useEffect(() => marks.listen(() => redraw((times) => times + 1)), []);
   useLayoutEffect(() => {
     document.documentElement.dataset.theme = theme;
@@ -66,6 +76,7 @@ function Page({ source, marks }) {
       <div class="tools"><button onClick=${() => setTheme(next[theme])} title="light, dark, or as the system says">Theme: ${theme}</button>
         <button aria-label="keyboard help" onClick=${() => help.current.showModal()}>?</button></div>
     </div></header>
+    ${source.info.texts?.state === "reading" && html`<div class="loading" role="progressbar" aria-label="reading the texts"></div>`}
     <main id="main" ref=${main} tabindex="-1"><${Boundary} route=${location.hash}><${View} route=${route} /><//></main>
     <footer class="foot"><p>${source.isServed ? "Served from this machine; nothing is sent anywhere." : "One file; it loads nothing from anywhere."}</p></footer>
     <${Help} dialog=${help} />

@@ -109,9 +109,9 @@ function serverSource(info) {
     refresh: () => ask("v1/info"),
     clusters: (wanted) => ask("v1/clusters?" + query(wanted)),
     cluster: (key) => ask(`v1/clusters/${key}`),
-    document: (key) => ask("v1/documents?" + query({ key })),
+    document: (key) => ask(`v1/rows/${key}`),
     pair: (a, b) => ask("v1/pairs?" + query({ a, b })),
-    search: (search) => ask("v1/search?" + query({ search })),
+    search: (search) => ask("v1/documents?" + query({ search })),
     query: (text) => ask("v1/query", {
       method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ text }),
     }),

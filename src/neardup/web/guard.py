@@ -1,0 +1,118 @@
+"""What stands before every answer of the server: who may ask, how much, for how long, and what a browser may do with it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+MOST_BODY: Final = 4_000_000
+MOST_AT_ONCE: Final = 16
+MOST_SECONDS: Final = 20.0
+# A page of somebody else that resolves its own name to this machine sends that name.
+_HOSTS: Final = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?")
+HEADERS: Final = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+)
+
+
+def problem(code: str, message: str, hint: str | None = None) -> dict[str, str | None]:
+    """Return an error as every route tells it."""
+    return {"code": code, "message": message, "hint": hint}
+
+
+class _TooLargeError(Exception):
+    """More bytes came than a request may have."""
+
+
+class Guard:
+    """An ASGI application around another one."""
+
+    def __init__(
+        self, app: App, policy: str, *, most_at_once: int = MOST_AT_ONCE, seconds: float = MOST_SECONDS
+    ) -> None:
+        self._app, self._policy, self._most, self._seconds = app, policy.encode(), most_at_once, seconds
+        self._running = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return  # web sockets are not spoken
+        refused = self._refuse(scope)
+        if refused is not None:
+            await self._tell(send, *refused)
+            return
+        self._running += 1
+        try:
+            await self._answer(scope, receive, send)
+        finally:
+            self._running -= 1
+
+    def _refuse(self, scope: Scope) -> tuple[int, dict[str, str | None]] | None:
+        headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        if not _HOSTS.fullmatch(headers.get(b"host", "")):
+            return 403, problem("host", "this server answers to localhost only", "open http://127.0.0.1 with its port")
+        origin = headers.get(b"origin")
+        if origin is not None and origin != f"http://{headers[b'host']}":
+            return 403, problem("origin", "this server answers its own page only", "open the address it printed")
+        if scope["method"] not in ("GET", "HEAD", "POST"):
+            return 405, problem("method", f"{scope['method']} is not allowed", "this server is read only")
+        length = headers.get(b"content-length", "0")
+        if not length.isdecimal() or int(length) > MOST_BODY:
+            return 413, problem("too_large", f"a request has at most {MOST_BODY:,} bytes", "send a shorter text")
+        if self._running >= self._most:
+            return 429, problem("busy", f"{self._most} requests are being answered", "try again in a second")
+        return None
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        has_begun, num_bytes = False, 0
+
+        async def take() -> MutableMapping[str, Any]:
+            nonlocal num_bytes
+            message = await receive()
+            num_bytes += len(message.get("body", b""))
+            if num_bytes > MOST_BODY:
+                raise _TooLargeError
+            return message
+
+        async def give(message: MutableMapping[str, Any]) -> None:
+            nonlocal has_begun
+            if message["type"] == "http.response.start":
+                has_begun = True
+                message["headers"] = [*message.get("headers", ()), *self._headers()]
+            await send(message)
+
+        try:
+            await asyncio.wait_for(self._app(scope, take, give), self._seconds)
+        except TimeoutError:
+            if not has_begun:
+                hint = "ask for less, or wait until the texts are read"
+                await self._tell(send, 503, problem("too_slow", f"the answer took over {self._seconds:g} s", hint))
+        except _TooLargeError:
+            too_large = problem("too_large", f"a request has at most {MOST_BODY:,} bytes", "send a shorter text")
+            await self._tell(send, 413, too_large)
+
+    def _headers(self) -> list[tuple[bytes, bytes]]:
+        return [*HEADERS, (b"content-security-policy", self._policy)]
+
+    async def _tell(self, send: Send, status: int, told: dict[str, str | None]) -> None:
+        body = json.dumps(told).encode()
+        kind = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        wait = [(b"retry-after", b"1")] if status in (429, 503) else []
+        headers = [*kind, *wait, *self._headers()]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,329 @@
+"""The local server: its answers, who may ask, how much and for how long, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from urllib.parse import quote, urlsplit
+
+import pytest
+
+import neardup
+from neardup.web import guard
+from neardup.web.server import make_app, open_served
+from web.conftest import Tab
+from web.made_run import SETTINGS, documents
+from web.test_browser import until
+
+START = "from neardup.cli.main import main; main()"
+
+
+class Started:
+    """A server in a process of its own."""
+
+    def __init__(self, path):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", START, "serve", str(path), "--port", "0"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        )
+        self.url = next(word for line in self.process.stdout for word in line.split() if word.startswith("http"))
+        self.netloc = urlsplit(self.url).netloc
+
+    def ask(self, path, method="GET", body=None, **headers):
+        connection = http.client.HTTPConnection(self.netloc, timeout=20)
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, path, body, sent)
+        answer = connection.getresponse()
+        content = answer.read()
+        connection.close()
+        return answer, content
+
+    def get(self, path):
+        answer, content = self.ask(path)
+        assert answer.status == 200, content
+        return json.loads(content)
+
+    def stop(self, kind=signal.SIGTERM):
+        self.process.send_signal(kind)
+        return self.process.wait(15)
+
+
+@pytest.fixture(scope="module")
+def server(run_folder):
+    started = Started(run_folder)
+    for _ in range(300):
+        if started.get("/v1/info")["texts"]["state"] != "reading":
+            break
+        time.sleep(0.05)
+    yield started
+    assert started.stop() == 0
+    assert started.process.stderr.read() == ""
+
+
+@pytest.fixture(scope="module")
+def index_server(tmp_path_factory):
+    path = tmp_path_factory.mktemp("index") / "pages.index"
+    with neardup.Index.create(path, threshold=0.6, size=2) as index:
+        for name, text in documents().items():
+            if name.startswith("ferry"):
+                index.insert(name, text)
+    started = Started(path)
+    yield started
+    assert started.stop(signal.SIGINT) == 0
+
+
+def problem_of(answered):
+    answer, content = answered
+    told = json.loads(content)
+    assert set(told) == {"code", "message", "hint"}
+    return answer.status, told["code"]
+
+
+def test_the_overview_is_that_of_the_file_and_all_is_there(server, report):
+    info = server.get("/v1/info")
+    assert info["counts"]["removed"] == report.num_removed
+    assert info["sample"] is None
+    assert info["texts"] == {"state": "here", "reason": None}
+    assert str(SETTINGS["seed"]) not in json.dumps(info)
+    assert server.get("/healthz") == {"status": "ok"}
+
+
+@pytest.mark.parametrize("sort", ["size", "-size", "weakest", "-weakest", "id", "-id"])
+def test_clusters_come_in_order_and_in_parts(server, sort):
+    listed = server.get(f"/v1/clusters?sort={sort}")
+    values = [row[sort.removeprefix("-")] for row in listed["rows"]]
+    assert values == sorted(values, reverse=sort in ("size", "-weakest", "-id"))
+    part = server.get(f"/v1/clusters?sort={sort}&offset=1&limit=2")
+    assert part == {"total": listed["total"], "rows": listed["rows"][1:3]}
+    found = server.get("/v1/clusters?search=FERRY-0")
+    assert [row["id"] for row in found["rows"]] == ["ferry-0"]
+    words = server.get(f"/v1/clusters?search={quote(documents()['ferry-0'][5:40])}")
+    assert [row["id"] for row in words["rows"]] == ["ferry-0"]
+
+
+def test_a_cluster_a_document_and_a_pair_agree_with_the_library(server, report):
+    row = server.get("/v1/clusters?search=ferry-0")["rows"][0]
+    cluster = server.get(f"/v1/clusters/{row['key']}")
+    assert [one["id"] for one in cluster["documents"]][0] == "ferry-0"
+    assert len(cluster["matrix"]) == 15
+    texts = documents()
+    one = server.get(f"/v1/documents/{quote('ferry-3')}")["documents"][0]
+    answer = neardup.explain(report, "ferry-3")
+    assert (one["kept"], one["similarity"]) == (row["key"], answer.similarity)
+    assert one["text"] == texts["ferry-3"]
+    other = server.get("/v1/documents/ferry-5")["documents"][0]
+    pair = server.get(f"/v1/pairs?a={one['key']}&b={other['key']}")
+    exact = neardup.compare(texts["ferry-3"], texts["ferry-5"], size=2, seed=SETTINGS["seed"])
+    assert pair["similarity"] == pytest.approx(exact.jaccard, abs=5e-5)
+    assert pair["a"]["shingles"] == exact.shingles_a
+
+
+def test_search_finds_ids_first_words_and_hostile_names(server):
+    texts = documents()
+    for wanted, name in (
+        ("alone-3", "alone-3"),
+        (texts["alone-4"][10:50], "alone-4"),
+        ("</script>", "</script><b>bold"),
+    ):
+        assert name in [row["id"] for row in server.get(f"/v1/documents?search={quote(wanted)}")["rows"]]
+    assert server.get(f"/v1/documents/{quote('</script><b>bold')}")["documents"][0]["id"] == "</script><b>bold"
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/v1/clusters/999999", (404, "unknown")),
+        ("/v1/clusters/x", (422, "invalid")),
+        ("/v1/clusters?limit=100000", (422, "invalid")),
+        ("/v1/clusters?sort=up", (422, "invalid")),
+        ("/v1/rows/-1", (404, "unknown")),
+        ("/v1/documents/none", (404, "unknown")),
+        ("/v1/documents/../../etc/passwd", (404, "unknown")),
+        ("/v1/nothing", (404, "unknown")),
+        ("/etc/passwd", (404, "unknown")),
+    ],
+)
+def test_every_error_has_one_shape(server, path, told):
+    assert problem_of(server.ask(path)) == told
+
+
+def test_a_rejected_row_is_no_document(server):
+    assert problem_of(server.ask(f"/v1/rows/{len(documents())}")) == (404, "unknown")
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost:80@evil.example", ""])
+def test_another_host_name_is_refused(server, host):
+    assert problem_of(server.ask("/v1/info", Host=host)) == (403, "host")
+
+
+def test_another_origin_is_refused_and_no_header_allows_one(server):
+    assert problem_of(server.ask("/v1/info", Origin="http://evil.example")) == (403, "origin")
+    assert problem_of(server.ask("/v1/info", Origin="null")) == (403, "origin")
+    answer, _ = server.ask("/v1/info", Origin=f"http://{server.netloc}")
+    assert answer.status == 200
+    assert not [name for name, _ in answer.getheaders() if name.lower().startswith("access-control")]
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/v1/info", "/v1/nothing"])
+def test_every_answer_denies_frames_and_carries_the_policy(server, path):
+    answer, content = server.ask(path)
+    assert answer.getheader("x-frame-options") == "DENY"
+    assert answer.getheader("x-content-type-options") == "nosniff"
+    policy = answer.getheader("content-security-policy")
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert answer.getheader("server") is None
+    assert b'src="http' not in content
+
+
+def test_what_changes_things_is_not_allowed(server):
+    for method in ("PUT", "DELETE", "PATCH", "OPTIONS"):
+        assert problem_of(server.ask("/v1/info", method)) == (405, "method")
+    assert problem_of(server.ask("/v1/query", "POST", '{"text": "a"}')) == (400, "refused")
+
+
+def test_a_query_finds_what_the_index_finds(index_server):
+    text = documents()["ferry-3"]
+    answer, content = index_server.ask("/v1/query", "POST", json.dumps({"text": text}), Content_Type="application/json")
+    matches = json.loads(content)["matches"]
+    assert answer.status == 200
+    assert matches[0]["doc_id"] == "ferry-3"
+    assert matches[0]["similarity"] == 1.0
+    assert len(matches) >= 4
+    assert index_server.get("/v1/info")["counts"]["documents"] == 6
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("{", (422, "invalid")),
+        ('{"text": 3}', (422, "invalid")),
+        ('{"text": "a", "k": 0}', (422, "invalid")),
+        ('{"text": "a", "more": ' + "[" * 100_000 + "]" * 100_000 + "}", (400, "nested")),
+        (json.dumps({"text": "a" * 1_000_001}), (413, "too_large")),
+        (json.dumps({"text": "a" * 5_000_000}), (413, "too_large")),
+    ],
+)
+def test_a_query_has_limits(index_server, body, told):
+    assert problem_of(index_server.ask("/v1/query", "POST", body)) == told
+
+
+def test_a_body_without_a_length_is_counted(index_server):
+    def chunks():
+        for _ in range(60):
+            yield b"x" * 100_000
+
+    try:
+        answered = index_server.ask("/v1/query", "POST", chunks())
+    except (BrokenPipeError, ConnectionResetError):  # it does not wait for the rest
+        return
+    assert problem_of(answered) == (413, "too_large")
+
+
+def call(app, path="/v1/info"):
+    """Ask an application directly; return status and body."""
+    sent = []
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "query_string": b""}
+    scope |= {"headers": [(b"host", b"127.0.0.1")], "http_version": "1.1", "scheme": "http", "root_path": ""}
+    scope |= {"asgi": {"version": "3.0"}, "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80)}
+    asyncio.run(app(scope, receive, send))
+    body = b"".join(message.get("body", b"") for message in sent)
+    return sent[0]["status"], json.loads(body), dict(sent[0]["headers"])
+
+
+def test_too_many_and_too_slow_requests_get_a_hint(run_folder):
+    served = open_served(str(run_folder))
+    status, told, headers = call(make_app(served, most_at_once=0))
+    assert (status, told["code"], headers[b"retry-after"]) == (429, "busy", b"1")
+    assert told["hint"]
+
+    async def slow(*_):
+        await asyncio.sleep(5)
+
+    status, told, headers = call(guard.Guard(slow, "default-src 'none'", seconds=0.05))
+    assert (status, told["code"], headers[b"retry-after"]) == (503, "too_slow", b"1")
+    served.close()
+
+
+def test_only_loopback_is_served(programs, run_folder, tmp_path):
+    done = programs.run("serve", run_folder, "--host", "0.0.0.0", cwd=tmp_path)  # noqa: S104
+    assert done.code == 2
+    assert "must be one of 127.0.0.1, localhost, ::1" in done.stderr
+
+
+def test_the_page_of_the_server_shows_everything(browser, server):
+    tab = Tab(browser, server.url)
+    page = tab.open("clusters")
+    page.wait_for_selector("[data-row]")
+    page.click("[data-row] >> nth=0")
+    page.wait_for_selector("a.cell")
+    page.click("#members ~ .scroll [data-row] >> nth=0")
+    page.wait_for_selector("[data-side=a]")
+    tab.open("search?search=ferry-3")
+    page.click("[data-row]")
+    page.wait_for_selector("#why")
+    assert "similar to ferry-0" in page.inner_text("#why")
+    tab.close()
+
+
+def test_the_page_says_what_the_server_says(browser, server):
+    tab = Tab(browser, server.url)
+    assert "there is no cluster 999999" in tab.open("cluster/999999").inner_text("main")
+    assert all("404" in error for error in tab.errors)
+    tab.errors.clear()  # the browser itself notes the 404
+    tab.close()
+
+
+def test_the_page_of_an_index_finds_near_duplicates(browser, index_server):
+    tab = Tab(browser, index_server.url)
+    page = tab.open()
+    page.fill("#ask", documents()["ferry-3"])
+    page.click("text=Find near-duplicates")
+    until(page, "document.querySelector('tbody') !== null")
+    assert "ferry-3" in page.inner_text("tbody tr >> nth=0")
+    page.fill("#ask", "nothing like it at all")
+    page.click("text=Find near-duplicates")
+    page.wait_for_selector("text=The index has nothing")
+    tab.close()
+
+
+def test_schemathesis_finds_nothing(server):
+    import schemathesis
+    from hypothesis import HealthCheck, Phase, given, settings
+
+    schema = schemathesis.openapi.from_url(f"{server.url}v1/openapi.json")
+    checks = [schemathesis.checks.not_a_server_error, schemathesis.checks.response_schema_conformance]
+    checks.append(schemathesis.checks.status_code_conformance)
+    for operation in schema.get_all_operations():
+        made = operation.ok()
+
+        @settings(
+            max_examples=8,
+            deadline=None,
+            database=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(case=made.as_strategy())
+        def ask(case):
+            answer = case.call()
+            case.validate_response(answer, checks=checks)
+
+        ask()
