@@ -113,7 +113,7 @@ def test_clusters_come_in_order_and_in_parts(server, sort):
 def test_a_cluster_a_document_and_a_pair_agree_with_the_library(server, report):
     row = server.get("/v1/clusters?search=ferry-0")["rows"][0]
     cluster = server.get(f"/v1/clusters/{row['key']}")
-    assert [one["id"] for one in cluster["documents"]][0] == "ferry-0"
+    assert cluster["documents"][0]["id"] == "ferry-0"
     assert len(cluster["matrix"]) == 15
     texts = documents()
     one = server.get(f"/v1/documents/{quote('ferry-3')}")["documents"][0]

@@ -1,4 +1,4 @@
-"""What stands before every answer of the server: who may ask, how much, for how long, and what a browser may do with it."""
+"""What stands before every answer of the server: who may ask, how much and for how long, and headers for browsers."""
 
 from __future__ import annotations
 

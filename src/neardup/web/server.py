@@ -263,6 +263,7 @@ def serve(path: str, *, host: str, port: int, told: Callable[[str], None]) -> No
         bound = config.bind_socket()
     except SystemExit as error:
         raise DataError(f"port {port} of {host} cannot be used", hint="choose another --port, or 0 for any") from error
+    bound.listen(128)  # before the address is told; requests wait until the server runs
     address = bound.getsockname()
     told(f"http://{f'[{address[0]}]' if ':' in address[0] else address[0]}:{address[1]}/")
     served.start()
