@@ -33,8 +33,11 @@ def problem(code: str, message: str, hint: str | None = None) -> dict[str, str |
     return {"code": code, "message": message, "hint": hint}
 
 
-class _TooLargeError(Exception):
-    """More bytes came than a request may have."""
+TOO_LARGE: Final = problem("too_large", f"a request has at most {MOST_BODY:,} bytes", "send a shorter text")
+
+
+class TooLargeError(Exception):
+    """More bytes came than a request may have; the application tells it."""
 
 
 class Guard:
@@ -73,7 +76,7 @@ class Guard:
             return 405, problem("method", f"{scope['method']} is not allowed", "this server is read only")
         length = headers.get(b"content-length", "0")
         if not length.isdecimal() or int(length) > MOST_BODY:
-            return 413, problem("too_large", f"a request has at most {MOST_BODY:,} bytes", "send a shorter text")
+            return 413, TOO_LARGE
         if self._running >= self._most:
             return 429, problem("busy", f"{self._most} requests are being answered", "try again in a second")
         return None
@@ -86,7 +89,7 @@ class Guard:
             message = await receive()
             num_bytes += len(message.get("body", b""))
             if num_bytes > MOST_BODY:
-                raise _TooLargeError
+                raise TooLargeError
             return message
 
         async def give(message: MutableMapping[str, Any]) -> None:
@@ -102,9 +105,6 @@ class Guard:
             if not has_begun:
                 hint = "ask for less, or wait until the texts are read"
                 await self._tell(send, 503, problem("too_slow", f"the answer took over {self._seconds:g} s", hint))
-        except _TooLargeError:
-            too_large = problem("too_large", f"a request has at most {MOST_BODY:,} bytes", "send a shorter text")
-            await self._tell(send, 413, too_large)
 
     def _headers(self) -> list[tuple[bytes, bytes]]:
         return [*HEADERS, (b"content-security-policy", self._policy)]

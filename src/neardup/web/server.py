@@ -23,7 +23,7 @@ from neardup.api import load
 from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.index.index_folder import is_index
 from neardup.version import VERSION
-from neardup.web.guard import Guard, problem
+from neardup.web.guard import TOO_LARGE, Guard, TooLargeError, problem
 from neardup.web.page import render_page, sources
 from neardup.web.served_index import ServedIndex, no_index
 from neardup.web.served_run import ServedRun, UnknownError
@@ -85,6 +85,7 @@ def make_app(served: Served, **limits: Any) -> Guard:
     app.include_router(_routes(served))
     app.include_router(_run_routes(served) if isinstance(served, ServedRun) else _index_routes(served))
     app.add_exception_handler(NearDupError, _tell_own)
+    app.add_exception_handler(TooLargeError, _tell_large)
     app.add_exception_handler(HTTPException, _tell_http)
     app.add_exception_handler(RequestValidationError, _tell_invalid)
     policy = f"{sources().policy}; connect-src 'self'; frame-ancestors 'none'"
@@ -191,6 +192,11 @@ async def _tell_own(_: Request, error: Exception) -> JSONResponse:
     status = 404 if isinstance(error, UnknownError) else 400
     message, hint = (error.message, error.hint) if isinstance(error, NearDupError) else (str(error), None)
     return JSONResponse(problem("unknown" if status == 404 else "refused", message, hint), status)
+
+
+async def _tell_large(_: Request, error: Exception) -> JSONResponse:
+    del error
+    return JSONResponse(TOO_LARGE, 413)
 
 
 async def _tell_http(_: Request, error: Exception) -> JSONResponse:
