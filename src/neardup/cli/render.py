@@ -131,18 +131,6 @@ def _found(report: Report) -> str:
     return f"{report.plan.finding()} Read {amount(report.bytes_read, BYTES)} of text in {seconds}."
 
 
-def address(url: str) -> None:
-    """Say where a server listens."""
-    lines([f"Open {url} in your browser. Stop with Ctrl-C."])
-
-
-def report_file(path: str, size: int) -> None:
-    """Say where a report was written."""
-    from neardup.report import say_bytes
-
-    lines([f"Written to {visible(path)}: {say_bytes(size)}."])
-
-
 def neighbours(found: Any, out: str | None) -> None:
     """Print the neighbours of every document, or where they lie."""
     if out is not None:

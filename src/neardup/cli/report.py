@@ -39,8 +39,10 @@ def report(out: str, target: str, limit: str, no_text: bool, overwrite: bool, qu
 
     with render.working("report", quiet=quiet):
         from neardup import api
+        from neardup.cli.visible import visible
+        from neardup.report import say_bytes
         from neardup.web.report_file import write_html
 
         size = write_html(api.load(out), Path(target), limit=limit, text=not no_text, overwrite=overwrite)
     if not quiet:
-        render.report_file(target, size)
+        render.lines([f"Written to {visible(target)}: {say_bytes(size)}."])

@@ -50,4 +50,4 @@ def serve(path: str, host: str, port: int) -> None:
             raise MissingExtraError(
                 f"the server needs {error.name}, which is not installed", hint='pip install "neardup[serve]"'
             ) from error
-    run(path, host=host, port=port, told=render.address)
+    run(path, host=host, port=port, told=lambda url: render.lines([f"Open {url} in your browser. Stop with Ctrl-C."]))
