@@ -83,7 +83,11 @@ def make_app(served: Served, **limits: Any) -> Guard:
     """Return the application: routes, and the guard before them."""
     app = FastAPI(title="neardup", version=VERSION, docs_url=None, redoc_url=None, openapi_url="/v1/openapi.json")
     app.include_router(_routes(served))
-    app.include_router(_run_routes(served) if isinstance(served, ServedRun) else _index_routes(served))
+    if isinstance(served, ServedRun):
+        app.include_router(_cluster_routes(served))
+        app.include_router(_document_routes(served))
+    else:
+        app.include_router(_index_routes(served))
     app.add_exception_handler(NearDupError, _tell_own)
     app.add_exception_handler(TooLargeError, _tell_large)
     app.add_exception_handler(HTTPException, _tell_http)
@@ -118,7 +122,7 @@ def _routes(served: Served) -> APIRouter:
     return router
 
 
-def _run_routes(run: ServedRun) -> APIRouter:
+def _cluster_routes(run: ServedRun) -> APIRouter:
     router = APIRouter(prefix="/v1", responses=_PROBLEMS)
 
     @router.get("/clusters")
@@ -140,6 +144,12 @@ def _run_routes(run: ServedRun) -> APIRouter:
     def pairs(a: Key, b: Key) -> dict[str, Any]:
         """Return two documents by their keys, with their exact similarity."""
         return run.pair(a, b)
+
+    return router
+
+
+def _document_routes(run: ServedRun) -> APIRouter:
+    router = APIRouter(prefix="/v1", responses=_PROBLEMS)
 
     @router.get("/documents")
     def documents(search: Words) -> dict[str, Any]:
