@@ -119,6 +119,7 @@ def test_a_pair_shows_what_differs_and_what_is_shared(tab, keys):
     assert {word.strip() for part in changed for word in part.split()} == set(texts["ferry-3"].split()) - set(
         texts["ferry-0"].split()
     )
+    assert page.inner_text("#columns ~ .scroll tbody tr").split() == ["lang", "en", "en"]
     left, right = (page.inner_text(f"[data-side={side}]") for side in "ab")
     assert (left, right) == (texts["ferry-0"], texts["ferry-3"])
     page.click("[data-side=a] .shared >> nth=1")

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote, urlsplit
 
 import pytest
@@ -126,6 +127,7 @@ def test_a_cluster_a_document_and_a_pair_agree_with_the_library(server, report):
     exact = neardup.compare(texts["ferry-3"], texts["ferry-5"], size=2, seed=SETTINGS["seed"])
     assert pair["similarity"] == pytest.approx(exact.jaccard, abs=5e-5)
     assert pair["a"]["shingles"] == exact.shingles_a
+    assert pair["a"]["columns"] == {"lang": "en"}
 
 
 def test_search_finds_ids_first_words_and_hostile_names(server):
@@ -244,7 +246,9 @@ def call(app, path="/v1/info"):
     scope = {"type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "query_string": b""}
     scope |= {"headers": [(b"host", b"127.0.0.1")], "http_version": "1.1", "scheme": "http", "root_path": ""}
     scope |= {"asgi": {"version": "3.0"}, "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80)}
-    asyncio.run(app(scope, receive, send))
+    # In a thread of its own: Playwright has a loop in this one.
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(lambda: asyncio.run(app(scope, receive, send))).result()
     body = b"".join(message.get("body", b"") for message in sent)
     return sent[0]["status"], json.loads(body), dict(sent[0]["headers"])
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from neardup.measures.base import mix
 from neardup.web import document_texts
 from neardup.web.document_texts import Gathered
+from neardup.web.other_columns import OtherColumns
 from neardup.web.overview import overview
 from neardup.web.page import escape_json
 from neardup.web.run_view import RunView
@@ -57,7 +58,9 @@ def page_data(run: RunView, limit: int, *, has_texts: bool = True) -> str:
     wanted = np.unique(np.concatenate([*(_shown(run, number) for number in sample.clusters), sample.alone]))
     texts = document_texts.gather(run, wanted.astype(np.int64)) if absent is None else None
     info = overview(run, removed_bytes=None if texts is None else texts.removed_bytes)
-    told = _Told(info, absent, {} if texts is None else _heat_maps(run, sample.clusters, texts), texts)
+    told = _Told(
+        info, absent, {} if texts is None else _heat_maps(run, sample.clusters, texts), texts, OtherColumns(run)
+    )
     pieces = Pieces({} if texts is None else {key: text.text for key, text in texts.texts.items()})
     data = ""
     for part in _CLUSTER_SHARES:
@@ -115,11 +118,12 @@ class _Told(NamedTuple):
     absent: str | None
     matrices: dict[int, list[float]]
     texts: Gathered | None
+    columns: OtherColumns
 
 
 def _encode(run: RunView, sample: _Sample, told: _Told, pieces: Pieces, cut: int) -> tuple[str, list[int]]:
     """Return the JSON of a sample, and the documents in it."""
-    clusters, documents = run.clusters, _Documents(run, told.texts, pieces, cut)
+    clusters, documents = run.clusters, _Documents(run, told, pieces, cut)
     listed = []
     for number in sample.clusters.tolist():
         keys = _shown(run, number).tolist()
@@ -190,11 +194,13 @@ class Pieces:
 class _Documents:
     """The documents of a file, by column; a text is a list of numbers of pieces."""
 
-    def __init__(self, run: RunView, texts: Gathered | None, pieces: Pieces, cut: int) -> None:
-        names = ("key", "id", "file", "row", "bytes", "shingles", "digest", "text", "is_whole", "kept", "similarity")
+    def __init__(self, run: RunView, told: _Told, pieces: Pieces, cut: int) -> None:
+        told_of_each = "key id file row bytes shingles digest text is_whole kept similarity columns"
+        names = told_of_each.split()
         self.columns: dict[str, list[Any]] = {name: [] for name in names}
         self.used: dict[str, int] = {}
-        self._run, self._texts, self._pieces, self._cut = run, texts, pieces, cut
+        self._run, self._texts, self._pieces, self._cut = run, told.texts, pieces, cut
+        self._other_columns = told.columns
         self._known: set[int] = set()
         self._files = {name: at for at, name in enumerate(run.files)}
 
@@ -219,6 +225,7 @@ class _Documents:
             "is_whole": text is not None and text.is_whole and is_whole,
             "kept": None if at is None else int(run.removals.kept_keys[at]),
             "similarity": None if at is None else float(run.removals.similarities[at]),
+            "columns": None if text is None else self._other_columns.of(key),
         }
         for name, value in values.items():
             self.columns[name].append(value)

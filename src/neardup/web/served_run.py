@@ -14,6 +14,7 @@ from neardup.checks import SET_MEASURES
 from neardup.errors import DataError
 from neardup.report import Report
 from neardup.web import document_texts
+from neardup.web.other_columns import OtherColumns
 from neardup.web.overview import overview
 from neardup.web.page_data import HEAT_MAP, shown_members
 from neardup.web.run_view import RunView
@@ -43,6 +44,7 @@ class ServedRun:
         self._config = document_texts.alone(report.config)
         self._overview = overview(self._run)
         self._orders: dict[str, I64] = {}
+        self._columns = OtherColumns(self._run)
 
     def start(self) -> None:
         """Begin to read the texts."""
@@ -199,4 +201,6 @@ class ServedRun:
         contents = [content for content in map(self._texts.content, (a, b)) if content is not None]
         if similarity is None and len(contents) == 2 and self._config.measure in SET_MEASURES:
             similarity = document_texts.similarities_among(contents, self._config)[0]
-        return {"a": one, "b": other, "similarity": similarity, "columns": None}
+        has_columns = self._texts.state != "absent"
+        one["columns"], other["columns"] = (self._columns.of(key) if has_columns else None for key in (a, b))
+        return {"a": one, "b": other, "similarity": similarity}

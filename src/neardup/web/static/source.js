@@ -13,7 +13,7 @@ function fileSource(data) {
     return {
       key, id: column("id"), row: column("row"), file: column("file") === null ? null : names[column("file")],
       bytes: column("bytes"), shingles: column("shingles"), digest: column("digest"), is_whole: column("is_whole"),
-      kept: column("kept"), similarity: column("similarity"),
+      kept: column("kept"), similarity: column("similarity"), columns: column("columns"),
       size: byCluster.has(key) ? byCluster.get(key)[1] : null,
       text: column("text") === null ? null : column("text").map((piece) => pieces[piece]).join(""),
     };
@@ -41,7 +41,7 @@ function fileSource(data) {
     async document(key) { return get(key); },
     async pair(a, b) {
       const [one, other] = [get(a), get(b)];
-      return { a: one, b: other, similarity: similarityOf(one, other, byCluster, matrices), columns: null };
+      return { a: one, b: other, similarity: similarityOf(one, other, byCluster, matrices) };
     },
     async search(text) {
       const wanted = text.toLowerCase(), found = [];
