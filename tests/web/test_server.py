@@ -16,8 +16,10 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 import neardup
-from neardup.web import guard
+from neardup.web import document_texts, guard
+from neardup.web.run_view import RunView
 from neardup.web.server import make_app, open_served
+from neardup.web.text_store import TextStore
 from web.conftest import Tab
 from web.made_run import SETTINGS, documents
 from web.test_browser import until
@@ -332,3 +334,26 @@ def test_schemathesis_finds_nothing(server):
             case.validate_response(answer, checks=checks)
 
         ask()
+
+
+def test_a_server_that_ends_while_it_reads_says_nothing(report, monkeypatch):
+    store, scan = TextStore(RunView(report)), document_texts.scan
+
+    def closing(run):
+        for keys, texts in scan(run):
+            store._file.close()
+            yield keys, texts
+            store._is_closed = True
+
+    monkeypatch.setattr(document_texts, "scan", closing)
+    with pytest.raises(ValueError, match="closed file"):  # nobody has closed the store
+        store.read()
+    write = document_texts.np.frombuffer
+
+    def close_first(*arguments):
+        store.close()
+        return write(*arguments)
+
+    monkeypatch.setattr("neardup.web.text_store.np.frombuffer", close_first)
+    store.read()
+    assert store.state == "reading"

@@ -26,7 +26,6 @@ MOST_FOUND: Final = 200
 MOST_SHOWN: Final = 200
 # A text of more bytes is not compared again while somebody waits.
 _MOST_COMPARED: Final = 1 << 20
-SORTS: Final = ("size", "-size", "weakest", "-weakest", "id", "-id")
 
 
 class UnknownError(DataError):

@@ -17,6 +17,7 @@ from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
 from pydantic import BaseModel
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from neardup.api import load
@@ -191,8 +192,6 @@ def _index_routes(index: ServedIndex) -> APIRouter:
         if len(asked.text) > MOST_TEXT:
             told = problem("too_large", f"a text has at most {MOST_TEXT:,} characters", "send a part of it")
             return JSONResponse(told, 413)
-        from starlette.concurrency import run_in_threadpool
-
         return JSONResponse(await run_in_threadpool(index.query, asked.text, asked.k))
 
     return router

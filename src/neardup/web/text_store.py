@@ -55,6 +55,9 @@ class TextStore:
             self._read()
         except (NearDupError, OSError, pa.ArrowException) as error:
             self.state, self.reason = "absent", str(error)
+        except ValueError:  # of a file that was closed while it was written
+            if not self._is_closed:
+                raise
 
     def _read(self) -> None:
         keys, heads, starts, end = [np.empty(0, np.int64)], [pa.array([], pa.large_string())], [np.zeros(1, int)], 0
