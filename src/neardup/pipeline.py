@@ -105,6 +105,7 @@ def run(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Wa
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = sketch_documents(documents, plan, config, engine, advance)
         warn_of_short(sketches, documents, config, engine, watch)
+        warn_of_ignored(sketches, documents, config, engine, watch)
     state = _Sketched(sketches, documents, plan, config, engine)
     with watch.stage("collapse"):
         copies = _collapse(state)
@@ -140,11 +141,12 @@ def run(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Wa
 def sketch_documents(documents: Source, plan: Plan, config: Config, engine: Engine, advance: Advance) -> Table:
     """Read all documents once: sizes, digests, and band keys or sets, as schema.sketches."""
     is_held, is_sampled = holds_items(config), is_open(config)
+    columns = schema.sketches(plan.bands, is_sampled=is_sampled, ignores=bool(config.ignore))
 
     def step(batch: pa.RecordBatch, hold: Hold | None) -> pa.RecordBatch:
         return sketch(batch, plan, config, hold if is_held else None, is_sampled=is_sampled)
 
-    return engine.map_documents(documents, step, schema.sketches(plan.bands, is_sampled=is_sampled), advance)
+    return engine.map_documents(documents, step, columns, advance)
 
 
 def warn_of_short(sketches: Table, documents: Source, config: Config, engine: Engine, watch: Watch) -> None:
@@ -158,6 +160,15 @@ def warn_of_short(sketches: Table, documents: Source, config: Config, engine: En
     message = advise_on_short(num_short, num_documents)
     if message is not None:
         watch.warn(message, is_urgent=True)
+
+
+def warn_of_ignored(sketches: Table, documents: Source, config: Config, engine: Engine, watch: Watch) -> None:
+    """Warn of documents of the input that `ignore` leaves without shingles."""
+    count = engine.total(sketches, "only_ignored", first_row=documents.num_ahead) if config.ignore else 0
+    if count:
+        have, match = ("documents have", "they match") if count > 1 else ("document has", "it matches")
+        other = " except documents without shingles" if config.collapse_empty else ""
+        watch.warn(f"{count:,} {have} only ignored shingles, so {match} nothing{other}", is_urgent=True)
 
 
 def measure_contents(documents: Source, plan: Plan, config: Config, engine: Engine) -> Contents:

@@ -80,15 +80,17 @@ def documents_table(batches: Iterable[pa.RecordBatch]) -> pa.Table:
     return pa.Table.from_batches(held, schema=None if held else DOCUMENTS)
 
 
-def sketches(num_bands: int, *, is_sampled: bool = False) -> pa.Schema:
+def sketches(num_bands: int, *, is_sampled: bool = False, ignores: bool = False) -> pa.Schema:
     """Return the schema of sketched documents: sizes, set digest, offset of the set in memory, and band keys.
 
-    Without bands, the set itself replaces them; if it is sampled, the sampled shingles follow them.
+    Without bands, the set itself replaces them; if it is sampled, the sampled shingles follow them. If shingles are
+    ignored, only_ignored is 1 for a document that has no others, else 0.
     """
     keys = [(key_column(band), pa.int64()) for band in range(num_bands)]
     shingles = [("shingles", pa.large_list(pa.int64()))] if is_sampled or not keys else []
     names = ("priority", "group", "text_bytes", "num_shingles", "digest_low", "digest_high", "held_at")
-    return pa.schema([_ROW, *((name, pa.int64()) for name in names), *keys, *shingles])
+    marks = ["only_ignored"] if ignores else []
+    return pa.schema([_ROW, *((name, pa.int64()) for name in (*names, *marks)), *keys, *shingles])
 
 
 def key_column(band: int) -> str:

@@ -86,8 +86,34 @@ def test_compare_and_neighbours_honour_ignore(header):
     assert neardup.neighbours(TEXTS[:2], size=2, threshold=0.3, ignore=[header]).num_rows == 0
 
 
-def test_a_document_of_ignored_shingles_only_is_similar_to_nothing(header):
-    assert neardup.find_pairs([HEADER, HEADER, TEXTS[0]], ignore=header).num_pairs == 0
+EMPTIED = "2 documents have only ignored shingles, so they match nothing"
+
+
+@pytest.mark.parametrize("settings", [{"method": "lsh"}, {"method": "exact"}, {}, {"measure": "containment"}])
+def test_documents_of_ignored_shingles_only_are_similar_to_nothing_and_counted(settings, header):
+    with pytest.warns(UserWarning, match=EMPTIED):
+        report = neardup.find_pairs([HEADER, HEADER, TEXTS[0], "", "..."], ignore=header, **settings)
+    assert (report.num_pairs, EMPTIED in report.warnings) == (0, True)
+
+
+@pytest.mark.usefixtures("header")
+def test_emptied_documents_are_counted_on_files_but_not_those_of_against(run, tmp_path):
+    for name, texts in {"rows": [HEADER, TEXTS[0], HEADER, ""], "old": [HEADER, TEXTS[1]]}.items():
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    for out, more in {"out": [], "clean": ["--against", "old.jsonl", "--measure", "containment"]}.items():
+        done = run("dedup", "rows.jsonl", "-o", out, "--ignore", "header.txt", *more)
+        assert (done.code, f"{EMPTIED}\n" in done.stderr) == (0, True), done.stderr
+        assert EMPTIED in json.loads((tmp_path / out / "report.json").read_text())["warnings"]
+
+
+def test_one_emptied_document_is_counted_and_matches_empty_ones_if_they_collapse(header):
+    with pytest.warns(UserWarning, match="1 document has only ignored shingles, so it matches nothing except"):
+        report = neardup.deduplicate([HEADER, "", TEXTS[0]], ignore=header, collapse_empty=True)
+    assert report.num_removed == 1
+
+
+def test_nothing_is_said_where_ignored_shingles_empty_no_document(header):
+    assert neardup.deduplicate([*TEXTS, "", "..."], size=2, ignore=header).warnings == ()
 
 
 def test_items_can_be_ignored(tmp_path):

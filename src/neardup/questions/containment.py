@@ -62,6 +62,7 @@ def find_containing(documents: Source, plan: Plan, config: Config, engine: Local
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)
         pipeline.warn_of_short(sketches, documents, config, engine, watch)
+        pipeline.warn_of_ignored(sketches, documents, config, engine, watch)
 
     def make_step() -> BatchStep:
         sets = collect_sets(sketches.batches(["row", "num_shingles", "group", "shingles"]), engine.room())
@@ -90,6 +91,7 @@ def remove_containing(documents: Documents, plan: Plan, config: Config, engine: 
     """
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)
+        pipeline.warn_of_ignored(sketches, documents, config, engine, watch)
     is_input = engine.choose_rows(sketches, "num_shingles", documents.num_rows)
     is_reference = is_input.copy()
     is_input[: documents.num_ahead] = is_reference[documents.num_ahead :] = False

@@ -57,7 +57,16 @@ def sketch(
             pa.array(sketched.digests[:, 0].view(np.int64)),
             pa.array(sketched.digests[:, 1].view(np.int64)),
             pa.array(sketched.held_at),
+            *([_only_ignored(text, sketched.sizes, config)] if config.ignore else []),
             *columns,
         ],
-        schema=schema.sketches(plan.bands, is_sampled=is_sampled),
+        schema=schema.sketches(plan.bands, is_sampled=is_sampled, ignores=bool(config.ignore)),
     )
+
+
+def _only_ignored(texts: pa.Array, sizes: npt.NDArray[np.int64], config: Config) -> pa.Array:
+    """Mark by 1 the texts without shingles that would have some if none were ignored."""
+    marks, is_empty = np.zeros(len(texts), np.int64), sizes == 0
+    whole = jaccard.text_sets(texts.filter(pa.array(is_empty)), Config.of(config, ignore=()))
+    marks[is_empty] = np.diff(whole.ends) > 0
+    return pa.array(marks)
