@@ -34,7 +34,11 @@ WRONG = {
     "keep": "best",
     "cluster": "graph",
     "per_cluster": "0",
+    "decisions": "nowhere",
     "against": "nowhere",
+    "limit": "1KB",
+    "host": "0.0.0.0",  # noqa: S104
+    "port": "70000",
     "engine": "dask",
     "spark_conf": "novalue",
     "memory": "1KB",
@@ -57,6 +61,7 @@ ONLY_THE_FILES_TELL = {
     "queries",
     "ignore",
     "out",
+    "target",
 }
 # Any value would do elsewhere: --master without Spark, --file of an id that no file has.
 NEVER_WRONG = {"master", "file"}
@@ -70,6 +75,8 @@ ARGUMENTS = {
     "plan": ["pages.jsonl"],
     "audit": ["clean"],
     "explain": ["clean", "a"],
+    "report": ["clean", "-o", "page.html"],
+    "serve": ["clean"],
     "completion": ["bash"],
 }
 BESIDE = {

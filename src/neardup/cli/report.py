@@ -41,8 +41,9 @@ def report(out: str, target: str, limit: str, no_text: bool, overwrite: bool, qu
         from neardup import api
         from neardup.cli.visible import visible
         from neardup.report import say_bytes
-        from neardup.web.report_file import write_html
+        from neardup.web.report_file import check_limit, write_html
 
+        check_limit(limit)
         size = write_html(api.load(out), Path(target), limit=limit, text=not no_text, overwrite=overwrite)
     if not quiet:
         render.lines([f"Written to {visible(target)}: {say_bytes(size)}."])

@@ -12,7 +12,7 @@ import click
 from neardup.cli.options import SETTINGS, option_of
 
 # Options that are not settings, and are checked by the library.
-_NAMES: Final = frozenset({*SETTINGS, "k", "plot", "sample", "compare_bands", "compare_rows"})
+_NAMES: Final = frozenset({*SETTINGS, "k", "plot", "sample", "compare_bands", "compare_rows", "limit", "host"})
 _NAMED: Final = re.compile(r"`(\w+)`")
 _ASSIGNED: Final = re.compile(r"\b([a-z_]+)=('[^']*'|[\w.]+)")
 # Below this, names share letters by chance: --frobnicate does not mean --strict.

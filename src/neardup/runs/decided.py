@@ -17,22 +17,19 @@ from neardup import schema
 from neardup.config import Config
 from neardup.engines.base import no_progress
 from neardup.events import Watch
-from neardup.io.decisions import KEPT_LAST, REMOVED_LAST, Decision
+from neardup.io.decisions import KEPT_LAST, REMOVED_LAST, Decided, Decision
 from neardup.io.sources.corpus import FileDocuments
 from neardup.measures.jaccard import text_sets
 from neardup.pipeline import Outcome
-from neardup.runs.run import Counts
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
 
 
-def apply_decisions(outcome: Outcome, source: FileDocuments, config: Config, watch: Watch) -> Outcome:
-    """Return the outcome with the decisions of the source; without any, as it is."""
-    if source.decided is None:
-        return outcome
+def apply_decisions(outcome: Outcome, source: FileDocuments, decided: Decided, config: Config, watch: Watch) -> Outcome:
+    """Return the outcome with decisions about documents of the source."""
     keep, remove = source.decided_rows(KEPT_LAST), source.decided_rows(REMOVED_LAST)
-    unmatched = source.decided.unmatched
+    unmatched = decided.unmatched
     if unmatched:
         watch.warn(_say_unmatched(unmatched, len(unmatched) + keep.size + remove.size))
     members, selection = outcome.clustered, outcome.selection
@@ -48,15 +45,6 @@ def apply_decisions(outcome: Outcome, source: FileDocuments, config: Config, wat
     members = _joined(_without(members, astray), nearest)
     counts = {"kept": num_spared, "removed": nearest.num_rows + thinned.size, "unmatched": len(unmatched)}
     return dataclasses.replace(outcome, selection=selection, members=members, decisions=counts)
-
-
-def without_decided(counts: Counts, outcome: Outcome) -> Counts:
-    """Return the counts of a run with what decisions have done apart from what the settings have."""
-    if outcome.decisions is None:
-        return counts
-    num_below = min(counts.below, outcome.decisions["removed"])
-    spared = counts.spared - outcome.decisions["kept"]
-    return counts._replace(decisions=outcome.decisions, below=counts.below - num_below, spared=spared)
 
 
 def _astray(members: pa.Table, remove: I64) -> I64:

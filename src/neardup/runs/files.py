@@ -13,13 +13,11 @@ from neardup.engines.base import no_progress
 from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory, return_freed
 from neardup.events import Tally, Watch
-from neardup.io.decisions import match_decisions
 from neardup.io.outputs import write_rejected
 from neardup.io.sources.corpus import Advance, FileDocuments
 from neardup.io.sources.file_results import FileResults
 from neardup.measures.registry import holds_items
 from neardup.report import Audit, count_ahead
-from neardup.runs.decided import apply_decisions, without_decided
 from neardup.runs.file_run import FileRun
 from neardup.runs.recall import audited_files, measure
 from neardup.runs.rejections import first_rejected
@@ -48,6 +46,8 @@ class LocalFiles(FileRun):
         return_freed(limited.memory or MIN_MEMORY)
         documents = self.make_source(setup, limited, room_for_texts)
         if config.decisions is not None:
+            from neardup.io.decisions import match_decisions
+
             documents.decided = match_decisions(documents.files, documents.num_ahead_files, limited)
         super().__init__(setup, documents, documents, engine)
 
@@ -57,7 +57,10 @@ class LocalFiles(FileRun):
 
     def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
         """Write the tables; stored pairs allow a new selection, and the files can be read again for an audit."""
-        outcome = apply_decisions(outcome, self.source, self.config, watch)
+        if self.source.decided is not None:
+            from neardup.runs.decided import apply_decisions
+
+            outcome = apply_decisions(outcome, self.source, self.source.decided, self.config, watch)
         warn_of_templates(outcome, self.source, self.config, watch)
         if not self.config.audit:
             self.source.release()
@@ -113,7 +116,7 @@ class LocalFiles(FileRun):
     def count(self, outcome: pipeline.Outcome) -> Counts:
         """Add up the counts of the parts."""
         rows, text_bytes = self._count_rows(ahead=False), self.source.count("text_bytes")
-        counted = without_decided(Counts.of(outcome, rows, text_bytes, self.config.threshold), outcome)
+        counted = Counts.of(outcome, rows, text_bytes, self.config.threshold)
         return counted._replace(
             against=self._count_rows(ahead=True),
             removed_against=count_ahead(outcome.selection.column("kept_row"), self.source.num_ahead),

@@ -53,7 +53,10 @@ class Counts(NamedTuple):
         """Count the removed and the spared documents of one machine."""
         removed = outcome.selection.num_rows
         below, spared = count_below(outcome.selection, threshold), outcome.clustered.num_rows - removed
-        return cls(rows=rows, text_bytes=text_bytes, removed=removed, below=below, spared=spared)
+        decided = outcome.decisions or {"kept": 0, "removed": 0}  # which are no warning
+        below, spared = below - min(below, decided["removed"]), spared - decided["kept"]
+        counted = cls(rows=rows, text_bytes=text_bytes, removed=removed, below=below, spared=spared)
+        return counted._replace(decisions=outcome.decisions)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -19,7 +19,6 @@ from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.events import Watch
 from neardup.index.index_folder import is_index
 from neardup.io import finished
-from neardup.io.decisions import content_digest
 from neardup.io.formats.base import InputFile
 from neardup.io.run_folders import kept_of_runs
 from neardup.io.sources.column_choice import with_dimension
@@ -209,6 +208,8 @@ def _manifest(command: str, files: Sequence[InputFile], config: Config, spooled:
         "signature_format": measure_of(config).signature_format(config),
     }
     if config.decisions is not None:
+        from neardup.io.decisions import content_digest
+
         manifest["decisions"] = content_digest(config.decisions)
     if isinstance(config.seed, DrawnSeed):
         manifest["settings"]["seed"] = RANDOM_SEED

@@ -19,11 +19,17 @@ DEFAULT_LIMIT: Final = 3_000_000
 _LEAST_LIMIT: Final = 300_000
 
 
-def make_html(report: Report, *, limit: int | str = DEFAULT_LIMIT, text: bool = True) -> str:
-    """Return a report as one HTML page that needs nothing else, of at most `limit` bytes."""
+def check_limit(limit: int | str) -> int:
+    """Return a limit in bytes; raise if no page fits into it."""
     size = as_bytes("limit", limit)
     if size < _LEAST_LIMIT:
         raise ConfigError(f"`limit` must be at least {_LEAST_LIMIT // 1000} kB, got {limit!r}", hint="use '3MB'")
+    return size
+
+
+def make_html(report: Report, *, limit: int | str = DEFAULT_LIMIT, text: bool = True) -> str:
+    """Return a report as one HTML page that needs nothing else, of at most `limit` bytes."""
+    size = check_limit(limit)
     room = size - len(render_page("").encode())
     return render_page(page_data(RunView(report), room, has_texts=text))
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 from neardup import schema
 from neardup.config import Config
 from neardup.errors import DataError
-from neardup.io.decisions import KEPT_LAST, REMOVED_LAST, Decided
 from neardup.io.formats.base import InputFile, Records, Verdicts, text_bytes
 from neardup.io.sources.cluster_sizes import ClusterSizes
 from neardup.io.sources.kept_ids import KeptIds
@@ -31,6 +30,9 @@ from neardup.io.workspace import Workspace, read_batches
 
 Advance = Callable[[int], None]
 # Pairs that are named in one batch, at a few hundred bytes each.
+if TYPE_CHECKING:  # few runs have decisions
+    from neardup.io.decisions import Decided
+
 _NAMED_AT_ONCE: Final = 1 << 15
 # Small text files per journal entry.
 _WRITTEN_AT_ONCE: Final = 256
@@ -171,7 +173,7 @@ class FileDocuments(FileParts):
             priority = keep_order.priorities(self.config.keep, rows)
         if at >= 0 and self.decided is not None:
             priority = batch.column(at).to_numpy().copy() if priority is None else priority
-            for last in (KEPT_LAST, REMOVED_LAST):
+            for last in np.unique(self.decided.priorities).tolist():
                 priority[np.isin(rows, self.decided_rows(last))] = last
         return batch if at < 0 or priority is None else batch.set_column(at, "priority", pa.array(priority))
 
