@@ -1,4 +1,4 @@
-"""The public functions. A run on documents is `run` with the adapter that fits the source."""
+"""The public functions. A run on documents calls `run` with the adapter that fits the source."""
 
 from __future__ import annotations
 
@@ -59,23 +59,24 @@ def deduplicate(
     engine: Any = None,
     **settings: Unpack[RunSettings],
 ) -> Report:
-    """Remove near-duplicates: every removed document is similar to the kept one that stands for it.
+    """Remove near-duplicates: every removed document is similar to the kept document that replaces it.
 
-    With cluster="components" it is only connected to it by a chain of similar ones; a warning counts those below.
+    With cluster="components", a chain of similar documents connects the two; a warning counts the removed documents
+    whose similarity to the kept one is below the threshold.
 
     Args:
         source: list of texts, of dicts or of (id, text) tuples, dict of id to text, Arrow array or table, pandas or
             polars series or frame, or dataset; or files: a path, folder, glob or address, or a list of pathlib.Path; or
-            a Spark DataFrame; for a measure of vectors a matrix with a row each, or a list or an Arrow array of them.
+            a Spark DataFrame; for vectors, a matrix with one row each, or a list or an Arrow array of vectors.
         items: sets to compare instead of texts: lists of strings or whole numbers, a dict of id to items, an array of
-            bool or a SciPy sparse matrix with a row a document; with measure="weighted" dicts of item to weight, lists
-            of such pairs, or vectors that are not negative.
-        out: the folder for the output of a run on files; without it the tables of the report are all there is.
-        ids: one id per document; else the id column of a table, else positions.
+            bool or a SciPy sparse matrix with one row per document; with measure="weighted", dicts of item to weight,
+            lists of (item, weight) pairs, or non-negative vectors.
+        out: for files, the output folder; without it, the tables are only in the report.
+        ids: one id per document; by default, the id column of a table, otherwise the position.
         config: settings to start from.
-        progress: True for a bar, on a terminal and in a notebook; or called with the events of neardup.events. Without
-            it an urgent warning is a Python warning.
-        engine: where it runs: "local", "spark", or a neardup.SparkEngine.
+        progress: True shows a bar, on a terminal and in a notebook; a function is called with the events of
+            neardup.events. Without it, urgent warnings are issued as Python warnings.
+        engine: where to run: "local", "spark", or a neardup.SparkEngine.
         settings: fields of Config by name.
 
     >>> report = deduplicate(["one two three four five six", "ONE two three; four five six!", "something else"])
@@ -123,9 +124,10 @@ def deduplicate_files(
     update: bool = False,
     page: WritePage | None = None,
 ) -> Report:
-    """Remove near-duplicates from files: what `neardup dedup` runs; "-" is standard input.
+    """Remove near-duplicates from files, as `neardup dedup` does; "-" is standard input.
 
-    With `update` the index of --against gets what was kept, once it is published; `page` writes a page into the output.
+    With `update`, the kept documents are inserted into the index of --against once the output is published; `page`
+    writes an HTML page into the output.
     """
     check_against_index(config := that_selects(config))
     output, watch = DedupFolder(out, index_update(config, out) if update else None, page), Watch(progress)
@@ -139,9 +141,9 @@ def deduplicate_files(
 def find_pairs_files(
     inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None, *, engine: Any = None
 ) -> Report:
-    """Find every pair of similar documents in files, or list those that a finished run has stored.
+    """Find every pair of similar documents in files, or list the pairs stored by a finished run.
 
-    Without a threshold given, the list of a finished run is that of its own threshold.
+    The stored pairs are listed at the threshold of that run, unless another one is given.
     """
     output, watch, config = PairsFile(out), Watch(progress), Config.of(config, pairs=True)
     if len(inputs) == 1 and finished.is_run(Path(inputs[0])):
@@ -153,7 +155,7 @@ def find_pairs_files(
 
 
 def plan_files(inputs: Sequence[str], config: Config, progress: Progress | None = None) -> Plan:
-    """Plan a run on files, with what it will take."""
+    """Plan a run on files, and predict its cost."""
     with Watch(progress).stage("sample"):
         check_against(config)
         files = find_files(inputs, config)
@@ -172,16 +174,16 @@ def find_pairs(
     engine: Any = None,
     **settings: Unpack[RunSettings],
 ) -> Report:
-    """Find every pair of documents that are similar; the report has them as `pairs`, beside all that `deduplicate` has.
+    """Find every pair of similar documents, as `report.pairs`; the report also has everything `deduplicate` returns.
 
     Args:
         source: as for `deduplicate`.
         items: sets to compare instead of texts, as for `deduplicate`.
-        out: the file for the pairs of a run on files: .parquet, .jsonl or .csv.
-        ids: one id per document; else the id column of a table, else positions.
+        out: for files, the file to write the pairs to: .parquet, .jsonl or .csv.
+        ids: one id per document; by default, the id column of a table, otherwise the position.
         config: settings to start from.
-        progress: True for a bar; or called with the events of neardup.events.
-        engine: where it runs: "local", "spark", or a neardup.SparkEngine.
+        progress: True shows a bar; a function is called with the events of neardup.events.
+        engine: where to run: "local", "spark", or a neardup.SparkEngine.
         settings: fields of Config by name.
 
     >>> find_pairs(["a b c d e f g", "a b c d e f g h", "x"], threshold=0.7).pairs.to_pylist()
@@ -213,22 +215,22 @@ def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a de
     progress: Progress | bool | None = None,
     **settings: Unpack[Settings],
 ) -> pa.Table:
-    """Return the most similar documents of each document, exactly, ranked; ties by the order of the source.
+    """Return the most similar documents of each document, found exactly and ranked; ties are in source order.
 
-    Documents with zero or negative similarity are not listed. A threshold, where one is given, is the
-    least similarity of a neighbour. The source is held in memory.
+    Documents with zero or negative similarity are not listed. A threshold, if given, is the minimum similarity of a
+    neighbour. The source is held in memory.
 
     Args:
-        source: as for `deduplicate`; without ids of its own a document is named by its position.
-        k: how many neighbours of each at most; None lists all from the threshold on.
-        contained: what has to be contained in the other, with measure="containment": "query", "neighbour" or
-            "either", the smaller one. The columns containment_query and containment_neighbour tell both shares.
+        source: as for `deduplicate`; documents without ids are named by their position.
+        k: the maximum number of neighbours per document; None lists all at or above the threshold.
+        contained: with measure="containment", which of the two must be contained in the other: "query", "neighbour" or
+            "either", which takes the larger share. The columns containment_query and containment_neighbour hold both.
         items: sets to compare instead of texts, as for `deduplicate`.
-        queries: documents, or items where `items` is given, whose neighbours in the source are asked for instead.
+        queries: documents, or items if `items` is given; finds their neighbours in the source instead.
         ids: one id per document of the source.
         config: settings to start from.
-        progress: True for a bar; or called with the events of neardup.events.
-        settings: fields of Config by name; bands, rows and recall do not matter.
+        progress: True shows a bar; a function is called with the events of neardup.events.
+        settings: fields of Config by name; bands, rows and recall have no effect.
 
     >>> texts = ["a rose is a rose", "a rose is a flower", "the sea"]
     >>> neighbours(texts, k=1, size=2).to_pylist()[0]
@@ -264,12 +266,12 @@ def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a de
 
 
 def plan(source: Any = None, *, items: Any = None, config: Config | None = None, **settings: Unpack[Settings]) -> Plan:
-    """Say which bands and rows the settings lead to, and what they promise.
+    """Derive bands and rows from the settings, and say what they promise.
 
-    With documents also which method a run on them would take and why, and in `estimate` what it takes by either method.
+    With documents, also predict which method a run would choose and why; `estimate` has the cost of both methods.
 
     Args:
-        source: documents or files, as for `deduplicate`; without them the settings alone are planned for.
+        source: documents or files, as for `deduplicate`; without them, the plan is based on the settings alone.
         items: sets to compare instead of texts, as for `deduplicate`.
         config: settings to start from.
         settings: fields of Config by name.
@@ -297,14 +299,14 @@ def audit(
     memory: int | str | None = None,
     progress: Progress | bool | None = None,
 ) -> Audit:
-    """Measure what a run has found: all true pairs of `sample` documents, and which of them it missed.
+    """Measure the recall of a run: find all true pairs of `sample` documents, and which of them the run missed.
 
     Args:
-        run: a report, or the path of what a run on files has written; its input is read again.
-        sample: how many documents are drawn.
-        threads: threads that share the work; None takes one per available core.
-        memory: bytes (or text like "4GB") that the audit of a run on files may hold; None takes half of what is free.
-        progress: True for a bar; or called with the events of neardup.events.
+        run: a report, or the output path of a run on files; its input is read again.
+        sample: the number of documents to sample.
+        threads: the number of threads; None uses one per available core.
+        memory: the memory limit for auditing a run on files, in bytes or as "4GB"; None uses half of the free memory.
+        progress: True shows a bar; a function is called with the events of neardup.events.
 
     >>> texts = ["to be or not to be", "to be or not to be!", "to be or not to be, he said", "all the world"]
     >>> answer = audit(deduplicate(texts, size=2))
@@ -322,10 +324,10 @@ def audit(
 
 
 def load(path: str | os.PathLike[str]) -> Report:
-    r"""Open a finished run on files again: its report, with every table that it stored.
+    r"""Open the output of a finished run on files: its report, with every table it stored.
 
     Args:
-        path: the folder that `neardup dedup -o` wrote, or the file of `neardup pairs -o`.
+        path: the folder that `neardup dedup -o` wrote, or the file that `neardup pairs -o` wrote.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -342,13 +344,13 @@ def load(path: str | os.PathLike[str]) -> Report:
 def explain(
     run: Report | str | os.PathLike[str], doc_id: Any, *, file: str | None = None, row: int | None = None
 ) -> Explanation:
-    """Say why a run removed a document, or for whom it kept it: the kept one, the similarity, both texts.
+    """Explain why a document was removed, or which documents were removed in its favour.
 
     Args:
-        run: a report, or the folder that a run on files has written; its input is read again for the texts.
+        run: a report, or the output folder of a run on files; its input is read again for the texts.
         doc_id: the id of the document.
-        file: the file it stands in, where several have the id.
-        row: its row there, from 1; in memory its position, from 0.
+        file: the file of the document, if its id is not unique.
+        row: its row in that file, from 1; in memory its position, from 0.
 
     >>> report = deduplicate({"a": "one two three four five six", "b": "One two three four five six!"})
     >>> answer = explain(report, "b")
@@ -360,7 +362,9 @@ def explain(
     path = run if not isinstance(run, Report) else run.out or getattr(run.load, "path", None)
     if path is None and isinstance(run, Report):
         if file is not None:
-            raise ConfigError("`file` must be left out for documents in memory", hint="row= tells equal ids apart")
+            raise ConfigError(
+                "`file` must be left out for documents in memory", hint="row= distinguishes documents with the same id"
+            )
         verdict, texts = find_memory_verdict(run, doc_id, row)
     else:
         verdict, texts = _find_in_files(Path(path or ""), doc_id, file=file, row=row)
@@ -372,11 +376,11 @@ def explain(
 
 
 def _find_in_files(run: Path, doc_id: str, *, file: str | None, row: int | None) -> tuple[Verdict, list[str]]:
-    """Look up a document of a finished run, and read its text and that of the kept one again."""
+    """Look up a document of a finished run, and read its text and that of the kept document."""
     verdict = find_verdict(run, doc_id, file=file, row=row)
     if verdict.file is None or verdict.kept_file is None or verdict.config.measure not in SET_MEASURES:
         return verdict, []
-    if is_index(verdict.kept_file):  # whose texts are not compared
+    if is_index(verdict.kept_file):  # the texts of an index are not compared
         return verdict, []
     ends = (verdict.file, verdict.row), (verdict.kept_file, verdict.kept_row)
     return verdict, [read_document(run, file, row or 0, verdict.config) for file, row in ends]
@@ -384,9 +388,9 @@ def _find_in_files(run: Path, doc_id: str, *, file: str | None, row: int | None)
 
 @contextlib.contextmanager
 def _listening(progress: Progress | bool | None) -> Iterator[Progress | None]:
-    """Yield what is called with the events of a run: bars, which go when it ends, or what was given."""
+    """Yield the listener for the events of a run: bars, which disappear when it ends, or the given function."""
     if progress is True:
-        from neardup.cli.render import progress as shown  # the one place where the library knows the command line
+        from neardup.cli.render import progress as shown  # the only place where the library uses the command line
 
         with shown() as bars:
             yield bars
@@ -399,7 +403,7 @@ def _listening(progress: Progress | bool | None) -> Iterator[Progress | None]:
 
 
 def _choose_engine(source: Any, engine: Any, config: Config | None, settings: RunSettings) -> tuple[Config, Any]:
-    """Return the settings with the name of the engine, and the engine itself where it was given."""
+    """Return the settings with the name of the engine, and the engine itself if one was given."""
     if engine is None:
         named: dict[str, Any] = {"engine": "spark"} if is_from(source, "pyspark") else {}
     else:

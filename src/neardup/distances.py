@@ -44,7 +44,7 @@ SCALES: Final = {
     "euclidean": Scale(
         lambda similarity, _: 1 / similarity - 1,
         lambda distance, _: 1 / (1 + distance),
-        "0, or from 1e-9 to 1e150: below, 1 / (1 + d) tells no distances apart, and above, squares overflow",
+        "0, or from 1e-9 to 1e150: smaller distances are indistinguishable, and squares of larger ones overflow",
         lambda value, _: value == 0 or 1e-9 <= value <= LARGEST_NUMBER,
     ),
 }

@@ -62,12 +62,12 @@ def peak_memory_bytes() -> int | None:
 
 
 def count_below(removed: pa.Table, threshold: float) -> int:
-    """Return how many documents were removed although they are less similar to the kept one than the threshold."""
+    """Return the number of removed documents whose similarity to the kept one is below the threshold."""
     return pc.sum(pc.less(removed.column("similarity"), threshold)).as_py() or 0
 
 
 def count_ahead(kept_rows: pa.ChunkedArray, num_ahead: int) -> int:
-    """Return how many documents were removed for one ahead of the input."""
+    """Return the number of documents removed in favour of a reference document."""
     return pc.sum(pc.less(kept_rows, num_ahead)).as_py() or 0
 
 
@@ -89,7 +89,7 @@ class Audit:
     """How many of the true pairs a run found, measured on a sample of its documents.
 
     Attributes:
-        recall: found pairs of the sampled documents divided by all their pairs; None where they have none.
+        recall: found pairs of the sampled documents divided by all their pairs; None if they have none.
         low: lower end of the 95 % confidence interval of the recall over all documents.
         high: its upper end.
         predicted: the recall that the S-curve predicts for the same pairs.
@@ -157,13 +157,13 @@ class Report:
         config: the settings of the run.
         plan: the method, bands and rows that were chosen, and what they promise.
         documents: documents in the input; kept + removed + rejected.
-        num_kept: documents that stay.
-        num_removed: documents that are near-duplicates of a kept one.
-        decisions: documents that were kept and removed by decision, and decisions that match no document: `kept`,
-            `removed`, `unmatched`; None without decisions.
-        removed_against: those of them whose kept document is one of `against`.
+        num_kept: kept documents.
+        num_removed: removed documents: near-duplicates of a kept one.
+        removed_against: removed documents whose kept document is one of `against`.
+        decisions: the numbers of documents kept and removed by decision, and of decisions that match no document:
+            `kept`, `removed`, `unmatched`; None without decisions.
         num_rejected: documents that could not be used.
-        exact_duplicates: documents whose shingle set another document has too.
+        exact_duplicates: documents whose shingle set equals that of another document.
         pairs_verified: candidate pairs that were compared exactly.
         num_pairs: found pairs, None if they were not stored.
         seconds: the whole run.
@@ -180,7 +180,7 @@ class Report:
         largest: the rows of `largest_clusters`, if they were computed with the tables.
         load: returns a table by name, None for one that was not stored.
         select_again: what `at_threshold` calls.
-        audit: the measured recall, if the run was asked for it.
+        audit: the measured recall, with audit=True.
         audited: for documents in memory, returns what `neardup.audit` needs, given `load`.
     """
 
@@ -214,10 +214,9 @@ class Report:
 
     @functools.cached_property
     def kept(self) -> pa.Table:
-        """The kept documents: doc_id, and the columns of the source as they came in; copied when first asked for.
+        """The kept documents: doc_id, and the columns of the source, unchanged; copied on first use.
 
-        A column of the source that is called doc_id and was not taken for the ids is called doc_id_. Files without
-        columns have `text`.
+        A source column named doc_id that does not hold the ids is renamed doc_id_. Files without columns have `text`.
         """
         return self._table("kept", "this run wrote no kept rows", "run it without dry_run")
 
@@ -225,7 +224,7 @@ class Report:
     def removed(self) -> pa.Table:
         """The removed documents: doc_id, kept_id, similarity; from files also file, row, kept_file, kept_row.
 
-        Where ids in memory repeat, row and kept_row tell the documents apart: positions in the source, from 0.
+        If ids in memory repeat, row and kept_row (positions in the source, from 0) distinguish the documents.
         """
         return self._table("removed", "this run did not store what it removed", _CALL)
 
@@ -243,7 +242,7 @@ class Report:
     def pairs(self) -> pa.Table:
         """Every found pair: doc_a, doc_b, similarity; from files also file_a, row_a, file_b, row_b.
 
-        Where ids in memory repeat, row_a and row_b tell the documents apart.
+        If ids in memory repeat, row_a and row_b distinguish the documents.
         """
         return self._table(
             "pairs",
@@ -260,7 +259,7 @@ class Report:
         array([ True, False, False])
         """
         self._check_arrow(self._table("removed", "this run lists pairs and removes nothing", _CALL), "report.kept")
-        table = self._table("mask", "this run does not tell which rows are kept", _CALL)
+        table = self._table("mask", "this run did not store which rows are kept", _CALL)
         is_kept: npt.NDArray[np.bool_] = table.column("is_kept").to_numpy()
         return is_kept
 
@@ -300,7 +299,7 @@ class Report:
         return self.select_again(self, threshold)
 
     def borderline(self, n: int = 10) -> pa.Table:
-        """Return the `n` least similar of the stored pairs: those that a slightly higher threshold would lose."""
+        """Return the `n` least similar of the stored pairs: those that a slightly higher threshold would drop."""
         check_int("n", n, 0)
         self._check_arrow(self.pairs, f"report.pairs.orderBy('similarity').limit({n})")
         # A stable order: Arrow's sort is not, so ties end in the position.
@@ -360,14 +359,14 @@ class Report:
         r"""Return the report as one HTML page that opens in any browser and loads nothing from anywhere.
 
         Args:
-            limit: bytes (or text like "20MB") that the page may have; it shows a sample of the clusters and says so.
-            text: whether the texts of the documents are part of it.
+            limit: the maximum size of the page, in bytes or as "20MB"; shows a sample of the clusters if not all fit.
+            text: whether to include the texts of the documents.
 
         >>> from neardup import deduplicate
         >>> deduplicate(["a rose is a rose", "A rose is a rose!"]).to_html().partition("\n")[0]
         '<!doctype html>'
         """
-        from neardup.web.report_file import make_html  # the one place where a report knows the page
+        from neardup.web.report_file import make_html  # the only place where a report uses the page
 
         return make_html(self, limit=limit, text=text)
 

@@ -16,7 +16,7 @@ def test_compare_shows_numbers_and_what_differs(run, two):
     assert finished.returncode == 0
     lines = finished.stdout.splitlines()
     assert lines[0] == "exact similarity         0.7500  not a pair at threshold 0.8"
-    assert lines[2].startswith("A contained in B         0.8571  A: a.txt, number of shingles: 7")
+    assert lines[2].startswith("A contained in B         0.8571  A: a.txt, 7 shingles")
     assert lines[-5:] == ["--- A  a.txt", "+++ B  b.txt", "  one two three four five six seven", "- eight", "+ nine"]
 
 
@@ -99,7 +99,7 @@ def test_documents_of_a_file_are_named_by_id_or_by_row(run):
     named = run("compare", "pages.jsonl:a", "pages.jsonl:b", "--json")
     assert (named.returncode, json.loads(named.stdout)["jaccard"]) == (0, 14 / 16)
     assert json.loads(run("compare", "pages.jsonl:1", "pages.jsonl:b", "--json").stdout)["jaccard"] == 14 / 16
-    assert "A: pages.jsonl:a, number of shingles: 15" in run("compare", "pages.jsonl:a", "pages.jsonl:b").stdout
+    assert "A: pages.jsonl:a, 15 shingles" in run("compare", "pages.jsonl:a", "pages.jsonl:b").stdout
 
 
 @pytest.mark.parametrize(

@@ -132,8 +132,8 @@ def test_a_pair_of_a_run_of_dedup_is_explained(run, pages):
 @pytest.mark.parametrize(
     ("ids", "error", "hint"),
     [
-        (["c"], "no pair of pairs.parquet has the document 'c'", "only documents that have a partner are listed"),
-        (["bb", "a"], "no pair of pairs.parquet has the document 'bb'", "did you mean b?"),
+        (["c"], "no pair in pairs.parquet contains the document 'c'", "only documents that have a partner are listed"),
+        (["bb", "a"], "no pair in pairs.parquet contains the document 'bb'", "did you mean b?"),
     ],
 )
 def test_a_document_without_a_pair_is_reported(run, pages, ids, error, hint):

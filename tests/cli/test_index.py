@@ -29,7 +29,7 @@ def test_insert_stores_all_or_none_and_counts_rejected_rows(run):
     run("index", "create", "i", "-q")
     answer = run("index", "insert", "i", "pages.jsonl")
     assert answer.stdout.splitlines()[0] == "Stored 4 documents. i holds 4."
-    assert "1 row was rejected; the first is pages.jsonl:" in answer.stdout
+    assert "1 row was rejected, pages.jsonl:" in answer.stdout
     again = run("index", "insert", "i", "pages.jsonl")
     assert (again.returncode, "the id 'a' already exists in the index" in again.stderr) == (1, True)
     assert "4 documents" in run("index", "info", "i").stdout

@@ -16,7 +16,7 @@ def test_plan_draws_the_curve_and_says_what_it_promises(run):
     assert "100 % ┤╌" in finished.stdout
     assert "found, with chance 0.9922 at the threshold (target 0.99, ╌╌)" in finished.stdout
     assert (
-        "       0.8  0.992281  the threshold; 0.992181 are found, because the signature filter may drop 0.0001\n"
+        "       0.8  0.992281  the threshold; found with chance 0.992181, as the signature filter may drop 0.0001\n"
         in finished.stdout
     )
     assert finished.stderr == ""
@@ -117,7 +117,7 @@ def test_plot_options_are_applied(tmp_path):
             ["--compare-bands", "9", "--compare-rows", "0"],
             "`compare_rows` must be a whole number from 1 to 1024, got 0",
         ),
-        (["--compare-bands", "9", "--compare-rows", "9"], "there is no picture"),
+        (["--compare-bands", "9", "--compare-rows", "9"], "which was not given"),
         (
             ["--compare-bands", "9", "--compare-rows", "9", "--plot", "x.svg", "--measure", "containment"],
             "banding cannot find containment",
@@ -152,9 +152,9 @@ def test_inputs_add_documents_memory_disk_and_time(run, pages):
     finished = run("plan", pages.name)
     assert finished.returncode == 0
     *_, titles, lsh, exact, reason = (line for line in finished.stdout.splitlines() if not line.startswith("advice"))
-    assert titles.split() == "method bands x rows promises compares pairs memory disk time".split()
+    assert titles.split() == "method bands x rows recall comparisons pairs memory disk time".split()
     assert (lsh.split()[:5], exact.split()[:3]) == (["lsh", "16", "x", "6", "0.9922"], ["exact", "-", "1.0000"])
-    assert reason.startswith("Method of a run: exact join: ")
+    assert reason.startswith("A run would use the exact join: ")
     estimate = json.loads(run("plan", pages.name, "--json").stdout)["estimate"]
     assert {"documents", "text_bytes", "disk_bytes", "memory_bytes", "seconds", "forecasts", "advice"} <= set(estimate)
 
@@ -177,7 +177,7 @@ def test_the_exact_method_has_no_curve_to_draw(run, pages):
 def test_plan_explains_why_the_curve_and_the_promised_recall_differ(run):
     told = run("plan", "--bands", "20", "--rows", "5").stdout
     assert told.startswith("20 bands x 5 rows find 99.954 % of pairs at 0.8.\n")
-    reason = "the threshold; 0.999544 are found, because the signature filter may drop 0.0001"
+    reason = "the threshold; found with chance 0.999544, as the signature filter may drop 0.0001"
     assert f"       0.8  0.999644  {reason}\n" in told
     assert "  the threshold\n" in run("plan", "--bands", "20", "--rows", "5", "--no-signature-filter").stdout
 

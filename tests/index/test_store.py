@@ -194,7 +194,7 @@ def test_a_snapshot_is_a_store_of_its_own(store, opened, tmp_path):
 def test_a_store_that_is_read_only_or_closed_refuses(opened):
     opened().close()
     reader = opened(read_only=True)
-    with pytest.raises(NearDupError, match="for reading only"):
+    with pytest.raises(NearDupError, match="was opened read-only"):
         put(reader, 0)
     reader.close()
     with pytest.raises(NearDupError, match="is closed"):

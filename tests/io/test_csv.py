@@ -115,7 +115,9 @@ def test_only_the_bad_record_is_rejected_with_its_reason(tmp_path, line, reason)
 def test_a_quote_that_is_never_closed_is_rejected_with_the_lines_it_swallowed(tmp_path):
     batch = only(tmp_path / "a.csv", b'id,text\n0,before\n1,"open\n2,lost\n3,lost\n')
     assert batch.texts.to_pylist() == ["before"]
-    assert batch.rejected == [(1, "a quote opened in this row is never closed, 2 more lines are part of it")]
+    assert batch.rejected == [
+        (1, "a quote opened in this row is never closed, so the next 2 lines are taken as part of it")
+    ]
     assert batch.num_rows == 2
 
 
@@ -124,7 +126,7 @@ def test_a_quote_closed_by_that_of_a_later_row_is_rejected_not_joined(tmp_path):
     assert batch.texts.to_pylist() == ["after"]
     ((row, reason),) = batch.rejected
     assert row == 0
-    assert reason.endswith("1 more lines are part of it")
+    assert reason.endswith("so the next line is taken as part of it")
 
 
 def test_huge_fields_and_nul_bytes_are_accepted(tmp_path):

@@ -273,7 +273,7 @@ def test_random_baskets_with_a_popular_item_agree_with_brute_force():
 
 
 def test_rejected_rows_are_python_warnings_without_a_progress_function():
-    with pytest.warns(UserWarning, match="1 row cannot be used; the first is row 1:"):
+    with pytest.warns(UserWarning, match="1 row cannot be used, row 1:"):
         found = neardup.neighbours(["a b c d e f", None, "a b c d e f g"], k=1)
     assert found.column("doc_id").to_pylist() == [0, 2]
 

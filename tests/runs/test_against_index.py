@@ -96,7 +96,7 @@ def test_pairs_and_several_paths_are_errors(tmp_path, old):
     new = write(tmp_path / "new.jsonl", NEW)
     with pytest.raises(ConfigError, match="`pairs` needs files"):
         neardup.find_pairs(new, against=old[1], threshold=0.7)
-    with pytest.raises(ConfigError, match="beside other paths"):
+    with pytest.raises(ConfigError, match="together with other paths"):
         run(tmp_path, [old[0], old[1]], "b")
 
 

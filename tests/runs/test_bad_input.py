@@ -130,7 +130,7 @@ BAD_ROWS = {
         "a.csv",
         b'id,text\n1,a\n2,"open\n3,b\n',
         [],
-        [(2, "never closed, 1 more lines are part of it")],
+        [(2, "never closed, so the next line is taken as part of it")],
         1,
     ),
     "CSV with text behind a quote": ("a.csv", b'id,text\n1,"a"b\n2,c\n', [], [(1, "broken CSV")], 1),

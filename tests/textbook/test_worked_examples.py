@@ -105,7 +105,7 @@ def test_a_matrix_converts_to_columns_and_back():
 
 @pytest.mark.parametrize("matrix", [[], [[1, 0], [1]]])
 def test_a_ragged_or_empty_matrix_is_refused(matrix):
-    with pytest.raises(DataError, match="a matrix needs rows of one length"):
+    with pytest.raises(DataError, match="a matrix needs rows of equal length"):
         textbook.columns_of(matrix)
 
 

@@ -23,19 +23,19 @@ def contents(shingles, *, postings=0.0, linked=0.0):
 def test_few_postings_call_for_the_exact_join():
     choice = costs.choose(contents(3_100_000, postings=0.02), PLAN, is_held=True)
     assert choice == Choice(
-        method="exact", reason="exact join: 1.6 times the work of LSH for 3.1 M shingles, finds every pair"
+        method="exact", reason="exact join: it finds every pair at 1.6 times the cost of LSH (3.1 M shingles)"
     )
 
 
 def test_many_postings_call_for_lsh():
     choice = costs.choose(contents(50_000_000, postings=0.5), PLAN, is_held=True)
     assert choice.method == "lsh"
-    assert choice.reason == "LSH: the exact join would be 5.2 times the work of LSH for 50.0 M shingles"
+    assert choice.reason == "LSH: the exact join would cost 5.2 times as much (50.0 M shingles)"
 
 
 def test_a_small_run_is_exact_whatever_its_postings():
     assert costs.choose(contents(60_000, postings=0.5), PLAN, is_held=False).method == "exact"
-    assert costs.choose(contents(0), PLAN, is_held=True).reason.endswith("for 0 shingles, finds every pair")
+    assert costs.choose(contents(0), PLAN, is_held=True).reason.endswith("times the cost of LSH (0 shingles)")
 
 
 def test_many_false_candidates_of_short_sets_call_for_lsh():
@@ -48,7 +48,7 @@ def test_many_false_candidates_of_short_sets_call_for_lsh():
 def test_too_many_shingles_are_not_examined():
     assert costs.choose(contents(costs.MAX_SHINGLES), PLAN, is_held=True).method == "exact"
     choice = costs.choose(contents(costs.MAX_SHINGLES + 1), PLAN, is_held=True)
-    assert choice == Choice(method="lsh", reason="LSH: 67.1 M shingles are more than the 67 M of the exact join")
+    assert choice == Choice(method="lsh", reason="LSH: 67.1 M shingles exceed the 67 M that the exact join can handle")
 
 
 def test_recomputing_sets_adds_to_the_cost():
@@ -59,7 +59,7 @@ def test_recomputing_sets_adds_to_the_cost():
 @pytest.mark.parametrize(
     ("settings", "method", "reason"),
     [
-        ({"recall": 1}, "exact", "exact join: recall 1 asks for every pair"),
+        ({"recall": 1}, "exact", "exact join: recall 1 requires every pair"),
         ({"bands": 20}, "lsh", "LSH: bands or rows are given"),
         ({"rows": 5}, "lsh", "LSH: bands or rows are given"),
         ({"threshold": 1}, "lsh", "LSH: at threshold 1 it finds every pair too"),
@@ -89,4 +89,4 @@ def test_as_exact_is_the_plan_of_the_exact_method():
 def test_a_run_reports_the_reason_for_its_method():
     report = neardup.deduplicate(["one two three four five six"] * 2)
     assert report.plan.method == "exact"
-    assert report.plan.reason == "exact join: 1.0 times the work of LSH for 2 shingles, finds every pair"
+    assert report.plan.reason == "exact join: it finds every pair at 1.0 times the cost of LSH (2 shingles)"

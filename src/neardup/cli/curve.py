@@ -67,7 +67,7 @@ def _at_threshold(chosen: Plan) -> str:
     found = f"{chosen.recall_at_threshold:.6f}"
     if found == f"{chosen.chance(chosen.threshold):.6f}":
         return "  the threshold"
-    return f"  the threshold; {found} are found, because the signature filter may drop {FILTER_LOSS:g}"
+    return f"  the threshold; found with chance {found}, as the signature filter may drop {FILTER_LOSS:g}"
 
 
 def _label(row: int, symbols: Symbols) -> str:

@@ -14,7 +14,7 @@ def lines(estimate: Any) -> Iterator[str]:
     about = "" if estimate.sampled_ratio == 1 else "about "
     yield f"documents  {about}{estimate.documents:,}, {amount(estimate.text_bytes, BYTES)} of text"
     yield f"sampled    {_share(estimate.sampled_ratio)}, {estimate.sampled_documents:,} documents"
-    titles = [("method", "bands x rows", "promises", "compares", "pairs", "memory", "disk", "time")]
+    titles = [("method", "bands x rows", "recall", "comparisons", "pairs", "memory", "disk", "time")]
     cells = [
         (
             forecast.method,

@@ -365,7 +365,8 @@ def _stored_lines(told: dict[str, Any], folder: str) -> Iterator[str]:
         if told["rejected"]:
             place, reason = told["rejected"][0]
             count = len(told["rejected"])
-            yield f"{count:,} row{'s were' if count != 1 else ' was'} rejected; the first is {place}: {reason}"
+            said = "1 row was rejected," if count == 1 else f"{count:,} rows were rejected; the first is"
+            yield f"{said} {place}: {reason}"
         return
     yield f"{told['new']:,} new and {told['known']:,} known documents. {folder} holds {told['total']:,}."
 

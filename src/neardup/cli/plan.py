@@ -96,7 +96,9 @@ def _check_comparison(config: Config, picture: str | None, bands: int | None, ro
     check_int("compare_bands", bands, 1, _MOST)
     check_int("compare_rows", rows, 1, _MOST)
     if picture is None:
-        raise ConfigError("`--compare-bands` draws a curve, but there is no picture", hint="add --plot curve.svg")
+        raise ConfigError(
+            "`--compare-bands` adds a curve to the picture of --plot, which was not given", hint="add --plot curve.svg"
+        )
     if config.asks_containment:
         raise ConfigError("banding cannot find containment, so there is no curve to draw", hint="leave it out")
 

@@ -192,11 +192,9 @@ def _counts(numbers: dict[str, Any]) -> Iterator[str]:
     )
     if numbers["config"]["against"]:
         is_apart = numbers["config"]["only_against"]
-        within = "the input was not compared with itself" if is_apart else "similar to another document of the input"
-        yield (
-            f"Removed: {numbers['removed_against']:,} against (similar to a document of --against), "
-            f"{numbers['removed_within']:,} within ({within})."
-        )
+        within = f"because of another document of the input: {numbers['removed_within']:,}"
+        rest = "the input was not compared with itself" if is_apart else within
+        yield f"Removed because of --against: {numbers['removed_against']:,}; {rest}."
 
 
 def _print_lines(lines: Iterable[str | Text]) -> None:
@@ -238,14 +236,16 @@ def plan(chosen: Plan) -> None:
     if chosen.estimate is not None:
         _print_lines(forecast_view.lines(chosen.estimate))
         if chosen.reason is not None:
-            _print_lines([f"Method of a run: {chosen.reason}."])
+            _print_lines([f"A run would use {'the ' if chosen.is_exact else ''}{chosen.reason}."])
 
 
 def _print_curve(chosen: Plan) -> None:
     console = _console()
     symbols = _symbols(console)
     shape = f"method {chosen.method}, num_perm {chosen.num_perm}, bands {chosen.bands}, rows {chosen.rows}"
-    steepest = f"steepest near {chosen.curve_threshold:.3f}, where slots agree with probability (1/bands)^(1/rows)"
+    steepest = (
+        f"curve steepest near {chosen.curve_threshold:.3f}, where slots agree with probability (1/bands)^(1/rows)"
+    )
     _print_lines([f"{chosen.judgement()}.", f"{shape}; {steepest}", ""])
     _print_lines(curve.draw(chosen, console.width, symbols))
     _print_lines(curve.legend(chosen, symbols))
@@ -258,7 +258,7 @@ def comparison(answer: Comparison, *, plan: Plan, names: tuple[str, str]) -> Non
     verdict = f"{'a pair' if is_pair else 'not a pair'} at threshold {plan.threshold:g}"
     if asks_containment(plan.measure):
         verdict = f"by {plan.measure} {verdict}"
-    found = "that a run finds the pair" if is_pair else "that a run compares them; below the threshold, not reported"
+    found = "by a run with these settings" if is_pair else "as a candidate; pairs below the threshold are not reported"
     if not answer.shared:
         found = "they have no shingle in common"
     elif plan.is_exact:
@@ -267,12 +267,16 @@ def comparison(answer: Comparison, *, plan: Plan, names: tuple[str, str]) -> Non
     rows = (
         ("exact similarity", f"{answer.jaccard:.4f}", verdict),
         ("estimated", f"{answer.estimate:.4f}", f"from signatures of {plan.num_perm} slots"),
-        ("A contained in B", f"{answer.containment_a:.4f}", f"A: {a}, number of shingles: {answer.shingles_a:,}"),
-        ("B contained in A", f"{answer.containment_b:.4f}", f"B: {b}, number of shingles: {answer.shingles_b:,}"),
+        ("A contained in B", f"{answer.containment_a:.4f}", f"A: {a}, {_shingles(answer.shingles_a)}"),
+        ("B contained in A", f"{answer.containment_b:.4f}", f"B: {b}, {_shingles(answer.shingles_b)}"),
         ("shared shingles", f"{answer.shared:,}", f"of {answer.shingles_a + answer.shingles_b - answer.shared:,}"),
         ("chance of being found", f"{answer.chance:.4f}", found),
     )
     _print_lines(f"{name:<21}  {number:>8}  {meaning}" for name, number, meaning in rows)
+
+
+def _shingles(count: int) -> str:
+    return f"{count:,} shingle{'s'[: count != 1]}"
 
 
 def texts(text_a: str, text_b: str, names: tuple[str, str]) -> None:
@@ -408,6 +412,6 @@ def _promises(report: Report, *, num_leaders: int, has_compiled: bool) -> Iterat
         yield f"{below} removed {are} below the threshold: cluster=components follows chains of pairs."
     else:
         yield f"Nothing false: every removed document has a verified similarity >= {report.config.threshold:g}."
-    yield f"Nothing missed, with a number: {report.plan.judgement()}."
+    yield f"Known recall: {report.plan.judgement()}."
     compiling = ", mostly to compile the kernels, which happens once" if has_compiled else ""
     yield f"{report.bytes_read / 1e3:.0f} kB in {report.seconds:.2f} s{compiling}."

@@ -150,9 +150,10 @@ def _condition(name: str, asked: Any) -> Callable[[Any], bool]:
     if isinstance(asked, Mapping):
         unknown = [bound for bound in asked if bound not in _RANGES]
         if unknown or not asked:
+            found = f"the unknown operator {unknown[0]!r}" if unknown else "an empty range"
             raise ConfigError(
-                f"`where` asks for {name!r} with {unknown[0] if unknown else 'nothing'!r}",
-                hint=f"a range has {', '.join(_RANGES)}",
+                f"`where` has {found} for {name!r}",
+                hint=f"a range takes {', '.join(_RANGES)}",
             )
         return lambda value: all(_is_within(bound, value, limit) for bound, limit in asked.items())
     if isinstance(asked, (list, tuple, set, frozenset)):

@@ -38,7 +38,7 @@ def asked_of(
     if containment is None:
         return Asked(k, _least_similarity(threshold, settings.config), filter_of(where, since))
     if threshold is not None:
-        raise ConfigError("`threshold` and `containment` are two questions", hint="leave one of them out")
+        raise ConfigError("a query takes `threshold` or `containment`, not both", hint="leave one of them out")
     if not settings.containment:
         raise ConfigError(
             f"the index {path} keeps no postings of shingles, which a query with `containment` needs",

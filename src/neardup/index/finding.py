@@ -61,7 +61,7 @@ def answer(view: View, queries: Sketches, asked: Asked, settings: Settings) -> l
 def find_contained(view: View, queries: Sketches, least: float) -> Found:
     """Find every document that shares at least `least` of the smaller set, exactly."""
     if not isinstance(queries.items, Sets):
-        raise TypeError("containment is a question about sets")
+        raise TypeError("containment is defined for sets only")
     parts = [Shared(*(np.empty(0, np.int64) for _ in range(4))), *view.count_shared(queries.items, least)]
     asked, numbers, counts, sizes = (np.concatenate(column) for column in zip(*parts, strict=True))
     shares = np.stack([counts / queries.sizes[asked], counts / sizes], axis=1)

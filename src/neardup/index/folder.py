@@ -279,9 +279,7 @@ class FolderStore:
     def _check_writable(self) -> sqlite3.Connection:
         self._check_open()
         if self._writer is None:
-            raise ConfigError(
-                f"the index {self.folder} is open for reading only", hint="open it without read_only=True"
-            )
+            raise ConfigError(f"the index {self.folder} was opened read-only", hint="open it without read_only=True")
         return self._writer
 
     def _remove_orphans(self) -> None:

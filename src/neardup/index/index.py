@@ -1,4 +1,4 @@
-"""The index: insert documents, ask which are similar to a new one, remove them; on disk, while it grows."""
+"""The index on disk: insert documents, look up similar ones, and remove them."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ _TIMEOUT_SECONDS: Final = 10.0
 
 
 class Index:
-    """Documents on disk, by which similar ones are found; settings are those of neardup.Config.
+    """Documents on disk that can be searched for similar ones; settings are those of neardup.Config.
 
-    Many processes and threads may read while one process writes. What `insert` has returned for is found after a
+    Many processes and threads can read while one process writes. Once `insert` has returned, the document survives a
     crash. Calls release the GIL while they compute, read or write.
 
     >>> import tempfile
@@ -65,7 +65,7 @@ class Index:
     """
 
     def __init__(self, store: Store, settings: Settings, path: Path) -> None:
-        """Take an open store; `create` and `open` make one."""
+        """Wrap an open store; use `create` or `open` instead."""
         self._store, self._settings, self.path = store, settings, path
 
     @classmethod
@@ -79,16 +79,16 @@ class Index:
         config: Config | None = None,
         **settings: Any,
     ) -> Self:
-        """Make an empty index in a new folder, and open it.
+        """Create an empty index in a new folder, and open it.
 
         Args:
             path: the folder, which must not exist.
-            store: what is kept of documents: "shingles", "text" (also shows them), or "signature" (smallest, and
+            store: what to store of each document: "shingles", "text" (also the text), or "signature" (smallest, but
                 similarities are estimates).
-            containment: keep postings of every shingle too, so that `query` can ask for containment.
-            durability: "full": what was inserted survives a power cut; "fast": a power cut may take the last inserts.
+            containment: also store postings of every shingle, so that `query` can search by containment.
+            durability: "full": every insert survives a power cut; "fast": a power cut may lose the last inserts.
             config: settings to start from.
-            settings: fields of Config that say what is similar, and how files are read.
+            settings: fields of Config that define similarity and how files are read.
         """
         check_durability(durability, 0)
         chosen, folder = new_settings(Config.of(config, **settings), store, containment=containment), Path(path)
@@ -115,9 +115,9 @@ class Index:
         timeout: float = _TIMEOUT_SECONDS,
         **settings: Any,
     ) -> Self:
-        """Open an index; one process at a time may write, and a second one waits `timeout` seconds for it.
+        """Open an index; only one process can write at a time, and a second one waits up to `timeout` seconds.
 
-        Settings, where any are given, must be those that it was created with.
+        Settings, if given, must equal those the index was created with.
         """
         check_durability(durability, timeout)
         folder = Path(path)
@@ -128,7 +128,7 @@ class Index:
         return cls(store, stored, folder)
 
     def close(self) -> None:
-        """Let other processes write; whatever was inserted is on disk already."""
+        """Let other processes write; everything inserted is already on disk."""
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -138,13 +138,13 @@ class Index:
         self.close()
 
     def insert(self, doc_id: str, text: Any, payload: Any = None, expires: Any = None) -> None:
-        """Store a document; on disk when this returns. An id that the index has raises.
+        """Store a document; it is on disk when this returns. An id that already exists is an error.
 
         Args:
             doc_id: its id.
-            text: the text; items, or a vector, where the index compares those.
-            payload: a small JSON object that comes with every match.
-            expires: a time from which on it is absent: a datetime, or seconds since 1970.
+            text: the text, or the items or vector if the index compares those.
+            payload: a small JSON object that is returned with every match.
+            expires: when the document disappears: a datetime, or seconds since 1970.
         """
         document = self._document(doc_id, payload, expires)
         sketches = self._sketch(text)
@@ -159,14 +159,14 @@ class Index:
         config: Config | None = None,
         tag: str | None = None,
     ) -> batches.Stored:
-        """Store the documents of a source, all or none; return how many, and which rows could not be used.
+        """Store the documents of a source, all or none; return their number and the rejected rows.
 
         Args:
-            source: whatever neardup.deduplicate takes, with ids; files; or the folder of a finished run.
+            source: any source of neardup.deduplicate with ids; files; or the folder of a finished run.
             ids: one id per document.
-            progress: called with the events of neardup.report.
-            config: settings for how files are read, such as their columns.
-            tag: a name for this change; a change of that name that was made before is not made again.
+            progress: called with the events of neardup.events.
+            config: settings for reading files, such as their columns.
+            tag: a name for this change; if a change with this name was already made, nothing is done.
         """
         read, chosen = self._read(source, ids, config, named=True)
         return batches.insert_many(self._store, read, chosen, progress, tag)
@@ -174,13 +174,13 @@ class Index:
     def insert_new(
         self, doc_id: str, text: Any, on_duplicate: str = "skip", payload: Any = None, expires: Any = None
     ) -> Inserted:
-        """Store a document unless one like it is in the index; the check and the insert are one atomic step.
+        """Store a document unless a similar one exists; the check and the insert are one atomic step.
 
         Args:
             doc_id: its id.
             text: as for `insert`.
-            on_duplicate: what is done where the index has a similar document: "skip" stores nothing, "replace"
-                removes that one and stores this, "link" makes the id another name of that one, "insert" stores both.
+            on_duplicate: what to do if the index has a similar document: "skip" stores nothing, "replace" removes it
+                and stores the new one, "link" makes the id an alias of it, "insert" stores the new one as well.
             payload: as for `insert`.
             expires: as for `insert`.
         """
@@ -209,10 +209,10 @@ class Index:
         progress: Progress | None = None,
         config: Config | None = None,
     ) -> pa.Table:
-        """Do `insert_new` for every document of a source in turn, all or none.
+        """Call `insert_new` for every document of a source in turn, all or none.
 
         Returns:
-            doc_id, is_new, match_id and similarity of each.
+            A table of doc_id, is_new, match_id and similarity.
         """
         check_choice("on_duplicate", on_duplicate, ON_DUPLICATE)
         read, chosen = self._read(source, ids, config, named=True)
@@ -227,16 +227,16 @@ class Index:
         since: Any = None,
         containment: float | None = None,
     ) -> list[Match]:
-        """Return the most similar documents, the best first.
+        """Return the most similar documents, best first.
 
         Args:
             text: as for `insert`.
-            k: how many at most; None lists all.
-            threshold: the least similarity; that of the index if left out, and not below it.
-            where: what their payload must hold: {"lang": "de", "day": {"gte": "2026-01-01"}, "site": ["a", "b"]}.
-            since: a time; only what was inserted after it.
-            containment: find the documents that contain at least this share of the text, or the text this share of
-                them, instead of similar ones; the index must have been created with containment=True.
+            k: the maximum number of matches; None lists all.
+            threshold: the minimum similarity; by default that of the index, and never below it.
+            where: conditions on the payload: {"lang": "de", "day": {"gte": "2026-01-01"}, "site": ["a", "b"]}.
+            since: only documents inserted after this time.
+            containment: find documents that contain at least this share of the text, or of which the text contains
+                this share, instead of similar ones; the index must have been created with containment=True.
         """
         asked = self._asked(k, threshold, where, since, containment)
         sketches = self._sketch(text)
@@ -255,7 +255,7 @@ class Index:
         ids: Sequence[Any] | None = None,
         config: Config | None = None,
     ) -> pa.Table:
-        """Return the most similar documents of every document of a source: query_id, doc_id, similarity, rank.
+        """Return the documents most similar to each document of a source: query_id, doc_id, similarity, rank.
 
         With `containment` also containment_query and containment_doc.
         """
@@ -264,11 +264,11 @@ class Index:
         return batches.query_many(self._store, read, chosen, asked)
 
     def best_matches(self, contents: pa.Array, threshold: float) -> batches.BestMatches:
-        """Return the most similar document of every content that has any, as a run asks for its documents."""
+        """Return the most similar document for each of `contents` that has one, as a run needs it."""
         return self._store.read(lambda view: batches.best_matches(view, contents, threshold, self._settings))
 
     def check_answers(self, config: Config) -> None:
-        """Raise where the index cannot answer for a run with these settings."""
+        """Raise if the index cannot be used by a run with these settings."""
         if self._is_estimate:
             raise ConfigError(f"the index {self.path} stores signatures only", hint="create it with store='shingles'")
         mine, theirs = (
@@ -283,14 +283,14 @@ class Index:
         self._asked(None, config.threshold)
 
     def remove(self, ids: str | Iterable[str]) -> int:
-        """Remove documents, or aliases, by their ids; return how many were in the index."""
+        """Remove documents or aliases by their ids; return how many of them existed."""
         wanted = [ids] if isinstance(ids, str) else list(ids)
         for doc_id in wanted:
             check_id(doc_id)
         return self._store.change(lambda change: batches.remove(change, wanted))
 
     def replace(self, doc_id: str, text: Any, payload: Any = None, expires: Any = None) -> None:
-        """Store another text under an id that the index has."""
+        """Replace the text of an existing document."""
         document, sketches = self._document(doc_id, payload, expires), self._sketch(text)
 
         def make(change: Change) -> None:
@@ -304,7 +304,7 @@ class Index:
         self._store.change(make)
 
     def get(self, doc_id: str) -> Stored:
-        """Return a document by its id or alias, with its text if the index keeps texts; raise if there is none."""
+        """Return a document by its id or alias, with its text if the index stores texts; raise if it does not exist."""
 
         def ask(view: View) -> Stored:
             for document in view.fetch(view.numbers_of([check_id(doc_id)]).values()).values():
@@ -314,11 +314,11 @@ class Index:
         return self._store.read(ask)
 
     def ids(self) -> Iterator[str]:
-        """Iterate over the ids of all documents, in the order they were inserted."""
+        """Iterate over the ids of all documents, in insertion order."""
         return iter(self._store.read(lambda view: [document.doc_id for document in view.documents()]))
 
     def known_ids(self, ids: Sequence[str]) -> list[str]:
-        """Return which of some ids, or aliases, the index has."""
+        """Return those of `ids` that exist, as documents or aliases."""
         return list(self._store.read(lambda view: view.numbers_of(ids)))
 
     def __len__(self) -> int:
@@ -328,13 +328,13 @@ class Index:
         return isinstance(doc_id, str) and bool(self._store.read(lambda view: view.numbers_of([doc_id])))
 
     def info(self) -> dict[str, Any]:
-        """Return what the index holds, and what it was created with."""
+        """Return the counts, size and settings of the index."""
         counts = self._store.read(lambda view: view.count())
         num_bytes = sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file())
         return {"path": str(self.path), **counts, "bytes": num_bytes, **self._settings.as_dict()}
 
     def check(self) -> list[str]:
-        """Read the whole index; return what is damaged, in words; an empty list if all is intact."""
+        """Read the whole index; return a description of every damage, or an empty list if it is intact."""
         return self._store.check()
 
     def compact(self) -> None:
@@ -342,11 +342,11 @@ class Index:
         self._store.compact()
 
     def snapshot(self, path: str | os.PathLike[str]) -> None:
-        """Write a copy of the index to a new folder, whole or not at all, while others read and write."""
+        """Copy the index to a new folder, completely or not at all, even while it is in use."""
         self._store.snapshot(Path(path))
 
     def export(self, path: str | os.PathLike[str]) -> int:
-        """Write all documents to a .parquet, .jsonl or .csv file; return how many."""
+        """Write all documents to a .parquet, .jsonl or .csv file; return their number."""
         known_ending(path)
         if os.path.lexists(path):
             raise ConfigError(f"{path} already exists", hint="choose another file")
@@ -361,7 +361,7 @@ class Index:
         )
 
     def merge(self, other: Index) -> int:
-        """Store all documents of another index, all or none; return how many."""
+        """Insert all documents of another index, all or none; return their number."""
         self._check_alike(other)
         return self._store.change(
             lambda change: other._store.read(lambda theirs: batches.merge(change, theirs, self._settings))

@@ -28,7 +28,8 @@ def check_folder(folder: Path) -> None:
         if stat.S_ISLNK(mode):
             raise DataError(f"{path} is a symbolic link, which an index does not follow", hint="name the real folder")
         if not kind(mode):
+            expected = "a folder" if kind is stat.S_ISDIR else "a regular file"
             raise DataError(
-                f"{folder} is not an index: {path} is neither a folder nor a regular file where one is expected",
+                f"{folder} is not an index: {path} is not {expected}",
                 hint="name the folder of an index",
             )

@@ -127,7 +127,7 @@ def check_alike(*indexes: tuple[Settings, Path]) -> None:
     for name in ("signature_format", "plan", "store"):
         if mine[name] != theirs[name]:
             raise ConfigError(
-                f"the index {own_path} has the {name.replace('_', ' ')} {mine[name]}, and {other_path} "
+                f"the index {own_path} has the {name.replace('_', ' ')} {mine[name]}, but {other_path} "
                 f"has {theirs[name]}",
                 hint="create both with the same settings",
             )

@@ -76,7 +76,7 @@ def _check_dimension(read: in_memory.Source, config: Config) -> None:
     found = in_memory.with_dimension(read, Config.of(config, dimension=None))
     if config.measure in VECTOR_MEASURES and read.documents.num_rows and found.dimension != config.dimension:
         raise DataError(
-            f"the vectors have {found.dimension} numbers, and those of the index {config.dimension}",
+            f"the vectors have {found.dimension} dimensions, but those of the index have {config.dimension}",
             hint="create an index of this dimension",
         )
 

@@ -110,5 +110,5 @@ class Shelves:
 
     def _path(self, shelf: int) -> Path:
         if self._folder is None:
-            raise ValueError("these shelves have no folder")
+            raise ValueError("these shelves are held in memory and have no files")
         return self._folder / f"{shelf:06}.arrows"

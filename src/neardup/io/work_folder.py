@@ -183,7 +183,7 @@ def _check_ours(folder: Path, *, is_new: bool) -> None:
     if not names:
         return
     if LOCK not in names:
-        raise _foreign(folder, f"holds {min(names)} and not {LOCK}, which every work folder has")
+        raise _foreign(folder, f"holds {min(names)} but not {LOCK}, which every work folder has")
     lock = folder / LOCK
     status = lock.lstat()
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:

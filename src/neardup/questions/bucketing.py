@@ -30,7 +30,7 @@ def buckets(
     config: Config | None = None,
     **settings: Unpack[Settings],
 ) -> pa.Table:
-    """Return every bucket that two or more documents share: its band, counted from 0, its key and their ids.
+    """Return every bucket that two or more documents share: its band (from 0), its key and the ids of its documents.
 
     Two documents in the same bucket are a candidate pair, which a run verifies. Buckets are sorted by band, and within
     a band by their first document.
@@ -38,7 +38,7 @@ def buckets(
     Args:
         source: documents in memory, as for `deduplicate`.
         items: sets to compare instead of texts, as for `deduplicate`.
-        ids: one id per document; else the id column of a table, else positions.
+        ids: one id per document; by default, the id column of a table, otherwise the position.
         config: settings to start from.
         settings: fields of Config by name.
 
@@ -99,8 +99,8 @@ def merge_signatures(a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]) -> np
     that of the shingles: the concatenation of two texts also has the shingles that span the boundary.
 
     Args:
-        a: a signature, or a matrix with a row each.
-        b: as many others.
+        a: a signature, or a matrix with one signature per row.
+        b: another one of the same shape.
 
     >>> from neardup import signatures
     >>> left, right, both = signatures(["abc", "cde", "abcde"], unit="char", size=1)

@@ -17,12 +17,12 @@ class Comparison:
     Attributes:
         jaccard: exact similarity of the two shingle sets.
         estimate: similarity estimated from their signatures.
-        containment_a: the share of a's shingles that b has too.
-        containment_b: the share of b's shingles that a has too.
+        containment_a: the share of a's shingles that b contains.
+        containment_b: the share of b's shingles that a contains.
         chance: the chance that two such documents share a bucket in a run with these settings.
         shingles_a: distinct shingles of a.
         shingles_b: distinct shingles of b.
-        shared: distinct shingles of both.
+        shared: distinct shingles that both contain.
     """
 
     jaccard: float
@@ -46,17 +46,17 @@ class Comparison:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Explanation:
-    """Why a document was removed, or which documents it was kept for.
+    """Why a document was removed, or which documents were removed in its favour.
 
     Attributes:
         doc_id: the document, with its file and row if known.
-        kept_id: the kept document that stands for it, with its file and row; None for a kept document.
+        kept_id: the document kept in its place, with its file and row; None for a kept document.
         similarity: how similar the two are.
         measure: what similarity means; by "containment" it is the share of the kept document.
         text: the text of the document; None for a kept one.
         kept_text: the text of the kept document.
-        comparison: of the two texts.
-        members: (doc_id, similarity) of the documents that were removed for a kept one.
+        comparison: the comparison of the two texts.
+        members: (doc_id, similarity) of the documents removed in favour of a kept one.
         reason: why a kept document was kept, "" for a removed one.
     """
 

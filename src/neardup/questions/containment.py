@@ -1,4 +1,4 @@
-"""Which documents contain which: pipelines of their own, which list pairs, or remove what contains another document.
+"""Containment: pipelines that list pairs, or remove documents that contain a reference document.
 
     sketch -> containment
 
@@ -30,7 +30,7 @@ from neardup.theory.plan import Plan
 
 
 def pipeline_for(config: Config, *, removes: bool = False) -> Pipeline:
-    """Return the pipeline that the settings ask for: containment, or near-duplicates."""
+    """Return the pipeline for the settings: containment or near-duplicates."""
     if not config.asks_containment:
         return pipeline.run
     if config.engine != "local":
@@ -44,21 +44,21 @@ def pipeline_for(config: Config, *, removes: bool = False) -> Pipeline:
 def that_selects(config: Config) -> Config:
     """Return the settings of a run that removes documents; raise if they do not say which document of a pair to keep.
 
-    By containment only documents of `against` are kept, so that only what contains one of them is removed.
+    By containment, only documents that contain a document of `against` are removed.
     """
     if not config.asks_containment:
         return config
     if not config.against:
         raise ConfigError(
             "the measure 'containment' lists pairs but cannot choose which document to keep",
-            hint="use neardup.find_pairs, or `neardup pairs`, and choose from containment_a and containment_b; or name "
-            "documents that none of the input may contain: --against benchmark.jsonl",
+            hint="use neardup.find_pairs, or `neardup pairs`, and choose by containment_a and containment_b; or pass "
+            "--against benchmark.jsonl to remove the documents that contain one of these",
         )
     return Config.of(config, only_against=True)
 
 
 def find_containing(documents: Source, plan: Plan, config: Config, engine: LocalEngine, watch: Watch) -> Outcome:
-    """List every pair of documents of which one has at least a share `plan.threshold` of its shingles in the other."""
+    """List every pair in which one document contains at least `plan.threshold` of the other's shingles."""
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)
         pipeline.warn_of_short(sketches, documents, config, engine, watch)
@@ -85,9 +85,9 @@ def find_containing(documents: Source, plan: Plan, config: Config, engine: Local
 
 
 def remove_containing(documents: Documents, plan: Plan, config: Config, engine: LocalEngine, watch: Watch) -> Outcome:
-    """Remove every document that has at least a share `plan.threshold` of the shingles of a reference document.
+    """Remove every document that contains at least `plan.threshold` of the shingles of a reference document.
 
-    Only the reference documents are held in memory; the documents of the input pass by.
+    Only the reference documents are held in memory; the documents of the input are streamed.
     """
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)
@@ -137,7 +137,7 @@ def _count_equal(selection: pa.Table) -> int:
 
 
 def _warn_of_short(documents: Documents, sketches: Table, config: Config, watch: Watch) -> None:
-    """Say how many reference documents are too short to be found inside others: they are one short shingle."""
+    """Warn of reference documents that are too short to be found inside others: they are one short shingle."""
     if config.items_column is not None:
         return
     is_long = np.zeros(documents.num_rows, np.bool_)

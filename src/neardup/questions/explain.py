@@ -29,11 +29,11 @@ class Verdict:
         doc_id: the document.
         file: its file, as named in the tables of the run; None for a kept document.
         row: its row in the file; in memory its position.
-        kept_id: the kept document that stands for it; None for a kept document.
+        kept_id: the document kept in its place; None for a kept document.
         kept_file: the file of the kept document.
         kept_row: the row of the kept document.
         similarity: how similar the two are.
-        members: (doc_id, similarity) of the documents that were removed for a kept one.
+        members: (doc_id, similarity) of the documents removed in favour of a kept one.
         config: the settings of the run.
     """
 
@@ -82,9 +82,9 @@ def _no_document(run: str, doc_id: str, ids: list[str]) -> DataError:
 
 
 def find_memory_verdict(report: Report, doc_id: Any, row: int | None) -> tuple[Verdict, list[str]]:
-    """Look up a document of a run in memory; return also its text and the kept one's, where it was removed.
+    """Look up a document of a run in memory; return its text and the kept one's too, if it was removed.
 
-    row: the position of the document, which tells equal ids apart.
+    row: the position of the document, which distinguishes documents with the same id.
     """
     texts, selection = report.load("texts"), report.load("selection")
     if texts is None or selection is None:
@@ -109,7 +109,7 @@ def find_memory_verdict(report: Report, doc_id: Any, row: int | None) -> tuple[V
 
 
 def reason_to_keep(config: Config) -> str:
-    """Say what is true of every kept document that no other was removed for, by the settings of the run.
+    """Say why a document was kept if no other was removed in its favour, given the settings of the run.
 
     >>> reason_to_keep(Config(only_against=True, against=("old",)))
     'It is not similar to any document of --against'

@@ -1,4 +1,4 @@
-"""What a finished run says of two documents, or of all pairs that a document is in."""
+"""The pairs of a finished run: all pairs of a document, or one pair of two documents."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class ListedPair:
     """A pair of a finished run.
 
     Attributes:
-        doc_a: the document that was asked for first, with its file and row.
+        doc_a: the requested document, with its file and row.
         doc_b: the other one.
-        similarity: how similar the run found them.
+        similarity: their similarity, as the run reported it.
     """
 
     doc_a: str
@@ -41,7 +41,7 @@ class ListedPair:
 
 
 def find_pairs_of(run: Path, doc_id: str, other_id: str | None = None) -> list[ListedPair]:
-    """Return the pairs of a document, or its pairs with another one, most similar first; none raises."""
+    """Return the pairs of a document, or its pairs with another one, most similar first; raise if there is none."""
     table = _pairs(run)
     # Partners that come earlier in the input stand first among equally similar ones.
     found = [*_with(table, doc_id, other_id, *reversed(_SIDES)), *_with(table, doc_id, other_id, *_SIDES)]
@@ -51,7 +51,7 @@ def find_pairs_of(run: Path, doc_id: str, other_id: str | None = None) -> list[L
 
 
 def read_pair(run: Path, pair: ListedPair) -> tuple[str, str, Config]:
-    """Read both texts of a pair again from the files of the run, with the settings that compared them."""
+    """Read both texts of a pair from the input files of the run, and return them with its settings."""
     config = read_report(run).settings()
     text_a = read_document(run, pair.file_a, pair.row_a, config)
     text_b = read_document(run, pair.file_b, pair.row_b, config)
@@ -59,7 +59,7 @@ def read_pair(run: Path, pair: ListedPair) -> tuple[str, str, Config]:
 
 
 def _pairs(run: Path) -> pa.Table:
-    """The listed pairs of a run, or, where it stored none, each removed document with the kept one."""
+    """The listed pairs of a run or, if it stored none, each removed document with the kept one."""
     read_report(run)  # what is not a finished run gets its error here
     table = (finished.load_pairs if run.is_file() else finished.load_table)(run, "pairs")
     if table is not None:
@@ -88,8 +88,8 @@ def _unknown(run: Path, table: pa.Table, doc_id: str, other_id: str | None) -> D
     missing = [name for name in (doc_id, other_id) if name is not None and name not in ids]
     if missing:
         hint = near_names(missing[0], ids) or "only documents that have a partner are listed"
-        return DataError(f"no pair of {run} has the document {missing[0]!r}", hint=hint)
+        return DataError(f"no pair in {run} contains the document {missing[0]!r}", hint=hint)
     return DataError(
-        f"{run} lists no pair of {doc_id!r} and {other_id!r}",
+        f"{run} does not list {doc_id!r} and {other_id!r} as a pair",
         hint=f"neardup compare FILE:{doc_id} FILE:{other_id} compares any two documents",
     )

@@ -95,7 +95,7 @@ class Estimate:
         disk_bytes: peak disk space of the work folder and the output together.
         memory_bytes: memory that the run needs; --memory limits how much it may use.
         seconds: time on this machine.
-        sampled_ratio: the share of the input that was looked at.
+        sampled_ratio: the share of the input that was sampled.
         sampled_documents: documents in the sample.
         forecasts: the forecast of each method.
         advice: settings that may suit these documents better.
@@ -112,7 +112,7 @@ class Estimate:
     advice: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the estimate for machines."""
+        """Return the estimate as a dict, as `plan --json` prints it."""
         return dataclasses.asdict(self)
 
 
@@ -131,7 +131,7 @@ class Sample:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is all there is."""
+        """Whether the sample is the whole input."""
         return self.scale <= 1
 
 
@@ -140,7 +140,7 @@ TakeSample = Callable[[int], Sample]
 
 
 def sample_files(files: Sequence[InputFile], config: Config) -> TakeSample:
-    """Return what samples documents of files: stretches of consecutive ones, all over the input."""
+    """Return a sampler of the documents of files: stretches of consecutive ones, spread over the input."""
 
     def take(most_bytes: int) -> Sample:
         began = time.perf_counter()
@@ -165,7 +165,7 @@ def _numbered(batches: Sequence[pa.RecordBatch]) -> pa.Table:
 
 
 def sample_memory(documents: pa.Table) -> TakeSample:
-    """Return what samples the first documents in memory."""
+    """Return a sampler of the first documents in memory."""
     ends = np.cumsum(
         np.concatenate([text_bytes(chunk) for chunk in documents.column("text").chunks] or [np.zeros(1, np.int64)])
     )
@@ -181,7 +181,7 @@ def sample_memory(documents: pa.Table) -> TakeSample:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class _Trial:
-    """What came of a sample; `seconds` is what it took to read it and to try both methods."""
+    """The results on a sample; `seconds` is the time it took to read it and to try both methods."""
 
     sample: Sample
     plan: Plan

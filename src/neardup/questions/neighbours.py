@@ -111,14 +111,14 @@ def search(
 
 
 class Wanted(NamedTuple):
-    """Which neighbours are asked for: the k nearest, None for all from the threshold on; who has to be contained."""
+    """The requested neighbours: the k nearest, None for all at or above the threshold; and which must be contained."""
 
     k: int | None
     contained: Contained
 
 
 def check_wanted(k: Any, contained: Any, config: Config) -> Wanted:
-    """Return which neighbours are asked for, or raise."""
+    """Check and return the requested neighbours."""
     check_choice("contained", contained, tuple(_SHARES))
     if contained != "either" and not config.asks_containment:
         raise ConfigError(
@@ -170,7 +170,7 @@ def find_neighbours(docs: SearchInput, queries: SearchInput | None, wanted: Want
 
 
 def _find_side_by_side(find: Callable[[int, int], _Ranked], num_queries: int, config: Config, watch: Watch) -> _Ranked:
-    """Answer all queries, span by span."""
+    """Answer all queries, one span at a time."""
     counted = _Counted(watch)
     with watch.stage("compare", num_queries) as advance:
 
@@ -189,7 +189,7 @@ def _find_side_by_side(find: Callable[[int, int], _Ranked], num_queries: int, co
 
 
 class _Counted:
-    """Counts neighbours, and warns once where they become many."""
+    """Counts neighbours, and warns once if there are many."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch, self._count, self._lock = watch, 0, threading.Lock()
@@ -295,7 +295,7 @@ def prepare_files(
 
 
 def check_target(out: str) -> Path:
-    """Return the file that the answer goes to; raise where it could not be written."""
+    """Return the output file; raise if it cannot be written."""
     known_ending(out)
     check_writable(Path(out))
     return Path(out)
@@ -329,4 +329,5 @@ def _warn_of_rejected(num_rejected: int, num_documents: int, first: str, watch: 
     if num_rejected > num_documents:
         watch.warn(most_rejected(num_rejected, num_rejected + num_documents, first), is_urgent=True)
     else:
-        watch.warn(f"{num_rejected:,} row{'s'[: num_rejected != 1]} cannot be used; the first is {first}")
+        said = "1 row cannot be used," if num_rejected == 1 else f"{num_rejected:,} rows cannot be used; the first is"
+        watch.warn(f"{said} {first}")

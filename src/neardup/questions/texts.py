@@ -22,7 +22,7 @@ from neardup.theory.plan import plan_for
 
 
 def compare(a: str, b: str, *, config: Config | None = None, **settings: Unpack[Settings]) -> Comparison:
-    """Compare two texts exactly, and say what signatures and banding make of them.
+    """Compare two texts exactly, and by signatures and banding.
 
     Args:
         a: a text.
@@ -100,7 +100,7 @@ def jaccard(a: Collection[Any] | npt.NDArray[Any], b: Collection[Any] | npt.NDAr
     """Return the Jaccard similarity of two sets: shared items divided by all items; 0 if both are empty.
 
     Args:
-        a: a set, list or array of items that can be hashed.
+        a: a set, list or array of hashable items.
         b: another one.
 
     >>> jaccard({"milk", "bread", "tea"}, {"milk", "bread", "coffee"})
@@ -121,7 +121,7 @@ def jaccard(a: Collection[Any] | npt.NDArray[Any], b: Collection[Any] | npt.NDAr
 
 
 def for_texts(config: Config) -> Config:
-    """Return settings that compare texts; those of another measure raise."""
+    """Return settings that compare texts; raise for other measures."""
     if config.measure not in SET_MEASURES:
         raise ConfigError(
             f"texts are compared by 'jaccard' or 'containment', got `measure` {config.measure!r}",
@@ -131,7 +131,7 @@ def for_texts(config: Config) -> Config:
 
 
 def usable_texts(values: list[Any], config: Config) -> pa.Array:
-    """Single texts as the one chunk of a string array; what the settings say of columns does not concern them."""
+    """Single texts as a string array of one chunk; settings about columns do not apply."""
     alone = Config.of(config, strict=False, text_column=None, id_column=None, group_column=None, keep="first")
     return schema.one_array(_all_usable(in_memory.read(values, alone)).column("text"))
 

@@ -1,1 +1,1 @@
-"""A run, once: source, pipeline, results, report; and what differs between memory, files and Spark."""
+"""A run, written once: source, pipeline, results, report; and adapters for memory, files and Spark."""

@@ -1,4 +1,4 @@
-"""Giving an index what a run against it has kept: one commit, made once, after the output is published."""
+"""Insert the kept documents of a run into the index of --against: one commit, made once, after publishing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from neardup.runs.start import RunSetup
 
 
 def index_update(config: Config, out: str) -> Callable[[], None]:
-    """Return what inserts the kept documents of a published run into the index of --against."""
+    """Return a function that inserts the kept documents of a published run into the index of --against."""
     found = indexes_of(config)
     if not found:
         raise ConfigError("--update needs an index in --against", hint="neardup index create pages.index")
@@ -36,7 +36,7 @@ def _insert(index_path: str, out: Path) -> None:
 
 
 def check_new_ids(setup: RunSetup) -> None:
-    """Raise where the index has an id of the input, or two documents of the input have one."""
+    """Raise if the index already has an id of the input, or if an id of the input is not unique."""
     seen: set[str] = set()
     with Index.open(indexes_of(setup.config)[0], read_only=True) as index:
         for batch in batches_of([Path(file.path) for file in setup.own], setup.config, named=True):

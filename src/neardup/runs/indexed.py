@@ -1,7 +1,7 @@
-"""A run on files against an index: what the index already has is removed, and the rest is deduplicated as usual.
+"""A run on files against an index: documents similar to one in the index are removed, the rest is deduplicated.
 
-The index is asked while the files are read for the first time, so no text of it is read again. What it has never
-reaches the stages: a document that it has is removed whatever else is similar to it, and is kept for nobody.
+The index is queried while the files are first read, so none of its texts is read again. A document with a match in the
+index never reaches the stages: it is removed, whatever else it is similar to, and no other is removed in its favour.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ def indexes_of(config: Config) -> list[str]:
 
 
 def check_against_index(config: Config) -> None:
-    """Raise at settings that a run against an index does not have."""
+    """Raise for settings that do not apply to a run against an index."""
     found = indexes_of(config)
     if not found:
         return
     if len(config.against) > 1:
         raise ConfigError(
-            f"`against` names the index {found[0]} beside other paths",
+            f"`against` names the index {found[0]} together with other paths",
             hint="merge indexes, or insert the files into it",
         )
     for name in _NOT_HERE:
@@ -62,7 +62,7 @@ def check_against_index(config: Config) -> None:
 
 
 class IndexedDocuments(FileDocuments):
-    """The documents of files without those that an index has; these are noted on disk beside the names."""
+    """The documents of files without a match in the index; the others are noted on disk beside the names."""
 
     def __init__(self, setup: RunSetup, config: Config, room_for_texts: int) -> None:
         super().__init__(setup.own, 0, config, setup.workspace, room_for_texts)
@@ -108,7 +108,7 @@ class IndexedDocuments(FileDocuments):
         return super().has_read(part) and self._notes.has(self._name(part))
 
     def known(self) -> pa.Table:
-        """Return every document that the index has: its row in the run, and what it is similar to."""
+        """Return every document with a match in the index: its row in the run, and the match."""
         if self._known is None:
             tables = [_KNOWN.empty_table()]
             for part in range(self.num_parts):
@@ -119,7 +119,7 @@ class IndexedDocuments(FileDocuments):
         return self._known
 
     def with_known(self, selection: pa.Table) -> pa.Table:
-        """Return the selection with what the index has; a document of the index has a row below zero."""
+        """Return the selection with the matches of the index; documents of the index have negative rows."""
         known = self.known()
         rows = [known.column("row"), pa.array(-1 - np.arange(known.num_rows)), known.column("similarity")]
         added = pa.table(rows, schema=schema.SELECTION)
@@ -155,10 +155,10 @@ class IndexedFiles(LocalFiles):
     source: IndexedDocuments
 
     def make_source(self, setup: RunSetup, limited: Config, room_for_texts: int) -> FileDocuments:
-        """Return the documents that the index does not have."""
+        """Return the documents without a match in the index."""
         return IndexedDocuments(setup, limited, room_for_texts)
 
     def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
-        """Write the tables, with what the index has among the removed documents."""
+        """Write the tables; documents with a match in the index are among the removed ones."""
         selection = self.source.with_known(outcome.selection)
         return super().results(dataclasses.replace(outcome, selection=selection), watch)

@@ -43,9 +43,9 @@ class DedupFolder:
     has_kept: ClassVar = True
 
     def __init__(self, out: str, finish: Callable[[], None] | None = None, page: WritePage | None = None) -> None:
-        """Take the folder, what is left to do once it is published, and what writes the report as a page.
+        """Take the folder, a function to call once it is published, and one that writes the report as a page.
 
-        What is left may be done twice after a kill.
+        The first may be called twice if the process is killed.
         """
         self.target, self.finish, self.page = _local_path(out), finish or _nothing, page
         if self.target.exists() and not self.target.is_dir():
@@ -73,7 +73,7 @@ class DedupFolder:
         return written if self.page is None else tuple(sorted({*written, PAGE}))
 
     def write_page(self, workspace: Workspace, report: Report) -> None:
-        """Write the report as a page among the drafts, if that was asked for."""
+        """Write the report as a page among the drafts, if requested."""
         if self.page is not None:
             drafted = dataclasses.replace(report, load=partial(self.load_draft, workspace))
             self.page(drafted, workspace.folder / _DRAFTS / PAGE)

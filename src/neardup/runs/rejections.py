@@ -1,4 +1,4 @@
-"""What a run says where most rows, or all, cannot be used: how many, the first reason, and the likely way out."""
+"""The messages of a run that cannot use most of its rows, or any: their number, the first reason, and a hint."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WAYS_OUT: Final = (
     ("items? (are|is)|not pairs of item", "name the column with the items: --items-column"),
     (
         "vector|bits|numbers",
-        "name the column with the vectors, --vector-column, and what they hold, --packed",
+        "pass --vector-column to name the column with the vectors, and --packed if they are packed bits",
     ),
     ("no column|text is", "name the column with the text: --text-column"),
 )
@@ -40,13 +40,13 @@ def first_rejected(documents: FileDocuments, *, ahead: bool = False) -> str:
 
 
 def all_rejected(count: int, first: str) -> StaleError:
-    """Return the error of a run that has no row to work on; `first` is the first rejected row and its reason."""
+    """Return the error of a run without a usable row; `first` is the first rejected row and its reason."""
     said = f"all {count:,} rows were rejected; the first is {first}"
     return StaleError(f"the only row was rejected: {first}" if count == 1 else said, hint=_way_out(first))
 
 
 def most_rejected(num_rejected: int, num_rows: int, first: str) -> str:
-    """Return the warning of a run that works on less than half of its rows."""
+    """Return the warning of a run that can use less than half of its rows."""
     return f"{num_rejected:,} of {num_rows:,} rows were rejected; the first is {first}. Hint: {_way_out(first)}"
 
 

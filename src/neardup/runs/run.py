@@ -147,7 +147,7 @@ def report_on(outcome: pipeline.Outcome, adapter: Adapter, watch: Watch) -> Repo
 
 
 def settings_again(config: Config, plan: Plan, threshold: float) -> tuple[Config, Plan]:
-    """Return the settings and the plan of a run whose stored pairs are selected among at a higher threshold."""
+    """Return the settings and the plan for selecting again among stored pairs at a higher threshold."""
     bands, rows = plan.bands or None, plan.rows or None  # the exact method has none
     again = Config.of(config, threshold=threshold, audit=False, bands=bands, rows=rows)
     return again, dataclasses.replace(plan, threshold=threshold)
@@ -167,9 +167,12 @@ def _warn(counts: Counts, config: Config, watch: Watch) -> None:
         if not against.documents:
             raise DataError(
                 f"no row of --against can be used; the first is {first}",
-                hint="its columns must have the names of those of the input",
+                hint="its files need the same column names as the input",
             )
-        watch.warn(f"{against.rejected:,} rows of --against were rejected; the first is {first}")
+        if against.rejected == 1:
+            watch.warn(f"1 row of --against was rejected, {first}")
+        else:
+            watch.warn(f"{against.rejected:,} rows of --against were rejected; the first is {first}")
     if counts.below:
         watch.warn(
             f"{counts.below:,} removed documents are below the threshold: cluster='components' follows chains of pairs"

@@ -169,7 +169,7 @@ def _find_ahead(own: FileList, config: Config, out: Path) -> FileList:
 
 
 def check_against(config: Config) -> None:
-    """Raise where --against names nothing that documents could be read from, and say what it should name."""
+    """Raise if --against names something without documents, and say what to name instead."""
     for path in config.against:
         if is_index(path):
             continue
@@ -218,12 +218,12 @@ def _manifest(command: str, files: Sequence[InputFile], config: Config, spooled:
 
 
 def _as_piped(file: InputFile) -> dict[str, Any]:
-    """What must be the same of standard input, which is stored again at each start: every byte, but not the time."""
+    """The identity of standard input, which is stored again at each start: every byte, but not the time."""
     return file.as_found() | {"path": STDIN_PATH, "modified": "", "head": digest(Path(file.path))}
 
 
 def check_apart(out: Path, files: Sequence[InputFile]) -> None:
-    """Raise where an output would replace an input, or a folder that holds one."""
+    """Raise if an output would replace an input or a folder that contains one."""
     whole, real_paths = os.path.realpath(out), RealPaths()
     if not os.path.lexists(whole):  # so nothing is in it
         return

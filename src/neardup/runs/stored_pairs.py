@@ -64,7 +64,7 @@ def list_stored(run: Path, target: Path, config: Config) -> Report:
 
 
 def _check_apart(target: Path, run: Path, before: Report) -> None:
-    """Raise where the pairs of a run would replace a file that the run wrote."""
+    """Raise if the pairs would replace a file that the run wrote."""
     own = {(run / name).resolve() for name in (*before.files, "removed.parquet", "pairs.parquet")}
     if target.resolve() in own:
         raise ConfigError(f"the output {target} is a file of the run {run}", hint="choose another -o")

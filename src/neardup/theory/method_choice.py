@@ -88,12 +88,14 @@ def choose(contents: Contents, plan: Plan, *, is_held: bool) -> Choice:
     """
     if contents.shingles > MAX_SHINGLES:
         limit = f"{MAX_SHINGLES / 1e6:.0f} M"
-        return Choice(method="lsh", reason=f"LSH: {_millions(contents)} are more than the {limit} of the exact join")
+        reason = f"LSH: {_millions(contents)} exceed the {limit} that the exact join can handle"
+        return Choice(method="lsh", reason=reason)
     price = exact_seconds(contents, is_held=is_held) / lsh_seconds(contents, plan)
-    work = f"{price:.1f} times the work of LSH for {_millions(contents)}"
     if price <= FAIR_PRICE:
-        return Choice(method="exact", reason=f"exact join: {work}, finds every pair")
-    return Choice(method="lsh", reason=f"LSH: the exact join would be {work}")
+        reason = f"exact join: it finds every pair at {price:.1f} times the cost of LSH ({_millions(contents)})"
+        return Choice(method="exact", reason=reason)
+    reason = f"LSH: the exact join would cost {price:.1f} times as much ({_millions(contents)})"
+    return Choice(method="lsh", reason=reason)
 
 
 def decide(contents: Contents, plan: Plan, *, is_held: bool) -> Plan:

@@ -1,4 +1,4 @@
-"""The plan: the method, bands and rows that keep the promised recall, and the chance to be found at every similarity.
+"""The plan: the method, bands and rows that keep the promised recall, and the chance of being found by similarity.
 
 P(s) = 1 - (1 - p(s)^r)^b is the chance that two documents of similarity s share one of b bands of r rows, where p(s)
 is the chance that one slot agrees: s itself for Jaccard, 1 - angle/pi for cosine (families.py).
@@ -90,7 +90,7 @@ class Plan:
     def chance(self, similarity: float) -> float:
         """Return the chance that two documents of this similarity share a bucket: the pure S-curve.
 
-        For the exact join it is the chance to be found: 0 below the threshold, 1 at and above it.
+        For the exact join it is the chance of being found: 0 below the threshold, 1 at and above it.
         """
         if not isinstance(similarity, numbers.Real) or not 0 <= similarity <= 1:
             raise ConfigError(f"`similarity` must be a number in [0, 1], got {similarity!r}")
@@ -149,7 +149,7 @@ class Plan:
         Args:
             path: the file to write, .svg or .png; without it nothing is written.
             other: a second plan, whose curve is drawn beside this one.
-            by_distance: let the axis tell distances instead of similarities.
+            by_distance: label the axis with distances instead of similarities.
 
         >>> figure = plan_for(Config(threshold=0.9)).plot()
         >>> figure.axes[0].get_xlabel()
@@ -249,7 +249,7 @@ def is_open(config: Config) -> bool:
 def _why_settled(config: Config) -> str | None:
     """The reason why the settings alone determine the method; None if the documents decide."""
     if config.recall == 1:
-        return "exact join: recall 1 asks for every pair"
+        return "exact join: recall 1 requires every pair"
     if config.asks_containment:
         return "exact join: banding cannot find containment"
     if config.measure != "jaccard":

@@ -34,13 +34,13 @@ def format_of(path: str) -> str:
 
 
 def plot(plan: Plan, path: str | None, *, other: Plan | None = None, by_distance: bool = False) -> Any:
-    """Draw the curve, the threshold, the asked recall and the two error areas; equal plans give equal bytes.
+    """Draw the curve, the threshold, the target recall and the two error areas; equal plans give equal bytes.
 
     Args:
-        plan: what is drawn.
+        plan: the plan to draw.
         path: the file to write, .svg or .png, if any.
         other: a second plan whose curve is drawn beside it.
-        by_distance: let the axis tell distances instead of similarities.
+        by_distance: label the axis with distances instead of similarities.
     """
     kind = None if path is None else format_of(path)
     try:
@@ -64,7 +64,7 @@ def plot(plan: Plan, path: str | None, *, other: Plan | None = None, by_distance
 
 
 class _Axis(NamedTuple):
-    """What the horizontal axis tells: its label and end, the similarity at a place, and the place of a similarity."""
+    """The horizontal axis: its label and end, the similarity at a position, and the position of a similarity."""
 
     label: str
     end: float
@@ -116,7 +116,7 @@ def _draw(axes: Any, plan: Plan, other: Plan | None, axis: _Axis) -> None:
         _mark_step(axes, other, axis, _OTHER)
     what = "distance" if axis.is_distance else "threshold"
     axes.axvline(threshold, color="black", linewidth=1, label=f"{what} {round(threshold, 12):g}")
-    axes.axhline(plan.recall, color="grey", linewidth=1, linestyle="--", label=f"asked for {plan.recall:g}")
+    axes.axhline(plan.recall, color="grey", linewidth=1, linestyle="--", label=f"target {plan.recall:g}")
     axes.plot([threshold], [plan.chance(plan.threshold)], "o", color=_CURVE)
     axes.set(xlim=(0, axis.end), ylim=(0, 1.05), xlabel=axis.label, ylabel="chance of sharing a bucket")
     axes.set_title(f"A pair at the threshold is found with chance {plan.recall_at_threshold:.4f}")
@@ -124,7 +124,7 @@ def _draw(axes: Any, plan: Plan, other: Plan | None, axis: _Axis) -> None:
 
 
 def _mark_step(axes: Any, plan: Plan, axis: _Axis, color: str) -> None:
-    """Mark where a slot agrees with chance (1/b)^(1/r): about there the curve is steepest."""
+    """Mark where a slot agrees with chance (1/b)^(1/r), about where the curve is steepest."""
     if plan.is_exact:
         return
     step = axis.place(plan.curve_threshold)

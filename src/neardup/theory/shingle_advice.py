@@ -16,13 +16,13 @@ _LONG_CHARACTERS: Final = 2000
 
 
 def has_shorter_shingles(config: Config) -> bool:
-    """Whether texts are compared, and by longer shingles than short texts call for."""
+    """Whether texts are compared by longer shingles than short texts need."""
     is_text = config.measure in SET_MEASURES and config.items_column is None
     return is_text and (config.unit == "word" or config.size > SHORT_SIZE)
 
 
 def advise_on_short(num_short: int, num_documents: int) -> str | None:
-    """Return what to say where most documents have fewer than FEW_SHINGLES shingles, None where they do not.
+    """Return advice if most documents have fewer than FEW_SHINGLES shingles, otherwise None.
 
     >>> print(advise_on_short(31, 33))
     31 of 33 documents have fewer than 10 shingles, so a single typo can hide a match; consider --unit char --size 3
@@ -36,7 +36,7 @@ def advise_on_short(num_short: int, num_documents: int) -> str | None:
 
 
 def advise_on_length(num_characters: float, config: Config) -> Iterator[str]:
-    """Say which shingles of characters suit texts of this median length; the textbook's sizes are 5 and 10."""
+    """Advise on the size of character shingles for texts of this median length; the textbook's sizes are 5 and 10."""
     if config.unit == "char" and config.size < 8 and num_characters >= _LONG_CHARACTERS:
         yield (
             f"half of the documents have {num_characters:,.0f} characters or more, so unrelated ones share "

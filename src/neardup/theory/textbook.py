@@ -1,4 +1,4 @@
-"""The method as a lecture teaches it, in plain Python on small sets: the reference for reading, not for speed.
+"""The method as a lecture teaches it, in plain Python on small sets: a reference to read, not to run fast.
 
 From shingles to Jaccard, from MinHash signatures to bands and buckets. A column is the set of rows that have a 1 in
 it; rows carry the caller's own numbers (most lectures count from 1, some books from 0), columns are named by their
@@ -75,7 +75,7 @@ class UniversalHash:
     """One member of the universal class h(x) = ((a x + b) mod p) mod n, of Carter and Wegman.
 
     For two different numbers below p, at most 1/n of all members give them the same value. That needs a prime p, which
-    is not checked here, so that you can see what becomes of it with another number.
+    is not checked here, so that you can try what happens with other numbers.
 
     >>> UniversalHash(3, 5, prime=11, num_buckets=4)(7)
     0
@@ -95,7 +95,7 @@ class UniversalHash:
 
     @classmethod
     def draw(cls, num_buckets: int, generator: random.Random, prime: int = PRIME) -> UniversalHash:
-        """Draw a and b at random."""
+        """Draw random a and b."""
         return cls(generator.randrange(1, prime), generator.randrange(prime), prime, num_buckets)
 
     def __call__(self, number: int) -> int:
@@ -117,7 +117,7 @@ def columns_of(matrix: Sequence[Sequence[int]], rows: Sequence[Row] | None = Non
     widths = {len(values) for values in matrix}
     if not matrix or len(widths) > 1 or len(names) != len(matrix):
         raise DataError(
-            f"a matrix needs rows of one length and a name for each, got lengths {sorted(widths)}, {len(names)} names"
+            f"a matrix needs rows of equal length and a name for each, got lengths {sorted(widths)}, {len(names)} names"
         )
     if odd := {value for values in matrix for value in values} - {0, 1}:
         raise DataError(f"a boolean matrix holds 0 and 1 only, got {min(odd)!r}")

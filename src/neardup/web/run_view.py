@@ -73,7 +73,7 @@ class RunView:
         if not isinstance(self.report.load("removed"), pa.Table):
             reason = "this run lists pairs" if self.report.load("pairs") is not None else "this run is on Spark"
             raise NotStoredError(
-                f"{reason}, so there is nothing to show of what was removed",
+                f"{reason}, so there are no removed documents to show",
                 hint="show the folder that `neardup dedup -o` wrote",
             )
 

@@ -214,7 +214,8 @@ def _allow_any_length() -> None:
 
 
 def _reason(error: csv.Error, taken: list[bytes]) -> str:
-    swallowed = f", {len(taken) - 1} more lines are part of it" if len(taken) > 1 else ""
+    lines = "line is" if len(taken) == 2 else f"{len(taken) - 1:,} lines are"
+    swallowed = f", so the next {lines} taken as part of it" if len(taken) > 1 else ""
     if "unexpected end of data" in str(error):
         return f"a quote opened in this row is never closed{swallowed}"
     if "new-line character" in str(error):

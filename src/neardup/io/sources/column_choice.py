@@ -42,7 +42,7 @@ def with_dimension(files: Sequence[InputFile], config: Config) -> Config:
     if first_rejected is not None and config.measure == "hamming" and config.distance is not None:
         raise DataError(  # otherwise the error would be about the number of bits, although there are none
             f"no row has a usable vector; the first is {first_rejected}",
-            hint="name the column with the vectors, --vector-column, and what they hold, --packed",
+            hint="pass --vector-column to name the column with the vectors, and --packed if they are packed bits",
         )
     return config
 

@@ -33,7 +33,7 @@ def spool(inputs: Sequence[str], folder: Path, config: Config) -> tuple[list[str
     if not inputs:
         raise ConfigError("no input was given", hint="name files, folders or globs, or - for standard input")
     if list(inputs).count(STDIN_PATH) > 1:
-        raise ConfigError("standard input was named twice", hint="it can be read once")
+        raise ConfigError("standard input was named twice", hint="it can be read only once")
     remove_tree(folder)
     if STDIN_PATH not in inputs:
         return list(inputs), None

@@ -25,7 +25,7 @@ def item_column(matrix: Any, config: Config) -> pa.Array:
     is_weighted = config.measure == "weighted"
     if config.multiset:
         raise ConfigError(
-            "`multiset` counts items that repeat in a list, and `items` is a matrix",
+            "`multiset` counts items that repeat in a list, but `items` is a matrix",
             hint="measure='weighted' compares a matrix of counts",
         )
     if matrix.dtype.kind not in _NUMBERS:

@@ -48,7 +48,7 @@ def passed(size: int, file: InputFile, config: Config) -> Oversize:
         return Oversize(size)
     needed = PROCESS_BYTES + COST * size
     raise DataError(
-        f"{file.path} holds a document of {size:,} bytes, which takes {needed / 1e6:,.0f} MB of memory to work on",
+        f"{file.path} holds a document of {size:,} bytes, which needs {needed / 1e6:,.0f} MB of memory",
         hint=f"pass --memory {-(-needed // 10**6)}MB or more, or a smaller --max-document to set such documents aside",
     )
 
