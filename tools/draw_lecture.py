@@ -31,7 +31,7 @@ def pipeline() -> Figure:
     stages = [
         ("document", "“A rose is red,\na rose is white.”", "shingle"),
         ("set", "{a rose is,\nrose is red,\n…}", "MinHash"),
-        ("signature", f"({', '.join(slots[:3])},\n{', '.join(slots[3:])}, …)", "cut in bands"),
+        ("signature", f"({', '.join(slots[:3])},\n{', '.join(slots[3:])}, …)", "cut into bands"),
         ("buckets", "band 1: A, B\nband 2: A, C\n…", "take pairs"),
         ("candidates", "(A, B)\n(A, C)", "verify"),
         ("pairs", "(A, B)  3/7", ""),
@@ -77,7 +77,9 @@ def banded_matrix() -> Figure:
                 value = matrix[band * rows + row][column]
                 axes.text(column + 0.5, top + row + 0.52, str(value), ha="center", va="center", size=9)
         names = " and ".join(f"D{column + 1}" for column in sorted(shared))
-        axes.text(6.3, top + rows / 2, f"{names} share a bucket" if shared else "nobody meets", va="center", color=GREY)
+        axes.text(
+            6.3, top + rows / 2, f"{names} share a bucket" if shared else "no shared bucket", va="center", color=GREY
+        )
     return figure
 
 
@@ -91,7 +93,7 @@ def s_curves() -> Figure:
         axes.plot(at, [s_curve(x, bands, rows) for x in at], color=color, linewidth=2, label=f"b = {bands}, r = {rows}")
         axes.vlines(step, 0, s_curve(step, bands, rows), color=color, linestyle=":", linewidth=1.2)
         axes.plot([step], [s_curve(step, bands, rows)], "o", color=color, label=f"(1/b)^(1/r) = {step:.3f}")
-    axes.set(xlim=(0, 1), ylim=(0, 1.03), xlabel="similarity of two documents", ylabel="chance to share a bucket")
+    axes.set(xlim=(0, 1), ylim=(0, 1.03), xlabel="similarity of two documents", ylabel="chance of sharing a bucket")
     axes.grid(alpha=0.2)
     figure.legend(loc="outside lower center", ncols=4, fontsize=8.5)
     return figure
@@ -111,13 +113,13 @@ def errors() -> Figure:
         axes.plot(at, [s_curve(x, bands, 5) for x in at], color=BLUE, linewidth=2)
         axes.axvline(threshold, color="black", linewidth=1)
         for words, place, target, color in (
-            ("false positives:\ncompared in vain", (0.04, 0.36), (0.5, s_curve(0.5, bands, 5) / 2), "#7a4f00"),
+            ("false positives:\ncompared, not reported", (0.04, 0.36), (0.5, s_curve(0.5, bands, 5) / 2), "#7a4f00"),
             ("false negatives:\nmissed", (0.04, 0.8), (0.63, (s_curve(0.63, bands, 5) + 1) / 2), RED),
         ):
             axes.annotate(words, target, place, size=9, color=color, arrowprops={"arrowstyle": "->", "color": color})
         axes.set(xlim=(0, 1), ylim=(0, 1.03), xlabel="similarity", title=f"{bands} bands of 5 rows, threshold 0.6")
         axes.grid(alpha=0.2)
-    figure.axes[0].set_ylabel("chance to share a bucket")
+    figure.axes[0].set_ylabel("chance of sharing a bucket")
     return figure
 
 

@@ -23,12 +23,12 @@ NUM_PERM_CHOICES: Final = tuple(2**power for power in range(4, 11))
 
 
 def asks_containment(measure: str) -> bool:
-    """Whether a measure asks which documents contain which, and not how similar they are."""
+    """Whether a measure compares by containment instead of similarity."""
     return measure == _CONTAINMENT
 
 
 def near_names(name: str, known: Iterable[str]) -> str | None:
-    """Ask whether a name that is not known was meant to be one of those that are; None if none is like it."""
+    """Return a hint with the known names closest to an unknown one; None if none is close."""
     near = difflib.get_close_matches(name, known, n=3)
     return f"did you mean {' or '.join(near)}?" if near else None
 

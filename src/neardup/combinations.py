@@ -1,4 +1,4 @@
-"""Which settings go together: each check takes a Config, and raises with what to leave out."""
+"""Checks of combinations of settings: each takes a Config, and raises with what to leave out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from neardup.errors import ConfigError
 
 
 def check_together(config: Any) -> None:
-    """Raise where two settings disagree."""
+    """Raise if two settings contradict each other."""
     _check_method(config)
     _check_measure(config)
     _check_against(config)
@@ -34,7 +34,7 @@ def check_together(config: Any) -> None:
 
 
 def _check_measure(config: Any) -> None:
-    """Settings that only some measures have."""
+    """Settings that apply only to some measures."""
     is_vector = config.measure in VECTOR_MEASURES
     for name in ("text_column", "items_column", "html", "fold_numbers", "fold_accents", "multiset", "lines"):
         if is_vector and getattr(config, name):

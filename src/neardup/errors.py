@@ -3,16 +3,16 @@
 NearDupError
 ├── ConfigError (ValueError)      a setting is out of range, or two settings disagree
 ├── DataError (ValueError)        the input cannot be used as it is; names the place
-│   └── StaleError                what was done so far is worth nothing to a later start
-├── MissingExtraError (ImportError)  an optional package is needed and not installed
-└── NotStoredError (LookupError)  the question needs a table that this run did not keep
+│   └── StaleError                finished parts cannot be reused by a later run
+├── MissingExtraError (ImportError)  an optional package is required but not installed
+└── NotStoredError (LookupError)  the question needs a table that this run did not store
 """
 
 from __future__ import annotations
 
 
 class NearDupError(Exception):
-    """Base of every error neardup raises on purpose: `message` says what happened, `hint` what to do next."""
+    """The base class of every error that neardup raises: `message` says what happened, `hint` what to do."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message if hint is None else f"{message}\n\nhint: {hint}")
@@ -28,12 +28,12 @@ class DataError(NearDupError, ValueError):
 
 
 class StaleError(DataError):
-    """The input or the settings must change, so that what was done so far is worth nothing to a later start."""
+    """The input or the settings must change, so finished parts cannot be reused by a later run."""
 
 
 class MissingExtraError(NearDupError, ImportError):
-    """An optional package is needed and not installed."""
+    """An optional package is required but not installed."""
 
 
 class NotStoredError(NearDupError, LookupError):
-    """The question needs a table that this run did not keep."""
+    """The question needs a table that this run did not store."""

@@ -63,7 +63,7 @@ def _ignore(event: Event) -> None:
 
 
 def as_python_warning(event: Event) -> None:
-    """Let an urgent warning of a run be a Python warning, at the line that called the library."""
+    """Issue an urgent warning of a run as a Python warning, at the line that called the library."""
     if not isinstance(event, Warned) or not event.is_urgent:
         return
     level, frame = 1, sys._getframe()
@@ -74,7 +74,7 @@ def as_python_warning(event: Event) -> None:
 
 
 class Tally:
-    """Counts steps while one long call takes many of them: something else tells how far it is, which `polled` asks."""
+    """Counts the steps of one long call, by polling a counter that the call advances."""
 
     def __init__(self, advance: Callable[[int], None] | None = None) -> None:
         self._advance = advance

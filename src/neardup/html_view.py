@@ -1,4 +1,4 @@
-"""Results as pieces of HTML for notebooks; all that comes from data is escaped."""
+"""Results as HTML fragments for notebooks; everything that comes from data is escaped."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def curve(chances: Sequence[float], threshold: float) -> str:
 
 
 def escape(value: Any, longest: int = _LONGEST) -> str:
-    """Spell a value so that no browser takes it for HTML; a long one is cut.
+    """Escape a value for HTML; a long one is truncated.
 
     >>> escape("<b>"), escape(0.123456), escape(12000)
     ('&lt;b&gt;', '0.1235', '12,000')

@@ -57,7 +57,7 @@ def test_query_prints_or_writes_matches(run, tmp_path):
 @pytest.mark.usefixtures("made")
 def test_documents_can_come_from_standard_input(run):
     answer = run("index", "insert", "pages.index", "-", stdin=LINE + "\n")
-    assert answer.stdout.splitlines() == ["Stored 1 documents. pages.index holds 3."]
+    assert answer.stdout.splitlines() == ["Stored 1 document. pages.index holds 3."]
 
 
 @pytest.mark.usefixtures("made")

@@ -76,25 +76,25 @@ def test_json_without_control_characters_has_the_same_value(text):
 
 COMMANDS = {
     "dedup": ["dedup", "pages.jsonl", "-o", "again"],
-    "explain a removed one": ["explain", "out", f"b{ODD}"],
-    "explain a kept one": ["explain", "out", f"a{ODD}"],
-    "explain an unknown one": ["explain", "out", f"x{ODD}"],
+    "explain a removed document": ["explain", "out", f"b{ODD}"],
+    "explain a kept document": ["explain", "out", f"a{ODD}"],
+    "explain an unknown document": ["explain", "out", f"x{ODD}"],
     "audit": ["audit", "weak"],
     "neighbours": ["neighbours", "pages.jsonl"],
     "pairs": ["pairs", "pages.jsonl", "-o", f"{ODD.replace('/', '')}.csv"],
     "compare": ["compare", "a\x1b[2J.txt", "b\u202e.txt"],
-    "a file that is not there": ["dedup", f"nowhere\n{ODD}", "-o", "again"],
-    "an option that is none": ["dedup", f"--{ODD}"],
-    "a command that is none": [ODD],
-    "values that are none": ["dedup", "pages.jsonl", "-o", "again", "--threshold", ODD],
-    "a choice that is none": ["dedup", "pages.jsonl", "-o", "again", "--method", ODD],
-    "a policy that is none": ["dedup", "pages.jsonl", "-o", "again", "--keep", f"max:{ODD}"],
-    "an ending that is none": ["pairs", "pages.jsonl", "-o", f"pairs.{ODD.replace('/', '')}"],
+    "a missing file": ["dedup", f"nowhere\n{ODD}", "-o", "again"],
+    "an unknown option": ["dedup", f"--{ODD}"],
+    "an unknown command": [ODD],
+    "a value that is not a number": ["dedup", "pages.jsonl", "-o", "again", "--threshold", ODD],
+    "an unknown choice": ["dedup", "pages.jsonl", "-o", "again", "--method", ODD],
+    "an unknown keep column": ["dedup", "pages.jsonl", "-o", "again", "--keep", f"max:{ODD}"],
+    "an unknown extension": ["pairs", "pages.jsonl", "-o", f"pairs.{ODD.replace('/', '')}"],
     "one argument too many": ["audit", "out", ODD],
-    "a run that is none": ["audit", ODD],
-    "a shell that is none": ["completion", ODD],
+    "a run that does not exist": ["audit", ODD],
+    "an unknown shell": ["completion", ODD],
     "plan": ["plan", "odd\x1b[2J.jsonl"],
-    "an old run that is none": ["dedup", "pages.jsonl", "-o", "again", "--against", f"{ODD}"],
+    "an --against that does not exist": ["dedup", "pages.jsonl", "-o", "again", "--against", f"{ODD}"],
     "columns": ["dedup", "columns.jsonl", "-o", "again"],
     "strict": ["dedup", "odd\x1b[2J.jsonl", "-o", "again", "--strict"],
     "all rejected": ["dedup", "odd\x1b[2J.jsonl", "-o", "again"],
@@ -121,7 +121,8 @@ def test_no_command_prints_control_characters_from_data(answer, arguments):
 
 @pytest.mark.usefixtures("finished")
 @pytest.mark.parametrize(
-    "name", ["dedup", "explain a removed one", "explain a kept one", "audit", "neighbours", "pairs", "compare"]
+    "name",
+    ["dedup", "explain a removed document", "explain a kept document", "audit", "neighbours", "pairs", "compare"],
 )
 def test_json_output_is_valid_and_has_no_control_characters(answer, name):
     code, out, _ = answer(*COMMANDS[name], "--json")
@@ -142,7 +143,7 @@ def test_ids_are_shown_in_one_line_and_markup_is_text(answer):
 
 
 @pytest.mark.usefixtures("finished")
-@pytest.mark.parametrize("name", ["explain a removed one", "compare", "all rejected"])
+@pytest.mark.parametrize("name", ["explain a removed document", "compare", "all rejected"])
 def test_a_wide_terminal_gets_no_control_characters_except_colours(answer, name, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "120")

@@ -519,11 +519,11 @@ def test_a_list_of_many_files_is_checked_in_linear_time(tmp_path):
 
 
 CHANGES = {
-    "facts that are none": {"facts": 7},
+    "facts of the wrong type": {"facts": 7},
     "other facts": {"facts": {"num_pairs": "many"}},
     "no facts": {"facts": {}},
-    "a digest that is none": {"digest": 1},
-    "a name that is none": {"name": ["one"]},
+    "a digest of the wrong type": {"digest": 1},
+    "a name of the wrong type": {"name": ["one"]},
 }
 
 

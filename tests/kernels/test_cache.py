@@ -56,7 +56,7 @@ def test_an_edit_in_a_shared_helper_is_picked_up(package):
 
 @pytest.fixture
 def locked(package):
-    """A package in which no bytecode folder can be made, not even by root, and a home that is none."""
+    """A package in which no bytecode folder can be made, not even by root, and a home that is not a folder."""
     (package / "neardup" / "kernels" / "__pycache__").write_text("a file")
     (package / "no-home").write_text("a file, too")
     return package

@@ -1,1 +1,1 @@
-"""The command line: one file a command; render.py is the only file that prints."""
+"""The command line: one file per command; only render.py prints."""

@@ -105,7 +105,7 @@ def _uncompressed(path: str, file: IO[bytes], codec: str) -> bytes:
 
 
 def _visible(text: str, config: Config) -> str:
-    """What was compared: of HTML its text."""
+    """The text that was compared; for HTML, its visible text."""
     if not config.html:
         return text
     import pyarrow as pa

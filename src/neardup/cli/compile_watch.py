@@ -1,4 +1,4 @@
-"""Tells of kernels that are being compiled, as the events of a stage of its own."""
+"""Reports the compilation of kernels as the events of a separate stage."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _COMPILE: Final = "numba:compile"
 
 
 class CompilationWatch:
-    """Passes events on, and adds those of compiling kernels, from the first event of a run on.
+    """Passes events on, and adds those of compiling kernels, starting with the first event of a run.
 
-    Numba is not imported for it: before a run has begun there is nothing to compile.
+    It does not import Numba: nothing is compiled before a run begins.
     """
 
     def __init__(self, show: Progress) -> None:
@@ -35,7 +35,7 @@ class CompilationWatch:
         self._show(event)
 
     def notify(self, event: Any) -> None:
-        """Take an event of Numba; kernels that only others call are compiled with them and do not count."""
+        """Handle an event of Numba; kernels called only by other kernels are compiled with them and not counted."""
         if not _is_cached(event.data["dispatcher"]):
             return
         with self._lock:
@@ -47,7 +47,7 @@ class CompilationWatch:
                 self._show(StageAdvanced(STAGE, self._done, _num_kernels()))
 
     def stop(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         if self._is_listening:
             _events().unregister(_COMPILE, self)
         if self._began is not None:
@@ -61,14 +61,14 @@ def _events() -> Any:
 
 
 def _is_cached(dispatcher: Any) -> bool:
-    """Whether a function is a kernel of ours that is stored once it is compiled."""
+    """Whether a function is one of our kernels, which are cached once compiled."""
     function = getattr(dispatcher, "py_func", None)
     is_own = getattr(function, "__module__", "").startswith("neardup.kernels.")
     return is_own and type(getattr(dispatcher, "_cache", None)).__name__ != "NullCache"
 
 
 def _num_kernels() -> int:
-    """How many kernels are loaded; a run compiles those of them that it calls."""
+    """The number of loaded kernels; a run compiles those that it calls."""
     modules = [module for name, module in list(sys.modules.items()) if name.startswith("neardup.kernels.")]
     # Other threads may be importing: what is looked through is a copy.
     kernels = {id(value) for module in modules for value in list(vars(module).values()) if _is_cached(value)}

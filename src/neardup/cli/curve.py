@@ -22,7 +22,7 @@ MISSED_STYLE: Final = "red"
 
 
 def draw(plan: Plan, width: int, symbols: Symbols) -> Iterator[Text]:
-    """Draw the curve as lines of at most `width` characters, the threshold and the asked recall marked."""
+    """Draw the curve as lines of at most `width` characters, with the threshold and the target recall marked."""
     columns = min(max(width - MARGIN - 2, _WIDTHS[0]), _WIDTHS[1])
     for row in range(HEIGHT):
         line = Text(_label(row, symbols))

@@ -1,6 +1,6 @@
-"""What differs between two texts, word by word, in time about linear in their size.
+"""A word-by-word diff of two texts, in time about linear in their size.
 
-Long runs of words that stand once in each text are anchors; only the short gaps between anchors are compared word
+Long runs of words that occur once in each text are anchors; only the short gaps between anchors are compared word
 by word. Texts of 10 MB take seconds, where comparing all words with all would take hours.
 """
 
@@ -32,7 +32,7 @@ _ALL_CELLS: Final = 20_000_000
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Passage:
-    """Words that follow each other; both sides are the same list where the texts are equal."""
+    """Consecutive words; both sides are the same list if the texts are equal there."""
 
     is_equal: bool
     words_a: list[str]
@@ -72,7 +72,7 @@ def split_words(text: str) -> list[str]:
 
 
 def word_lines(text: str) -> Numbers:
-    r"""Return the number of the line, from 1, that each word of `split_words` stands in.
+    r"""Return the number of the line, from 1, of each word of `split_words`.
 
     >>> word_lines("to be\n\nor 灯台").tolist()
     [1, 1, 3, 3, 3]
@@ -151,13 +151,13 @@ def _trim(ids_a: Numbers, ids_b: Numbers, gap: _Gap) -> tuple[_Gap, *tuple[_Bloc
 
 
 def _num_equal(ids_a: Numbers, ids_b: Numbers) -> int:
-    """How many words are equal from the start on."""
+    """The number of equal words at the start."""
     different = ids_a != ids_b
     return int(different.argmax()) if different.any() else different.size
 
 
 def _anchors(ids_a: Numbers, ids_b: Numbers, gap: _Gap, num_words: int) -> list[_Block]:
-    """The heaviest chain of runs that stand once in each side of a gap, in the same order on both."""
+    """The heaviest chain of runs that occur once on each side of a gap, in the same order on both."""
     at_a, keys_a = _single_runs(ids_a[gap.start_a : gap.stop_a], num_words)
     at_b, keys_b = _single_runs(ids_b[gap.start_b : gap.stop_b], num_words)
     _, from_a, from_b = np.intersect1d(keys_a, keys_b, assume_unique=True, return_indices=True)
@@ -173,7 +173,7 @@ def _anchors(ids_a: Numbers, ids_b: Numbers, gap: _Gap, num_words: int) -> list[
 
 
 def _single_runs(ids: Numbers, num_words: int) -> tuple[Numbers, npt.NDArray[np.uint64]]:
-    """Where runs of `num_words` words stand that occur once, and a hash of each."""
+    """The positions of runs of `num_words` words that occur once, and a hash of each."""
     if ids.size < num_words:
         return np.empty(0, np.int64), np.empty(0, np.uint64)
     keys = np.zeros(ids.size - num_words + 1, np.uint64)
@@ -205,7 +205,7 @@ def _heaviest_chain(runs: list[_Block]) -> list[_Block]:
 
 
 def _without_overlap(chain: list[_Block], ids_a: Numbers, ids_b: Numbers) -> list[_Block]:
-    """Cut runs that begin inside the one before; drop what only a hash took for equal."""
+    """Cut runs that begin inside the previous one; drop those whose hashes merely collide."""
     blocks: list[_Block] = []
     end_a = end_b = 0
     for run in chain:

@@ -1,4 +1,4 @@
-"""`neardup explain`: why a document of a finished run was removed, or for whom it stands."""
+"""`neardup explain`: why a document of a finished run was removed, or which ones were removed in its favour."""
 
 from __future__ import annotations
 

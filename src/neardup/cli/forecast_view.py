@@ -1,4 +1,4 @@
-"""What a run will take, as a table."""
+"""The forecast of a run, as a table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def lines(estimate: Any) -> Iterator[str]:
-    """List what each method would take and give."""
+    """List the cost and the result of each method."""
     from neardup.cli.progress import BYTES, amount, duration
 
     yield ""
@@ -38,7 +38,7 @@ def lines(estimate: Any) -> Iterator[str]:
 
 
 def _share(ratio: float) -> str:
-    """Say how much of the input was looked at.
+    """Say how much of the input was sampled.
 
     >>> _share(1), _share(0.34), _share(0.0123), _share(0.00001)
     ('all of it', '34 % of it', '1.2 % of it', 'less than 0.1 % of it')

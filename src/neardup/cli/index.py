@@ -1,4 +1,4 @@
-"""`neardup index`: documents that stay on disk, and what is similar to a new one."""
+"""`neardup index`: store documents on disk, and look up similar ones."""
 
 from __future__ import annotations
 
@@ -283,7 +283,7 @@ def export(folder: str, file: str, quiet: bool) -> None:
 
 
 def _tell(facts: dict[str, Any], lines: Iterable[str], *, as_json: bool = False, quiet: bool = False) -> None:
-    """Print facts for machines, or else lines for people, unless they want to see none."""
+    """Print facts as JSON, or lines of text unless --quiet is given."""
     from neardup.cli import render
 
     if as_json:
@@ -300,7 +300,7 @@ def _open(folder: str, *, read_only: bool = False) -> Index:
 
 @contextlib.contextmanager
 def _paths(inputs: Sequence[str], config: Config) -> Iterator[list[Path] | str]:
-    """The inputs as paths; standard input is stored in a file for as long as it is read."""
+    """The inputs as paths; standard input is stored in a temporary file while it is read."""
     from neardup.io.sources.stdin import spool
 
     with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
@@ -310,7 +310,7 @@ def _paths(inputs: Sequence[str], config: Config) -> Iterator[list[Path] | str]:
 
 @contextlib.contextmanager
 def _written(out: str | None, config: Config) -> Iterator[Callable[[Any], None]]:
-    """What writes a table to a file, whole or not at all, or nowhere."""
+    """A writer of a table to a file, completely or not at all; without a file, it does nothing."""
     if out is None:
         yield lambda _: None
         return
@@ -329,7 +329,7 @@ def _check_no_inputs(inputs: Sequence[str]) -> None:
 
 
 def _answer(answers: Iterator[dict[str, Any]]) -> None:
-    """Print every answer as soon as it is there; fail at the end where one was an error."""
+    """Print every answer as soon as it is available; fail at the end if one was an error."""
     from neardup.cli import render
 
     has_failed = False
@@ -341,7 +341,7 @@ def _answer(answers: Iterator[dict[str, Any]]) -> None:
 
 
 def _conditions(given: Sequence[str]) -> dict[str, Any] | None:
-    """Return conditions on payloads: NAME=VALUE, where a value that is JSON counts as that, or whole objects."""
+    """Return conditions on payloads, from NAME=VALUE, where the value may be JSON, or from JSON objects."""
     conditions: dict[str, Any] = {}
     for text in given:
         try:
@@ -361,7 +361,8 @@ def _conditions(given: Sequence[str]) -> dict[str, Any] | None:
 
 def _stored_lines(told: dict[str, Any], folder: str) -> Iterator[str]:
     if "stored" in told:
-        yield f"Stored {told['stored']:,} documents. {folder} holds {told['total']:,}."
+        stored = f"{told['stored']:,} document{'s'[: told['stored'] != 1]}"
+        yield f"Stored {stored}. {folder} holds {told['total']:,}."
         if told["rejected"]:
             place, reason = told["rejected"][0]
             count = len(told["rejected"])

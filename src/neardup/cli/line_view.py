@@ -38,7 +38,7 @@ class Row(NamedTuple):
 
 
 def line_rows(text_a: str, text_b: str, passages: list[Passage]) -> list[Row] | None:
-    """Return the lines of both texts beside each other; None where words say more than lines."""
+    """Return the lines of both texts side by side; None if a word-by-word view is clearer."""
     lines_a, lines_b = text_a.split("\n"), text_b.split("\n")
     if min(len(lines_a), len(lines_b)) < 2 or not _are_short(lines_a) or not _are_short(lines_b):
         return None
@@ -164,7 +164,7 @@ def _aligned(lines_a: list[str], lines_b: list[str], matched: list[tuple[int, in
 
 
 def _num_blank(lines_a: list[str], lines_b: list[str]) -> int:
-    """How many lines are blank in both from the start on."""
+    """The number of lines at the start that are blank in both."""
     return sum(
         1 for _ in itertools.takewhile(lambda lines: not "".join(lines).strip(), zip(lines_a, lines_b, strict=False))
     )

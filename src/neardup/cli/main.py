@@ -1,4 +1,4 @@
-"""The command `neardup`: finds the command that was named, and turns errors into messages."""
+"""The command `neardup`: finds the named subcommand, and turns errors into messages."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _UNUSED: Final = ("pandas", "scipy", "yaml")
 
 
 class _LeaveOut(importlib.abc.MetaPathFinder):
-    """Lets packages that may be installed, and are not used, be missing."""
+    """Hides installed packages that are not used, so that they are not imported."""
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
-        """Raise as the import system does for what is not installed."""
+        """Raise as the import system does for a package that is not installed."""
         del path, target
         if fullname in _UNUSED:
             raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
@@ -122,7 +122,7 @@ def run(arguments: list[str] | None = None) -> int:
 
 
 def _show_no_controls() -> None:
-    """Let what Python itself prints of errors and warnings, which may quote documents, send no control either."""
+    """Escape control characters in what Python itself prints of errors and warnings, which may quote documents."""
     sys.excepthook = lambda _, error, __: _show_crash(error)
     threading.excepthook = lambda failed: _show_crash(failed.exc_value)
     warnings.formatwarning = _spell_warning

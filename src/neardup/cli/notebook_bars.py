@@ -16,7 +16,7 @@ TICK_SECONDS: Final = 0.2
 
 
 class NotebookBars:
-    """Shows the stages of a run; `show` displays HTML and returns what replaces it, as IPython's `display` does."""
+    """Shows the stages of a run; `show` displays HTML and returns a handle to replace it, like IPython's `display`."""
 
     def __init__(
         self, show: Callable[[str], Callable[[str], Any]], clock: Callable[[], float] = time.monotonic
@@ -71,7 +71,7 @@ def _bar(event: StageAdvanced, unit: str) -> str:
 
 
 def show_in_notebook(page: str) -> Callable[[str], Any]:
-    """Display HTML in the cell that runs; return what replaces it."""
+    """Display HTML in the running cell; return a function that replaces it."""
     from IPython.display import HTML, display
 
     handle: Any = display(HTML(page), display_id=True)

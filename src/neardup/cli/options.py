@@ -1,4 +1,4 @@
-"""The options of all commands, built from the fields of Config: a default and a help text are said once."""
+"""The options of all commands, built from the fields of Config: every default and help text is written once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class _Setting(NamedTuple):
-    """How a field of Config looks on the command line; `kind` where its default does not tell."""
+    """How a field of Config appears on the command line; `kind` if its default does not determine it."""
 
     heading: str
     help: str
@@ -166,7 +166,7 @@ class Command(click.Command):
 
 
 def settings(*names: str) -> Callable[[Function], Function]:
-    """Give a command the options of these fields of Config, and hand it them as one `config`."""
+    """Give a command the options of these fields of Config, and pass them to it as one `config`."""
     ordered = [name for name in SETTINGS if name in names]
 
     def decorate(function: Function) -> Function:
@@ -185,7 +185,7 @@ def settings(*names: str) -> Callable[[Function], Function]:
 
 
 def option(*names: str, heading: str = OUTPUT, what: str, **attributes: Any) -> Callable[[Function], Function]:
-    """Give a command an option that is no setting; one with a default shows it."""
+    """Give a command an option that is not a setting; the help shows its default."""
     return click.option(
         *names, cls=Option, heading=heading, help=what, show_default="default" in attributes, **attributes
     )

@@ -1,4 +1,4 @@
-"""`neardup plan`: what the settings promise, and with inputs what a run will take."""
+"""`neardup plan`: what the settings promise and, with inputs, what a run will cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress of a run: bars on a terminal, now and then a line in a log; nothing for work of a moment."""
+"""Progress of a run: bars on a terminal, occasional lines in a log; nothing for short runs."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Lines:
                 self._finish(self._stages.pop(event.stage, None))
 
     def speak(self) -> None:
-        """Say how far each slow stage is, if it is time to."""
+        """Report the progress of each slow stage, if it is time to."""
         with self._lock:
             now = self._clock()
             for stage in self._stages.values():
@@ -171,7 +171,7 @@ def _how_far(stage: _Stage, seconds: float) -> str:
 
 class _MovingBar(BarColumn):
     def render(self, task: Task) -> ProgressBar:
-        """Show how much is done, or, while no step ends, that the work goes on."""
+        """Show how much is done or, while no step ends, that work continues."""
         drawn = super().render(task)
         drawn.pulse = not task.finished and task.get_time() - task.fields["heard"] > STILL_SECONDS
         return drawn

@@ -1,6 +1,6 @@
 """Everything the command line shows: progress and errors on stderr, answers on stdout.
 
-Nothing that comes from documents, ids or file names reaches a terminal but through `visible`.
+Everything from documents, ids and file names passes through `visible` before it reaches a terminal.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def progress(*, quiet: bool = False) -> Iterator[Progress]:
 
 @contextlib.contextmanager
 def working(stage: str, *, quiet: bool = False) -> Iterator[None]:
-    """Show on stderr that a piece of work without events of its own goes on."""
+    """Show progress on stderr for work that emits no events."""
     from neardup.events import Watch
 
     with progress(quiet=quiet) as listener, Watch(listener).stage(stage):
@@ -77,7 +77,7 @@ def working(stage: str, *, quiet: bool = False) -> Iterator[None]:
 
 
 def as_json(answer: dict[str, Any], indent: int | None = 2) -> None:
-    """Print an answer for machines, at once; without an indent it is one line."""
+    """Print an answer as JSON and flush it; without an indent, on one line."""
     click.echo(visible_json(json.dumps(answer, ensure_ascii=False, indent=indent)))
 
 
@@ -112,7 +112,7 @@ def summary(report: Report, out: str) -> None:
 
 
 def pairs_summary(report: Report, out: str) -> None:
-    """Print how many pairs were found, what the run promises, and where they lie."""
+    """Print how many pairs were found, what the run promises, and where they were written."""
     numbers = report.as_dict()
     num_pairs = report.num_pairs or 0
     found = f"{num_pairs:,} pair{'s'[: num_pairs != 1]} with similarity >= {report.config.threshold:g}"
@@ -132,7 +132,7 @@ def _found(report: Report) -> str:
 
 
 def neighbours(found: Any, out: str | None) -> None:
-    """Print the neighbours of every document, or where they lie."""
+    """Print the neighbours of every document, or where they were written."""
     if out is not None:
         _print_lines([f"{found.num_rows:,} neighbours. Written to {out}"])
         return
@@ -198,7 +198,7 @@ def _counts(numbers: dict[str, Any]) -> Iterator[str]:
 
 
 def _print_lines(lines: Iterable[str | Text]) -> None:
-    """Print lines; whatever stands in them, each is one line and no more than that."""
+    """Print lines; each stays one line, whatever it contains."""
     console = _console()
     for line in lines:
         console.print(_safe(line), soft_wrap=True)
@@ -213,7 +213,7 @@ def _safe(line: str | Text) -> str | Text:
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Leave it to main, which knows that a reader who stops early is not a failure."""
+        """Leave it to main: a reader that stops early is not a failure."""
         raise BrokenPipeError
 
 
@@ -227,7 +227,7 @@ def _symbols(console: Console) -> Symbols:
 
 
 def plan(chosen: Plan) -> None:
-    """Print what a plan promises: its curve, a table of chances and, with inputs, what a run will take."""
+    """Print what a plan promises: its curve, a table of chances and, with inputs, what a run will cost."""
     if chosen.is_exact:
         bands = "method exact: no bands; candidates share one of their rarest shingles"
         _print_lines([f"{chosen.judgement().capitalize()}.", bands])
@@ -282,7 +282,7 @@ def _shingles(count: int) -> str:
 def texts(text_a: str, text_b: str, names: tuple[str, str]) -> None:
     """Print two texts with what differs between them: side by side on a wide terminal, else one under the other.
 
-    Code is shown line by line; where most differs, what the texts share is listed instead.
+    Code is shown line by line; if most of the texts differs, the shared passages are listed instead.
     """
     from neardup.cli import views
     from neardup.cli.diff import differ
@@ -307,7 +307,7 @@ def texts(text_a: str, text_b: str, names: tuple[str, str]) -> None:
 
 
 def explanation(answer: Explanation, *, has_texts: bool) -> None:
-    """Print why a document was removed, or for whom it stands."""
+    """Print why a document was removed, or which ones were removed in its favour."""
     name = _place(answer.doc_id, answer.file, answer.row)
     compared = answer.comparison
     if answer.kept_id is None:
@@ -369,7 +369,7 @@ def _stands_for(name: str, answer: Explanation) -> Iterator[str]:
 
 
 def clusters(report: Report, *, has_compiled: bool) -> None:
-    """Print who stays, who goes and how similar the two are; then what the run promises."""
+    """Print the kept and removed documents with their similarities, then what the run promises."""
     console = _console()
     symbols = _symbols(console)
     removals: dict[str, list[dict[str, Any]]] = {}

@@ -1,4 +1,4 @@
-"""What two texts share where most of them differs: runs of words that stand in both, wherever they stand."""
+"""The passages that two mostly different texts share: runs of words that occur in both, anywhere."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWN_LINES: Final = 10
 
 
 class Part(NamedTuple):
-    """`num_words` equal words, from a word of each text on, and the lines they stand in."""
+    """`num_words` equal words, with their start and their lines in each text."""
 
     at_a: int
     at_b: int
@@ -34,14 +34,14 @@ class Part(NamedTuple):
 
 
 def is_mostly_different(passages: list[Passage]) -> bool:
-    """Whether less than half of the words of the longer text stand in the other, in the same order."""
+    """Whether less than half of the words of the longer text occur in the other, in the same order."""
     sizes = [sum(len(getattr(passage, side)) for passage in passages) for side in ("words_a", "words_b")]
     num_equal = sum(len(passage.words_a) for passage in passages if passage.is_equal)
     return max(sizes) >= _LEAST_TEXT and 2 * num_equal < max(sizes)
 
 
 def shared_parts(text_a: str, text_b: str) -> list[Part]:
-    """Return the runs of at least LEAST_WORDS words of text a that text b has too, longest first.
+    """Return the runs of at least LEAST_WORDS words of text a that also occur in text b, longest first.
 
     >>> [part.text for part in shared_parts("he said to be or not to be", "to be or not to be, that is it")]
     ['to be or not to']
@@ -59,7 +59,7 @@ def shared_parts(text_a: str, text_b: str) -> list[Part]:
 
 
 def listing(parts: list[Part], text_a: str, ellipsis: str) -> Iterator[str]:
-    """Say where each part stands, and how it reads; parts of code, or of verse, by its lines."""
+    """List the position and the text of each part; parts of code or verse line by line."""
     if not parts:
         yield f"They share no {LEAST_WORDS} words in a row."
         return
@@ -95,7 +95,7 @@ def _span(lines: tuple[int, int]) -> str:
 
 
 def _runs(ids_a: Numbers, ids_b: Numbers) -> Iterator[tuple[int, int, int]]:
-    """From left to right in a, the longest run that stands anywhere in b; runs do not overlap in a."""
+    """From left to right in a, the longest run that occurs anywhere in b; runs do not overlap in a."""
     places: dict[tuple[int, ...], list[int]] = {}
     listed_a, listed_b = ids_a.tolist(), ids_b.tolist()
     for at in range(len(listed_b) - LEAST_WORDS + 1):

@@ -1,4 +1,4 @@
-"""Two texts beside each other, or under each other: what differs stays, long equal stretches are folded."""
+"""Two texts side by side, or one under the other: differences are shown, long equal stretches folded."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _place(lines: Numbers, at: int) -> str:
 
 
 def _fold(passages: list[Passage], ellipsis: str) -> Iterator[tuple[Piece, tuple[int, int]]]:
-    """Every piece, with the words of each text that it stands for."""
+    """Every piece, with the words of each text that it represents."""
     places = 0
     last = len(passages) - 1
     for number, passage in enumerate(passages):
@@ -88,7 +88,7 @@ def unified(pieces: Iterable[Piece]) -> Iterator[Text]:
 
 
 def beside(pieces: Iterable[Piece], title_a: str, title_b: str) -> Table:
-    """Two columns that wrap; what stands in one text only is coloured and underlined."""
+    """Two columns that wrap; words in only one text are coloured and underlined."""
     table = Table(box=box.MINIMAL, expand=True)
     table.add_column(Text(title_a), ratio=1, overflow="fold")
     table.add_column(Text(title_b), ratio=1, overflow="fold")

@@ -1,4 +1,4 @@
-"""The characters drawings are made of, for terminals that can show Unicode and for those that cannot."""
+"""The characters of drawings, for terminals with and without Unicode."""
 
 from __future__ import annotations
 

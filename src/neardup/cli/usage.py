@@ -1,4 +1,4 @@
-"""Errors in the words of the command line: an option is called by its name there, and a misspelt one is recognised."""
+"""Errors of the command line: settings are named by their options, and misspelt names are recognised."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 def as_options(text: str) -> str:
-    """Call settings by their options, as the command line has them.
+    """Replace the names of settings by those of their options.
 
     >>> as_options("`num_perm` must be less; pass signature_filter=False, or num_perm=256")
     '--num-perm must be less; pass --no-signature-filter, or --num-perm 256'
@@ -47,7 +47,7 @@ def _assigned(name: str, value: str) -> str:
 
 
 def usage_words(error: click.ClickException) -> tuple[str, str | None]:
-    """Return what click has against a command line, and the one thing to do about it."""
+    """Return what click reports about a command line, and a hint."""
     command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "neardup"
     hint = f"{command} --help lists the {'commands' if command == 'neardup' else 'options'}"
     message = _QUOTED.sub(r"\1", error.format_message()).rstrip(".")

@@ -1,4 +1,4 @@
-"""Which drawing shows best what two texts have in common: parts, lines or words."""
+"""Chooses the clearest view of two texts: shared parts, lines or words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from neardup.cli.visible import visible
 def lay_out(
     texts: tuple[str, str], passages: list[Passage], titles: tuple[str, str], *, is_wide: bool, symbols: Symbols
 ) -> Iterator[str | Text | Table]:
-    """Draw two texts: the parts they share where most differs, code line by line, prose word by word."""
+    """Draw two texts: the shared parts if most differs, otherwise code line by line and prose word by word."""
     if shared_parts.is_mostly_different(passages):
         yield from titles
         yield from shared_parts.listing(shared_parts.shared_parts(*texts), texts[0], symbols.ellipsis)

@@ -1,4 +1,4 @@
-"""Texts of documents, ids and file names as a terminal may show them: controls are spelled, never sent."""
+"""Texts, ids and file names made safe for a terminal: control characters are escaped, never sent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHORT: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def visible(text: str) -> str:
-    r"""Spell the controls of a text as Python does, so that it is one line and changes nothing but its place.
+    r"""Escape the control characters of a text as Python does, so that it is one line without effects.
 
     >>> print(visible("page\x1b[2J\n1 \u202egpj"), visible("Müller 灯台"))
     page\x1b[2J\n1 \u202egpj Müller 灯台
@@ -29,12 +29,12 @@ def visible(text: str) -> str:
 
 
 def visible_lines(text: str) -> str:
-    """Spell the controls of a text whose line ends are layout."""
+    """Escape the control characters of a text, except its line ends."""
     return _CONTROL_BUT_NEWLINE.sub(lambda found: _spelled(found[0]), text)
 
 
 def visible_json(text: str) -> str:
-    r"""Spell the controls of JSON as JSON does; between values it has line ends alone.
+    r"""Escape the control characters of JSON as JSON does; between values there are only line ends.
 
     >>> print(visible_json('{"id": "\x9b2J"}'))
     {"id": "\u009b2J"}

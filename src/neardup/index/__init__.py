@@ -1,1 +1,1 @@
-"""What stays: an index of documents on disk that answers which of them are similar to a new one."""
+"""The index: documents stored on disk, and looked up by similarity."""

@@ -1,4 +1,4 @@
-"""What an index answers, and what can be asked of payloads and times."""
+"""The answers of an index, and filters on payloads and times."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _RANGES: Final[dict[str, Callable[[Any, Any], bool]]] = {
 class Match:
     """A document of the index that is similar to a query; `is_estimate`: the index stores signatures only.
 
-    For a query with `containment`, `containment_query` is the share of the query's shingles that the document has,
-    `containment_doc` the share of the document's that the query has, and `similarity` the larger of the two.
+    For a query with `containment`, `containment_query` is the share of the query's shingles that the document contains,
+    `containment_doc` the share of the document's that the query contains, and `similarity` the larger of the two.
     """
 
     doc_id: str
@@ -41,7 +41,7 @@ class Match:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Inserted:
-    """Whether a document was new, and the most similar one that was not."""
+    """Whether a document was new, and otherwise the match that was already stored."""
 
     is_new: bool
     match: Match | None = None
@@ -51,7 +51,7 @@ class Inserted:
 class Stored:
     """A document of the index; met, first_met, last_met: how often, and when, insert_new found it as a match.
 
-    Times are seconds since 1970; text: None unless the index keeps texts.
+    Times are seconds since 1970; text: None unless the index stores texts.
     """
 
     doc_id: str
@@ -71,7 +71,7 @@ def match_of(document: Document, similarity: float, *shares: float | None, is_es
 
 
 def stored_of(document: Document, text: str | None) -> Stored:
-    """Return all that is known of a document."""
+    """Return a document with everything that is stored about it."""
     _, doc_id, inserted, expires, payload, met, first_met, last_met = document
     return Stored(doc_id, read_payload(payload), inserted, expires, met, first_met, last_met, text)
 
@@ -104,7 +104,7 @@ def read_payload(text: str | None) -> dict[str, Any] | None:
 
 
 def as_time(name: str, value: Any) -> float | None:
-    """Return a time as seconds since 1970: of a number, a datetime, or text as 2026-01-31T12:00."""
+    """Convert a number, a datetime or a text such as 2026-01-31T12:00 to seconds since 1970."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -120,7 +120,7 @@ def as_time(name: str, value: Any) -> float | None:
 
 
 def filter_of(where: Any, since: Any) -> Callable[[Document], bool] | None:
-    """Return what says whether a document is asked for; None where all are."""
+    """Return a predicate for the requested documents; None if all are."""
     after, conditions = as_time("since", since), _conditions(where)
     if after is None and not conditions:
         return None
@@ -163,12 +163,12 @@ def _condition(name: str, asked: Any) -> Callable[[Any], bool]:
 
 
 def _is_equal(value: Any, other: Any) -> bool:
-    """JSON tells true from 1, which Python does not."""
+    """Whether two values are equal in JSON, where true is not 1 as in Python."""
     return bool(value == other) and isinstance(value, bool) == isinstance(other, bool)
 
 
 def _is_within(bound: str, value: Any, limit: Any) -> bool:
-    """Whether a value is on its side of a limit; what cannot be compared is not."""
+    """Whether a value is on the right side of a limit; False if the two cannot be compared."""
     try:
         return _RANGES[bound](value, limit) and isinstance(value, bool) == isinstance(limit, bool)
     except TypeError:

@@ -1,4 +1,4 @@
-"""What is asked of an index, and whether it can answer that."""
+"""The options of a query, checked against what the index can answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from neardup.index.store import Document
 
 
 class Asked(NamedTuple):
-    """What is asked of every query; least: the least similarity, or containment of the smaller in the larger."""
+    """The options of a query; least: the minimum similarity, or containment of the smaller in the larger."""
 
     k: int | None
     least: float
@@ -32,7 +32,7 @@ def asked_of(
     since: Any = None,
     containment: Any = None,
 ) -> Asked:
-    """Return what is asked of queries; raise where the index cannot answer it."""
+    """Return the options of queries; raise if the index cannot answer them."""
     if k is not None and (not isinstance(k, int) or isinstance(k, bool) or k < 1):
         raise ConfigError(f"`k` must be a whole number from 1, or None for all, got {k!r}")
     if containment is None:

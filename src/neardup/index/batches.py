@@ -1,4 +1,4 @@
-"""What an index does with many documents at once: a change each, whole or not at all."""
+"""Operations on many documents at once; each is one change, all or nothing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _IN_TURN: Final = 128
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stored:
-    """What `insert_many` did: how many documents it stored, and the place of every row that it could not, with why."""
+    """The result of `insert_many`: the number of stored documents, and the place and reason of every rejected row."""
 
     documents: int
     rejected: tuple[tuple[str, str], ...] = ()
@@ -107,7 +107,7 @@ def query_many(store: Store, read: Iterator[Batch], settings: Settings, asked: A
 
 
 def best_matches(view: View, contents: pa.Array, threshold: float, settings: Settings) -> BestMatches:
-    """Return the most similar document of every content that has any."""
+    """Return the most similar document for each of `contents` that has one."""
     sketches, places, answers = _sketch(contents, settings), list[int](), list[Hit]()
     for first in range(0, sketches.sizes.size, SPAN):
         chosen = take_sketches(sketches, np.arange(first, min(first + SPAN, sketches.sizes.size)), settings.config)
@@ -133,7 +133,7 @@ def _table(rows: Sequence[tuple[Any, ...]], columns: pa.Schema) -> pa.Table:
 
 
 def settle(change: Change, doc_id: str, met: Document, on_duplicate: str) -> None:
-    """Count that a document was met, and do with it what was asked for."""
+    """Count that a document was matched, and apply `on_duplicate`."""
     if on_duplicate == "replace":
         change.remove([met])
         return
@@ -167,7 +167,7 @@ def insert_new_many(
 
 
 class _InTurn:
-    """Some documents that are inserted one after the other, where each is compared with those before it too."""
+    """Documents inserted one after the other, each also compared with those before it."""
 
     def __init__(self, change: Change, batch: Batch, sketches: Sketches, settings: Settings) -> None:
         self._change, self._batch, self._sketches, self._settings = change, batch, sketches, settings
@@ -197,7 +197,7 @@ class _InTurn:
         return rows
 
     def _best(self, at: int) -> tuple[Document, float] | None:
-        """The most similar document before this one; of equals the one that was inserted first."""
+        """The most similar document before this one; among equals, the one inserted first."""
         best = next((hit[:2] for hit in self._ranked[at] if hit.document.number not in self._gone), None)
         for place, similarity in self._own[at]:
             document = self._documents.get(place)
@@ -218,13 +218,13 @@ class _InTurn:
 
 
 class _Held:
-    """Documents in memory that are looked up as those of a store are."""
+    """Documents in memory, looked up like those of a store."""
 
     def __init__(self, sketches: Sketches) -> None:
         self._sketches = sketches
 
     def look_up(self, asked: Sketches, threshold: float, _: int) -> Iterator[Met]:
-        """Find who shares a band key."""
+        """Find the documents that share a band key."""
         held = self._sketches
         queries, docs = lookup.scan(asked.keys, asked.sizes, held.keys, held.sizes, threshold)
         yield Met(queries, docs, np.arange(held.sizes.size), held)
@@ -242,7 +242,7 @@ def _by_query(found: Found, num_queries: int) -> list[list[tuple[int, float]]]:
 
 
 def remove(change: Change, ids: Sequence[str]) -> int:
-    """Remove documents and aliases; return how many ids were in the index."""
+    """Remove documents and aliases; return how many of the ids existed."""
     found = change.numbers_of(ids)
     held = change.fetch(found.values())
     own = [document for document in held.values() if document.doc_id in found]
@@ -254,7 +254,7 @@ def remove(change: Change, ids: Sequence[str]) -> int:
 
 
 def export(view: View, write: Callable[[pa.Table], None]) -> int:
-    """Write all documents; return how many."""
+    """Write all documents; return their number."""
     rows: list[tuple[Any, ...]] = []
     count = 0
 
@@ -272,7 +272,7 @@ def export(view: View, write: Callable[[pa.Table], None]) -> int:
 
 
 def pairs(own: View, theirs: View, settings: Settings) -> pa.Table:
-    """List the similar documents of two stores, in the order that the first's were inserted, the best first."""
+    """List the similar documents of two stores, in insertion order of the first, best first."""
     found: list[tuple[int, str, str, float]] = []
     for numbers, part in own.sketches():
         live = own.fetch(numbers.tolist())
@@ -288,7 +288,7 @@ def pairs(own: View, theirs: View, settings: Settings) -> pa.Table:
 
 
 def merge(change: Change, theirs: View, settings: Settings) -> int:
-    """Store all documents of another store; return how many."""
+    """Store all documents of another store; return their number."""
     count = 0
     for numbers, part in theirs.sketches():
         live = theirs.fetch(numbers.tolist())

@@ -1,6 +1,6 @@
-"""Joining runs: the live documents of several runs become one, a section and a range of keys at a time.
+"""Compaction: merge the live documents of several runs into one run, by section and range of keys.
 
-No more than a range of postings is in memory, so an index may be much larger than that.
+Only one range of postings is in memory at a time, so an index can be much larger than memory.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _DOCS_AT_ONCE: Final = 1 << 14
 
 
 def merge_runs(path: Path, runs: Sequence[RunFile], is_live: Sequence[Bools], layout: Layout, *, durable: bool) -> int:
-    """Write the live documents of runs as one run; return how many there are, and write nothing where there are none.
+    """Merge the live documents of runs into one run; return their number, and write nothing if there are none.
 
-    is_live: of every run, which of its documents stay.
+    is_live: for every run, which of its documents are live.
     """
     num_docs = int(sum(live.sum() for live in is_live))
     if not num_docs:
@@ -52,7 +52,7 @@ def merge_runs(path: Path, runs: Sequence[RunFile], is_live: Sequence[Bools], la
 
 
 def _renumber(is_live: Sequence[Bools]) -> list[I64]:
-    """Return the new place of every document of every run; -1 for one that goes."""
+    """Return the new position of every document of every run; -1 for a dead one."""
     places, before = [], 0
     for live in is_live:
         renumbered = np.cumsum(live, dtype=np.int64) - 1 + before
@@ -63,7 +63,7 @@ def _renumber(is_live: Sequence[Bools]) -> list[I64]:
 
 
 def _copy_documents(writer: RunWriter, run: RunFile, live: Bools, layout: Layout) -> None:
-    """Copy what the live documents of a run are compared by."""
+    """Copy the sketches of the live documents of a run."""
     chosen = np.flatnonzero(live)
     columns = item_columns(layout.config) if layout.has_items else {}
     for first in range(0, chosen.size, _DOCS_AT_ONCE):
@@ -100,7 +100,7 @@ def _merge_postings(
 
 
 def _sorted_ranges(runs: Sequence[RunFile], renumbered: Sequence[I64], names: Postings) -> Iterator[tuple[Any, Any]]:
-    """Iterate over the postings of all runs in order of their keys, those of dead documents left out."""
+    """Iterate over the postings of all runs in key order, without those of dead documents."""
     num_postings = sum(run.arrays[names.keys].size for run in runs)
     num_ranges = max(1, -(-num_postings // _POSTINGS_AT_ONCE))
     bounds = [(number << 64) // num_ranges for number in range(1, num_ranges)]

@@ -47,7 +47,7 @@ _COLUMNS: Final = "number, doc_id, inserted, expires, payload, met, first_met, l
 
 @contextlib.contextmanager
 def explained(folder: Path) -> Iterator[None]:
-    """Turn what SQLite raises into errors that name the index."""
+    """Turn SQLite errors into errors that name the index."""
     try:
         yield
     except sqlite3.OperationalError as error:
@@ -84,7 +84,7 @@ def connect(folder: Path, *, writable: bool, durability: str = "full") -> sqlite
 
 
 def create(folder: Path, meta: dict[str, Any]) -> None:
-    """Make the SQLite file of a new index."""
+    """Create the SQLite file of a new index."""
     connection = sqlite3.connect(folder / FILE, isolation_level=None)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -101,7 +101,7 @@ def create(folder: Path, meta: dict[str, Any]) -> None:
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
-    """Return what an index was created with; raise where the folder holds no index, or one of another version."""
+    """Return the stored settings of an index; raise if the folder is not an index, or one of another version."""
     with explained(folder), contextlib.closing(connect(folder, writable=False)) as connection:
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -125,7 +125,7 @@ def _crc(*values: Any) -> int:
 
 
 def chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
-    """Cut values into lists that one statement takes."""
+    """Split values into lists that fit in one statement."""
     rest = iter(values)
     while chunk := list(islice(rest, _AT_ONCE)):
         yield chunk
@@ -193,7 +193,7 @@ class Tables:
         yield from map(_checked, cursor)
 
     def numbers_of(self, ids: Iterable[str]) -> dict[str, tuple[int, bool]]:
-        """Return number of every id that has one, and whether it is an alias; expired documents too."""
+        """Return the number of every known id, and whether it is an alias; including expired documents."""
         found: dict[str, tuple[int, bool]] = {}
         for chunk in chunks(ids):
             statement = f"SELECT doc_id, number, is_alias FROM names WHERE doc_id IN ({_marks(chunk)})"  # noqa: S608
@@ -207,7 +207,7 @@ class Tables:
         return [number for (number,) in rows]
 
     def remove(self, documents: Iterable[Document]) -> int:
-        """Remove documents, their texts and sketches, and every name of them; return how many there were."""
+        """Remove documents with their texts, sketches, ids and aliases; return how many existed."""
         removed = 0
         for chunk in chunks(documents):
             numbers, ids = [document.number for document in chunk], [document.doc_id for document in chunk]
@@ -226,7 +226,7 @@ class Tables:
         return removed
 
     def add_texts(self, numbers: Sequence[int], texts: Sequence[str]) -> None:
-        """Keep texts."""
+        """Store texts."""
         packed = [zlib.compress(text.encode(), 1) for text in texts]
         self.connection.executemany(
             "INSERT INTO texts VALUES (?, ?, ?)",
@@ -239,7 +239,7 @@ class Tables:
         return None if row is None else unpack_text(row)
 
     def add_fresh(self, rows: Iterable[tuple[int, bytes]]) -> None:
-        """Keep sketches until they are flushed to a run."""
+        """Store sketches until they are flushed to a run."""
         self.connection.executemany(
             "INSERT INTO fresh VALUES (?, ?, ?)", [(number, data, zlib.crc32(data)) for number, data in rows]
         )

@@ -21,7 +21,7 @@ SPAN: Final = 1024
 
 
 class Hit(NamedTuple):
-    """A document that answers a query; the share of either in the other where containment was asked for."""
+    """A document that matches a query; with containment, the share of each in the other."""
 
     document: Document
     similarity: float
@@ -30,7 +30,7 @@ class Hit(NamedTuple):
 
 
 class Lookup(Protocol):
-    """Whatever band keys are looked up in."""
+    """Anything in which band keys can be looked up."""
 
     def look_up(self, asked: Sketches, threshold: float, min_agreement: int) -> Iterator[Met]:
         """Find the documents that share a band key with each query."""
@@ -39,7 +39,7 @@ class Lookup(Protocol):
 class Found(NamedTuple):
     """Found pairs: a query, the number of a document, and how similar they are; the best of each query first.
 
-    shares: the share of the query in the document, and of the document in the query, where that was asked for.
+    shares: the share of the query in the document, and of the document in the query, for containment.
     """
 
     queries: I64
@@ -105,7 +105,7 @@ def _similarities(asked: Sketches, met: Met, threshold: float, settings: Setting
 def rank(
     view: View, found: Found, num_queries: int, k: int | None, is_asked_for: Callable[[Document], bool] | None
 ) -> list[list[Hit]]:
-    """Return the k best documents of every query that are still in the index and asked for."""
+    """Return the k best documents of every query that still exist and pass its filters."""
     starts = np.searchsorted(found.queries, np.arange(num_queries + 1))
     answers: list[list[Hit]] = [[] for _ in range(num_queries)]
     at, stops = starts[:-1].copy(), starts[1:]

@@ -1,6 +1,6 @@
 """The store in one folder: a SQLite file for documents, transactions and fresh inserts, and sorted runs beside it.
 
-A commit of SQLite is what makes a change seen; a run is written and synchronised before the commit that names it.
+A change becomes visible with its SQLite commit; a run is written and synced before the commit that names it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class FolderStore:
                 self._remove_orphans()
 
     def read(self, ask: Callable[[Any], Answer]) -> Answer:
-        """Answer a question from one commit; ask again where a run has vanished under it."""
+        """Answer a question from one commit; retry if a run has been merged away in between."""
         self._check_open()
         for attempt in range(_ATTEMPTS):
             try:
@@ -91,7 +91,7 @@ class FolderStore:
                     self._readers.put(connection)
 
     def change(self, make: Callable[[Any], Answer]) -> Answer:
-        """Make one change; seen whole, once it is on disk, or not at all."""
+        """Make one change; it becomes visible completely, once it is on disk, or not at all."""
         with self._writing, explained(self.folder):
             writer = self._check_writable()
             writer.execute("BEGIN IMMEDIATE")
@@ -115,7 +115,7 @@ class FolderStore:
             return answer
 
     def _tidy(self) -> None:
-        """Flush fresh documents, and join small runs, when there are many."""
+        """Flush fresh documents and merge small runs when there are many."""
         tables = Tables(self._check_writable())
         if tables.count("fresh") >= FRESH_DOCS:
             self._flush()
@@ -128,13 +128,13 @@ class FolderStore:
             self._join([], is_flushed=True)
 
     def compact(self) -> None:
-        """Join all runs and the fresh documents, without those that were removed or have expired."""
+        """Merge all runs and the fresh documents, without removed and expired ones."""
         with self._writing, explained(self.folder):
             tables = Tables(self._check_writable())
             self._join([name for name, _ in tables.runs()], is_flushed=True, is_final=True)
 
     def _join(self, names: Sequence[str], *, is_flushed: bool, is_final: bool = False) -> None:
-        """Replace runs, and the fresh documents, by one run; nothing else is changed but what has expired."""
+        """Replace runs and the fresh documents by one run, and drop expired documents."""
         tables, drafts = Tables(self._check_writable()), list[Path]()
         now = time.time()
         next_number, generation, num_documents = tables.state()
@@ -172,7 +172,7 @@ class FolderStore:
 
     @staticmethod
     def _swap(tables: Tables, names: Sequence[str], new: tuple[str, int], numbers: Sequence[int]) -> None:
-        """Let a new run stand for others and for the fresh documents."""
+        """Replace other runs and the fresh documents by a new run."""
         for name in names:
             tables.connection.execute("DELETE FROM runs WHERE name = ?", (name,))
         if new[1]:
@@ -181,18 +181,18 @@ class FolderStore:
             tables.connection.execute("DELETE FROM fresh WHERE number <= ?", (numbers[-1],))
 
     def new_run(self) -> Path:
-        """Return where the next run goes."""
+        """Return the path of the next run."""
         used = [int(name[:8]) for name in os.listdir(self.folder / RUNS) if _RUN_NAME.fullmatch(name)]  # noqa: PTH208
         return self.folder / RUNS / f"{max(used, default=0) + 1:08}-{secrets.token_hex(4)}.run"
 
     def write_run(self, path: Path, numbers: I64, sketches: Sketches) -> None:
-        """Write a run, and the name of it in its folder."""
+        """Write a run, and sync its folder entry."""
         write_run(path, numbers, sketches, self.layout, is_durable=self._is_durable)
         if self._is_durable:
             sync_folder(path.parent)
 
     def runs_of(self, view: FolderView) -> list[RunFile]:
-        """Return the runs that a commit names, opened once."""
+        """Return the runs of a commit, each opened once."""
         generation, runs = self._cached
         if generation == view.generation:
             return runs
@@ -212,7 +212,7 @@ class FolderStore:
         return found
 
     def fresh_of(self, generation: int) -> Fresh:
-        """Return the fresh documents of a generation; those of the latest are held for all threads."""
+        """Return the fresh documents of a generation; all threads share those of the latest."""
         fresh = self._fresh
         if fresh.generation == generation:
             return fresh
@@ -222,13 +222,13 @@ class FolderStore:
         return fresh
 
     def check(self) -> list[str]:
-        """Read everything; return what is damaged."""
+        """Read everything; describe any damage."""
         self._check_open()
         with self._reading() as tables:
             return find_damage(tables, self.folder / RUNS, self.layout)
 
     def snapshot(self, path: Path) -> None:
-        """Copy one commit to another folder, whole or not at all."""
+        """Copy one commit to another folder, completely or not at all."""
         self._check_open()
         if os.path.lexists(path):
             raise ConfigError(f"{path} already exists", hint="choose another path for the snapshot")
@@ -283,7 +283,7 @@ class FolderStore:
         return self._writer
 
     def _remove_orphans(self) -> None:
-        """Delete runs that no commit names: a process was killed before its commit, or before it deleted them."""
+        """Delete runs that no commit names, left by a process that was killed."""
         named = {name for name, _ in Tables(self._check_writable()).runs()}
         for name in os.listdir(self.folder / RUNS):  # noqa: PTH208
             if _RUN_NAME.fullmatch(name) and name not in named:
@@ -291,18 +291,18 @@ class FolderStore:
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folders of an index, closed to other users."""
+    """Create the folders of an index, closed to other users."""
     folder.mkdir(mode=0o700)
     (folder / RUNS).mkdir(mode=0o700)
 
 
 def sync_folder(folder: Path) -> None:
-    """Let the disk have the names in a folder."""
+    """Sync the entries of a folder to disk."""
     sync_file(folder)
 
 
 def sync_file(path: Path) -> None:
-    """Let the disk have a file."""
+    """Sync a file to disk."""
     file = os.open(path, os.O_RDONLY)
     try:
         os.fsync(file)
@@ -311,7 +311,7 @@ def sync_file(path: Path) -> None:
 
 
 def _link_or_copy(source: Path, target: Path) -> None:
-    """Runs never change, so that a second name is as good as a copy; another disk needs a copy."""
+    """Make a hard link, because runs never change; copy the file if it goes to another disk."""
     try:
         os.link(source, target, follow_symlinks=False)
     except FileNotFoundError:
@@ -322,7 +322,7 @@ def _link_or_copy(source: Path, target: Path) -> None:
 
 
 def _too_many(runs: Sequence[tuple[str, int]]) -> list[str]:
-    """Return the runs to join now: those of the smallest tier that has too many, as far as they are small."""
+    """Return the runs to merge now: those of the lowest tier that has too many, if small enough together."""
     tiers: dict[int, list[tuple[str, int]]] = {}
     for name, num_docs in runs:
         tier = 0
@@ -336,7 +336,7 @@ def _too_many(runs: Sequence[tuple[str, int]]) -> list[str]:
 
 
 def _live(run: RunFile, tables: Tables, now: float) -> Bools:
-    """Say which documents of a run were neither removed nor have expired."""
+    """Return which documents of a run are neither removed nor expired."""
     numbers = run.arrays["numbers"]
     if not numbers.size:
         return np.zeros(0, np.bool_)

@@ -1,4 +1,4 @@
-"""What a folder store shows of one commit, and how one change of it is made."""
+"""Views of one commit of a folder store, and changes to it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Runs(Protocol):
         """Return the fresh documents of a generation of runs."""
 
     def new_run(self) -> Path:
-        """Return where the next run goes."""
+        """Return the path of the next run."""
 
     def write_run(self, path: Path, numbers: I64, sketches: Sketches) -> None:
         """Write a run."""
@@ -60,7 +60,7 @@ class Fresh:
         self._lock = threading.Lock()
 
     def refresh(self, tables: Tables, before: int, layout: Layout) -> tuple[I64, Sketches | None]:
-        """Read what was inserted since, below the number `before`; return numbers and sketches."""
+        """Read the documents inserted since, with numbers below `before`; return numbers and sketches."""
         with self._lock:
             if before - 1 > self._last:
                 numbers, blobs = tables.fresh(self._last, before)
@@ -108,7 +108,7 @@ class FolderView:
         return self._store.runs_of(self)
 
     def _unsorted(self) -> Iterator[tuple[I64, Sketches]]:
-        """What is in no run yet."""
+        """The documents that are not yet in a run."""
         fresh = self._store.fresh_of(self.generation)
         numbers, held = fresh.refresh(self.tables, self._first_own, self._store.layout)
         if held is not None:
@@ -135,7 +135,7 @@ class FolderView:
                 yield document
 
     def sketches(self) -> Iterator[tuple[I64, Sketches]]:
-        """Iterate over all that is compared; band keys are empty where they lie in a run."""
+        """Iterate over all sketches; band keys are empty for documents of a run."""
         for run in self._runs():
             for first in range(0, run.num_docs, _TAKEN_AT_ONCE):
                 docs = np.arange(first, min(first + _TAKEN_AT_ONCE, run.num_docs))
@@ -191,7 +191,7 @@ class FolderChange(FolderView):
         self.num_documents += len(numbers)
 
     def write_waiting(self, least: int) -> None:
-        """Write what waits to become a run, if there are `least` documents of it."""
+        """Write the waiting documents as a run, if there are at least `least`."""
         if sum(numbers.size for numbers, _ in self._waiting) >= max(least, 1):
             numbers = np.concatenate([numbers for numbers, _ in self._waiting])
             path = self._store.new_run()
@@ -211,7 +211,7 @@ class FolderChange(FolderView):
         return super()._runs() + [RunFile(path, self._store.layout) for path in self.new_runs]
 
     def _free_expired(self, documents: Sequence[Document]) -> None:
-        """Remove expired documents whose ids are taken again."""
+        """Remove expired documents whose ids are used again."""
         expired = self.tables.expired(self.now)
         if expired:
             ids = {document.doc_id for document in documents}
@@ -219,7 +219,7 @@ class FolderChange(FolderView):
             self.remove(held)
 
     def remove(self, documents: Iterable[Document]) -> None:
-        """Remove documents and their aliases; what they are compared by goes when runs are joined."""
+        """Remove documents and their aliases; their sketches go when runs are merged."""
         self.num_documents -= self.tables.remove(documents)
 
     def update(self, documents: Sequence[Document]) -> None:
@@ -243,14 +243,14 @@ class FolderChange(FolderView):
 
 
 def already_exists(doc_id: str) -> DataError:
-    """Return the error for an id that is in the index."""
+    """Return the error for an id that already exists."""
     return DataError(
         f"the id {doc_id!r} already exists in the index", hint="replace(doc_id, text) stores another text under it"
     )
 
 
 def _exists(documents: Sequence[Document], tables: Tables) -> DataError:
-    """Name the id that is in the index, or twice in the batch."""
+    """Return the error for an id that already exists, or is in the batch twice."""
     ids = [document.doc_id for document in documents]
     numbers = {document.number for document in documents}
     taken = {doc_id for doc_id, (number, _) in tables.numbers_of(ids).items() if number not in numbers}

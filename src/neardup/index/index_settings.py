@@ -1,4 +1,4 @@
-"""The settings of an index: which of Config it has, what it keeps of documents, and how they are stored with it."""
+"""The settings of an index: the fields of Config that apply, what is stored of documents, and their file format."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NOT_STORED: Final = frozenset({*_OF_RUNS, "method", "threads", "memory"})
 
 
 class Settings(NamedTuple):
-    """What an index was created with; store: what it keeps of documents; containment: postings of their shingles."""
+    """The settings of an index; store: what it stores of documents; containment: also postings of their shingles."""
 
     config: Config
     plan: Plan
@@ -41,7 +41,7 @@ class Settings(NamedTuple):
 
     @property
     def layout(self) -> Layout:
-        """How wide its rows are."""
+        """The widths of its rows."""
         has_items = self.store != "signature"
         return layout_of(self.plan, self.config, has_items=has_items, has_set_postings=self.containment)
 
@@ -110,7 +110,7 @@ def stored_settings(meta: dict[str, Any]) -> Settings:
 
 
 def check_same(stored: Settings, given: dict[str, Any]) -> None:
-    """Raise where an index is opened with other settings than it was created with."""
+    """Raise if an index is opened with different settings than it was created with."""
     asked = Config.of(stored.config, **given)
     for name in given:
         was, now = getattr(stored.config, name), getattr(asked, name)
@@ -122,7 +122,7 @@ def check_same(stored: Settings, given: dict[str, Any]) -> None:
 
 
 def check_alike(*indexes: tuple[Settings, Path]) -> None:
-    """Raise where two indexes compare documents in different ways."""
+    """Raise if two indexes compare documents in different ways."""
     (mine, own_path), (theirs, other_path) = ((settings.as_dict(), path) for settings, path in indexes)
     for name in ("signature_format", "plan", "store"):
         if mine[name] != theirs[name]:
@@ -134,12 +134,12 @@ def check_alike(*indexes: tuple[Settings, Path]) -> None:
 
 
 def for_reading(stored: Config, given: Config) -> Config:
-    """Return the settings of an index with overrides of how files are read."""
+    """Return the settings of an index, with other settings for reading files."""
     return Config.of(stored, **{name: getattr(given, name) for name in READING if name in given.given})
 
 
 def check_durability(durability: Any, timeout: Any) -> None:
-    """Raise where an index cannot be opened so."""
+    """Raise for an unknown durability or timeout."""
     check_choice("durability", durability, DURABILITIES)
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout >= 0:
         raise ConfigError(f"`timeout` must be a number of seconds from 0, got {timeout!r}")

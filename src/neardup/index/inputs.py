@@ -1,4 +1,4 @@
-"""What is inserted or asked: documents of any source as batches of ids and contents."""
+"""The inputs of inserts and queries: documents of any source, as batches of ids and contents."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Batch(NamedTuple):
 
 
 def one_content(value: Any, config: Config) -> pa.Array:
-    """Return a single document as contents; raise where it cannot be used."""
+    """Return a single document as contents; raise if it cannot be used."""
     is_plain = config.measure == "jaccard" and config.items_column is None and not config.html
     if is_plain and isinstance(value, str):
         try:
@@ -49,7 +49,7 @@ def one_content(value: Any, config: Config) -> pa.Array:
 
 
 def batches_of(source: Any, config: Config, *, ids: Sequence[Any] | None = None, named: bool) -> Iterator[Batch]:
-    """Cut a source into batches; named: documents need an id of their own."""
+    """Split a source into batches; named: every document needs an id."""
     paths = paths_of(source)
     if paths is None:
         return _held_batches(source, ids, config, named=named)
@@ -118,7 +118,7 @@ def _file_batches(paths: list[str], config: Config) -> Iterator[Batch]:
 
 
 class _Names(NamedTuple):
-    """How rows without an id are named: by their file alone, where it is one document, else by file and row."""
+    """Names rows without an id: by their file if it is one document, otherwise by file and row."""
 
     files: list[str]
     first: int

@@ -1,4 +1,4 @@
-"""Whether an index is intact: every row and every section is read and compared with its digest."""
+"""The integrity check of an index: every row and every section is compared with its digest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from neardup.measures.base import I64
 
 
 def find_damage(tables: Tables, runs: Path, layout: Layout) -> list[str]:
-    """Return what is damaged, in words; nothing where all is sound."""
+    """Return a description of every damage; an empty list if there is none."""
     compared: list[I64] = []
     found = _told(partial(_check_sqlite, tables))
     found += _told(partial(_check_documents, tables))
@@ -29,7 +29,7 @@ def find_damage(tables: Tables, runs: Path, layout: Layout) -> list[str]:
 
 
 def _told(step: Callable[[], Iterator[str]]) -> list[str]:
-    """Return what a step finds; what it raises is found as well."""
+    """Return the damage that a step finds, including errors that it raises."""
     found: list[str] = []
     try:
         found.extend(step())
@@ -46,7 +46,7 @@ def _check_sqlite(tables: Tables) -> Iterator[str]:
 
 
 def _check_documents(tables: Tables) -> Iterator[str]:
-    """Every document has its name, every name a document, and they are as many as the state says."""
+    """Check that every document has an id, every id a document, and that their number matches the state."""
     _, _, num_documents = tables.state()
     seen = sum(1 for _ in tables.all_documents())
     if seen != num_documents:
@@ -89,7 +89,7 @@ def _check_run(path: Path, num_docs: int, layout: Layout, compared: list[I64]) -
 
 
 def _check_complete(tables: Tables, compared: list[I64]) -> Iterator[str]:
-    """Every document is compared once."""
+    """Check that every document has exactly one sketch."""
     held = np.concatenate([np.empty(0, np.int64), *compared])
     if np.unique(held).size != held.size:
         yield "a document is in two runs"

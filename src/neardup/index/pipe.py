@@ -1,4 +1,4 @@
-"""An index in a pipe: one JSON object a line in, one a line out, each answered before the next is read."""
+"""An index in a pipe: one JSON object per line in and out, each answered before the next is read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ASKED: Final = ("id", "text", "k", "threshold", "where", "since", "containment"
 
 
 def insert_lines(index: Index, lines: Iterable[bytes], on_duplicate: str | None) -> Iterator[Answer]:
-    """Insert the document of every line; with `on_duplicate` only what is new. A bad line is answered by an error."""
+    """Insert the document of every line, with `on_duplicate` only new ones. A bad line is answered with an error."""
 
     def insert(given: Answer) -> Answer:
         doc_id, text = given.get("id"), given.get("text")
@@ -34,7 +34,7 @@ def insert_lines(index: Index, lines: Iterable[bytes], on_duplicate: str | None)
 
 
 def query_lines(index: Index, lines: Iterable[bytes], **asked: Any) -> Iterator[Answer]:
-    """Answer the text of every line; `asked` is what a line does not say itself, by the names of `Index.query`."""
+    """Answer the query of every line; `asked` holds the defaults for the arguments of `Index.query`."""
 
     def query(given: Answer) -> Answer:
         chosen = asked | {name: given[name] for name in _ASKED[2:] if name in given}
@@ -44,7 +44,7 @@ def query_lines(index: Index, lines: Iterable[bytes], **asked: Any) -> Iterator[
 
 
 def as_answer(match: Match) -> Answer:
-    """Return a match as JSON has it, without what it does not have."""
+    """Return a match as JSON values, without missing fields."""
     return {name: value for name, value in dataclasses.asdict(match).items() if value is not None}
 
 

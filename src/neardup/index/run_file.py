@@ -1,7 +1,7 @@
-"""A run: many documents in one file that never changes, sorted by band key and mapped into memory.
+"""A run: many documents in one immutable file, sorted by band key and memory-mapped.
 
-docs/index-format.md describes it byte by byte. Whatever a header says is checked before it is used; digests of the
-sections are checked by `RunFile.check`, and numbers that lead anywhere when they are read.
+docs/index-format.md describes it byte by byte. Every header field is checked before it is used; digests of the
+sections are checked by `RunFile.check`, and references when they are followed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _OPEN: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEX
 
 
 class Section(NamedTuple):
-    """An array of a run; columns: 1 for an array of one dimension."""
+    """An array of a run; columns: 1 for a one-dimensional array."""
 
     name: str
     kind: str
@@ -87,12 +87,12 @@ def shapes_of(num_docs: int, num_items: int, num_postings: int, layout: Layout) 
 
 
 def directory_bits(num_postings: int) -> int:
-    """Return how many leading bits of a key the directory of so many postings goes by."""
+    """Return the number of leading key bits that the directory of this many postings uses."""
     return max(0, (num_postings // _POSTINGS_AN_ENTRY).bit_length() - 1)
 
 
 class RunWriter:
-    """Writes a run whose sizes are known; every section is written in order, the sections in any."""
+    """Writes a run of known size; sections can be written in any order, each from start to end."""
 
     def __init__(self, path: Path, num_docs: int, num_items: int, num_postings: int, layout: Layout) -> None:
         self._path, self._num_docs = path, num_docs
@@ -120,7 +120,7 @@ class RunWriter:
         self._written[name] += end
 
     def finish(self, *, is_durable: bool = True) -> None:
-        """Write the header and let the disk have all of it."""
+        """Write the header, and sync the file to disk."""
         entries = [
             Section(name, kind, rows, columns, self._offsets[name], self._digests[name].digest())
             for name, (kind, rows, columns) in self._shapes.items()
@@ -146,7 +146,7 @@ class RunWriter:
 
 
 def fingerprint_of(layout: Layout) -> bytes:
-    """Return a digest of what decides which bytes a run of these settings has."""
+    """Return a digest of the settings that determine the bytes of a run."""
     words = f"{measure_of(layout.config).signature_format(layout.config)}|{layout.bands}|{layout.has_items}"
     words += "|containment" if layout.has_set_postings else ""
     return bytes(digest_of(words.encode()).digest())
@@ -173,7 +173,7 @@ def write_run(path: Path, numbers: I64, sketches: Sketches, layout: Layout, *, i
 
 
 def sorted_postings(sketches: Sketches) -> tuple[U64, Any]:
-    """Return the band keys of all documents that can be similar to another, ascending, and whose they are."""
+    """Return the band keys of all documents that can have a match, ascending, with their documents."""
     bands, with_items = sketches.keys.shape[1], np.flatnonzero(sketches.sizes > 0)
     keys = sketches.keys[with_items].reshape(-1)
     order = np.argsort(keys, kind="stable")
@@ -181,14 +181,14 @@ def sorted_postings(sketches: Sketches) -> tuple[U64, Any]:
 
 
 def set_postings(items: Any) -> tuple[U64, Any]:
-    """Return the shingles of all sets, ascending, and whose they are."""
+    """Return the shingles of all sets, ascending, with their documents."""
     order = np.argsort(items.shingles, kind="stable")
     owners = np.repeat(np.arange(items.ends.size - 1, dtype=np.uint32), np.diff(items.ends))
     return items.shingles[order], owners[order]
 
 
 def directory_of(parts: Any, num_postings: int) -> I64:
-    """Return where the postings of every beginning of a key start, for keys that come in parts."""
+    """Return where the postings of every key prefix start, for keys that come in parts."""
     bits = directory_bits(num_postings)
     counts = np.zeros((1 << bits) + 1, np.int64)
     for keys in parts:
@@ -198,7 +198,7 @@ def directory_of(parts: Any, num_postings: int) -> I64:
 
 
 class RunFile:
-    """A run that is open: its arrays are views of the file."""
+    """An open run, whose arrays are views of the file."""
 
     def __init__(self, path: Path, layout: Layout) -> None:
         self.path, self._layout = path, layout
@@ -220,7 +220,7 @@ class RunFile:
         return array.reshape(section.rows, section.columns) if section.name in _MATRICES else array
 
     def look_up(self, asked: Sketches, threshold: float, min_agreement: int) -> tuple[I64, I64]:
-        """Return queries and documents that share a bucket and, where items are kept, pass the signature filter."""
+        """Return queries and documents that share a bucket and, if items are stored, pass the signature filter."""
         held = self.arrays
         queries, docs, is_sound = lookup.look_up(
             asked.keys, asked.sizes, held["keys"], held["docs"], held["directory"], held["sizes"], threshold
@@ -234,7 +234,7 @@ class RunFile:
         return queries, docs
 
     def count_shared(self, sets: Sets, threshold: float) -> tuple[I64, I64, I64]:
-        """Return sets, documents and shared shingles, where these are enough of the smaller of the two."""
+        """Return sets, documents and shared shingles, if these are a large enough share of the smaller of the two."""
         held = [self.arrays[name] for name in SET_POSTINGS]
         *found, is_sound = lookup.count_shared(sets, *held, self.arrays["sizes"], threshold)
         if not is_sound:
@@ -242,7 +242,7 @@ class RunFile:
         return found[0], found[1], found[2]
 
     def take(self, docs: I64) -> Sketches:
-        """Copy some documents; their band keys are not kept, and are empty."""
+        """Copy some documents; their band keys are not stored, and are empty."""
         items = take_items(self._items, docs, self._layout.config) if self._items else None
         keys = np.empty((docs.size, 0), np.uint64)
         return Sketches(items, self.arrays["signatures"][docs], keys, self.arrays["sizes"][docs])
@@ -263,7 +263,7 @@ _MATRICES: Final = ("signatures", "words", "values")
 
 
 def _read_header(path: Path, data: Any, size: int, layout: Layout) -> tuple[dict[str, Section], int]:
-    """Return the sections of a run and how many documents it has; raise at anything a run does not have."""
+    """Return the sections and the number of documents of a run; raise if the header is invalid."""
     header = data[:HEADER_BYTES]
     magic, version, num_sections, told_size, num_docs, fingerprint = _HEAD.unpack_from(header)
     if magic != MAGIC:
@@ -308,7 +308,7 @@ def _check_shapes(path: Path, sections: dict[str, Section], num_docs: int, size:
 
 
 def estimated_similarities(left: Any, right: Any, layout: Layout) -> F64:
-    """Return what pairs of signatures say of the similarity."""
+    """Return the similarities estimated from pairs of signatures."""
     if layout.config.measure == "cosine":
         differing = np.bitwise_count(left ^ right).sum(axis=1)
         estimate: F64 = np.maximum(np.cos(np.pi * differing / layout.config.num_perm), 0.0)

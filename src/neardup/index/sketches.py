@@ -1,4 +1,4 @@
-"""What an index keeps of documents: what is compared, signatures, band keys and sizes, a row each."""
+"""The sketches of an index: items, signatures, band keys and sizes, one row per document."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FLAT: Final = ("shingles", "hashes", "weights")
 
 
 class Sketches(NamedTuple):
-    """Documents as they are compared; items: None where the index stores signatures only."""
+    """Documents as they are compared; items: None if the index stores signatures only."""
 
     items: Items | None
     signatures: Signatures
@@ -37,7 +37,7 @@ class Sketches(NamedTuple):
 
 
 def sketch_contents(contents: pa.Array, plan: Plan, config: Config) -> Sketches:
-    """Compute what is kept of contents, as a run computes it to verify them."""
+    """Compute the sketches of contents, as a run does to verify them."""
     measure = measure_of(config)
     items = measure.items(contents, config)
     signatures, slots = measure.sign(items, plan, config)
@@ -50,7 +50,7 @@ def sizes_of(items: Items) -> I64:
 
 
 def join(parts: Sequence[Sketches]) -> Sketches:
-    """Return the documents of several parts, of which there is one at least, as one."""
+    """Concatenate the documents of one or more parts."""
     if len(parts) == 1:
         return parts[0]
     items = [part.items for part in parts if part.items is not None]
@@ -67,7 +67,7 @@ def item_arrays(items: Items | None) -> dict[str, Any]:
 
 
 def item_columns(config: Config) -> dict[str, tuple[str, int | None]]:
-    """Return type and width of the arrays that items are made of; None: one entry an item, 0: one a document."""
+    """Return type and width of the arrays that items are made of; None: one entry per item, 0: one per document."""
     dimension = config.dimension or 0
     columns: dict[Any, dict[str, tuple[str, int | None]]] = {
         Sets: {"shingles": ("<u8", None), "ends": ("<i8", 0)},
@@ -80,7 +80,7 @@ def item_columns(config: Config) -> dict[str, tuple[str, int | None]]:
 
 
 def items_from(arrays: dict[str, Any], config: Config) -> Items:
-    """Build items of arrays."""
+    """Build items from arrays."""
     numbers: dict[str, int] = {}
     if config.measure == "hamming":
         numbers["num_bits"] = config.dimension or 0
@@ -129,7 +129,7 @@ def to_bytes(sketches: Sketches, doc: int) -> bytes:
 
 
 def from_bytes(blobs: Sequence[bytes], layout: Layout) -> Sketches:
-    """Return the documents of `to_bytes`; bytes that no document has raise."""
+    """Return the documents of `to_bytes`; raise if the bytes are invalid."""
     records = [_parse(np.frombuffer(blob, np.uint8), layout) for blob in blobs]
     keys = np.array([record[1] for record in records], np.uint64).reshape(len(blobs), layout.bands)
     signatures = np.array([record[2] for record in records], layout.signature_type)
@@ -150,7 +150,7 @@ def from_bytes(blobs: Sequence[bytes], layout: Layout) -> Sketches:
 
 
 class Layout(NamedTuple):
-    """How wide the rows of an index are."""
+    """The widths of the rows of an index."""
 
     config: Config
     bands: int
@@ -161,7 +161,7 @@ class Layout(NamedTuple):
 
 
 def layout_of(plan: Plan, config: Config, *, has_items: bool, has_set_postings: bool = False) -> Layout:
-    """Return how wide the rows of an index with these settings are."""
+    """Return the widths of the rows of an index with these settings."""
     if config.measure == "cosine":
         return Layout(config, plan.bands, np.uint64, -(-config.num_perm // 64), has_items, has_set_postings)
     width = config.num_perm if config.measure in ("jaccard", "weighted") else 0
@@ -169,7 +169,7 @@ def layout_of(plan: Plan, config: Config, *, has_items: bool, has_set_postings: 
 
 
 def _parse(data: Any, layout: Layout) -> tuple[int, U64, Any, dict[str, Any]]:
-    """Take the bytes of one document apart."""
+    """Parse the bytes of one document."""
     head = 8 + 8 * layout.bands
     signature_end = head + layout.signature_width * np.dtype(layout.signature_type).itemsize
     if data.size < signature_end:
@@ -194,7 +194,7 @@ def _parse(data: Any, layout: Layout) -> tuple[int, U64, Any, dict[str, Any]]:
 
 
 class GrowingSketches:
-    """Documents that come one by one, held so that adding one copies only that one, most times."""
+    """A growing array of documents, in amortised constant time per document."""
 
     def __init__(self) -> None:
         self._buffers: dict[str, Any] = {}
@@ -221,7 +221,7 @@ class GrowingSketches:
         self._used[name] = needed
 
     def view(self, config: Config) -> Sketches | None:
-        """Return what was added so far, without a copy; None where nothing was."""
+        """Return the documents added so far, without a copy; None if there are none."""
         if not self._buffers:
             return None
         arrays = {name: buffer[: self._used[name]] for name, buffer in self._buffers.items()}
@@ -236,7 +236,7 @@ def take_sketches(sketches: Sketches, docs: I64, config: Config) -> Sketches:
 
 
 def with_keys(sketches: Sketches, plan: Plan, config: Config) -> Sketches:
-    """Compute the band keys of documents that come without, as those of a run do."""
+    """Compute the band keys of documents without any, such as those of a run."""
     if sketches.keys.shape[1]:
         return sketches
     if config.measure == "cosine":

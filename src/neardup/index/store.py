@@ -1,6 +1,6 @@
-"""Where an index keeps its documents, as one protocol: put a batch, look keys up, fetch documents, remove, snapshot.
+"""The protocol of a store for an index: put a batch, look up keys, fetch documents, remove, snapshot.
 
-The folder store keeps them on one machine; tests/index/test_store.py is what every store must pass.
+The folder store is for one machine; every store must pass tests/index/test_store.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Answer = TypeVar("Answer")
 
 
 class Document(NamedTuple):
-    """What is kept of a document beside what it is compared by; times are seconds since 1970, payload is JSON."""
+    """What is stored of a document besides its sketch; times are seconds since 1970, payload is JSON."""
 
     number: int
     doc_id: str
@@ -69,13 +69,13 @@ class View(Protocol):
         """Return the number of every id, or alias, that is in the index."""
 
     def text_of(self, number: int) -> str | None:
-        """Return the text of a document, where texts are kept."""
+        """Return the text of a document, if texts are stored."""
 
     def documents(self) -> Iterator[Document]:
-        """Iterate over all documents, in the order they were inserted."""
+        """Iterate over all documents, in insertion order."""
 
     def sketches(self) -> Iterator[tuple[I64, Sketches]]:
-        """Iterate over all that is compared, a batch at a time, with the numbers; removed ones may be among them."""
+        """Iterate over all sketches with their numbers, one batch at a time; removed documents may be among them."""
 
     def count(self) -> dict[str, int]:
         """Count documents, aliases, and where they are."""
@@ -85,10 +85,10 @@ class View(Protocol):
 
 
 class Change(View, Protocol):
-    """One change of the store, seen by others whole or not at all."""
+    """One change of the store, visible to others completely or not at all."""
 
     def put(self, documents: Sequence[Document], sketches: Sketches, texts: Sequence[str] | None) -> None:
-        """Store documents, numbered from `next_number` on; an id that is in the index raises."""
+        """Store documents, numbered from `next_number`; raise if an id already exists."""
 
     def remove(self, documents: Iterable[Document]) -> None:
         """Remove documents and their aliases."""
@@ -111,22 +111,22 @@ class Change(View, Protocol):
 
 
 class Store(Protocol):
-    """Keeps the documents of an index."""
+    """Stores the documents of an index."""
 
     def read(self, ask: Callable[[Any], Answer]) -> Answer:
         """Answer a question from one commit."""
 
     def change(self, make: Callable[[Any], Answer]) -> Answer:
-        """Make one change; where `make` raises, nothing is changed."""
+        """Make one change; if `make` raises, nothing is changed."""
 
     def compact(self) -> None:
-        """Drop removed and expired documents, and join what is kept apart."""
+        """Drop removed and expired documents, and merge all runs."""
 
     def check(self) -> list[str]:
-        """Read everything; return what is damaged."""
+        """Read everything; describe any damage."""
 
     def snapshot(self, path: Path) -> None:
-        """Write a copy of one commit, whole or not at all."""
+        """Write a copy of one commit, completely or not at all."""
 
     def close(self) -> None:
         """Let others write."""

@@ -1,4 +1,4 @@
-"""The lock that lets one process at a time write an index; it names its owner to whoever waits for it."""
+"""The lock that lets one process at a time write an index; waiting processes can see its owner."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STEP_SECONDS: Final = 0.02
 
 
 class WriterLock:
-    """Held from the moment it is made until `release`."""
+    """Held from its creation until `release`."""
 
     def __init__(self, folder: Path, timeout: float) -> None:
         self._file = os.open(folder / FILE, _OPEN, 0o600)

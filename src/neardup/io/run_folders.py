@@ -1,4 +1,4 @@
-"""Finished runs to go against: one folder, a folder of many, or a glob. A run stands for its kept documents."""
+"""Finished runs in --against: one folder, a folder of runs, or a glob. A run stands for its kept documents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from neardup.io.streams import is_remote
 def kept_of_runs(paths: Sequence[str], out: Path | None = None) -> list[str]:
     """Replace finished runs, folders of them and globs that match them by the files of their kept documents.
 
-    Runs are taken in the order of their paths. `out`, the output of the run that asks, is left out where a folder or a
+    Runs are taken in the order of their paths. `out`, the output of the current run, is left out if a folder or a
     glob leads to it, so that a day can be run again.
     """
     found: list[str] = []
@@ -26,7 +26,7 @@ def kept_of_runs(paths: Sequence[str], out: Path | None = None) -> list[str]:
 
 
 def _runs_of(path: str, out: Path | None) -> list[Path] | None:
-    """The runs that a folder or a glob leads to, None where there are none; other files beside them are an error."""
+    """The runs in a folder or a glob, None if there are none; other files beside them are an error."""
     if is_remote(path):
         return None
     if Path(path).is_dir():

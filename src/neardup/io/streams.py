@@ -41,7 +41,7 @@ _GZIP_LEVEL: Final = 6
 
 
 def _mark(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Let what cannot be decoded become a byte that is not UTF-8, so that its row is rejected and no other."""
+    """Replace what cannot be decoded by a byte that is not UTF-8, so that only its row is rejected."""
     if isinstance(error, UnicodeDecodeError):
         return "\udcff", error.end
     if isinstance(error, UnicodeEncodeError):

@@ -1,4 +1,4 @@
-"""The shingles that do not count: those of documents that `ignore` names, such as a template or a licence header."""
+"""The ignored shingles: those of the files in `ignore`, such as a template or a licence header."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One page from its sources: scripts and styles joined into one HTML text, with a policy that allows nothing else.
+"""Builds the HTML page: scripts and styles in one text, with a policy that allows nothing else.
 
 A page opened from disk cannot import modules, so all scripts are one inline script, named in the policy by its hash.
 """

@@ -1,4 +1,4 @@
-"""JSON arrays of objects, a row an element. A file is held as a whole: nothing else tells where its elements begin."""
+"""JSON arrays of objects, one row per element. A file is held in memory as a whole, to find its elements."""
 
 from __future__ import annotations
 

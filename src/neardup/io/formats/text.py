@@ -1,4 +1,4 @@
-"""Plain text and HTML: one document a file."""
+"""Plain text and HTML: one document per file."""
 
 from __future__ import annotations
 

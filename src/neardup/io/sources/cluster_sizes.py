@@ -1,4 +1,4 @@
-"""How many documents the cluster of each document has."""
+"""The size of the cluster of each document."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ClusterSizes:
         self._sizes = counts + 1
 
     def of(self, rows: I64) -> I64:
-        """Return the size of the cluster of each row; 1 for a document that is like no other."""
+        """Return the size of the cluster of each row; 1 for a document without duplicates."""
         leaders, sizes = rows.copy(), np.ones(rows.size, np.int64)
         is_member, at = find_sorted(self._rows, rows)
         leaders[is_member] = self._kept_rows[at[is_member]]

@@ -1,4 +1,4 @@
-"""Which columns of a file are taken, and what a user can do where none fits."""
+"""The choice of columns of a file, and a hint if none fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of a run, packed: a folder may hold a million of them."""
+"""A compact list of the files of a run, which may be a million."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class FileResults:
         return tuple(dict(zip(CLUSTER_COLUMNS, member, strict=True)) for member in members)
 
     def writers_of_kept(self, workspace: Workspace, tally: Tally) -> list[Callable[[], None]]:
-        """Return what writes the kept rows of every file, to be called in any order and side by side.
+        """Return functions that write the kept rows of every file, to be called in any order and in parallel.
 
         `tally` counts the bytes of the input files.
         """

@@ -1,4 +1,4 @@
-"""Frames, tables and datasets of other libraries become Arrow tables, without importing those libraries."""
+"""Conversion of frames, tables and datasets of other libraries to Arrow, without importing those libraries."""
 
 from __future__ import annotations
 

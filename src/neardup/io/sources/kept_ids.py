@@ -1,4 +1,4 @@
-"""The ids of kept documents, looked up some at a time: all of them may be larger than memory."""
+"""The ids of kept documents, looked up in batches: all of them may exceed memory."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ I64 = npt.NDArray[np.int64]
 
 
 class KeptIds:
-    """The id of the document that stands for each removed one; safe to use from many threads.
+    """The id of the document kept in place of each removed one; thread-safe.
 
-    Asking in order looks every id up once.
+    Sequential access looks up every id once.
     """
 
     def __init__(self, kept_rows: I64, ids_of: Callable[[I64], pa.Array], num_at_once: int) -> None:

@@ -12,7 +12,7 @@ from neardup.io.sources.cluster_sizes import ClusterSizes
 
 
 class MemoryTables:
-    """The tables of a report by name; those as large as the source are made when they are asked for."""
+    """The tables of a report by name; those as large as the source are made on first use."""
 
     def __init__(
         self, read: in_memory.Source, selection: pa.Table, clustered: pa.Table, row_pairs: pa.Table | None
@@ -61,7 +61,7 @@ class MemoryTables:
 
 
 def name_pairs(read: in_memory.Source, row_pairs: pa.Table) -> pa.Table:
-    """Return pairs with ids; where ids repeat, rows tell the documents apart."""
+    """Return pairs with ids; if ids repeat, rows distinguish the documents."""
     ends = row_pairs.columns[:2]
     named = [*(_ids(read, rows) for rows in ends), *row_pairs.columns[2:]]
     columns = schema.with_shares(schema.pairs(read.ids.type), row_pairs.schema)

@@ -1,4 +1,4 @@
-"""Standard input as a file, since a run reads twice."""
+"""Standard input stored as a file, because a run reads its input twice."""
 
 from __future__ import annotations
 

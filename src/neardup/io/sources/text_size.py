@@ -1,4 +1,4 @@
-"""About how much text a file holds, before it is read."""
+"""An estimate of the amount of text in a file, before it is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that come as Python values: a list of dicts, or of (id, text) tuples, becomes columns."""
+"""Conversion of Python values, such as lists of dicts or of (id, text) tuples, to columns."""
 
 from __future__ import annotations
 

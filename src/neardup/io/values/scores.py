@@ -1,4 +1,4 @@
-"""Scores to keep by, in columns that sort alike whatever file or batch they came in."""
+"""The scores for `keep`, in columns that sort the same for every file and batch."""
 
 from __future__ import annotations
 
