@@ -61,8 +61,7 @@ def deduplicate(
 ) -> Report:
     """Remove near-duplicates: every removed document is similar to the kept document that replaces it.
 
-    With cluster="components", a chain of similar documents connects the two; a warning counts the removed documents
-    whose similarity to the kept one is below the threshold.
+    With cluster="components", a chain of similar documents connects the two, which may be below the threshold.
 
     Args:
         source: list of texts, of dicts or of (id, text) tuples, dict of id to text, Arrow array or table, pandas or
@@ -126,8 +125,7 @@ def deduplicate_files(
 ) -> Report:
     """Remove near-duplicates from files, as `neardup dedup` does; "-" is standard input.
 
-    With `update`, the kept documents are inserted into the index of --against once the output is published; `page`
-    writes an HTML page into the output.
+    With `update`, the kept documents are then inserted into the index of --against; `page` writes an HTML page.
     """
     check_against_index(config := that_selects(config))
     output, watch = DedupFolder(out, index_update(config, out) if update else None, page), Watch(progress)
@@ -362,9 +360,7 @@ def explain(
     path = run if not isinstance(run, Report) else run.out or getattr(run.load, "path", None)
     if path is None and isinstance(run, Report):
         if file is not None:
-            raise ConfigError(
-                "`file` must be left out for documents in memory", hint="row= distinguishes documents with the same id"
-            )
+            raise ConfigError("`file` must be left out for documents in memory", hint="row= distinguishes equal ids")
         verdict, texts = find_memory_verdict(run, doc_id, row)
     else:
         verdict, texts = _find_in_files(Path(path or ""), doc_id, file=file, row=row)
