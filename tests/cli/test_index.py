@@ -119,3 +119,28 @@ def test_mistakes_are_messages(run, arguments, code, message):
     assert answer.returncode == code
     assert message in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+@pytest.mark.usefixtures("made")
+def test_an_input_without_a_usable_row_is_an_error(run):
+    for command in ("insert", "query"):
+        answer = run("index", command, "pages.index", "pages.jsonl", "--text-column", "story")
+        error = "all 5 rows were rejected; the first is pages.jsonl:1: no column 'story'"
+        assert (answer.returncode, answer.stdout, error in answer.stderr) == (1, "", True), answer.stderr
+    assert "2 documents" in run("index", "info", "pages.index").stdout
+
+
+@pytest.mark.usefixtures("made")
+def test_an_index_of_texts_refuses_items(run, tmp_path):
+    (tmp_path / "baskets.jsonl").write_text(json.dumps({"id": "k", "items": ["tea", "milk"]}) + "\n")
+    for command in ("insert", "query"):
+        answer = run("index", command, "pages.index", "baskets.jsonl", "--items-column", "items")
+        error = "--items-column 'items' does not suit this index, which was created for texts"
+        assert (answer.returncode, error in answer.stderr) == (2, True), answer.stderr
+
+
+@pytest.mark.usefixtures("made")
+def test_a_threshold_below_that_of_the_index_is_named_by_its_option(run):
+    low = run("index", "query", "pages.index", "pages.jsonl", "--least", "0.1")
+    assert low.stderr.startswith("error: --least 0.1 is below that of the index, 0.6")
+    assert "hint: create an index with --threshold 0.1" in low.stderr

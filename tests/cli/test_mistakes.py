@@ -50,6 +50,12 @@ WRONG = {
     "compare_rows": "0",
     "picture": "curve.pdf",
     "row": "first",
+    "store": "all",
+    "on_duplicate": "drop",
+    "least": "2",
+    "containment": "2",
+    "where": "lang",
+    "since": "yesterday",
 }
 # Only the files tell whether these are right, so that the run fails; the column, or the path, is named.
 ONLY_THE_FILES_TELL = {
@@ -78,7 +84,15 @@ ARGUMENTS = {
     "report": ["clean", "-o", "page.html"],
     "serve": ["clean"],
     "completion": ["bash"],
+    "index create": ["new"],
+    "index insert": ["stored", "pages.jsonl"],
+    "index query": ["stored", "pages.jsonl"],
+    "index remove": ["stored", "a"],
+    **{f"index {name}": ["stored"] for name in ("info", "check", "compact")},
+    **{f"index {name}": ["stored", "copy.csv"] for name in ("snapshot", "export")},
 }
+# Where a command has another range: --k 0 of a query lists all.
+WRONG_OF = {("index query", "k"): "-1"}
 BESIDE = {
     "distance": ["--measure", "euclidean"],
     "dimension": ["--measure", "cosine"],
@@ -103,34 +117,51 @@ def say(tmp_path, monkeypatch, capfd):
     return run
 
 
+def commands():
+    """Every command, with its subcommands, by what is typed."""
+    context, found = click.Context(main.commands), {}
+    for name in main.COMMANDS:
+        command = main.commands.get_command(context, name)
+        below = command.commands if isinstance(command, click.Group) else {}
+        found |= {name: command} | {f"{name} {own}": below[own] for own in below}
+    return found
+
+
+COMMANDS = commands()
+
+
 def options():
     """Every option of every command."""
-    context = click.Context(main.commands)
-    for name in main.COMMANDS:
-        for parameter in main.commands.get_command(context, name).params:
+    for name, command in COMMANDS.items():
+        for parameter in command.params:
             if isinstance(parameter, click.Option):
                 yield name, parameter
 
 
-@pytest.mark.parametrize("command", main.COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_a_wrong_value_of_an_option_is_named_with_the_option(say, command):
+    if command in ("report", "serve"):
+        say("dedup", "pages.jsonl", "-o", "clean", "-q")
+    elif command == "index query":
+        say("index", "create", "stored", "--containment", "-q")
     for name, option in options():
         if name != command or option.is_flag or option.name in ONLY_THE_FILES_TELL | NEVER_WRONG:
             continue
-        flag, value = option.opts[-1], WRONG[option.name]
-        code, said = say(command, *ARGUMENTS[command], *BESIDE.get(option.name, []), flag, value)
+        flag, value = option.opts[-1], WRONG_OF.get((command, option.name), WRONG[option.name])
+        code, said = say(*command.split(), *ARGUMENTS[command], *BESIDE.get(option.name, []), flag, value)
         first = said.partition("\n")[0]
         assert (code, "Traceback" in said) == (2, False), (flag, said)
         assert first.startswith("error: "), (flag, said)
         assert flag in first, (flag, said)
         assert value.split(":")[0].lstrip("-") in first, (flag, said)
+        assert said.count("\n\nhint: ") == 1, (flag, said)
 
 
-@pytest.mark.parametrize("command", main.COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_a_flag_takes_no_value(say, command):
     for name, option in options():
         if name == command and option.is_flag:
-            code, said = say(command, *ARGUMENTS[command], f"{option.opts[-1]}=maybe")
+            code, said = say(*command.split(), *ARGUMENTS[command], f"{option.opts[-1]}=maybe")
             assert code == 2, option.name
             assert option.opts[-1] in said
 

@@ -191,9 +191,10 @@ def query(folder: str, inputs: tuple[str, ...], as_lines: bool, out: str | None,
             from neardup.index.pipe import query_lines
 
             _check_no_inputs(inputs)
-            _answer(query_lines(opened, sys.stdin.buffer, **asked))
+            with _naming_least():
+                _answer(query_lines(opened, sys.stdin.buffer, **asked))
             return
-        with _written(out, config) as write, _paths(inputs, config) as paths:
+        with _written(out, config) as write, _paths(inputs, config) as paths, _naming_least():
             found = opened.query_many(paths, **asked, config=config)
             write(found)
     if rest["as_json"]:
@@ -306,6 +307,15 @@ def _paths(inputs: Sequence[str], config: Config) -> Iterator[list[Path] | str]:
     with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
         paths, _ = spool(inputs, Path(folder) / "stdin", config)
         yield paths[0] if len(paths) == 1 else [Path(path) for path in paths]
+
+
+@contextlib.contextmanager
+def _naming_least() -> Iterator[None]:
+    """Call the threshold of a query by its option, which is not that of an index."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(error.message.replace("`threshold`", "--least"), hint=error.hint) from error
 
 
 @contextlib.contextmanager

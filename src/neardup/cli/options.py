@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from neardup.config import CHOICES, KEEP_COLUMN_ORDERS, KEEP_ORDERS, RANDOM_SEED, Config
+from neardup.errors import ConfigError
 
 SIMILAR: Final = "Similarity"
 COLUMNS: Final = "Columns"
@@ -150,7 +151,15 @@ class Option(click.Option):
 
 
 class Command(click.Command):
-    """A command whose help lists its options under headings."""
+    """A command whose help lists its options under headings; where an error has no hint, it refers to its help."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except ConfigError as error:
+            error.hint = error.hint or f"{ctx.command_path} --help lists the options"
+            raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one list of options for each heading that has any."""

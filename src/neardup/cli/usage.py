@@ -12,7 +12,9 @@ import click
 from neardup.cli.options import SETTINGS, option_of
 
 # Options that are not settings, and are checked by the library.
-_NAMES: Final = frozenset({*SETTINGS, "k", "plot", "sample", "compare_bands", "compare_rows", "limit", "host"})
+_NAMES: Final = frozenset(
+    {*SETTINGS, "k", "plot", "sample", "compare_bands", "compare_rows", "containment", "since", "limit", "host"}
+)
 _NAMED: Final = re.compile(r"`(\w+)`")
 _ASSIGNED: Final = re.compile(r"\b([a-z_]+)=('[^']*'|[\w.]+)")
 # Below this, names share letters by chance: --frobnicate does not mean --strict.
@@ -36,7 +38,7 @@ def as_options(text: str) -> str:
     '--num-perm must be less; pass --no-signature-filter, or --num-perm 256'
     """
     text = _NAMED.sub(lambda found: option_of(found[1]) if found[1] in _NAMES else found[0], text)
-    return _ASSIGNED.sub(lambda found: _assigned(found[1], found[2]) if found[1] in SETTINGS else found[0], text)
+    return _ASSIGNED.sub(lambda found: _assigned(found[1], found[2]) if found[1] in _NAMES else found[0], text)
 
 
 def _assigned(name: str, value: str) -> str:

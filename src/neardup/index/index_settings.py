@@ -24,7 +24,7 @@ READING: Final = (
 _OF_RUNS: Final = frozenset(
     {
         *("keep", "cluster", "pairs", "collapse_empty", "group_column", "against", "only_against", "mark", "dry_run"),
-        *("ignore", "audit", "overwrite", "engine", "master", "spark_conf", "ignore", "per_cluster"),
+        *("ignore", "audit", "overwrite", "engine", "master", "spark_conf", "per_cluster"),
     }
 )
 # What changes no answer; not stored.
@@ -134,7 +134,14 @@ def check_alike(*indexes: tuple[Settings, Path]) -> None:
 
 
 def for_reading(stored: Config, given: Config) -> Config:
-    """Return the settings of an index, with other settings for reading files."""
+    """Return the settings of an index with other settings for reading files; what is compared stays the same."""
+    if "items_column" in given.given and (given.items_column is None) != (stored.items_column is None):
+        raise ConfigError(
+            f"`items_column` {given.items_column!r} does not suit this index, which was created for texts"
+            if stored.items_column is None
+            else "this index was created for items, so `items_column` cannot be None",
+            hint="leave it out, or create another index with the setting",
+        )
     return Config.of(stored, **{name: getattr(given, name) for name in READING if name in given.given})
 
 

@@ -49,7 +49,27 @@ def one_content(value: Any, config: Config) -> pa.Array:
 
 
 def batches_of(source: Any, config: Config, *, ids: Sequence[Any] | None = None, named: bool) -> Iterator[Batch]:
-    """Split a source into batches; named: every document needs an id."""
+    """Split a source into batches; named: every document needs an id. Raise where every row is rejected."""
+    return _usable(_batches(source, config, ids, named=named))
+
+
+def _usable(batches: Iterator[Batch]) -> Iterator[Batch]:
+    num_documents, rejected = 0, list[tuple[str, str]]()
+    for batch in batches:
+        num_documents += len(batch.ids)
+        rejected += batch.rejected if not num_documents else []
+        yield batch
+    if rejected and not num_documents:
+        place, reason = rejected[0]
+        raise DataError(
+            f"all {len(rejected):,} rows were rejected; the first is {place}: {reason}"
+            if len(rejected) > 1
+            else f"the only row was rejected: {place}: {reason}",
+            hint="look at this row, and at the settings for columns and formats",
+        )
+
+
+def _batches(source: Any, config: Config, ids: Sequence[Any] | None, *, named: bool) -> Iterator[Batch]:
     paths = paths_of(source)
     if paths is None:
         return _held_batches(source, ids, config, named=named)
