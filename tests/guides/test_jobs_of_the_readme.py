@@ -1,0 +1,120 @@
+"""Every command in the README's table of jobs does the job, on small inputs of the names that it has."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from guides.made import daily_increments, decontaminate, plagiarism, records_with_typos
+from runs import web_pages
+
+README = Path(__file__).parents[2] / "README.md"
+JOBS = dict(re.findall(r"^\| ([^|]+) \| `neardup ([^`]+)` \|", README.read_text("utf-8"), re.MULTILINE))
+NUM_PAGES = 60
+
+
+def read_csv(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def pairs(path):
+    return {(row["doc_a"], row["doc_b"]) for row in read_csv(path)}
+
+
+def removed(folder):
+    report = json.loads((folder / "report.json").read_text("utf-8"))
+    table = pq.read_table(folder / "removed.parquet")
+    kept = sum(len(path.read_text("utf-8").splitlines()) for path in (folder / "kept").rglob("*.jsonl"))
+    assert (report["removed"], report["kept"], report["rejected"]) == (table.num_rows, kept, 0)
+    return dict(zip(table.column("doc_id").to_pylist(), table.column("kept_id").to_pylist(), strict=True)), report
+
+
+def clean_a_crawl(folder, run):
+    """The articles of a crawl on some templates; the mirrors of ten of them are on another template."""
+    pages, mirrors = web_pages.crawl()
+    chosen = {url for pair in list(mirrors.items())[:10] for url in pair}
+    rows = [{"url": url, "text": page} for at, (url, page) in enumerate(pages) if at < NUM_PAGES or url in chosen]
+    (folder / "crawl").mkdir()
+    (folder / "crawl/pages.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    run()
+    gone, _ = removed(folder / "clean")
+    urls = {row["url"] for row in rows}
+    assert gone == {mirror: url for mirror, url in mirrors.items() if {mirror, url} <= urls}
+
+
+def decontaminate_training_data(folder, run):
+    decontaminate.make(folder)
+    run()
+    gone, report = removed(folder / "clean")
+    assert gone == decontaminate.QUOTED | decontaminate.COPIED | decontaminate.COPIED_SHORT
+    assert report["removed_against"] == len(gone)
+
+
+def add_a_day(folder, run):
+    daily_increments.make(folder)
+    (folder / "tuesday.jsonl").rename(folder / "today.jsonl")
+    run("dedup", "monday.jsonl", "-o", "days/29")
+    run()
+    gone, report = removed(folder / "days/30")
+    assert (gone, report["removed_against"]) == ({"tuesday-5": "monday-1", "tuesday-6": "monday-2"}, 2)
+
+
+def find_copied_work(folder, run):
+    (folder / "essays").mkdir()
+    for name, answer in plagiarism.ANSWERS.items():
+        (folder / f"essays/{name}.py").write_text(answer, "utf-8")
+    run()
+    assert pairs(folder / "pairs.csv") == {("ann.py", "bob.py")}
+
+
+def match_records(folder, run):
+    records_with_typos.make(folder)
+    run()
+    truth = {(row["same_as"], row["id"]) for row in read_csv(folder / "truth.csv")}
+    assert pairs(folder / "same.csv") == truth
+
+
+def match_customers(folder, run):
+    baskets = {"a": "tea milk jam", "b": "jam tea milk bread", "c": "nails paint"}
+    (folder / "baskets.csv").write_text("id,products\n" + "".join(f"{id_},{own}\n" for id_, own in baskets.items()))
+    run()
+    assert pairs(folder / "similar.csv") == {("a", "b")}
+
+
+def find_images(folder, run):
+    features = [[1.0, 2.0, 2.0], [9.0, 0.0, 1.0], [1.0, 2.0, 2.1]]
+    pq.write_table(pa.table({"id": ["x", "y", "z"], "embedding": features}), folder / "images.parquet")
+    run()
+    assert pairs(folder / "similar.csv") == {("x", "z")}
+
+
+DONE = {
+    "clean a crawl": clean_a_crawl,
+    "keep a benchmark out of training data": decontaminate_training_data,
+    "add new documents every day": add_a_day,
+    "find copied work, in essays and code": find_copied_work,
+    "match records with typos": match_records,
+    "match customers by what they buy": match_customers,
+    "find similar images, by features": find_images,
+}
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_a_job_of_the_readme_is_done_by_its_command(job, programs, tmp_path):
+    def run(*other):
+        finished = programs.run(*(other or shlex.split(JOBS[job])), cwd=tmp_path)
+        assert finished.code == 0, finished.stderr
+
+    DONE[job](tmp_path, run)
+
+
+def test_every_job_with_a_command_is_tested():
+    assert DONE.keys() == JOBS.keys()
