@@ -4,8 +4,10 @@ import re
 import pytest
 
 import neardup
+from neardup.cli import forecast_view
 from neardup.cli.plan import plan as plan_command
 from neardup.errors import ConfigError
+from neardup.questions.forecast import Estimate, Forecast
 from neardup.theory import plot
 
 
@@ -191,3 +193,41 @@ def test_a_picture_is_replaced_only_on_request(run, tmp_path):
     assert path.read_text() == "mine"
     assert run("plan", "--plot", str(path), "--overwrite").returncode == 0
     assert path.read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    ("num_pairs", "ratio", "cell", "words"),
+    [
+        (0, 1.0, "0", None),
+        (0, 0.02, "unknown", "A sample of 2.0 % rarely holds both documents of a pair; the number of pairs may be"),
+        (50, 0.02, "50", "A sample of 2.0 % rarely holds both documents of a pair; the number of pairs may be"),
+        (900, 0.17, "900", "if similar documents are far apart, there are about 6 times as many."),
+    ],
+)
+def test_a_number_of_pairs_from_a_small_sample_is_called_uncertain(num_pairs, ratio, cell, words):
+    forecast = Forecast(
+        method="lsh",
+        bands=16,
+        rows=6,
+        recall_at_threshold=0.99,
+        candidates=7,
+        pairs=num_pairs,
+        memory_bytes=1,
+        disk_bytes=1,
+        seconds=1.0,
+    )
+    estimate = Estimate(
+        documents=100,
+        text_bytes=1,
+        disk_bytes=1,
+        memory_bytes=1,
+        seconds=1.0,
+        sampled_documents=2,
+        sampled_ratio=ratio,
+        forecasts=(forecast,),
+        advice=(),
+    )
+    told = list(forecast_view.lines(estimate))
+    row = next(line for line in told if line.startswith("lsh"))
+    assert row.split()[5:7] == ["7", cell]
+    assert any(words in line for line in told) if words else not any("sample of" in line for line in told)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
+
+# So few pairs in a sample say little about the input.
+_FEW_PAIRS: Final = 10
 
 
 def lines(estimate: Any) -> Iterator[str]:
@@ -21,7 +24,7 @@ def lines(estimate: Any) -> Iterator[str]:
             f"{forecast.bands} x {forecast.rows}" if forecast.bands else "-",
             f"{forecast.recall_at_threshold:.4f}",
             f"{forecast.candidates:,}",
-            f"{forecast.pairs:,}",
+            f"{forecast.pairs:,}" if forecast.pairs or estimate.sampled_ratio == 1 else "unknown",
             amount(forecast.memory_bytes, BYTES),
             amount(forecast.disk_bytes, BYTES),
             duration(forecast.seconds),
@@ -33,8 +36,28 @@ def lines(estimate: Any) -> Iterator[str]:
     for row in titles + cells:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
     if estimate.sampled_ratio < 1:
-        yield "Pairs are counted within the sample and scaled up; pairs of distant documents may be undercounted."
+        yield _doubt(max((forecast.pairs for forecast in estimate.forecasts), default=0), estimate.sampled_ratio)
     yield from (f"advice: {words}." for words in estimate.advice)
+
+
+def _doubt(num_pairs: int, ratio: float) -> str:
+    """Say how far the number of pairs of a sample, scaled up, may be from the truth.
+
+    Pairs are scaled up as if their documents were next to each other. If they are anywhere, a sample holds both
+    documents of a pair with a chance of ratio * ratio, so there are 1 / ratio times as many.
+
+    >>> print(_doubt(900, 0.17))
+    Pairs are counted in the sample and scaled up; if similar documents are far apart, there are about 6 times as many.
+    >>> print(_doubt(50, 0.02))
+    A sample of 2.0 % rarely holds both documents of a pair; the number of pairs may be much larger.
+    """
+    if num_pairs * ratio < _FEW_PAIRS:
+        share = _share(ratio).removesuffix(" of it")
+        return f"A sample of {share} rarely holds both documents of a pair; the number of pairs may be much larger."
+    return (
+        "Pairs are counted in the sample and scaled up; if similar documents are far apart, there are about "
+        f"{1 / ratio:,.0f} times as many."
+    )
 
 
 def _share(ratio: float) -> str:
