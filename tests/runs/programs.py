@@ -301,9 +301,14 @@ def give_room(num_bytes: int) -> None:
 
 
 def count_reads(target: str) -> None:
-    """Write at the end how often each file was read for its texts in the first and in later readings."""
-    from neardup.io.sources.corpus import FileDocuments
+    """Write at the end how often each file was read for its texts in the first and in later readings.
 
+    The sample of large clusters, which is read to tell whether they share a template, does not count.
+    """
+    from neardup.io.sources.corpus import FileDocuments
+    from neardup.runs import templates
+
+    templates.MAX_CLUSTERS = 0  # type: ignore[misc]
     original, counts = FileDocuments.read, collections.Counter[str]()
 
     def read(self: Any, part: int, advance: Any) -> Iterator[Any]:

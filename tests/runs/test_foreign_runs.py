@@ -151,7 +151,7 @@ def test_no_value_of_a_report_gives_a_traceback(finished, run, number, monkeypat
 
 def test_a_report_with_deeply_nested_lists_is_an_error(run):
     (run / "report.json").write_text('{"config": ' + "[" * 200_000)
-    with pytest.raises(DataError, match=r"report\.json cannot be read"):
+    with pytest.raises(DataError, match=r"report\.json is damaged"):
         neardup.audit(run)
 
 
@@ -299,7 +299,7 @@ def test_no_table_of_a_run_gives_a_traceback(finished, run, name, monkeypatch, c
 )
 def test_rejected_rows_that_no_run_writes_are_refused(run, line):
     (run / "rejected.jsonl").write_text(line + "\n")
-    with pytest.raises(DataError, match=r"rejected\.jsonl cannot be read"):
+    with pytest.raises(DataError, match=r"rejected\.jsonl is damaged"):
         _ = neardup.io.finished.restore(run).rejected
 
 
@@ -312,5 +312,5 @@ def test_pairs_that_no_run_writes_are_refused(finished, tmp_path, ending, conten
     if (ending, content) == ("jsonl", b""):  # a run without pairs writes just that
         assert neardup.audit(out).verified == 0
         return
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="is damaged or was not written by neardup"):
         neardup.audit(out)

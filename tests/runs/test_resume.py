@@ -409,7 +409,7 @@ def test_a_run_resumes_with_other_threads_and_memory(options, start, whole, tmp_
     ("change", "words"),
     [
         (lambda folder: (folder / "b.jsonl").write_text('{"text": "another page"}\n'), "b.jsonl has changed"),
-        (lambda folder: (folder / "z.jsonl").write_text('{"text": "a new file"}\n'), "z.jsonl is new"),
+        (lambda folder: (folder / "z.jsonl").write_text('{"text": "a new file"}\n'), "z.jsonl was not an input"),
         (lambda folder: (folder / "b.jsonl").unlink(), "b.jsonl"),
     ],
 )

@@ -17,9 +17,9 @@ def report(run_folder):
     return neardup.load(run_folder)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """One Chromium for all tests."""
+    """One Chromium for the tests of a file; the event loop of its driver would stop others in the same thread."""
     from playwright.sync_api import sync_playwright
 
     program = find_chromium()
