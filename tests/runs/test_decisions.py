@@ -132,7 +132,7 @@ def test_other_decisions_make_another_run(pages):
 def test_a_run_with_decisions_is_not_selected_again(pages):
     path = decide(pages.parent, b="keep")
     report = neardup.deduplicate(pages, decisions=path, pairs=True, **SETTINGS)
-    with pytest.raises(NotStoredError, match="with decisions is not selected again"):
+    with pytest.raises(NotStoredError, match="with decisions cannot be selected again"):
         report.at_threshold(0.9)
 
 

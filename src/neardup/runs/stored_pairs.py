@@ -159,7 +159,7 @@ def count_stored(report: Report, thresholds: Sequence[float]) -> list[StoredCoun
 def _check_undecided(report: Report) -> None:
     if report.decisions is not None:
         raise NotStoredError(
-            "a run with decisions is not selected again: its tables do not tell what was decided",
+            "a run with decisions cannot be selected again: its tables do not record the decisions",
             hint="run again with the higher threshold",
         )
 

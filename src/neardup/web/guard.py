@@ -73,7 +73,7 @@ class Guard:
         if origin is not None and origin != f"http://{headers[b'host']}":
             return 403, problem("origin", "this server answers its own page only", "open the address it printed")
         if scope["method"] not in ("GET", "HEAD", "POST"):
-            return 405, problem("method", f"{scope['method']} is not allowed", "this server is read only")
+            return 405, problem("method", f"{scope['method']} is not allowed", "this server is read-only")
         length = headers.get(b"content-length", "0")
         if not length.isdecimal() or int(length) > MOST_BODY:
             return 413, TOO_LARGE

@@ -258,7 +258,7 @@ def serve(path: str, *, host: str, port: int, told: Callable[[str], None]) -> No
     """Serve a finished run or an index until a signal; `told` is called with the address."""
     if host not in LOOPBACK:
         raise ConfigError(
-            f"`host` must be one of {', '.join(LOOPBACK)}, got {host!r}: the server knows no passwords",
+            f"`host` must be one of {', '.join(LOOPBACK)}, got {host!r}: the server has no authentication",
             hint="forward the port with ssh -L to look at it from another machine",
         )
     served = open_served(path)
