@@ -4,11 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 # A folder with docs.parquet and the others; without it the benchmarks take text that every machine has.
 CORPORA ?=
+# --write-seconds measures how long each file of tests takes, for tests/seconds.json.
+SECONDS ?=
 
-# Two processes side by side: one has all of Spark, and no file is cut in two.
+# Three processes for two cores, because a third of their time is waiting, for the disk, the browser or Java.
+# One has all of Spark, and no file is cut in two.
 # What is compiled of tests, and of the package, is kept for the next time, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder $(SECONDS)
 
 .PHONY: install demo test test-all check bench clean
 
@@ -26,7 +29,7 @@ $(VENV)/bench: $(VENV)/dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
 	@touch $@
 
-# Kernels, then the tests themselves: compiled once, before tests run side by side and are timed.
+# Kernels, a browser, then the tests themselves: compiled or installed once, before tests run side by side and are timed.
 $(VENV)/warm: $(VENV)/dev $(wildcard src/neardup/kernels/*.py)
 	$(BIN)/python tests/warm.py
 	$(BIN)/python -m pytest --collect-only -qq > $(VENV)/collected

@@ -1,9 +1,9 @@
-"""What does an audit of 1,000 documents cost beside one reading pass?
+"""What does an audit of 1,000 documents cost, compared with one pass?
 
-A reading pass is the first pass of a run: read, shingle, sketch. Reading alone, on one thread, stands beside it. `held`
-is an audit whose texts stay in memory for its second pass, `read twice` one whose texts do not. Seconds of the clock
-and of the processors: on a machine that is not quiet, only the latter compare. With --input any file or folder, else
-docs.parquet of --corpora, else text of this machine.
+A pass is the first pass of a run: read, shingle, sketch. Reading alone, on one thread, is listed for comparison. `held`
+is an audit whose texts stay in memory for its second pass, `read twice` one whose texts do not. The table has wall and
+CPU seconds; on a busy machine, only CPU seconds can be compared. The input is --input (a file or folder), else
+docs.parquet of --corpora, else text found on this machine.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def audit_without_room(report):
 
 
 def timed(work, *values):
-    """What work returns, and its seconds of the clock and of the processors."""
+    """The result of a call, and its wall and CPU seconds."""
     wall, processor = time.perf_counter(), time.process_time()
     answer = work(*values)
     return answer, (time.perf_counter() - wall, time.process_time() - processor)
@@ -79,7 +79,7 @@ def measure(path, repeat):
     with tempfile.TemporaryDirectory() as folder:
         report = neardup.deduplicate(path, out=Path(folder) / "out", dry_run=True)
         rounds = []
-        for _ in range(repeat + 1):  # in turns: whatever else the machine does, it does to all of them
+        for _ in range(repeat + 1):  # alternating, so that other work on the machine affects all of them
             answer, held = timed(neardup.audit, report)
             again, twice = timed(audit_without_room, report)
             values = [dataclasses.replace(audit, seconds=0, missed=None) for audit in (answer, again)]

@@ -1,24 +1,28 @@
-"""The whole job from files to answer, neardup beside its peers: time, memory, recall and precision in one table.
+"""The whole job from files to result, for neardup and other tools: time, memory, recall and precision in one table.
 
-Every tool runs as a fresh process on the same Parquet files, asked for documents with a Jaccard similarity >= .8 of
-their 5-word shingles. Wall time includes the start of the process and the reading; the files are in the page cache and
-the kernels of neardup compiled (bench_start.py measures that). Best of --repeat for runs below 10 s, else one run.
-Core-seconds are user and system time of all threads; `busy` is their share of two cores for as long as the run took.
+Every tool runs as a fresh process on the same Parquet files, and looks for a Jaccard similarity >= .8 of 5-word
+shingles. Wall time includes the start of the process and the reading; the files are in the page cache and the kernels
+of neardup compiled (bench_start.py measures that). Best of --repeat for runs below 10 s, else one run. Core-seconds are
+user and system time of all threads; `busy` is their share of two cores for as long as the run took, `both
+busy` the share of that time in which two threads or more wanted a core. `stages` tells both for each stage.
 
 What recall and precision mean:
   pairs     recall: the share of the true pairs that is listed. precision: the share of the listed pairs that is true.
-  removed   recall: the share of the true pairs of which not both documents are still there. precision: the share of the
-            removed documents with a true partner among the kept ones; where the tool names the kept one, that very one.
-True are pairs whose exact similarity reaches .8, all of them, found by truth.py. Peers are measured with the words
-[a-z0-9]+ that they are given (three take only their own: `own words`), neardup with its Unicode words.
+  removed   recall: the share of the true pairs of which at least one document was removed. precision: the share of the
+            removed documents with a true partner among the kept ones; if the tool names the kept one, that one. The
+            true pairs are all pairs whose exact similarity reaches .8, found by truth.py. Peers are measured with the
+            words [a-z0-9]+ that they are given (three take only their own: `own words`), neardup with its Unicode
+            words.
 
-The work: `docs` and `licences` (from --corpora; else the standard library of this Python) and `copies`, edited copies
-of the first (corpus.py). --full makes 1 GB of copies; tools that would need hours then run on `copies slice` alone, 100
-MB of them. neardup reads the copies from 8 Parquet files, from one, and from 8 JSON Lines files.
+The work: `docs` and `licences` (from --corpora; else the standard library of this Python), `copies`, edited copies of
+the first, and `few duplicates`, copies edited so much that few are similar (corpus.py). --full makes 1.05 GB and 640 MB
+of them; tools that would need hours then run on `copies slice` alone, 100 MB of copies. neardup reads the copies from 8
+Parquet files, from one, and from 8 JSON Lines files, and writes the kept documents in the same format.
+--works chooses among them.
 
-Peers that cannot live beside neardup's packages (text-dedup; datatrove with xxhash<4, spacy, tokenizers and regex) go
-into a virtual environment of their own: --interpreter datatrove=FOLDER/bin/python. What is missing is named and left
-out. --work keeps the inputs and the truth for the next run.
+Peers that conflict with neardup's packages (text-dedup; datatrove with xxhash<4, spacy, tokenizers and regex) need
+their own virtual environment: --interpreter datatrove=FOLDER/bin/python. Missing tools are named and skipped. --work
+keeps the inputs and the truth for the next run.
 """
 
 import argparse
@@ -45,7 +49,7 @@ NUM_THREADS = 2
 
 @dataclass(frozen=True)
 class Tool:
-    """A peer: its script with further words, the package it needs, and what its answer is."""
+    """A peer: its script and arguments, the package it needs, and the kind of its result."""
 
     name: str
     script: str
@@ -87,14 +91,26 @@ def neardup(command, source, out):
     cost = process.run([NEARDUP, command, source, "-o", answer, "--threads", NUM_THREADS], out / "log")
     table = pq.read_table(answer if command == "pairs" else answer / "removed.parquet")
     columns = ("doc_a", "doc_b") if command == "pairs" else ("doc_id", "kept_id")
-    return cost, list(zip(*(table.column(name).to_pylist() for name in columns), strict=True))
+    report = Path(f"{answer}.report.json") if command == "pairs" else answer / "report.json"
+    found = list(zip(*(table.column(name).to_pylist() for name in columns), strict=True))
+    return cost, found, by_stage(cost, json.loads(report.read_text("utf-8")))
+
+
+def by_stage(cost, report):
+    """What each stage cost; they come one after the other, and the report is the last thing that a run writes."""
+    stages, end = {}, cost.seconds - report["seconds"]
+    for name, seconds in {"start": end, **report["stages"]}.items():
+        begin, end = (0, end) if name == "start" else (end, end + seconds)
+        cpu_seconds, both_busy = cost.between(begin, end)
+        stages[name] = {"seconds": seconds, "core-seconds": cpu_seconds, "both busy": both_busy}
+    return stages
 
 
 def peer(tool, interpreter, source, out):
     """Run the script of a peer; return what it cost and the lines of its answer."""
     script = HERE / "peers" / f"{tool.script}.py"
     cost = process.run([interpreter, script, source, out / "answer.tsv", *tool.words], out / "log")
-    return cost, [tuple(line.split("\t")) for line in (out / "answer.tsv").read_text("utf-8").splitlines()]
+    return cost, [tuple(line.split("\t")) for line in (out / "answer.tsv").read_text("utf-8").splitlines()], None
 
 
 def judge_pairs(found, truth):
@@ -118,7 +134,7 @@ JUDGES = {"pairs": judge_pairs, "removed": judge_removed, "nothing": lambda foun
 
 
 def read_truth(work, words, folder):
-    """The true pairs of a work, from a file of an earlier run or found now in a process of its own."""
+    """The true pairs of a corpus, from a file of an earlier run or computed in a separate process."""
     file = folder / f"truth-{work.name.replace(' ', '-')}-{corpus.text_bytes(work.source)}-{words}.parquet"
     if not file.exists():
         process.run([sys.executable, HERE / "truth.py", work.source, file, "--words", words], folder / "truth.log")
@@ -127,24 +143,24 @@ def read_truth(work, words, folder):
 
 
 def best_run(run, repeat):
-    """Repeat a run while it is short; return the fastest cost and the answer."""
+    """Repeat a run while it is short; return the fastest cost with its stages, and the answer."""
     best, answer = None, None
     for _ in range(repeat):
         with tempfile.TemporaryDirectory() as folder:
-            cost, answer = run(Path(folder))
-        best = cost if best is None or cost.seconds < best.seconds else best
+            cost, answer, stages = run(Path(folder))
+        best = (cost, stages) if best is None or cost.seconds < best[0].seconds else best
         if cost.seconds >= SHORT_SECONDS:
             break
-    return best, answer
+    return *best, answer
 
 
 def measure(work, name, answer, run, truth, repeat):
-    """One row of the table; a tool that fails is a row that says so."""
+    """One row of the table; a failure is recorded in the row."""
     print(f"{work.name}: {name}", file=sys.stderr, flush=True)
     megabytes = corpus.text_bytes(work.source) / 1e6
     row = {"work": work.name, "documents": corpus.num_documents(work.source), "MB": round(megabytes, 1), "tool": name}
     try:
-        cost, found = best_run(run, repeat)
+        cost, stages, found = best_run(run, repeat)
     except RuntimeError as error:
         print(error, file=sys.stderr)
         return row | {"answer": answer, "note": f"failed: {str(error).splitlines()[-1]}"}
@@ -153,6 +169,7 @@ def measure(work, name, answer, run, truth, repeat):
         "seconds": cost.seconds,
         "core-seconds": cost.cpu_seconds,
         "busy": cost.cpu_seconds / (NUM_THREADS * cost.seconds),
+        "both busy": cost.between(0, cost.seconds)[1],
         "MB/s": megabytes / cost.seconds,
         "peak MB": cost.peak_bytes / 1e6,
         "answer": answer,
@@ -160,6 +177,7 @@ def measure(work, name, answer, run, truth, repeat):
         "true pairs": len(truth) if answer != "nothing" else None,
         "recall": recall,
         "precision": precision,
+        "stages": stages,
     }
 
 
@@ -179,33 +197,42 @@ def peer_rows(work, tools, interpreters, folder, repeat):
             yield measure(work, tool.name, tool.answer, run, truth, repeat)
 
 
-def copies(name, source, folder, num_bytes, *, is_large=False):
+def copies(name, source, folder, num_bytes, *, is_large=False, make=corpus.edited_copies):
     """Make a work of edited copies, or find it made by an earlier run with the same settings."""
     place = folder / name.replace(" ", "-")
     stamp, settings = place / "made.json", json.dumps({"source": str(source), "bytes": num_bytes})
     if not stamp.exists() or stamp.read_text() != settings:
-        corpus.edited_copies(source, place, num_bytes)
+        make(source, place, num_bytes)
         stamp.write_text(settings)
     forms = ((", one file", place / "one-file.parquet"), (", JSON Lines", place / "jsonl"))
     return Work(name, place / "parquet", forms, is_large)
 
 
 def works(options, folder):
-    """The works, small first."""
+    """Make the chosen works, small first."""
     base = corpus.base(options.corpora, folder)
-    found = [Work(base.stem, base)]
+    few = partial(copies, make=corpus.few_duplicates)
+    if options.full:
+        first = folder / "slice.parquet"
+        corpus.slice_of(base, first, 10_000_000)
+        made = {
+            "copies slice": partial(copies, "copies slice", first, folder, 100_000_000),
+            "few duplicates": partial(few, "few duplicates", base, folder, 640_000_000, is_large=True),
+            "copies": partial(copies, "copies", base, folder, 1_050_000_000, is_large=True),
+        }
+    else:
+        made = {
+            "few duplicates": partial(few, "few duplicates", base, folder, 12_000_000),
+            "copies": partial(copies, "copies", base, folder, 20_000_000),
+        }
     if options.corpora:
-        found.append(Work("licences", options.corpora / "licences.parquet"))
-    if not options.full:
-        return [*found, copies("copies", base, folder, 20_000_000)]
-    first = folder / "slice.parquet"
-    corpus.slice_of(base, first, 10_000_000)
-    found.append(copies("copies slice", first, folder, 100_000_000))
-    return [*found, copies("copies", base, folder, 1_050_000_000, is_large=True)]
+        made = {"licences": partial(Work, "licences", options.corpora / "licences.parquet"), **made}
+    made = {base.stem: partial(Work, base.stem, base), **made}
+    return [make() for name, make in made.items() if name in (options.works or ",".join(made)).split(",")]
 
 
 def versions(tools, interpreters):
-    """The version of each package that is there."""
+    """The version of each installed package."""
     found = {}
     for package in {tool.package for tool in tools}:
         code = f"import importlib.metadata as found; print(found.version({package!r}))"
@@ -222,6 +249,7 @@ def arguments():
     parser.add_argument("--repeat", type=int, default=3, help="runs of a short measurement; the best counts")
     parser.add_argument("--full", action="store_true", help="1 GB of copies instead of 20 MB")
     parser.add_argument("--tools", default="", help="parts of tool names, by commas: only those that contain one")
+    parser.add_argument("--works", help="names of works, by commas: only those")
     parser.add_argument("--interpreter", action="append", default=[], metavar="PACKAGE=PATH", help="its own Python")
     parser.add_argument("--work", type=Path, help="folder to keep made inputs and truth in, for the next run")
     parser.add_argument("--result", default="end_to_end", help="name of the file in results/")
@@ -264,7 +292,7 @@ def main():
 
 
 def compile_kernels(folder):
-    """Let neardup fill its kernel cache, which a first run pays once."""
+    """Fill the kernel cache, so that compilation is not measured."""
     file = folder / "two-documents.parquet"
     pq.write_table(pa.table({"id": ["1", "2"], "text": ["a b c d e f", "a b c d e f"]}), file)
     for command in NEARDUP_COMMANDS:

@@ -1,4 +1,4 @@
-"""What does finding every pair cost beside banding, and how much does banding miss?
+"""What does finding every pair cost, compared with banding, and how much does banding miss?
 
 First table: the exact join, LSH at the default recall and SetSimilaritySearch (given ready sets, one thread, up to a
 limit of time) list the pairs of real corpora. Second table: the share of the true pairs of different sets that LSH
@@ -28,7 +28,7 @@ PEER_SECONDS = 60
 
 
 def run(texts, repeat, **settings):
-    """The run that took least of the processors, and what it took: other work on the machine disturbs that least."""
+    """The run with the least CPU time, which other work on the machine disturbed least, and its cost."""
     runs = []
     for _ in range(repeat):
         began = time.process_time()
@@ -38,11 +38,11 @@ def run(texts, repeat, **settings):
 
 
 def searched(texts, threshold):
-    """Seconds and pairs of SetSimilaritySearch, or nothing where making sets and joining them takes too long."""
+    """Seconds and pairs of SetSimilaritySearch, or nothing if building and joining the sets takes too long."""
     receiver, sender = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.get_context("fork").Process(target=_search, args=(texts, threshold, sender))
     process.start()
-    sender.close()  # so that a process that fails is heard at once, and not taken for a slow one
+    sender.close()  # so that a failed process is noticed at once, and not mistaken for a slow one
     found = receiver.recv() if receiver.poll(PEER_SECONDS) else (None, None)
     process.kill()
     process.join()

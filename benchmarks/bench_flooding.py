@@ -1,7 +1,7 @@
-"""Does a document written by somebody who knows the seed take longer than its length?
+"""Does a document crafted by someone who knows the seed take more than linear time?
 
 Words are found by brute force whose hashes, with the default seed, all fall into one 64th of the hash table that a
-document is put into, so that they probe past each other; and as many words without such a choice beside them. Each size
+document is put into, so that they collide; for comparison, the same number of ordinary words is measured. Each size
 is twice the one before; `exponent` is how the time grows from one to the next: 1 is linear.
 """
 
@@ -65,7 +65,7 @@ def measure_shingles(name, words, repeat):
 
 
 def measure_pairs(name, words, repeat):
-    """Two documents, the one without one word of the other, so that they are compared exactly."""
+    """Two documents that differ in one word, so that they are compared exactly."""
     rows = []
     for size in SIZES:
         texts = [" ".join(words[:size]), " ".join(words[1:size])]
@@ -76,7 +76,7 @@ def measure_pairs(name, words, repeat):
 
 
 def main():
-    options = growth.arguments(__doc__)
+    options = growth.parser(__doc__).parse_args()
     crafted = words_in_one_region(SIZES[-1])
     kinds = {"any": [f"v{number:x}" for number in range(SIZES[-1])], "crafted": crafted}
     for words in kinds.values():

@@ -1,9 +1,13 @@
-"""How fast is the index, and what does it find? insert, query, remove, open, on documents of about 1 KB.
+"""How fast is the index, what does it find, and what does it take? On documents of about 1 KB.
 
-    python benchmarks/bench_index.py [--documents 1000000] [--peer-documents 100000] [--out results/index.json]
+    python benchmarks/bench_index.py                          1 million documents, and datasketch: results/index.json
+    python benchmarks/bench_index.py --documents 10000000     10 million, without datasketch: results/index_10m.json
+    python benchmarks/bench_index.py --table                  put the results into docs/index.md
 
-Documents are random words, and every tenth one is a near-copy of an earlier one. Recall is that of pairs whose
-similarity is between the threshold and 0.85; the promise is 0.99 at the threshold.
+Documents are 150 random words, and every tenth one is a near-copy of an earlier one. Recall is that of the copies whose
+similarity is between the threshold and 0.85. A measurement of a disk says little without its sync time, so that is
+measured too. Memory is anonymous (RssAnon), its peak is sampled: mapped files are not counted, the system drops them.
+A million documents take 2 GB of disk, and as much again while they are compacted.
 
 Beside it datasketch, in memory and on a Redis server of its own, with the same 5-word shingles and 128 slots: on fewer
 documents, because it is slow, and without scores, because it has none. What is not installed is left out and named.
@@ -12,32 +16,36 @@ documents, because it is slow, and without scores, because it has none. What is 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import importlib.metadata
-import importlib.util
 import json
+import multiprocessing
 import os
-import platform
-import resource
-import shutil
-import socket
 import statistics
-import subprocess
 import tempfile
+import threading
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+import harness
+import index_table
 import neardup
+import process
+from peers import datasketch_index
 
-WORDS = np.array([f"w{number:05}" for number in range(50_000)])
+# Seven bytes each, so that texts are made without a Python string per word.
+WORDS = np.array([f"w{number:05} " for number in range(50_000)], "S7")
 LENGTH = 150
+BATCH = 50_000
+QUERIES = 5_000
+THREADS = (1, 4, 16)
+COPIES = (1_000, 10_000, 100_000)
 
 
 def texts(count, seed):
-    """About 1 KB each; copies[i] is the document that i is a near-copy of, or -1."""
+    """Return texts, and for each the one that it is a near-copy of, or -1."""
     draw = np.random.default_rng(seed)
     words = draw.integers(WORDS.size, size=(count, LENGTH), dtype=np.int32)
     copies = np.full(count, -1)
@@ -48,7 +56,20 @@ def texts(count, seed):
         words[doc] = words[copies[doc]]
         # Three words changed leave a similarity of about 0.81, two of 0.87.
         words[doc, draw.choice(LENGTH, draw.integers(0, 4), replace=False)] = draw.integers(WORDS.size)
-    return [" ".join(row) for row in WORDS[words]], copies
+    return as_texts(words), copies
+
+
+def as_texts(words):
+    """Return rows of word numbers as an Arrow array of texts."""
+    count, length = words.shape
+    ends = np.arange(count + 1, dtype=np.int64) * length * WORDS.itemsize
+    return pa.LargeStringArray.from_buffers(count, pa.py_buffer(ends), pa.py_buffer(WORDS[words]))
+
+
+def batches(count, size=BATCH):
+    """Return the place of the first text, texts, and which of them are copies of which, batch by batch."""
+    for first in range(0, count, size):
+        yield first, *texts(min(size, count - first), seed=first + 1)
 
 
 def timed(function):
@@ -57,216 +78,202 @@ def timed(function):
     return answer, time.perf_counter() - began
 
 
-def anonymous_bytes():
-    lines = Path("/proc/self/status").read_text("ascii").splitlines()
-    return int(next(line for line in lines if line.startswith("RssAnon:")).split()[1]) * 1024
-
-
-def batches(count, size=50_000):
-    for first in range(0, count, size):
-        made, copies = texts(min(size, count - first), seed=first + 1)
-        yield first, made, copies
-
-
 def percentile(seconds, share):
-    return sorted(seconds)[int(share * (len(seconds) - 1))] * 1000
+    return sorted(seconds)[int(share * (len(seconds) - 1))]
 
 
-def measure(folder, num_documents):
-    found = {"documents": num_documents}
-    path = folder / "index"
-    index = neardup.Index.create(path)
-    warm, _ = texts(50, seed=0)
-    index.insert_many({f"warm {at}": text for at, text in enumerate(warm)})
-    index.query(warm[0])
-    index.query_many(warm)
+class Memory:
+    """Samples the anonymous memory of this process while it is open."""
+
+    def __enter__(self):
+        self.peak_bytes, self._stop = 0, threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self._thread.start()
+        return self
+
+    def _sample(self):
+        while not self._stop.wait(0.05):
+            self.peak_bytes = max(self.peak_bytes, process.anonymous_bytes())
+
+    def take(self):
+        """Return the peak since the last call."""
+        taken, self.peak_bytes = self.peak_bytes, 0
+        return taken
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+
+
+def sync_seconds(folder, count=300):
+    """Return how long the disk takes to sync 4 KB that overwrite a file, as the log of an index does."""
+    file = os.open(folder / "sync", os.O_RDWR | os.O_CREAT)
+    try:
+        os.pwrite(file, bytes(4096 * count), 0)
+        os.fsync(file)
+        block, seconds = os.urandom(4096), []
+        for number in range(count):
+            seconds.append(timed(lambda at=number: (os.pwrite(file, block, at * 4096), os.fdatasync(file)))[1])
+    finally:
+        os.close(file)
+    return {"sync median ms": statistics.median(seconds) * 1e3, "sync p99 ms": percentile(seconds, 0.99) * 1e3}
+
+
+class Asked:
+    """Texts to query: a sample of all documents, and copies of which the original must be found."""
+
+    def __init__(self, num_documents, num_queries):
+        self._step, self.sample, self.near = max(1, num_documents // num_queries), [], []
+
+    def add(self, first, made, copies):
+        """Choose texts of a batch."""
+        self.sample += made.take(np.arange(0, len(made), self._step)).to_pylist()
+        for at in np.flatnonzero(copies >= 0)[:400].tolist():
+            text, other = made[at].as_py(), made[int(copies[at])].as_py()
+            if 0.8 <= neardup.compare(text, other).jaccard <= 0.85:
+                self.near.append((text, f"{first + copies[at]}"))
+
+    def recall(self, ids_of):
+        """Return the share of originals that are found."""
+        hits = [doc_id in ids_of(text) for text, doc_id in self.near]
+        return {"recall": sum(hits) / max(1, len(hits)), "recall pairs": len(hits)}
+
+    def query_times(self, query):
+        """Return how long one query takes when warm."""
+        for text in self.sample[:500]:
+            query(text)
+        seconds = [timed(lambda text=text: query(text))[1] for text in self.sample[:2000]]
+        return {"query median ms": statistics.median(seconds) * 1e3, "query p99 ms": percentile(seconds, 0.99) * 1e3}
+
+
+def measure_index(folder, num_documents):
+    """Insert, compact, open, query, remove: one row."""
+    row, path, asked = {"tool": "neardup", "documents": num_documents}, folder / "index", Asked(num_documents, QUERIES)
+    with Memory() as memory:
+        index = neardup.Index.create(path)
+        warm(index)
+        row |= fill(index, num_documents, asked)
+        row["runs"] = index.info()["runs"]
+        row |= {f"{name} before compact": value for name, value in asked.query_times(index.query).items()}
+        row |= insert_alone(folder, index)
+        peaks = {"insert": memory.take()}
+        row["compact s"] = timed(index.compact)[1]
+        peaks["compact"] = memory.take()
+        row["bytes/document"] = index.info()["bytes"] / len(index)
+        index.close()
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            row["memory bytes/document"] = pool.submit(opened_bytes, path, asked.sample[:500]).result() / num_documents
+        index, row["open s"] = timed(lambda: neardup.Index.open(path))
+        row |= asked.query_times(index.query)
+        row["query_many/s"] = len(asked.sample) / timed(lambda: index.query_many(asked.sample))[1]
+        row |= asked.recall(lambda text: {match.doc_id for match in index.query(text, k=None)})
+        gone = [f"{number}" for number in range(0, num_documents, max(1, num_documents // 10_000))][:10_000]
+        row["remove s"], row["removed"] = timed(lambda: index.remove(gone))[1], len(gone)
+        index.close()
+        peaks["query"] = memory.take()
+    row |= {f"{name} peak anonymous bytes": peak for name, peak in peaks.items()}
+    return row | {"peak anonymous bytes": max(peaks.values())}
+
+
+def opened_bytes(path, questions):
+    """Return the memory that an open index takes after queries, in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder, neardup.Index.create(Path(folder) / "warm") as index:
+        warm(index)
+    before = process.anonymous_bytes()
+    with neardup.Index.open(path, read_only=True) as index:
+        for text in questions:
+            index.query(text)
+        return max(0, process.anonymous_bytes() - before)
+
+
+def warm(index):
+    """Load the kernels."""
+    made = texts(50, seed=0)[0].to_pylist()
+    index.insert_many({f"warm {at}": text for at, text in enumerate(made)})
+    index.query(made[0])
+    index.query_many(made)
+    index.compact()
     index.remove([f"warm {at}" for at in range(50)])
-    seconds, sample, near = 0.0, [], []
+
+
+def fill(index, num_documents, asked):
+    seconds, cpu = 0.0, 0.0
     for first, made, copies in batches(num_documents):
-        table = pa.table({"id": [f"{first + at}" for at in range(len(made))], "text": made})
+        table = pa.table({"id": pa.array(range(first, first + len(made))).cast(pa.string()), "text": made})
+        began = time.process_time()
         seconds += timed(lambda table=table: index.insert_many(table))[1]
-        sample += made[:: max(1, num_documents // 5000)]
-        pairs = np.flatnonzero(copies >= 0)[:40].tolist()
-        near += [(made[at], f"{first + copies[at]}", made[copies[at]]) for at in pairs]
-    found["insert_many_per_second"] = num_documents / seconds
-    fresh, _ = texts(1000, seed=77)
-    found["insert_per_second"] = (
-        1000 / timed(lambda: [index.insert(f"f{at}", text) for at, text in enumerate(fresh)])[1]
-    )
-    found["compact_seconds"] = timed(index.compact)[1]
-    found["bytes_a_document"] = index.info()["bytes"] / len(index)
-    index.close()
-    index, found["open_seconds"] = timed(lambda: neardup.Index.open(path))
-    for text in sample[:200]:
-        index.query(text)
-    single = [timed(lambda text=text: index.query(text))[1] for text in sample[:2000]]
-    found["query_median_ms"], found["query_p99_ms"] = statistics.median(single) * 1000, percentile(single, 0.99)
-    found["query_many_per_second"] = len(sample) / timed(lambda: index.query_many(sample))[1]
-    found["anonymous_bytes"] = anonymous_bytes()
-    hits = [
-        doc_id in {match.doc_id for match in index.query(text, k=None)}
-        for text, doc_id, other in near
-        if 0.8 <= neardup.compare(text, other).jaccard <= 0.85
-    ]
-    found["recall"], found["recall_pairs"] = sum(hits) / max(1, len(hits)), len(hits)
-    gone = [f"{number}" for number in range(0, num_documents, max(1, num_documents // 10_000))][:10_000]
-    found["remove_seconds"], found["removed"] = timed(lambda: index.remove(gone))[1], len(gone)
-    found["hot"] = hot(folder)
-    index.close()
+        cpu += time.process_time() - began
+        asked.add(first, made, copies)
+    return {"insert_many/s": num_documents / seconds, "insert_many/CPU s": num_documents / cpu}
+
+
+def insert_alone(folder, index, count=2_000):
+    """Durable inserts, one document a call, from one thread and from several; and with durability="fast"."""
+    found = sync_seconds(folder)
+    for number in THREADS:
+        found[f"insert/s, {number} threads"] = count / insert_threads(index, f"t{number}", number, count)
+    with neardup.Index.create(folder / "fast", durability="fast") as fast:
+        found["insert/s, fast"] = count / insert_threads(fast, "f", 1, count)
     return found
 
 
-def hot(folder, steps=(1000, 4000)):
-    """insert_new of near-copies of one page, and a query for it, as the copies get many; and pages of one template."""
-    told = []
-    draw, page = np.random.default_rng(5), WORDS[:LENGTH].tolist()
-    for count in steps:
-        with neardup.Index.create(folder / f"hot{count}", durability="fast") as index:
-            made = []
-            for _ in range(count):
-                words = list(page)
-                words[draw.integers(LENGTH)] = WORDS[draw.integers(WORDS.size)]
-                made.append(" ".join(words))
-            began = time.perf_counter()
-            index.insert_new_many({f"{at}": text for at, text in enumerate(made)})
-            skipped = time.perf_counter() - began
-            skip_query = statistics.median(timed(lambda text=text: index.query(text))[1] for text in made[:50])
-        with neardup.Index.create(folder / f"all{count}", durability="fast") as index:
-            index.insert_many({f"{at}": text for at, text in enumerate(made)})
-            all_query = statistics.median(timed(lambda text=text: index.query(text))[1] for text in made[:20])
-        told.append(
-            {
-                "copies": count,
-                "insert_new_microseconds": skipped / count * 1e6,
-                "query_ms": skip_query * 1000,
-                "query_ms_all_stored": all_query * 1000,
-            }
-        )
-    return told
+def insert_threads(index, name, num_threads, count):
+    made = texts(count, seed=77 + num_threads)[0].to_pylist()
+
+    def insert(thread):
+        for at in range(thread, count, num_threads):
+            index.insert(f"{name} {at}", made[at])
+
+    threads = [threading.Thread(target=insert, args=(number,)) for number in range(num_threads)]
+    return timed(lambda: [thread.start() for thread in threads] and [thread.join() for thread in threads])[1]
 
 
-def shingles(text):
-    words = text.split()
-    return [" ".join(words[at : at + 5]).encode() for at in range(len(words) - 4)]
-
-
-def measure_datasketch(num_documents, storage):
-    """The same questions to datasketch; `storage` is what its MinHashLSH takes, None for memory."""
-    import datasketch
-
-    def signature(text):
-        made = datasketch.MinHash(num_perm=128)
-        made.update_batch(shingles(text))
-        return made
-
-    lsh = datasketch.MinHashLSH(threshold=0.8, num_perm=128, storage_config=storage)
-    seconds, sample, near, before = 0.0, [], [], anonymous_bytes()
-    for first, made, copies in batches(num_documents):
-
-        def insert(first=first, made=made):
-            with lsh.insertion_session() as session:
-                for at, text in enumerate(made):
-                    session.insert(f"{first + at}", signature(text))
-
-        seconds += timed(insert)[1]
-        sample += made[:: max(1, num_documents // 2000)]
-        near += [
-            (made[at], f"{first + copies[at]}", made[copies[at]]) for at in np.flatnonzero(copies >= 0)[:40].tolist()
-        ]
-    single = [timed(lambda text=text: lsh.query(signature(text)))[1] for text in sample]
-    hits = [
-        doc_id in lsh.query(signature(text))
-        for text, doc_id, other in near
-        if 0.8 <= neardup.compare(text, other).jaccard <= 0.85
-    ]
-    gone = [f"{number}" for number in range(0, num_documents, max(1, num_documents // 1000))][:1000]
-    return {
-        "documents": num_documents,
-        "insert_many_per_second": num_documents / seconds,
-        "query_median_ms": statistics.median(single) * 1000,
-        "query_p99_ms": percentile(single, 0.99),
-        "recall": sum(hits) / max(1, len(hits)),
-        "anonymous_bytes_a_document": (anonymous_bytes() - before) / num_documents if storage is None else None,
-        "remove_seconds": timed(lambda: [lsh.remove(doc_id) for doc_id in gone])[1],
-        "removed": len(gone),
-    }
-
-
-def measure_redis(folder, num_documents):
-    """Datasketch on a Redis server that keeps nothing on disk, over loopback."""
-    import redis
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [
-        shutil.which("redis-server"),
-        "--port",
-        str(port),
-        "--bind",
-        "127.0.0.1",
-        "--save",
-        "",
-        "--dir",
-        str(folder),
-    ]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:  # noqa: S603
-        try:
-            client = redis.Redis(port=port)
-            for _ in range(100):
-                with contextlib.suppress(redis.exceptions.ConnectionError):
-                    client.ping()
-                    break
-                time.sleep(0.05)
-            storage = {"type": "redis", "basename": b"bench", "redis": {"host": "127.0.0.1", "port": port}}
-            empty = client.info("memory")["used_memory"]
-            found = measure_datasketch(num_documents, storage)
-            found["server_bytes_a_document"] = (client.info("memory")["used_memory"] - empty) / num_documents
-            return found
-        finally:
-            server.terminate()
-
-
-def measure_peers(folder, num_documents):
-    """Every peer that is installed, and the names of the others."""
-    found, missing = {}, []
-    has = {name: importlib.util.find_spec(name) is not None for name in ("datasketch", "redis")}
-    if has["datasketch"]:
-        found["datasketch in memory"] = measure_datasketch(num_documents, None)
-    else:
-        missing.append("datasketch")
-    if has["datasketch"] and has["redis"] and shutil.which("redis-server"):
-        found["datasketch on Redis"] = measure_redis(folder, num_documents)
-    else:
-        missing.append("redis")
-    return {"peers": found, "left_out": missing}
+def measure_hot(folder, copies):
+    """Near-copies of one page: insert_new of each, when there are many already, and a query; then with all stored."""
+    draw = np.random.default_rng(5)
+    words = np.tile(np.arange(LENGTH, dtype=np.int32), (copies + 200, 1))
+    words[np.arange(words.shape[0]), draw.integers(LENGTH, size=words.shape[0])] = draw.integers(
+        WORDS.size, size=words.shape[0]
+    )
+    made = as_texts(words)
+    table = pa.table({"id": pa.array(range(copies)).cast(pa.string()), "text": made[:copies]})
+    last = made[copies:].to_pylist()
+    row = {"copies": copies}
+    with neardup.Index.create(folder / f"new {copies}", durability="fast") as index:
+        row["insert_new_many us each"] = timed(lambda: index.insert_new_many(table))[1] / copies * 1e6
+        seconds = [timed(lambda at=at: index.insert_new(f"n{at}", last[at]))[1] for at in range(100)]
+        row["insert_new median ms"] = statistics.median(seconds) * 1e3
+        row["query median ms"] = statistics.median(timed(lambda text=text: index.query(text))[1] for text in last) * 1e3
+        row["stored"] = len(index)
+    with neardup.Index.create(folder / f"all {copies}", durability="fast") as index:
+        index.insert_many(table)
+        row["query ms, all stored"] = statistics.median(timed(lambda t=t: index.query(t))[1] for t in last[:9]) * 1e3
+    return row
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--documents", type=int, default=1_000_000)
-    parser.add_argument("--peer-documents", type=int, default=100_000, help="documents for datasketch; 0 leaves it out")
-    parser.add_argument("--out", default="results/index.json")
+    parser.add_argument("--peer-documents", type=int, help="documents for datasketch; by default 100,000, 0 with 10 M")
+    parser.add_argument("--table", action="store_true", help="measure nothing; put the results into docs/index.md")
     parser.add_argument("--corpora", help="not used: documents are made here, so that their near-copies are known")
     options = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="bench-index-"))
-    try:
-        found = measure(folder, options.documents)
-        if options.peer_documents:
-            found |= measure_peers(folder, options.peer_documents)
-    finally:
-        shutil.rmtree(folder)
-    found |= {
-        "load_average": os.getloadavg(),
-        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "neardup": neardup.__version__}
-        | {
-            name: importlib.metadata.version(name) for name in ("datasketch", "redis") if importlib.util.find_spec(name)
-        },
-    }
-    print(json.dumps(found, indent=1))
-    if options.out:
-        (Path(__file__).parent / options.out).write_text(json.dumps(found, indent=1) + "\n")
+    if options.table:
+        index_table.write()
+        return
+    is_large = options.documents > 1_000_000
+    peers = options.peer_documents if options.peer_documents is not None else 0 if is_large else 100_000
+    with tempfile.TemporaryDirectory(prefix="bench-index-") as made:
+        folder = Path(made)
+        about = harness.machine()
+        rows = [measure_index(folder, options.documents)]
+        print(json.dumps(rows[0], indent=1), flush=True)
+        about["hot"] = [] if is_large else [measure_hot(folder, copies) for copies in COPIES]
+        if peers:
+            peer_rows, about["left out"] = datasketch_index.measure(folder, peers, Asked, batches)
+            rows += peer_rows
+    about["versions"] |= datasketch_index.versions()
+    harness.publish("index_10m" if is_large else "index", rows, about)
 
 
 if __name__ == "__main__":

@@ -21,14 +21,14 @@ from measure_pairs import TOOLS
 
 WORKER = Path(__file__).parent / "peers" / "measure_pairs.py"
 THRESHOLDS = {"cosine": 0.9, "hamming": 0.9, "weighted": 0.8, "containment": 0.8, "baskets": 0.8}
-# The tool whose pairs are all there are.
+# The exact tool, whose pairs are the reference.
 EXACT = {
     "cosine": "numpy, brute force",
     "hamming": "faiss IndexBinaryFlat",
     "weighted": "plain Python, exact",
     "containment": "plain Python, exact",
 }
-# datasketch takes 16 ms a basket, half an hour for all.
+# datasketch takes 16 ms per basket, half an hour for all.
 FEWER = {"datasketch WeightedMinHash": 50}
 BASKET = 10
 

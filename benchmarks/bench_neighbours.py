@@ -1,7 +1,7 @@
 """How fast, in how much memory, and how completely are the 10 nearest of every item found?
 
 100,000 baskets of 20 items (Jaccard), 100,000 vectors of 64 numbers (cosine) and 100,000 of 256 bits (Hamming), each in
-families of 20 that stem from one and differ from it more or less; a tenth of that without --full. Recall@10 is the
+families of 20 variants of one item; a tenth of that without --full. Recall@10 is the
 share of answers at least as similar as the tenth best that brute force finds, so that equally similar ones count all
 the same. To add a tool, a function in peers/measure_neighbours.py; to add a measure, its data and similarity here.
 """
@@ -67,7 +67,7 @@ MEASURES = {
 
 
 def similarities(measure, data, nearest):
-    """How similar every answer is, worse than any where there is none."""
+    """The similarity of every answer; minus infinity where there is none."""
     rows = np.repeat(np.arange(len(nearest)), nearest.shape[1])
     found = MEASURES[measure][1](data, rows, np.maximum(nearest.ravel(), 0)).astype(np.float64)
     return np.where(nearest == NOBODY, -np.inf, found.reshape(nearest.shape))

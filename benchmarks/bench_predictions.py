@@ -1,9 +1,9 @@
-"""Does a run take what `neardup plan INPUT` said it would: memory, comparisons and time, by either method?
+"""How accurate are the predictions of `neardup plan INPUT`: memory, comparisons and time, by either method?
 
 Every corpus of --corpora, else the standard library of this Python, is planned and then deduplicated by fresh
-processes, with the files in the page cache and the kernels compiled. Aims: memory within 30 %, comparisons and time
-within a factor of 2. `time` is that of the run as its report tells it; on a machine with other work it is only as true
-as both happened to be disturbed alike.
+processes, with the files in the page cache and the kernels compiled. Targets: memory within 30 %, comparisons and time
+within a factor of 2. `time` is that of the run, from its report; on a busy machine, it is comparable only if prediction
+and run were disturbed alike.
 """
 
 import json
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import harness
 
 NEARDUP = Path(sys.executable).parent / "neardup"
-# What is asked of a prediction: most times too high or too low.
+# The largest allowed factor between prediction and measurement.
 AIMS = {"memory": 1.3, "candidates": 2.0, "seconds": 2.0}
 
 

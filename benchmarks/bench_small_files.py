@@ -1,7 +1,7 @@
-"""How many small text files a second does `neardup dedup` read, compare and write?
+"""How many small text files per second does `neardup dedup` read, compare and write?
 
-A folder of 100 folders of 1,000 files of 60 words each; every file is kept, so every file is written. The process
-includes its start, and its kernels are compiled before. `load_average` tells whether the machine was quiet.
+A folder of 100 folders of 1,000 files of 60 words each; every file is kept, so every file is written. Times include the
+start of the process; kernels are already compiled. `load_average` shows whether the machine was quiet.
 """
 
 import random

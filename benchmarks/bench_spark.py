@@ -4,13 +4,12 @@ The same Parquet files, documents with a Jaccard similarity >= .8 of their 5-wor
 neardup on this machine, neardup on Spark `local-cluster[2,1,1024]` (two worker processes of one core), Spark MLlib's
 MinHashLSH on the same cluster, and datatrove with two workers; with --full also neardup alone on 1 GB of edited copies,
 which the others would take an hour for. neardup chooses its method itself, and once more on Spark takes LSH. Time
-includes the start of Spark, which `start seconds` tells. Shuffle bytes are what Spark's event log says was written for
-other tasks, stage by stage for neardup. Recall and precision are those of bench_end_to_end.py.
+includes the start of Spark, which `start seconds` tells. Jobs, tasks, gaps and shuffled bytes are those of Spark's
+event log, stage by stage (spark_events.py); core-seconds those of all processes, the driver and its executors. Recall
+and precision are those of bench_end_to_end.py.
 """
 
 import argparse
-import collections
-import json
 import os
 import sys
 import tempfile
@@ -23,6 +22,7 @@ import bench_end_to_end as end_to_end
 import corpus
 import harness
 import process
+import spark_events
 
 HERE = Path(__file__).parent
 MASTER = "local-cluster[2,1,1024]"
@@ -30,36 +30,18 @@ MASTER = "local-cluster[2,1,1024]"
 LIMIT_SECONDS = 20 * 60
 
 
-def spark_settings(events, partitions):
+def spark_settings(events, partitions=None):
     source = str(HERE.parent / "src")
-    return [
+    settings = [
         "spark.eventLog.enabled=true",
         "spark.eventLog.compress=false",
         "spark.eventLog.rolling.enabled=false",
         f"spark.eventLog.dir={events.as_uri()}",
         f"spark.executorEnv.PYTHONPATH={source}",
         "spark.driver.host=127.0.0.1",
-        f"spark.sql.shuffle.partitions={partitions}",
         "spark.ui.enabled=false",
     ]
-
-
-def read_events(events):
-    """Shuffle bytes by what the job is described as, and the seconds until the first job began."""
-    described, written, times = {}, collections.Counter(), {}
-    for line in next(events.iterdir()).open():
-        event = json.loads(line)
-        kind = event["Event"]
-        if kind == "SparkListenerApplicationStart":
-            times["start"] = event["Timestamp"]
-        elif kind == "SparkListenerJobStart":
-            times.setdefault("job", event["Submission Time"])
-            what = event["Properties"].get("spark.job.description", "all").removeprefix("neardup: ")
-            described |= dict.fromkeys(event["Stage IDs"], what)
-        elif kind == "SparkListenerTaskEnd":
-            told = (event.get("Task Metrics") or {}).get("Shuffle Write Metrics", {})
-            written[described.get(event["Stage ID"], "all")] += told.get("Shuffle Bytes Written", 0)
-    return written, (times["job"] - times["start"]) / 1000
+    return settings if partitions is None else [*settings, f"spark.sql.shuffle.partitions={partitions}"]
 
 
 def local(source, out, options):
@@ -71,7 +53,8 @@ def local(source, out, options):
 def on_spark(source, out, options, method="auto"):
     command = [end_to_end.NEARDUP, "dedup", source, "-o", out / "out", "-q", "--method", method]
     command += ["--engine", "spark", "--master", MASTER]
-    for setting in spark_settings(out / "events", options.partitions):
+    del options
+    for setting in spark_settings(out / "events"):
         command += ["--spark-conf", setting]
     (out / "events").mkdir()
     return process.run(command, out / "log"), removed(out), "removed"
@@ -123,14 +106,13 @@ def measure(work, name, options, folder):
             print(error, file=sys.stderr)
             return row | {"note": f"failed: {str(error).strip().splitlines()[-1]}"}
         events = Path(out) / "events"
-        written, start = read_events(events) if events.exists() else (collections.Counter(), None)
+        totals, stages = spark_events.summarise(spark_events.read_log(events)) if events.exists() else ({}, [])
     recall, precision = end_to_end.JUDGES[kind](found, truth)
-    row |= {"seconds": cost.seconds, "start seconds": start, "peak MB": cost.peak_bytes / 1e6, "found": len(found)}
-    row |= {"recall": recall, "precision": precision}
-    if written:
-        row["shuffle MB"] = sum(written.values()) / 1e6
-        row["shuffle bytes a document"] = sum(written.values()) / num_documents
-        row["shuffle by stage"] = {what: size / num_documents for what, size in written.most_common() if size}
+    row |= {"seconds": cost.seconds, "core-seconds": cost.tree_cpu_seconds, "peak MB": cost.peak_bytes / 1e6}
+    row |= {"found": len(found), "recall": recall, "precision": precision}
+    if totals:
+        row["shuffle bytes a document"] = totals["shuffle MB"] * 1e6 / num_documents
+        row |= {"Spark": totals, "stages": stages}
     return row
 
 
@@ -139,7 +121,7 @@ def arguments():
     parser.add_argument("--corpora", type=Path, help="folder with docs.parquet and licences.parquet")
     parser.add_argument("--datatrove", default=sys.executable, help="a Python that has datatrove")
     parser.add_argument("--full", action="store_true", help="1 GB of copies, too")
-    parser.add_argument("--partitions", type=int, default=4, help="spark.sql.shuffle.partitions")
+    parser.add_argument("--partitions", type=int, default=4, help="spark.sql.shuffle.partitions of MLlib")
     parser.add_argument("--tools", default="", help="parts of tool names, by commas: only those that contain one")
     parser.add_argument("--work", type=Path, help="folder to keep made inputs and truth in, for the next run")
     return parser.parse_args()

@@ -1,7 +1,7 @@
 """How fast does text become a 128-slot signature of its 5-word shingles, on one thread?
 
-neardup reads Arrow text. The others take ready tokens, so the Python shingling in front of them is timed with them, and
-alone. Peers run on a slice of the same documents; the rate is per megabyte of that slice.
+neardup reads Arrow text. The others take tokens, so the Python shingling that they need is included in their time, and
+also timed alone. Peers run on a slice of the same documents; the rate is per megabyte of that slice.
 """
 
 import re

@@ -1,6 +1,6 @@
 """What does verification cost, and does it stay linear in a hot bucket?
 
-Comparisons a second on the real corpora, then families of near-copies and of documents that share half of their text:
+Comparisons per second on real corpora, then families of near-copies and of documents that share half of their text:
 doubling their number must not quadruple the work.
 """
 

@@ -3,6 +3,7 @@
 Everything follows from a seed: the same call writes the same documents.
 """
 
+import math
 import re
 from contextlib import ExitStack
 
@@ -20,7 +21,13 @@ NUM_FILES = 8
 SHINGLE_WORDS = 5
 MOST_WORDS = 36
 PAGE_BATCH = 250_000
+FEWEST_PAGE_WORDS, MOST_PAGE_WORDS = 250, 1_000
 NO_WORD = 0
+# Of `_random_words`: 3 to 9 letters and a space.
+MEAN_WORD_BYTES = 7
+# The similarity of an edited copy to its document: about half of the copies are duplicates at .8, or none is.
+NEAR, FAR = (0.6, 1.0), (0.2, 0.4)
+REPEATED = 0.02
 
 
 def base(corpora, folder):
@@ -44,26 +51,46 @@ def num_documents(source):
     return sum(pq.ParquetFile(file).metadata.num_rows for file in files)
 
 
-def edited_copies(source, folder, num_bytes, *, seed=1):
-    """Write edited copies of the documents of a file until the text reaches `num_bytes`.
+def edited_copies(source, folder, num_bytes, *, num_documents=math.inf, seed=1):
+    """Write edited copies of the documents of a file until the text reaches `num_bytes`, or `num_documents` are there.
 
     Copy 0 is the document itself; the others replace a share of its words so that the similarity to copy 0 is spread
     evenly over .6 to 1.0. Copies of one document lie far apart, in any of the files. Written three times:
     `parquet/` and `jsonl/` in 8 files each, `one-file.parquet`.
     """
+    _write_edited(source, folder, (num_bytes, num_documents), NEAR, seed)
+
+
+def few_duplicates(source, folder, num_bytes, *, seed=1):
+    """Write differently edited copies of a corpus until the text reaches `num_bytes`, as `edited_copies` does.
+
+    Every copy, the first one too, is only .2 to .4 similar to its document, so that two of them are hardly ever
+    similar. One document in fifty is the copy before with a word at its end.
+    """
+    _write_edited(source, folder, (num_bytes, math.inf), FAR, seed)
+
+
+def _write_edited(source, folder, limits, targets, seed):
+    num_bytes, num_documents = limits
     table = pq.read_table(source, columns=["id", "text"])
     ids, texts = table.column("id").to_pylist(), table.column("text").to_pylist()
     spans = [[found.span() for found in WORD.finditer(text)] for text in texts]
-    vocabulary = _vocabulary(texts)
+    vocabulary, before = _vocabulary(texts), {}
     random = np.random.default_rng(seed)
-    written, copy = 0, 0
+    written, copy, count = 0, 0, 0
     with ExitStack() as stack:
         writers = [stack.enter_context(_Writer(folder, number)) for number in range(NUM_FILES)]
-        while written < num_bytes:
+        while written < num_bytes and count < num_documents:
             for doc, text in enumerate(texts):
-                edited = text if copy == 0 else _edit(text, spans[doc], vocabulary, random)
+                if targets == NEAR:
+                    edited = text if copy == 0 else _edit(text, spans[doc], vocabulary, random, targets)
+                elif doc in before and random.random() < REPEATED:
+                    edited = f"{before[doc]} {vocabulary[random.integers(len(vocabulary))]}"
+                else:
+                    edited = before[doc] = _edit(text, spans[doc], vocabulary, random, targets)
                 written += writers[random.integers(NUM_FILES)].add(f"{ids[doc]}-{copy}", edited)
-                if written >= num_bytes:
+                count += 1
+                if written >= num_bytes or count >= num_documents:
                     break
             copy += 1
     _join(folder)
@@ -82,9 +109,9 @@ def _vocabulary(texts):
     return words[::100]
 
 
-def _edit(text, spans, vocabulary, random):
-    """Replace words so that the Jaccard similarity of the 5-word shingles comes near a random target in .6 to 1."""
-    target = random.uniform(0.6, 1.0)
+def _edit(text, spans, vocabulary, random, targets):
+    """Replace words so that the Jaccard similarity of the 5-word shingles comes near a random one of the targets."""
+    target = random.uniform(*targets)
     # A shingle stays when none of its words is replaced; a share f that stays gives J = f / (2 - f).
     share = 1 - (2 * target / (1 + target)) ** (1 / SHINGLE_WORDS)
     chosen = np.sort(random.choice(len(spans), round(share * len(spans)), replace=False)) if spans else []
@@ -154,6 +181,34 @@ def hot_page(file, count, *, strays=0.0, seed=1):
     words = _random_words(50_000, random)
     page = random.integers(1, len(words), 120, dtype=np.int32)
     _write_words(file, words, _page_batches(page, count, strays, len(words), random))
+
+
+def pages(folder, num_bytes, *, seed=1):
+    """Write pages of 250 to 1,000 words, about `num_bytes` in 8 files; one in fifty is a near copy of another."""
+    random = np.random.default_rng(seed)
+    words = _random_words(50_000, random)
+    folder.mkdir()
+    for number in range(NUM_FILES):
+        batches = _page_texts(num_bytes // NUM_FILES, len(words), random)
+        _write_words(folder / f"part-{number}.parquet", words, batches)
+
+
+def _page_texts(num_bytes, num_words, random):
+    mean_words = (FEWEST_PAGE_WORDS + MOST_PAGE_WORDS) / 2
+    count = max(2, round(num_bytes / (mean_words * MEAN_WORD_BYTES)))
+    previous = None
+    for size in _batch_sizes(count, 1_000):
+        # Half as many of twice the rank, as in natural text.
+        numbers = (num_words ** random.random((size, MOST_PAGE_WORDS), dtype=np.float32)).astype(np.int32)
+        numbers[np.arange(MOST_PAGE_WORDS) >= random.integers(FEWEST_PAGE_WORDS, MOST_PAGE_WORDS + 1, (size, 1))] = (
+            NO_WORD
+        )
+        if previous is not None:
+            rows = np.flatnonzero(random.random(size) < REPEATED)
+            numbers[rows] = previous[random.integers(len(previous), size=len(rows))]
+            numbers[rows, random.integers(FEWEST_PAGE_WORDS, size=len(rows))] = random.integers(1, num_words, len(rows))
+        previous = numbers
+        yield numbers
 
 
 def _short_batches(count, num_words, random):

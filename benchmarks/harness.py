@@ -37,7 +37,7 @@ def made_arguments(description: str, full: str) -> argparse.Namespace:
 
 
 def load_texts(corpora: Path | None, name: str) -> tuple[str, pa.ChunkedArray]:
-    """Return the texts of a corpus, or of the standard library of this Python where there is no corpus."""
+    """Return the texts of a corpus, or of the standard library of this Python if there is no corpus."""
     if corpora is not None:
         return name, pq.read_table(corpora / f"{name}.parquet", columns=["text"]).column("text")
     return "standard library", standard_library()
@@ -51,7 +51,7 @@ def standard_library() -> pa.ChunkedArray:
 
 
 def best_seconds(work: Callable[[], Any], repeat: int) -> float:
-    """The fastest of several runs: what the machine can do when nothing else disturbs it."""
+    """The fastest of several runs: the one that other work on the machine disturbed least."""
     times = []
     for _ in range(repeat):
         began = time.perf_counter()
@@ -61,7 +61,7 @@ def best_seconds(work: Callable[[], Any], repeat: int) -> float:
 
 
 def machine(*packages: str) -> dict[str, Any]:
-    """Where and with what a result was measured."""
+    """The machine and the versions with which a result was measured."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     model = next((line.split(":")[1].strip() for line in lines if "model name" in line), platform.processor())
@@ -77,8 +77,9 @@ def machine(*packages: str) -> dict[str, Any]:
 
 
 def publish(question: str, rows: list[dict[str, Any]], about: dict[str, Any]) -> None:
-    """Print a table and write it to results/QUESTION.json."""
-    columns = list(dict.fromkeys(column for row in rows for column in row))
+    """Print a table and write it to results/QUESTION.json, which alone has what is nested."""
+    nested = {name for row in rows for name, value in row.items() if isinstance(value, dict)}
+    columns = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in nested]
     cells = [columns, *[[_cell(row.get(column)) for column in columns] for row in rows]]
     widths = [max(len(row[column]) for row in cells) for column in range(len(columns))]
     for row in cells:

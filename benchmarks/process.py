@@ -1,4 +1,4 @@
-"""Run a command as a fresh process; measure its time and the memory of its whole process tree."""
+"""Run a command as a fresh process; measure its time, its threads, and the memory of its whole process tree."""
 
 import os
 import signal
@@ -9,17 +9,28 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+TICKS = os.sysconf("SC_CLK_TCK")
 SAMPLE_SECONDS = 0.02
 LIMIT_SECONDS = 2 * 3600
 
 
 @dataclass(frozen=True)
 class Run:
-    """What one process cost."""
+    """What one process cost; `samples`: (seconds since it began, its CPU seconds, its threads that want a core)."""
 
     seconds: float
     peak_bytes: int
     cpu_seconds: float
+    # Of every process seen below it, also of those that nobody waits for, such as the executors of Spark.
+    tree_cpu_seconds: float = 0.0
+    samples: tuple[tuple[float, float, int], ...] = ()
+
+    def between(self, begin, end):
+        """CPU seconds from one time to another, and the share of it in which two threads or more wanted a core."""
+        own = [sample for sample in self.samples if begin <= sample[0] <= end]
+        if not own:
+            return 0.0, None
+        return own[-1][1] - own[0][1], sum(running > 1 for _, _, running in own) / len(own)
 
 
 def run(command, log, limit_seconds=LIMIT_SECONDS):
@@ -44,11 +55,13 @@ def run(command, log, limit_seconds=LIMIT_SECONDS):
         end = Path(log).read_text("utf-8", "replace")[-2000:]
         raise RuntimeError(f"{words}\n{end}\nexit status {process.returncode} after {seconds:.0f} s")
     # Sampling needs /proc; elsewhere the largest process of the tree stands for it.
-    return Run(seconds, peak.num_bytes or usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime)
+    own = usage.ru_utime + usage.ru_stime
+    of_tree = max(own, sum(peak.cpu_seconds.values()))
+    return Run(seconds, peak.num_bytes or usage.ru_maxrss * 1024, own, of_tree, tuple(peak.samples))
 
 
 class _Peak(threading.Thread):
-    """Sample the resident memory of a process and its descendants, summed.
+    """Sample the resident memory of a process and its descendants, summed, and the threads of the process.
 
     The rusage of a child starts at the size of its parent (Linux carries it over the exec), so it is only the fallback.
     The high-water mark of each process catches what happened between two samples.
@@ -58,17 +71,30 @@ class _Peak(threading.Thread):
         super().__init__(daemon=True)
         self.pid = pid
         self.num_bytes = 0
+        self.samples = []
+        self._began = time.perf_counter()
+        self.cpu_seconds = {}
         self._ended = threading.Event()
 
     def run(self):
         while not self._ended.wait(SAMPLE_SECONDS):
             tree = _tree(self.pid)
             resident = sum(map(_resident_bytes, tree))
-            self.num_bytes = max(self.num_bytes, resident, *map(_highest_bytes, tree))
+            self.num_bytes = max(self.num_bytes, resident, *map(highest_bytes, tree))
+            cpu_seconds = _cpu_seconds(self.pid)
+            if cpu_seconds:
+                self.samples.append((time.perf_counter() - self._began, cpu_seconds, _num_running(self.pid)))
+            self.cpu_seconds |= {pid: seconds for pid in tree if (seconds := _cpu_seconds(pid))}
 
     def stop(self):
         self._ended.set()
         self.join()
+
+
+def anonymous_bytes():
+    """The anonymous memory of this process: without mapped files, whose pages the system can drop."""
+    lines = Path("/proc/self/status").read_text("ascii").splitlines()
+    return int(next(line for line in lines if line.startswith("RssAnon:")).split()[1]) * 1024
 
 
 def _tree(pid):
@@ -85,9 +111,20 @@ def _resident_bytes(pid):
     return int(fields[1]) * PAGE_BYTES if fields else 0
 
 
-def _highest_bytes(pid):
+def highest_bytes(pid):
     lines = [line for line in _read(f"/proc/{pid}/status").splitlines() if line.startswith("VmHWM")]
     return int(lines[0].split()[1]) * 1024 if lines else 0
+
+
+def _cpu_seconds(pid):
+    fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS if fields else 0
+
+
+def _num_running(pid):
+    """Threads that run or wait for a core or a disk."""
+    states = [_read(thread).rpartition(")")[2].split()[:1] for thread in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return sum(state in (["R"], ["D"]) for state in states)
 
 
 def _read(path):

@@ -58,7 +58,7 @@ SPLITTERS = {"ascii": ascii_words, "unicode": unicode_words}
 
 
 class Shingler:
-    """Texts to sorted distinct 64-bit shingle hashes: a random number a word, combined by position."""
+    """Texts to sorted distinct 64-bit shingle hashes: a random number per word, combined by position."""
 
     def __init__(self, words="ascii"):
         self._split = SPLITTERS[words]
@@ -70,7 +70,7 @@ class Shingler:
         ) + np.uint64(1)
 
     def shingles(self, text):
-        """The hashes of one text; of all its words at once where they are fewer than a shingle has."""
+        """The hashes of one text; a short text is one shingle."""
         numbers = self._numbers
         words = self._split(text)
         ids = np.fromiter((numbers.setdefault(word, len(numbers)) for word in words), np.int64, len(words))
@@ -141,12 +141,12 @@ def distinct_pairs(sets, threshold):
 
 
 def matrices(sets, sizes, threshold):
-    """Documents x shingles that two documents share, whole and only the rarest that the prefix filter asks for."""
+    """Two matrices of documents x shared shingles: all of them, and only the prefixes."""
     rows, columns, counts = shared_shingles(sets, sizes)
     by_rarity = np.lexsort((columns, counts[columns], rows))
     rows, columns = rows[by_rarity], columns[by_rarity]
     num_shared = np.bincount(rows, minlength=len(sets))
-    # Shingles of one document alone are its rarest: they stand before the shared ones without being stored.
+    # Shingles of a single document are its rarest: they precede the shared ones, and are not stored.
     first_rank = (sizes - num_shared) - (np.cumsum(num_shared) - num_shared)
     rank = np.arange(len(rows)) + first_rank[rows]
     in_prefix = rank < (sizes - least_overlap(sizes, threshold) + 1)[rows]

@@ -1,4 +1,4 @@
-"""What audits are compared with: found and true pairs by the oracle's sets and the run's own signatures."""
+"""The reference for audits: found and true pairs, from the oracle's sets and the run's own signatures."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
-"""What all tests share: one process that starts runs of the command line, and what CI holds tests to."""
+"""Shared by all tests: a process that starts command lines, the rules that CI enforces, and the order of tests."""
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import gc
+import json
 import os
 from pathlib import Path
 
@@ -13,31 +15,27 @@ from xdist.scheduler import LoadScopeScheduling
 
 from runs.programs import Programs
 
-# Where no test may be skipped.
+# In CI, no test may be skipped.
 IS_CI = os.environ.get("CI") == "true"
 MAX_CPU_SECONDS = 10.0
 UNEXPLAINED = "seconds without a reason"
-# These run first, so that both processes end at about the same time.
-LONGEST = (
-    "/spark/",
-    "/runs/test_resume.py",
-    "/runs/test_memory_bombs.py",
-    "/fuzz/",
-    "/kernels/test_cache.py",
-    "/properties/test_oracle_agreement.py",
-    "/runs/test_auto.py",
-    "/runs/test_foreign_runs.py",
-    "/runs/test_exact.py",
-    "/statistics/",
-    "/test_measures_in_runs.py",
-    "/architecture/",
-)
+# CPU seconds by file, of `make test` and of `make test-all`: files that take longest start first, so that all processes
+# end together. Files that are not listed take less than LEAST_LISTED. `make test SECONDS=--write-seconds` measures
+# again.
+SECONDS_PATH = Path(__file__).with_name("seconds.json")
+LEAST_LISTED = 1.0
+CPU_SECONDS = "CPU seconds"
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
+def pytest_addoption(parser):
+    """Add what `make test` needs to measure files."""
+    parser.addoption("--write-seconds", action="store_true", help="write CPU seconds by file to tests/seconds.json")
+
+
 def pytest_configure(config):
-    """Try few examples of every property in `make test`, and many where long tests run too."""
-    num_examples = 25 if config.option.markexpr == "not long" else 200
+    """Try few examples of every property in `make test`, and many in `make test-all`."""
+    num_examples = 25 if _column(config) == "test" else 200
     settings.register_profile("tests", max_examples=num_examples, deadline=None, derandomize=True, database=None)
     settings.load_profile("tests")
 
@@ -52,28 +50,40 @@ def programs(tmp_path_factory):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
-    """Note a test that takes more than ten seconds of processors and does not say why."""
+    """Record the CPU time of a test, and whether it takes more than ten seconds without a reason."""
     before = _cpu_seconds(os.getpid())
     result = yield
     taken = _cpu_seconds(os.getpid()) - before
+    item.user_properties.append((CPU_SECONDS, taken))
     if taken > MAX_CPU_SECONDS and item.get_closest_marker("slow") is None:
         item.user_properties.append((UNEXPLAINED, taken))
     return result
 
 
-def pytest_terminal_summary(terminalreporter):
-    """List tests that take long without a reason; a time is no reason to fail, because machines differ."""
+def pytest_terminal_summary(terminalreporter, config):
+    """List tests that take long without a reason; they do not fail, because machines differ."""
+    by_file: collections.Counter[str] = collections.Counter()
     for report in terminalreporter.stats.get("passed", []):
-        for name, value in report.user_properties:
-            if name == UNEXPLAINED:
-                terminalreporter.write_line(
-                    f"{report.nodeid} took {value:.1f} s: make it smaller, or mark it slow(reason)"
-                )
+        taken = dict(report.user_properties)
+        by_file[_scope(report.nodeid)] += taken.get(CPU_SECONDS, 0.0)
+        if UNEXPLAINED in taken:
+            terminalreporter.write_line(
+                f"{report.nodeid} took {taken[UNEXPLAINED]:.1f} s: make it smaller, or mark it slow(reason)"
+            )
+    if config.option.write_seconds:
+        _write_seconds(_column(config), by_file)
+
+
+def _write_seconds(column: str, by_file: collections.Counter[str]) -> None:
+    """Replace a column of the table of CPU seconds."""
+    columns = json.loads(SECONDS_PATH.read_text("ascii"))
+    columns[column] = {file: round(taken, 1) for file, taken in by_file.most_common() if taken >= LEAST_LISTED}
+    SECONDS_PATH.write_text(json.dumps(columns, indent=1) + "\n", "ascii")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
-    """Fail a test in CI that is skipped."""
+    """In CI, fail a skipped test."""
     report = yield
     if IS_CI and report.skipped and not hasattr(report, "wasxfail"):
         report.outcome, report.longrepr = "failed", f"{item.nodeid} is skipped in CI: {call.excinfo.value}"
@@ -81,46 +91,52 @@ def pytest_runtest_makereport(item, call):
 
 
 class FileScheduling(LoadScopeScheduling):
-    """Keep a file in one process, and all of Spark, whose session is expensive, in one."""
+    """Run each file in one process, and all Spark tests in one, because a session is expensive."""
 
     def _split_scope(self, nodeid):
-        file = nodeid.partition("::")[0]
-        return "spark" if file.startswith("tests/spark/") else file
+        return _scope(nodeid)
 
 
 # A group marker would do the same, but xdist 3.8 loses it with pytest 9.2.
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Hand tests out by file."""
+    """Distribute tests by file."""
     return FileScheduling(config, log)
 
 
-def pytest_collection_modifyitems(items):
-    """Start with what takes longest; hold the marker `slow` to a reason."""
-    items.sort(key=lambda item: _place(item.path.as_posix()))
+def pytest_collection_modifyitems(config, items):
+    """Run the slowest files first; require a reason for the marker `slow`."""
+    seconds = json.loads(SECONDS_PATH.read_text("ascii"))[_column(config)] if SECONDS_PATH.exists() else {}
+    items.sort(key=lambda item: -seconds.get(_scope(item.nodeid), 0.0))
     for item in items:
         marker = item.get_closest_marker("slow")
         if marker is not None and not (marker.args and isinstance(marker.args[0], str)):
             raise pytest.UsageError(f"{item.nodeid}: `slow` needs a reason, as in slow('builds a 300 MB corpus')")
 
 
-def _place(path: str) -> int:
-    """Return where a file stands in the order of tests."""
-    return next((place for place, part in enumerate(LONGEST) if part in path), len(LONGEST))
+def _column(config: pytest.Config) -> str:
+    """Return whether this is `make test` or `make test-all`."""
+    return "test" if config.option.markexpr == "not long" else "test-all"
+
+
+def _scope(nodeid: str) -> str:
+    """Return the unit that runs in one process: a file, or the folder of Spark."""
+    file = nodeid.partition("::")[0]
+    return "tests/spark" if file.startswith("tests/spark/") else file
 
 
 def pytest_collection_finish():
-    """Leave the tests themselves, thousands of objects, out of every later garbage collection."""
+    """Exclude the collected tests, thousands of objects, from later garbage collections."""
     gc.collect()
     gc.freeze()
 
 
 def _cpu_seconds(pid: int | str) -> float:
-    """Return what a process and all below it have taken of processors; of Spark's and forked ones, too."""
+    """Return the CPU time of a process and all its descendants, including Spark and forked processes."""
     try:
         times = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[11:15]
         threads = list(Path(f"/proc/{pid}/task").iterdir())
-    except OSError:  # it has ended, or this is no Linux
+    except OSError:  # it has ended, or this is not Linux
         return 0.0
     children: list[str] = []
     for thread in threads:

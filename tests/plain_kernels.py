@@ -1,4 +1,4 @@
-"""Kernels in plain Python: the oracle of their compiled selves."""
+"""Kernels in plain Python: the oracles of the compiled kernels."""
 
 import sys
 import types
@@ -9,7 +9,7 @@ KERNELS = "neardup.kernels."
 
 
 def plain(module):
-    """A copy of a kernel module that runs in plain Python, its inner calls and the kernels that it imports too."""
+    """A copy of a kernel module that runs in plain Python, including inner calls and imported kernels."""
     return _copy(module, {})
 
 

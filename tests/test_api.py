@@ -1,4 +1,4 @@
-"""The library: what each function answers, what a report holds, and the five promises of DESIGN.md section 1."""
+"""The library: what each function returns, what a report contains, and the five promises of DESIGN.md section 1."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_jaccard_refuses_anything_but_a_set(bad):
             neardup.jaccard(a, b)
 
 
-# What a report holds
+# What a report contains
 
 
 def test_report_counts_and_says_what_was_chosen():
@@ -308,7 +308,7 @@ PAGE = f"""<!doctype html><html><head><title>t</title><style>p {{color: red}}</s
 <body><p>{FOX.replace("fox", "<b>fox</b>").replace(" and ", " &#97;nd<br>")}</p></body></html>"""
 
 
-def test_html_is_compared_as_a_reader_sees_it():
+def test_html_is_compared_by_its_visible_text():
     assert neardup.deduplicate([FOX, PAGE]).removed.num_rows == 0
     report = neardup.deduplicate([FOX, PAGE], html=True)
     assert report.removed.to_pylist() == [{"doc_id": 1, "kept_id": 0, "similarity": 1.0}]
@@ -425,7 +425,7 @@ def planted_pairs(num_pairs, shared, own, size):
 
 
 def least_found(num_pairs, recall, error=1e-6):
-    """The count that Bin(num_pairs, recall) falls below with a chance of less than `error`."""
+    """The count that Bin(num_pairs, recall) falls below with probability less than `error`."""
     below, count = 0.0, -1
     while below < error:
         count += 1
@@ -444,7 +444,7 @@ def test_promises_1_and_2_pairs_at_the_threshold_are_found_and_no_others(shared,
     found = report.pairs.to_pylist()
     assert all(pair["doc_a"] + 1 == pair["doc_b"] and pair["doc_a"] % 2 == 0 for pair in found)
     assert {pair["similarity"] for pair in found} == {threshold}
-    # Of 20 such runs one falls below this with a chance of at most 2e-5.
+    # One of 20 such runs falls below this with probability at most 2e-5.
     assert len(found) >= least_found(num_pairs, 0.99)
 
 
@@ -492,7 +492,7 @@ def test_promise_4_same_bytes_for_any_threads_and_batches(cluster, monkeypatch):
     assert all(run == runs[0] for run in runs)
 
 
-def test_promise_4_runs_at_the_same_time_do_not_disturb_each_other():
+def test_promise_4_concurrent_runs_do_not_affect_each_other():
     texts = oracles.random_corpus(5, 300)
     expected = ipc_bytes(neardup.find_pairs(texts, threshold=0.5))
     with ThreadPoolExecutor(6) as pool:

@@ -1,4 +1,4 @@
-"""Buckets to look at, and signatures that merge."""
+"""Inspecting buckets, and merging signatures."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_path_is_refused(tmp_path):
 @pytest.mark.parametrize("chosen", [{"sketch": "fast"}, {"sketch": "minhash", "num_perm": 100}])
 @given(left=WORDS, right=WORDS)
 def test_merged_signatures_are_the_signature_of_the_union(chosen, multiset, left, right):
-    # At size 1 no shingle reaches over the seam; of multisets the union has the larger count of each.
+    # At size 1 no shingle spans the boundary; the union of multisets has the larger count of each.
     words = left.split(), right.split()
     union = [word for word in "abcdefgh" for _ in range(max(part.count(word) for part in words))]
     of_left, of_right, of_union = neardup.signatures(

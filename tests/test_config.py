@@ -124,7 +124,7 @@ OTHER_VALUES = {
     "threads": 2,
 }
 NEVER_CHANGE_A_RESULT = ("threads", "strict", "memory", "engine", "master", "spark_conf", "overwrite")
-# Settings that others of the table exclude.
+# Settings that conflict with others of the table.
 NOT_TOGETHER = ("items_column", "dry_run", "measure", "distance", "dimension", "packed", "vector_column", "cluster")
 # Settings that only one measure has.
 NEEDS_BITS = ("dimension", "packed", "vector_column")
@@ -277,9 +277,9 @@ def test_a_number_of_slots_that_only_minhash_supports_is_an_error_that_names_it(
         ({"threshold": 80}, "use 0.8 for 80 %"),
         ({"threshold": 99.5}, "use 0.995 for 99.5 %"),
         ({"recall": 95}, "use 0.95 for 95 %"),
-        ({"recall": 1.0, "method": "lsh"}, "pass method='exact', which finds every pair, or ask for 0.999"),
-        ({"method": "exact", "bands": 4}, "leave `bands` out, or ask for method 'lsh' and a recall below 1"),
-        ({"recall": 1, "rows": 4}, "leave `rows` out, or ask for method 'lsh' and a recall below 1"),
+        ({"recall": 1.0, "method": "lsh"}, "pass method='exact', which finds every pair, or recall=0.999"),
+        ({"method": "exact", "bands": 4}, "leave `bands` out, or pass method='lsh' and a recall below 1"),
+        ({"recall": 1, "rows": 4}, "leave `rows` out, or pass method='lsh' and a recall below 1"),
         ({"method": "exac"}, "did you mean 'exact'?"),
         (
             {"num_perm": 100},
@@ -365,7 +365,7 @@ def test_a_config_is_frozen_and_hashable():
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
-def test_fingerprint_changes_with_what_can_change_a_result(name):
+def test_fingerprint_changes_with_settings_that_can_change_a_result(name):
     base = Config(measure="hamming") if name in NEEDS_BITS else Config(**NEEDS.get(name, {}))
     changed = Config.of(base, **{name: OTHER_VALUES[name]})
     assert (changed.fingerprint() == base.fingerprint()) == (name in NEVER_CHANGE_A_RESULT)
@@ -479,8 +479,8 @@ def test_a_measure_with_one_bit_slots_has_more_slots(measure, num_perm):
     [
         ({"measure": "cosine", "items_column": "basket"}, "`items_column` does not apply to vectors"),
         ({"measure": "hamming", "multiset": True}, "`multiset` does not apply to vectors"),
-        ({"vector_column": "embedding"}, "`vector_column` needs a measure of vectors, got 'jaccard'"),
-        ({"measure": "weighted", "dimension": 4}, "`dimension` needs a measure of vectors"),
+        ({"vector_column": "embedding"}, "`vector_column` needs a vector measure, got 'jaccard'"),
+        ({"measure": "weighted", "dimension": 4}, "`dimension` needs a vector measure"),
         ({"measure": "cosine", "packed": True}, "`packed` needs the measure 'hamming'"),
         ({"measure": "cosine", "method": "exact"}, "the exact join compares by 'jaccard', got `measure` 'cosine'"),
         ({"measure": "weighted", "recall": 1}, "the exact join compares by 'jaccard', got `measure` 'weighted'"),

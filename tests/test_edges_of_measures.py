@@ -1,4 +1,4 @@
-"""Pairs exactly at the threshold, numbers at the ends of their range, and values that only look like data."""
+"""Pairs exactly at the threshold, numbers at the limits of their range, and values that only look like data."""
 
 from __future__ import annotations
 

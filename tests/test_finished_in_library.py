@@ -1,4 +1,4 @@
-"""What the library answers after a run: `load`, `explain` of a report, `plan.plot`, bars of progress, `python -m`."""
+"""The library after a run: `load`, `explain` of a report, `plan.plot`, progress bars, `python -m`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How results look in a notebook: well-formed, complete, and nothing of data taken for HTML."""
+"""Results in a notebook: well-formed, complete, and with all data escaped."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from grids import turning_grid
 from neardup.engines.local import engine as local
 from neardup.errors import ConfigError, DataError
 
-# These tests mean to reject most rows.
+# These tests reject most rows on purpose.
 MOST_REJECTED = pytest.mark.filterwarnings(r"ignore:\d+ of \d+ rows were rejected; the first is :UserWarning")
 
 RNG = np.random.default_rng(21)
@@ -65,7 +65,7 @@ def given(measure, source=None):
 
 
 def run(measure, source=None, *, call=neardup.find_pairs, **settings):
-    # A recall this high finds all of some hundred pairs: what is missed is missed for another reason.
+    # A recall this high finds all of a few hundred pairs: a missing pair has another cause.
     settings = {"measure": measure, "threshold": THRESHOLDS[measure], "recall": 0.9998, "num_perm": 1024} | settings
     return call(**given(measure, source), **settings)
 
@@ -408,7 +408,7 @@ def test_files_without_what_the_measure_needs_are_an_error(name, content, settin
     ("measure", "settings"), turning_grid(SOURCES, [{"pairs": True}, {}, {"cluster": "components"}])
 )
 def test_blocks_and_against_give_the_same_result_as_one_run(measure, settings, tmp_path, monkeypatch):
-    """Components of many blocks, by a limit of a few documents a block."""
+    """Components of many blocks, with a limit of a few documents per block."""
     write(tmp_path / "input.parquet", measure)
     common = {"measure": measure, "threshold": THRESHOLDS[measure]} | settings
     if measure in ("weighted", "jaccard"):

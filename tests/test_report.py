@@ -1,4 +1,4 @@
-"""What a report does with its tables: loaded when asked for, once, and missed with a way out."""
+"""The tables of a report: loaded once on first use; a missing one raises an error with a hint."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REMOVED = pa.table(
 
 
 class Loader:
-    """Answers with the tables it has and notes what was asked."""
+    """Returns the tables it has and records the requests."""
 
     def __init__(self, **tables):
         self.tables, self.asked = tables, []
@@ -40,7 +40,7 @@ def report_with(load, **changes):
     return dataclasses.replace(base, load=load, **changes)
 
 
-def test_a_table_is_loaded_when_it_is_asked_for_and_only_once():
+def test_a_table_is_loaded_once_on_first_use():
     load = Loader(**dict.fromkeys(TABLES, REMOVED))
     report = report_with(load)
     assert load.asked == []
@@ -66,7 +66,7 @@ def test_a_report_is_printed_and_counted_without_loading_a_table():
     assert load.asked == []
 
 
-def test_what_was_counted_before_is_written_as_the_largest_clusters():
+def test_precomputed_largest_clusters_are_written():
     largest = ({"cluster_id": "a", "documents": 3, "weakest_id": "b", "similarity": 0.9},)
     assert report_with(Loader(), largest=largest).as_dict()["largest_clusters"] == list(largest)
     counted = report_with(Loader(removed=REMOVED)).as_dict()["largest_clusters"]

@@ -1,4 +1,4 @@
-"""Where most documents have fewer than ten shingles, a run says so, and what it advises finds the typos."""
+"""If most documents have fewer than ten shingles, a run warns, and its advice finds the typos."""
 
 from __future__ import annotations
 

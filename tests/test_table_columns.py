@@ -1,4 +1,4 @@
-"""Columns of a table in memory: several texts a document, groups that are not compared, and what a path is."""
+"""Columns of a table in memory: several text columns, groups that are not compared, and paths as sources."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_a_list_of_str_is_texts_even_if_they_name_files(tmp_path):
 
 
 @pytest.mark.parametrize("collapse_empty", [True, False])
-def test_empty_documents_of_files_are_collapsed_where_asked(tmp_path, collapse_empty):
+def test_empty_documents_of_files_are_collapsed_on_request(tmp_path, collapse_empty):
     path = tmp_path / "a.jsonl"
     texts = ["", "words of a text", "...", " ", "words of a text"]
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), "utf-8")

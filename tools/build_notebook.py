@@ -1,9 +1,9 @@
 """Turn docs/lecture.md into examples/lecture.ipynb: `python tools/build_notebook.py`.
 
-Every cell is run, and what it answers is stored in the notebook.
+Every cell is run, and its output is stored in the notebook.
 
-Text becomes Markdown cells, and the examples become code cells, each up to the first output. A solution that folds
-away stays one Markdown cell, because a cell cannot fold over others.
+Text becomes Markdown cells, and the examples become code cells, each up to the first output. A collapsible solution
+stays one Markdown cell, because a cell cannot fold others.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def cells_of(lecture: str) -> Iterator[tuple[str, str]]:
 
 
 def code_of(block: str) -> Iterator[str]:
-    """Join the examples of a block up to the first that answers."""
+    """Join the examples of a block up to the first with output."""
     sources: list[str] = []
     for example in doctest.DocTestParser().get_examples(block):
         sources.append(example.source)
@@ -53,7 +53,7 @@ def code_of(block: str) -> Iterator[str]:
 
 
 def from_examples(text: str) -> str:
-    """Let the links of a page in docs/ lead on from examples/, and say where the notebook comes from."""
+    """Rewrite the links of a page in docs/ for examples/, and say where the notebook comes from."""
     text = text.replace("](images/", "](../docs/images/").replace("](measures.md)", "](../docs/measures.md)")
     return text.replace(ONLY_ON_THE_PAGE, ONLY_IN_THE_NOTEBOOK)
 

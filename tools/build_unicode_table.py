@@ -4,7 +4,7 @@
 
 FOLDER holds UnicodeData.txt and its companions, version 15.0.0 (on Debian 12 the package `unicode-data`). Characters
 newer than Unicode 14 are left out: the table must know nothing that the oldest supported interpreter does not.
-The meaning of every bit is told in `neardup.kernels.unicode`.
+`neardup.kernels.unicode` documents every bit.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def find_folded(folder: Path, chars: Characters, kinds: npt.NDArray[np.uint32]) 
 
 
 def find_composing(folder: Path, chars: Characters, is_nfc_no: Flags) -> Flags:
-    """Mark what a following mark can change: first halves of compositions, and the compositions themselves."""
+    """Mark the characters that a following mark can change: first halves of compositions, and compositions."""
     is_excluded = having(folder / "DerivedNormalizationProps.txt", "Full_Composition_Exclusion")
     composes = np.zeros(NUM_CODE_POINTS, dtype=np.bool_)
     composes[HANGUL_LEADING] = True
@@ -159,7 +159,7 @@ def share_blocks(values: npt.NDArray[np.generic]) -> tuple[npt.NDArray[np.uint16
 
 
 def write_npz(path: Path, arrays: dict[str, npt.NDArray[np.generic]]) -> None:
-    """Write what `np.savez_compressed` would, with a fixed time so that equal tables are equal files."""
+    """Write what `np.savez_compressed` would, with a fixed timestamp, so that equal tables give equal files."""
     with zipfile.ZipFile(path, "w") as archive:
         for name, array in arrays.items():
             member = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))

@@ -1,6 +1,6 @@
 """Draw the pictures of docs/lecture.md as SVG: `python tools/draw_lecture.py` writes docs/images.
 
-Equal programs and versions of matplotlib give equal bytes.
+The same program and version of matplotlib give the same bytes.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def s_curves() -> Figure:
 
 
 def errors() -> Figure:
-    """Draw what 20 and 10 bands of 5 rows get wrong where pairs count from 0.6 on."""
+    """Draw the errors of 20 and 10 bands of 5 rows at a threshold of 0.6."""
     figure = Figure(figsize=(10, 4), layout="constrained")
     threshold = 0.6
     for number, bands in enumerate((20, 10)):

@@ -2,7 +2,7 @@
 
     python tools/draw_pages.py licences.parquet
 
-Needs the packages of the group dev and a Chromium.
+Needs the packages of the group dev, and Chromium.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Write every message a user can see into one file, to be read through: python tools/list_messages.py messages.txt.
+"""Write every message a user can see to one file, for review: python tools/list_messages.py messages.txt.
 
-Help of every command, and a summary of each, as they are printed; every other text of the source with at least three
-words (errors, hints, warnings, reasons of rejected rows), with {names} for what is filled in.
+The help and a summary of every command, as printed; and every other text of the source with at least three words
+(errors, hints, warnings, reasons of rejected rows), with {names} for placeholders.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from neardup.cli import main
 
 PACKAGE = Path(main.__file__).resolve().parents[1]
 LEAST_WORDS = 3
-# Statements to SQLite and generated code are not messages.
+# SQL statements and generated code are not messages.
 NOT_A_MESSAGE = (
     "SELECT ",
     "INSERT ",
@@ -114,7 +114,7 @@ def written() -> Iterator[str]:
 
 
 def messages(source: str) -> Iterator[str]:
-    """Yield every text of a module except docstrings and statements to a database; a hint is called one.
+    """Yield every text of a module except docstrings and SQL statements; hints are labelled.
 
     >>> list(messages('raise OSError("the disk is full", hint=f"free {n} bytes or so")'))
     ['the disk is full', '    hint: free {n} bytes or so']

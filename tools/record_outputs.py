@@ -3,8 +3,8 @@
     python tools/record_outputs.py before.json                     before the change
     python tools/record_outputs.py after.json --against before.json    after it: lists what differs, exit code 1
 
-The runs cover sources, formats, measures, methods and keep policies through the public library alone. What a run may
-tell differently each time (seconds, memory, where it was written) is left out.
+The runs cover sources, formats, measures, methods and keep policies through the public library alone. Values that may
+differ each time (seconds, memory, paths) are left out.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def file_runs() -> Iterator[tuple[str, Callable[[str], Any]]]:
 
 
 def memory_answers() -> Iterator[tuple[str, Any]]:
-    """Name and return what is answered without files."""
+    """Name and return the results in memory."""
     made = rows(1)
     texts = [row["text"] for row in made]
     for name, settings in {"plain": {}, "pairs": {"pairs": True, "size": 2, "keep": "longest"}}.items():
@@ -139,7 +139,7 @@ def memory_answers() -> Iterator[tuple[str, Any]]:
 
 
 def steady(value: Any) -> Any:
-    """Leave out what may differ from run to run."""
+    """Remove values that may differ from run to run."""
     if isinstance(value, dict):
         return {name: steady(own) for name, own in value.items() if name not in CHANGING}
     return [steady(own) for own in value] if isinstance(value, list) else value

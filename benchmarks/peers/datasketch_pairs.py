@@ -1,6 +1,6 @@
 """datasketch: MinHash and MinHashLSH with the bands it chooses for the threshold (9 of 13), unverified; pairs.
 
-With the word `filter` a candidate must also agree in its signature: what its users write around it.
+With the argument `filter`, candidates are also filtered by signature, as its users usually do.
 """
 
 import datasketch

@@ -1,7 +1,7 @@
-"""What the peer scripts share: reading documents, the words and shingles they are given, writing the answer.
+"""Shared by the peer scripts: reading documents, words and shingles, writing the result.
 
 A script is called as `python peers/NAME.py INPUT OUTPUT.tsv`. INPUT is a Parquet file, or a folder of them, with the
-columns `id` and `text`. OUTPUT has one line a pair (two ids) or one line a removed document (its id), without a header.
+columns `id` and `text`. OUTPUT has one line per pair (two ids) or per removed document (its id), without a header.
 """
 
 import re
@@ -33,7 +33,7 @@ def read_batches(source, batch_size=2_000):
 
 
 def shingle(text):
-    """The distinct shingles of a text; one of all words where they are fewer than a shingle has, none without words."""
+    """The distinct shingles of a text; a short text is one shingle, a text without words has none."""
     words = WORDS.findall(text.lower())
     if len(words) <= SHINGLE_WORDS:
         return {" ".join(words)} if words else set()
@@ -43,7 +43,7 @@ def shingle(text):
 def read_shingles(source):
     """Yield (ids, shingle sets) of the documents that have shingles.
 
-    Documents without words are left out: most peers would call all of them copies of each other.
+    Documents without words are left out: most peers treat all of them as copies of each other.
     """
     for ids, texts in read_batches(source):
         found = [(doc_id, shingles) for doc_id, text in zip(ids, texts, strict=True) if (shingles := shingle(text))]

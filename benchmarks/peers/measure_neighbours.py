@@ -1,8 +1,7 @@
 """The k nearest of every item, found by one tool: MEASURE TOOL DATA K OUT.
 
-Run as a process of its own, so that its memory is its own. DATA is an .npz of bench_neighbours.py; OUT gets a row of
-places for each item, -1 where the tool found nobody, and the seconds that finding them took, imports and compilation
-before.
+Run as a separate process, to measure its memory. DATA is an .npz of bench_neighbours.py; OUT gets a row of
+places for each item, -1 where the tool found none, and the seconds of the search, without imports and compilation.
 """
 
 import sys
@@ -17,7 +16,7 @@ NOBODY = -1
 def neardup_nearest(given, measure, k, **settings):
     import neardup
 
-    # Load the kernels first: a long run does not notice.
+    # Load the kernels first: in a long run this does not matter.
     small = {name: value[:50] for name, value in given.items()}
     neardup.neighbours(**small, measure=measure, k=k, **settings)
     began = time.perf_counter()

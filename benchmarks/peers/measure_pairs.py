@@ -1,7 +1,7 @@
 """Pairs of items at least as similar as a threshold, found by one tool: MEASURE TOOL DATA THRESHOLD OUT.
 
-Run as a process of its own, so that its memory is its own. DATA is an .npz of bench_measures.py; OUT gets the pairs and
-the seconds that finding them took, imports and compilation before.
+Run as a separate process, to measure its memory. DATA is an .npz of bench_measures.py; OUT gets the pairs and the
+seconds of the search, without imports and compilation.
 """
 
 import sys
@@ -24,7 +24,7 @@ def pairs_above(scores, first, threshold):
 def neardup_pairs(given, measure, threshold, **settings):
     import neardup
 
-    # Load the kernels first: a long run does not notice.
+    # Load the kernels first: in a long run this does not matter.
     small = {name: value[:50] for name, value in given.items()}
     neardup.find_pairs(**small, measure=measure, threshold=threshold, **settings)
     began = time.perf_counter()
@@ -113,7 +113,7 @@ def hamming_faiss_hash(data, threshold):
 
 
 def radius_of(packed, threshold):
-    """The radius for a search that lists what is nearer than it."""
+    """The radius for a search with a strict bound."""
     return int((1 - threshold) * packed.shape[1] * 8 + 1e-9) + 1
 
 
@@ -147,7 +147,7 @@ def weighted_jaccard(one, two):
 
 
 def weighted_datasketch(data, threshold):
-    """Its weighted MinHash takes vectors over all items, whichever are there."""
+    """Its weighted MinHash takes dense vectors over all items."""
     from datasketch import MinHashLSH, WeightedMinHashGenerator
 
     baskets, num_items = baskets_of(data), int(data["items"].max()) + 1
@@ -208,7 +208,7 @@ def is_contained(shared, size, threshold):
 
 
 def containment_datasketch(data, threshold):
-    """Its ensemble of LSH indexes lists sets that may hold the query; they are compared exactly here."""
+    """Its ensemble of LSH indexes lists sets that may contain the query; they are compared exactly here."""
     from datasketch import MinHash, MinHashLSHEnsemble
 
     sets = [set(items) for items in sets_of(data)]

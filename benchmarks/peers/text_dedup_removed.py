@@ -27,7 +27,7 @@ with tempfile.TemporaryDirectory() as folder:
     print("text-dedup done", file=sys.stderr)
     kept = datasets.load_from_disk(kept_folder)
     kept_ids = set(kept["id"])
-    # It leaves out documents below 5 words without a word; they are not removed as duplicates.
+    # It silently drops documents of fewer than 5 words; they do not count as removed duplicates.
     removed = [
         (doc_id,)
         for ids, texts in documents.read_batches(source)

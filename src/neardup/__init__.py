@@ -1,4 +1,4 @@
-"""Find near-duplicate documents fast, and state what was found."""
+"""Find near-duplicate documents fast, with known recall."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import Any, Unpack
 import pyarrow as pa
 
 from neardup.checks import SET_MEASURES, check_int
-from neardup.config import Config
+from neardup.config import AUDIT_SAMPLE, NUM_NEIGHBOURS, Config
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError
 from neardup.events import Progress, Watch, as_python_warning
@@ -24,28 +24,21 @@ from neardup.io.sources import in_memory
 from neardup.io.sources.column_choice import with_dimension
 from neardup.io.sources.discover import find_files, paths_of
 from neardup.io.sources.frames import is_from
-from neardup.questions import neighbours as neighbour_search
-from neardup.questions.audit import audit_finished
 from neardup.questions.compare import Explanation
 from neardup.questions.containment import pipeline_for, that_selects
 from neardup.questions.explain import Verdict, find_memory_verdict, find_verdict, read_document, reason_to_keep
-from neardup.questions.forecast import predict, sample_files, sample_memory
-from neardup.questions.neighbours import NUM_NEIGHBOURS
 from neardup.questions.texts import compare
 from neardup.report import Audit, Report
-from neardup.runs.files import LocalFiles
-from neardup.runs.index_update import check_new_ids, index_update
-from neardup.runs.indexed import IndexedFiles, check_against_index, indexes_of
-from neardup.runs.memory import read_memory
+from neardup.runs.adapters import adapter_for, check_against_index
 from neardup.runs.output import DedupFolder, PairsFile, WritePage
-from neardup.runs.recall import SAMPLE, measure
-from neardup.runs.run import Adapter, run
+from neardup.runs.run import run
 from neardup.runs.source import check_in_memory, from_files, items_or_source
-from neardup.runs.spark import SparkFiles, read_frame
-from neardup.runs.start import RunSetup, begin, check_against
+from neardup.runs.start import begin, check_against
 from neardup.runs.stored_pairs import list_stored, select_stored
-from neardup.settings import RunSettings, Settings
+from neardup.settings import Contained, RunSettings, Settings
 from neardup.theory.plan import Plan, plan_for
+
+# What only some questions ask for is imported by their functions: a job on files starts with half of the kernels.
 
 
 def deduplicate(
@@ -103,13 +96,19 @@ def _deduplicate(
     check_in_memory(chosen, out)
     watch, find = Watch(progress), pipeline_for(chosen)
     if is_from(source, "pyspark"):
-        _check_frame(ids)
+        from neardup.runs.spark import read_frame
+
+        if ids is not None:
+            hint = "id_column= names the column with ids"
+            raise ConfigError("`ids` must be left out for a Spark DataFrame", hint=hint)
         return run(read_frame(source, chosen, cluster, watch), watch, find)
     if chosen.engine == "spark":
         raise ConfigError(
             f"`engine` 'spark' needs files or a Spark DataFrame as the source, got {type(source).__name__}",
             hint="spark.createDataFrame(...) makes a frame; for documents in memory use engine='local'",
         )
+    from neardup.runs.memory import read_memory
+
     return run(read_memory(source, ids, chosen, watch), watch, find)
 
 
@@ -128,12 +127,14 @@ def deduplicate_files(
     With `update`, the kept documents are then inserted into the index of --against; `page` writes an HTML page.
     """
     check_against_index(config := that_selects(config))
+    if update:
+        from neardup.runs.index_update import check_new_ids, index_update
     output, watch = DedupFolder(out, index_update(config, out) if update else None, page), Watch(progress)
     with begin(output, inputs, config, watch) as setup:
         if update and setup is not None:
             check_new_ids(setup)
         find = pipeline_for(config, removes=True)
-        return load(output.target) if setup is None else run(_files_adapter(setup, engine), watch, find)
+        return load(output.target) if setup is None else run(adapter_for(setup, engine), watch, find)
 
 
 def find_pairs_files(
@@ -149,11 +150,13 @@ def find_pairs_files(
     check_against_index(config)
     find = pipeline_for(config)
     with begin(output, inputs, config, watch) as setup:
-        return load(output.target) if setup is None else run(_files_adapter(setup, engine), watch, find)
+        return load(output.target) if setup is None else run(adapter_for(setup, engine), watch, find)
 
 
 def plan_files(inputs: Sequence[str], config: Config, progress: Progress | None = None) -> Plan:
     """Plan a run on files, and predict its cost."""
+    from neardup.questions.forecast import predict, sample_files
+
     with Watch(progress).stage("sample"):
         check_against(config)
         files = find_files(inputs, config)
@@ -205,7 +208,7 @@ def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a de
     source: Any = None,
     *,
     k: int | None = NUM_NEIGHBOURS,
-    contained: neighbour_search.Contained = "either",
+    contained: Contained = "either",
     items: Any = None,
     queries: Any = None,
     ids: Sequence[Any] | None = None,
@@ -237,6 +240,8 @@ def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a de
     >>> neighbours(**pets, contained="query").column("similarity").to_pylist()
     [1.0, 0.5]
     """
+    from neardup.questions import neighbours as neighbour_search
+
     chosen = Config.of(config, **settings)
     wanted = neighbour_search.check_wanted(k, contained, chosen)
     source, chosen = items_or_source(source, items, chosen)
@@ -257,7 +262,7 @@ def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a de
     with _listening(progress) as listener:
         watch = Watch(listener)
         found = neighbour_search.search(read, (source, queries), wanted, chosen, watch)
-    if listener is None:  # no report lists the rejected rows
+    if listener is None:  # there is no report to list rejected rows
         for message in watch.warnings:
             warnings.warn(message, stacklevel=2)
     return found
@@ -285,6 +290,8 @@ def plan(source: Any = None, *, items: Any = None, config: Config | None = None,
     source, chosen = items_or_source(source, items, chosen)
     if (paths := paths_of(source)) is not None:
         return plan_files(paths, chosen)
+    from neardup.questions.forecast import predict, sample_memory
+
     read = in_memory.read(source, chosen)
     return predict(sample_memory(read.documents), in_memory.with_dimension(read, chosen))
 
@@ -292,7 +299,7 @@ def plan(source: Any = None, *, items: Any = None, config: Config | None = None,
 def audit(
     run: Report | str | os.PathLike[str],
     *,
-    sample: int = SAMPLE,
+    sample: int = AUDIT_SAMPLE,
     threads: int | None = None,
     memory: int | str | None = None,
     progress: Progress | bool | None = None,
@@ -311,6 +318,9 @@ def audit(
     >>> answer.pairs, answer.missed.num_rows, answer.recall
     (1, 0, 1.0)
     """
+    from neardup.questions.audit import audit_finished
+    from neardup.runs.recall import measure
+
     chosen = Config.of(threads=threads, memory=memory)
     check_int("sample", sample, 1, hint="1000 is a common choice")
     report = run if isinstance(run, Report) else load(run)
@@ -376,7 +386,7 @@ def _find_in_files(run: Path, doc_id: str, *, file: str | None, row: int | None)
     verdict = find_verdict(run, doc_id, file=file, row=row)
     if verdict.file is None or verdict.kept_file is None or verdict.config.measure not in SET_MEASURES:
         return verdict, []
-    if is_index(verdict.kept_file):  # the texts of an index are not compared
+    if is_index(verdict.kept_file):  # texts stored in an index are not compared
         return verdict, []
     ends = (verdict.file, verdict.row), (verdict.kept_file, verdict.kept_row)
     return verdict, [read_document(run, file, row or 0, verdict.config) for file, row in ends]
@@ -386,7 +396,7 @@ def _find_in_files(run: Path, doc_id: str, *, file: str | None, row: int | None)
 def _listening(progress: Progress | bool | None) -> Iterator[Progress | None]:
     """Yield the listener for the events of a run: bars, which disappear when it ends, or the given function."""
     if progress is True:
-        from neardup.cli.render import progress as shown  # the only place where the library uses the command line
+        from neardup.cli.render import progress as shown  # the only place where the library imports the command line
 
         with shown() as bars:
             yield bars
@@ -407,14 +417,3 @@ def _choose_engine(source: Any, engine: Any, config: Config | None, settings: Ru
     if engine is not None and not isinstance(engine, str) and not is_from(engine, "neardup"):
         raise ConfigError(f"`engine` must be 'local', 'spark' or a neardup.SparkEngine, got {engine!r}")
     return Config.of(config, **settings, **named), None if isinstance(engine, str) else engine
-
-
-def _check_frame(ids: Any) -> None:
-    if ids is not None:
-        raise ConfigError("`ids` must be left out for a Spark DataFrame", hint="id_column= names the column with ids")
-
-
-def _files_adapter(setup: RunSetup, engine: Any) -> Adapter:
-    if indexes_of(setup.config):
-        return IndexedFiles(setup)
-    return SparkFiles(setup, engine) if setup.config.engine == "spark" else LocalFiles(setup)

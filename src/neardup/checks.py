@@ -14,9 +14,9 @@ from neardup.errors import ConfigError
 
 _UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _MAX_BYTES: Final = 10**18
-# Measures of sets that share one sketch: Jaccard similarity and containment.
+# Set measures that share one sketch: Jaccard similarity and containment.
 SET_MEASURES: Final = ("jaccard", "containment")
-# Measures of vectors, which have no text and no items.
+# Vector measures, which use neither texts nor items.
 VECTOR_MEASURES: Final = ("hamming", "cosine", "euclidean")
 _CONTAINMENT: Final = "containment"
 NUM_PERM_CHOICES: Final = tuple(2**power for power in range(4, 11))
@@ -122,7 +122,7 @@ def as_encoding(value: Any) -> str | None:
     try:
         known = None if value is None else codecs.lookup(value)
         if value is not None:
-            "".encode(value)  # raises for a codec of bytes, such as "zlib"
+            "".encode(value)  # raises for a bytes-to-bytes codec, such as "zlib"
     except (LookupError, TypeError, ValueError) as error:
         raise ConfigError(
             f"`encoding` must be the name of a text encoding, got {value!r}",

@@ -1,4 +1,4 @@
-"""Checks of combinations of settings: each takes a Config, and raises with what to leave out."""
+"""Checks of combinations of settings: each takes a Config, and raises an error that says what to leave out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check_together(config: Any) -> None:
     if config.lines and config.format not in (None, "lines"):
         raise ConfigError(
             f"`lines` and `format` {config.format!r} cannot be combined: with `lines` a line of text is a document",
-            hint="leave one of them out; `format` 'lines' is the same as `lines` for files of any ending",
+            hint="leave one of them out; `format` 'lines' is the same as `lines` for files with any extension",
         )
     if config.decisions is not None and config.measure != "jaccard":
         raise ConfigError(
@@ -40,19 +40,19 @@ def _check_measure(config: Any) -> None:
         if is_vector and getattr(config, name):
             raise ConfigError(
                 f"`{name}` does not apply to vectors, which `measure` {config.measure!r} compares",
-                hint=f"leave `{name}` out, or compare by 'jaccard'",
+                hint=f"leave `{name}` out, or use the measure 'jaccard'",
             )
     for name in ("vector_column", "dimension"):
         if not is_vector and getattr(config, name) is not None:
             raise ConfigError(
-                f"`{name}` needs a measure of vectors, got {config.measure!r}",
+                f"`{name}` needs a vector measure, got {config.measure!r}",
                 hint="use 'hamming', 'cosine' or 'euclidean'",
             )
     if config.packed and config.measure != "hamming":
         raise ConfigError(f"`packed` needs the measure 'hamming', got {config.measure!r}", hint="leave `packed` out")
     if config.asks_containment and config.collapse_empty:
         raise ConfigError(
-            "`collapse_empty` and the measure 'containment' cannot be combined: an empty document is contained in none",
+            "`collapse_empty` and the measure 'containment' cannot be combined: no document contains an empty one",
             hint="leave `collapse_empty` out",
         )
     if config.audit and config.measure != "jaccard":
@@ -60,7 +60,7 @@ def _check_measure(config: Any) -> None:
     if config.ignore and config.measure not in SET_MEASURES:
         raise ConfigError(
             f"`ignore` needs a measure of shingles or items without weights, got {config.measure!r}",
-            hint="leave `ignore` out, or compare by 'jaccard'",
+            hint="leave `ignore` out, or use the measure 'jaccard'",
         )
     if config.measure == "weighted" and config.multiset:
         raise ConfigError("`multiset` and the measure 'weighted' cannot be combined", hint="leave `multiset` out")
@@ -75,13 +75,13 @@ def _check_method(config: Any) -> None:
     if config.method == "lsh" and config.recall == 1:
         raise ConfigError(
             "`recall` must be below 1 with method 'lsh', got 1: banding finds a pair with a probability below 1",
-            hint="pass method='exact', which finds every pair, or ask for 0.999",
+            hint="pass method='exact', which finds every pair, or recall=0.999",
         )
     if config.asks_exact:
         if config.measure not in SET_MEASURES:
             raise ConfigError(
                 f"the exact join compares by 'jaccard', got `measure` {config.measure!r}",
-                hint="leave `method` out, and ask for a recall below 1",
+                hint="leave `method` out, and pass a recall below 1",
             )
         for name in ("bands", "rows"):
             if getattr(config, name) is not None:
@@ -89,7 +89,7 @@ def _check_method(config: Any) -> None:
                 asked = "the measure 'containment'" if config.asks_containment else asked
                 raise ConfigError(
                     f"`{name}` and {asked} cannot be combined: the exact join has no bands",
-                    hint=f"leave `{name}` out, or ask for method 'lsh' and a recall below 1",
+                    hint=f"leave `{name}` out, or pass method='lsh' and a recall below 1",
                 )
 
 

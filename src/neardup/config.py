@@ -53,7 +53,7 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "normalise": get_args(Normalise),
     "format": get_args(FormatName),
 }
-# Choices that may be left to the files.
+# None leaves the choice to the files.
 _NONE_GOES: Final = ("format",)
 KEEP_ORDERS: Final = ("first", "last", "longest")
 KEEP_COLUMN_ORDERS: Final = ("max", "min")
@@ -61,6 +61,8 @@ KEEP_COLUMN_ORDERS: Final = ("max", "min")
 _BIT_MEASURES: Final = ("hamming", "cosine")
 _BY_MEASURE: Final[Any] = None
 DEFAULT_THRESHOLD: Final = 0.8
+NUM_NEIGHBOURS: Final = 10
+AUDIT_SAMPLE: Final = 1000
 MAX_SIZE: Final = 64
 MAX_PER_CLUSTER: Final = 10**9
 MAX_DIMENSION: Final = 2**24
@@ -118,8 +120,8 @@ class Config(_RecordsGiven):
         keep: which document of a cluster to keep: "first", "last", "longest", "max:COLUMN" or "min:COLUMN".
         cluster: "leader" (removed documents are similar to the kept one) or "components" (transitive closure).
         per_cluster: the number of documents to keep per cluster: the kept one, and the next ones in keep order.
-        decisions: a file with decisions about single documents, exported from the page of a run: `keep` documents stay,
-            `remove` documents go, whatever they are similar to.
+        decisions: a file with decisions about single documents, exported from the page of a run: `keep` documents are
+            kept, `remove` documents are removed, whatever they are similar to.
         pairs: also store every found pair, not only the match of each removed document.
         collapse_empty: treat documents without shingles as exact copies of each other.
         multiset: count repeated shingles instead of ignoring repetitions.
@@ -210,7 +212,7 @@ class Config(_RecordsGiven):
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if getattr(value, "shape", None) == ():  # a NumPy number is as good as a number
+            if getattr(value, "shape", None) == ():  # NumPy scalars are accepted as numbers
                 self._set(field.name, value.item())
             if isinstance(field.default, bool):
                 check_type(field.name, getattr(self, field.name), bool, "True or False")

@@ -43,7 +43,7 @@ class StageFinished:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Warned:
-    """Something the user should know now rather than in the report; in the library an urgent one is a Python warning.
+    """Something the user should know now, not only in the report; in the library an urgent one is a Python warning.
 
     An urgent warning says that the result may not be what the user wants.
     """
@@ -52,7 +52,7 @@ class Warned:
     is_urgent: bool = False
 
 
-# How often a long call of a kernel is asked how far it is.
+# The polling interval for the progress of a long kernel call.
 POLL_SECONDS: Final = 0.5
 Event = StageStarted | StageAdvanced | StageFinished | Warned
 Progress = Callable[[Event], None]
@@ -90,7 +90,7 @@ class Tally:
 
     @contextlib.contextmanager
     def asking(self, total: int, how_far: Callable[[], int]) -> Iterator[None]:
-        """Ask a function how many of `total` steps are done, from other threads; at the end all of them are."""
+        """Poll a function from another thread for the number of steps done; at the end report all `total` steps."""
         entry = total, how_far
         with self._lock:
             self._running.append(entry)
@@ -101,14 +101,14 @@ class Tally:
 
     @contextlib.contextmanager
     def counter(self, num_docs: int, walks: int = 1) -> Iterator[npt.NDArray[np.int64]]:
-        """Yield an array in which a kernel counts documents, each of them `walks` times."""
+        """Yield an array in which a kernel counts documents, each one `walks` times."""
         counter = np.zeros(1, np.int64)
         with self.asking(num_docs, lambda: int(counter[0]) // walks):
             yield counter
 
     @contextlib.contextmanager
     def polled(self) -> Iterator[None]:
-        """Report now and then how many steps are done, and all of them at the end."""
+        """Report periodically how many steps are done, and all of them at the end."""
         ended = threading.Event()
 
         def poll() -> None:
@@ -125,7 +125,7 @@ class Tally:
         self.report()
 
     def report(self, least: int = 0) -> None:
-        """Report the steps done since the last report, at least `least` in all; what starts again is not told twice."""
+        """Report the steps done since the last report, at least `least` in total; a restart is not reported twice."""
         with self._lock:
             done = self._finished + sum(min(how_far(), total) for total, how_far in self._running)
             done = max(done, least)

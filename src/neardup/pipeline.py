@@ -124,7 +124,7 @@ def run(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Wa
     with watch.stage("select"):
         members = engine.once("selection", lambda: _select(classes, verified, state), schema.SELECTION)
         selection = _thin(members, state)
-        if config.pairs and num_copies < MANY_PAIRS:  # otherwise the warning was given before the work began
+        if config.pairs and num_copies < MANY_PAIRS:  # otherwise the warning was issued before the work began
             warn_of_many(_count(classes, verified, state), watch)
         row_pairs = _list(classes, verified, state) if config.pairs else None
     return Outcome(
@@ -150,7 +150,7 @@ def sketch_documents(documents: Source, plan: Plan, config: Config, engine: Engi
 
 
 def warn_of_short(sketches: Table, documents: Source, config: Config, engine: Engine, watch: Watch) -> None:
-    """Warn where most documents have so few shingles that a typo hides a match."""
+    """Warn if most documents have so few shingles that a typo hides a match."""
     if not has_shorter_shingles(config):
         return
     num_documents, num_short = (
@@ -163,7 +163,7 @@ def warn_of_short(sketches: Table, documents: Source, config: Config, engine: En
 
 
 def warn_of_ignored(sketches: Table, documents: Source, config: Config, engine: Engine, watch: Watch) -> None:
-    """Warn of documents of the input that `ignore` leaves without shingles."""
+    """Warn about documents of the input that `ignore` leaves without shingles."""
     count = engine.total(sketches, "only_ignored", first_row=documents.num_ahead) if config.ignore else 0
     if count:
         have, match = ("documents have", "they match") if count > 1 else ("document has", "it matches")
@@ -190,10 +190,10 @@ def _collapse(state: _Sketched) -> Table:
 
 
 def _separate(copies: Table, state: _Sketched) -> Table:
-    """The copies that their representative can stand in for in every comparison."""
+    """The copies that their representative can replace in every comparison."""
     sketches, documents, _, config, engine = state
     if documents.num_ahead <= 0 or not (config.pairs or config.cluster == "components"):
-        return copies  # a copy of a reference document is removed for it, whatever else it is similar to
+        return copies  # a copy of a reference document is removed because of it, whatever else it is similar to
 
     def make() -> Table:
         sized = engine.lookup(copies, "representative", sketches, ["num_shingles"])
@@ -203,7 +203,7 @@ def _separate(copies: Table, state: _Sketched) -> Table:
 
 
 def _removable(copies: Table, state: _Sketched) -> Table:
-    """The copies that are removed as such: with `only_against` those of reference documents."""
+    """The copies that are removed because they are copies: with `only_against`, only those of reference documents."""
     if not state.config.only_against:
         return copies
     step = partial(of_ahead, column="representative", num_ahead=state.documents.num_ahead)
@@ -211,7 +211,7 @@ def _removable(copies: Table, state: _Sketched) -> Table:
 
 
 def _representatives(classes: Table, state: _Sketched) -> Rows:
-    """The documents that go on to the next stages: all but the copies."""
+    """The documents that continue to the next stages: all but the copies."""
     return state.engine.choose_rows(state.sketches, "num_shingles", state.documents.num_rows, without=classes)
 
 
@@ -243,15 +243,15 @@ def _connect(where: Rows, state: _Sketched, advance: Advance) -> Table:
         links = engine.map_groups(sketches, bands, link, where, advance)
     components = engine.connected_components(links, documents.num_rows)
     if plan.is_exact:
-        tally.report(least=2 * documents.num_rows)  # those that were not gone through as well
-    if config.only_against:  # a component has the name of its smallest row, and reference rows come first
+        tally.report(least=2 * documents.num_rows)  # includes documents that were skipped
+    if config.only_against:  # a component is named by its smallest row, and reference rows come first
         step = partial(of_ahead, column="component", num_ahead=documents.num_ahead)
         components = engine.map_tables([components], step, schema.COMPONENTS)
     return components
 
 
 def _prefixes(where: Rows, state: _Sketched, tally: Tally) -> Table:
-    """The prefix, that is, the rarest shingles, of every document that may have a partner; goes through sets twice."""
+    """The prefix (the rarest shingles) of every document that may have a partner; takes two passes over the sets."""
     sketches, documents, plan, config, engine = state
     sets, every = sketches, where
     if is_open(config):  # then the first pass has computed band keys instead of sets
@@ -275,7 +275,7 @@ def _verify(components: Table, state: _Sketched, advance: Advance) -> Table:
     def cost(text_bytes: npt.NDArray[np.int64], num_shingles: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         # Twice the text, its shingles while they are sorted, signature and keys, and the posting lists.
         shingle_bytes = 24 + 40 * plan.is_exact
-        return 2 * text_bytes + shingle_bytes * num_shingles + 4 * plan.num_perm + 56 * plan.bands + 128
+        return 2 * text_bytes + shingle_bytes * num_shingles + 4 * plan.num_perm + 72 * plan.bands + 128
 
     steps = ComponentSteps(
         partial(verify, plan=plan, config=config), partial(verify_blocks, plan=plan, config=config), cost
@@ -290,7 +290,7 @@ def _select(classes: Table, verified: Table, state: _Sketched) -> Table:
 
 
 def _thin(members: Table, state: _Sketched) -> Table:
-    """The removed documents: all members of clusters, but for those that `per_cluster` lets stay."""
+    """The removed documents: all members of clusters, except those that `per_cluster` spares."""
     engine, per_cluster = state.engine, state.config.per_cluster
     if per_cluster == 1:
         return members

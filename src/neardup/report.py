@@ -26,13 +26,13 @@ try:
 except ImportError:  # pragma: no cover - Windows has no such module
     resource = None  # type: ignore[assignment]
 
-# Of report.json; 1 was without the keys `schema` and `files`.
+# The version of report.json; version 1 lacked the keys `schema` and `files`.
 REPORT_SCHEMA: Final = 2
 _CALL: Final = "call neardup.deduplicate"
-# The largest clusters that report.json names, and what it says of each.
+# How many of the largest clusters report.json lists, and the columns of each.
 NUM_LARGEST: Final = 10
 CLUSTER_COLUMNS: Final = ("cluster_id", "documents", "weakest_id", "similarity")
-# Removed documents that a notebook shows, and how many of them are loaded for it.
+# How many removed documents a notebook shows, and the most that are loaded for it.
 _SHOWN: Final = 10
 _SOON_LOADED: Final = 1_000_000
 
@@ -137,7 +137,7 @@ class Audit:
 
 
 def _number_kept(removed: pa.Table) -> npt.NDArray[np.int64]:
-    """Number the kept documents by their first appearance; where ids repeat, files and rows tell them apart."""
+    """Number the kept documents by first appearance; if ids repeat, files and rows distinguish them."""
     ends = [name for name in ("kept_file", "kept_row") if name in removed.column_names] or ["kept_id"]
     keys = np.zeros(removed.num_rows, np.int64)
     for name in ends:
@@ -226,7 +226,7 @@ class Report:
 
         If ids in memory repeat, row and kept_row (positions in the source, from 0) distinguish the documents.
         """
-        return self._table("removed", "this run did not store what it removed", _CALL)
+        return self._table("removed", "this run did not store its removed documents", _CALL)
 
     @functools.cached_property
     def clusters(self) -> pa.Table:
@@ -236,7 +236,7 @@ class Report:
     @functools.cached_property
     def rejected(self) -> pa.Table:
         """The rejected rows: file, row, reason."""
-        return self._table("rejected", "this run did not store what it rejected", "run it again")
+        return self._table("rejected", "this run did not store its rejected rows", "run it again")
 
     @functools.cached_property
     def pairs(self) -> pa.Table:
@@ -302,7 +302,7 @@ class Report:
         """Return the `n` least similar of the stored pairs: those that a slightly higher threshold would drop."""
         check_int("n", n, 0)
         self._check_arrow(self.pairs, f"report.pairs.orderBy('similarity').limit({n})")
-        # A stable order: Arrow's sort is not, so ties end in the position.
+        # Arrow's sort is not stable, so ties are broken by position.
         pairs = self.pairs.append_column("position", pa.array(range(self.pairs.num_rows), pa.int64()))
         order = pc.sort_indices(pairs, sort_keys=[("similarity", "ascending"), ("position", "ascending")])
         return self.pairs.take(order[:n])
@@ -311,7 +311,7 @@ class Report:
         """Return the `n` largest clusters with the member least similar to the kept document.
 
         Columns: cluster_id, documents, weakest_id, similarity. With cluster="components" a similarity below the
-        threshold shows a chain; a large cluster with a weak member deserves a look.
+        threshold indicates a chain; a large cluster with a weak member is worth inspecting.
         """
         check_int("n", n, 0)
         self._check_arrow(self.removed, "report.largest")
@@ -356,7 +356,7 @@ class Report:
         } | ({"engine": self.engine} if self.engine else {})
 
     def to_html(self, *, limit: int | str = "3MB", text: bool = True) -> str:
-        r"""Return the report as one HTML page that opens in any browser and loads nothing from anywhere.
+        r"""Return the report as one self-contained HTML page.
 
         Args:
             limit: the maximum size of the page, in bytes or as "20MB"; shows a sample of the clusters if not all fit.
@@ -366,7 +366,7 @@ class Report:
         >>> deduplicate(["a rose is a rose", "A rose is a rose!"]).to_html().partition("\n")[0]
         '<!doctype html>'
         """
-        from neardup.web.report_file import make_html  # the only place where a report uses the page
+        from neardup.web.report_file import make_html  # the only place where a report imports the page
 
         return make_html(self, limit=limit, text=text)
 
@@ -384,7 +384,7 @@ class Report:
         return html_view.view(self.plan.judgement(), html_view.facts(rows), warned, self._removed_html())
 
     def _removed_html(self) -> str:
-        # A notebook shows a report unasked, so a table that takes long to load is left alone.
+        # A notebook displays a report without being asked, so a table that takes long to load is skipped.
         if not 0 < self.num_removed <= _SOON_LOADED or not isinstance(self.load("removed"), pa.Table):
             return ""
         shown = self.removed.slice(0, _SHOWN)

@@ -19,7 +19,7 @@ AHEAD: Final = -(2**63)
 # priority: keep order, the smallest first, ties by row; group: a hash; only documents of the same group are compared.
 # text: large_binary if the measure compares something else, such as vectors.
 DOCUMENTS = pa.schema([_ROW, ("text", pa.large_string()), ("priority", pa.int64()), ("group", pa.int64())])
-# One row per copy; representative: the document that stands for all with the same shingle set.
+# One row per copy; representative: the document that represents all with the same shingle set.
 CLASSES = pa.schema([_ROW, ("representative", pa.int64())])
 # The shingles of a document, unsorted, salted by its group.
 SETS = pa.schema([_ROW, ("shingles", pa.large_list(pa.int64()))])
@@ -33,7 +33,7 @@ POSTINGS = pa.schema([_ROW, ("num_shingles", pa.int64()), ("place", pa.int64()),
 # smallest: the smallest row of a bucket of `row`; in the exact join a row that it may be similar to.
 LINKS = pa.schema([_ROW, ("smallest", pa.int64())])
 COMPONENTS = pa.schema([_ROW, ("component", pa.int64())])
-# One row a document: the kept document it matches (null if it is kept itself), and, where pairs are listed, its
+# One row per document: the kept document it matches (null if it is kept itself), and, if pairs are listed, its
 # partners among the documents before it in keep order.
 VERIFIED = pa.schema(
     [
@@ -47,7 +47,7 @@ VERIFIED = pa.schema(
 )
 # Partial counts.
 COUNTS = pa.schema([("count", pa.int64())])
-# One row a removed document.
+# One row per removed document.
 SELECTION = pa.schema([_ROW, ("kept_row", pa.int64()), _SIMILARITY])
 ROW_PAIRS = pa.schema([("row_a", pa.int64()), ("row_b", pa.int64()), _SIMILARITY])
 # Pairs by containment: the larger of the two shares as similarity, and the share of each document in the other.
@@ -109,12 +109,12 @@ def row_order(columns: pa.Schema) -> list[tuple[str, str]]:
 
 
 def with_shares(named: pa.Schema, by_row: pa.Schema) -> pa.Schema:
-    """Return the schema of named pairs, or removed documents, with the extra columns of those of rows."""
+    """Return the schema of pairs or removed documents by id, with the extra columns of the table by row."""
     return pa.schema([*named, *list(by_row)[len(ROW_PAIRS) :]])
 
 
 def with_rows(named: pa.Schema, *rows: str) -> pa.Schema:
-    """Return the schema of a table in memory whose ids repeat, so that rows tell documents apart."""
+    """Return the schema of a table in memory whose ids repeat, with rows to distinguish documents."""
     return pa.schema([*named, *((row, pa.int64()) for row in rows)])
 
 
@@ -144,7 +144,7 @@ def neighbours(own: Sequence[pa.DataType], other: Sequence[pa.DataType], *, has_
     Args:
         own: types of the id and, from files, of file and row of the queries.
         other: the same for their neighbours.
-        has_shares: whether the shares of both that are contained stand beside the similarity.
+        has_shares: whether both containment shares are listed next to the similarity.
     """
     ranked = [
         ("doc_id", own[0]),

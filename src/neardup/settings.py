@@ -1,6 +1,6 @@
 """The settings as keyword arguments: their types, so that editors and type checkers know every name and value.
 
-`Config` holds the same settings, with defaults and bounds; a test holds the two together.
+`Config` holds the same settings, with defaults and bounds; a test keeps the two in sync.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ Cluster = Literal["leader", "components"]
 HtmlContent = Literal["main", "all"]
 Normalise = Literal["nfc", "nfkc"]
 FormatName = Literal["jsonl", "csv", "parquet", "arrow", "text", "lines", "json", "warc"]
+Contained = Literal["query", "neighbour", "either"]
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 

@@ -42,7 +42,7 @@ SLOW_TO_IMPORT = [
     "resiliparse",
 ]
 UNSAFE = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "subprocess", "pty", "ctypes"}
-# One call tells the C library to give freed memory back.
+# One call makes the C library return freed memory to the system.
 MAY_CALL_C = "engines/local/limits.py"
 NETWORK = {
     "socket",
@@ -59,7 +59,7 @@ NETWORK = {
 }
 NO_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
 MAX_LINES = 420
-# One loop that is one thought stays in one file.
+# A kernel with one long loop stays in one file.
 MAX_KERNEL_LINES = 540
 
 
@@ -147,7 +147,7 @@ def foreign_code(name):
 
 
 def broken(find, names=TREES):
-    """What a rule finds wrong, by file; nothing where it holds."""
+    """The violations of a rule, by file; empty if it holds."""
     return {name: found for name in names if (found := find(name))}
 
 
@@ -173,7 +173,7 @@ def test_only_the_command_line_knows_the_terminal():
     assert broken(terminal, [name for name in TREES if not name.startswith("cli/")]) == {}
 
 
-@pytest.mark.long  # `make check` holds the same rules
+@pytest.mark.long  # `make check` enforces the same rules
 @pytest.mark.slow("import-linter reads every package that ours imports")
 def test_import_rules_hold():
     answer = run("-c", "from importlinter.cli import lint_imports_command; lint_imports_command(['--no-cache'])")

@@ -1,4 +1,4 @@
-"""docs/commands.md, the commands and their options say the same, both ways."""
+"""docs/commands.md documents every command and option, and no others."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def default_words(option):
 
 
 def example_lines(text):
-    """Every example of a command in a text, without the pipe before it and the words behind it."""
+    """Every example command in a text, without a preceding pipe and trailing comment."""
     for line in re.findall(r"^ +(?:[^\n]*\| )?(neardup [a-z]+ [^\n]*|neardup [a-z]+)$", text, re.MULTILINE):
         yield re.split(r" {3,}| >", line)[0].split("\n")[0]
 

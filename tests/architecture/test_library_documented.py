@@ -14,7 +14,7 @@ import neardup
 PAGE = (Path(__file__).parents[2] / "docs" / "library.md").read_text("utf-8")
 NAMES = [*neardup.__all__, "families", "textbook"]
 FUNCTIONS = [name for name in neardup.__all__ if inspect.isfunction(getattr(neardup, name))]
-# Documented in pages of their own.
+# Documented on their own pages.
 ELSEWHERE = {"Config", "Index", "NearDupError", "SparkEngine"}
 CLASSES = [name for name in neardup.__all__ if name not in FUNCTIONS and name not in ELSEWHERE]
 
@@ -24,7 +24,7 @@ def section(name):
 
 
 def words_in_code(text):
-    """Every name that stands in code, alone or as a call."""
+    """Every name in code spans, alone or as a call."""
     return {word for code in re.findall(r"`([^`]+)`", text) for word in re.findall(r"\w+", code)}
 
 
@@ -42,7 +42,7 @@ def test_every_public_name_has_a_section_and_every_section_a_name():
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_is_shown_with_its_signature_and_every_argument_is_reported(name):
+def test_a_function_is_documented_with_its_signature_and_every_argument(name):
     told = section(name)
     parameters = inspect.signature(getattr(neardup, name)).parameters
     shown = told.strip().splitlines()[0]
@@ -59,7 +59,7 @@ def test_a_function_documents_its_arguments_and_has_an_example(name):
 
 
 @pytest.mark.parametrize("name", [*CLASSES, "families", "textbook"])
-def test_every_public_member_is_reported(name):
+def test_every_public_member_is_documented(name):
     thing = getattr(neardup, name)
     aliases = {"Item", "Row"}  # of types
     assert members(thing) - aliases - words_in_code(section(name)) == set()

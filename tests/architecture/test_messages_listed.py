@@ -22,6 +22,12 @@ TRANSLATED = {
     r"\bchance to\b": "chance of ...ing",
     r"\bas it was written\b": "intact, damaged",
     r", because \{?(reason|broken|text)": "the first is PLACE: REASON",
+    r"\baside\b": "skip, reject",
+    r"\bgo(es)? on\b": "continue, resume",
+    r"\bmake room\b": "free some space",
+    r"\bask(s|ed)? for\b": "pass, request",
+    r"\bcannot become\b": "cannot be converted to",
+    r"\d\} similar\b": "has a similarity of",
 }
 
 

@@ -1,4 +1,4 @@
-"""CI fails a test that is skipped; a test that takes long and does not say why is listed."""
+"""In CI a skipped test fails; a test that takes long without a reason is listed."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What a type checker tells the users of the library: names and types of settings, and of what is returned."""
+"""What a type checker sees of the library: names and types of settings, and return types."""
 
 from __future__ import annotations
 

@@ -22,9 +22,9 @@ def run(programs, tmp_path):
 
 @pytest.fixture
 def run_afresh(tmp_path):
-    """Run the command line in a process that has loaded nothing yet, to see what starting it takes."""
+    """Run the command line in a fresh process, to measure its start."""
 
-    # As a user starts it: modules are compiled once.
+    # As for a user, bytecode is cached.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
     def run_command(*arguments, before=""):
@@ -43,7 +43,7 @@ def run_afresh(tmp_path):
 
 @pytest.fixture
 def pages(tmp_path):
-    """Four documents, the second nearly and the fourth exactly the first, and one row that cannot be used."""
+    """Four documents, the second a near-copy and the fourth a copy of the first, and one unusable row."""
     near = [*WORDS[:-1], "station"]
     texts = {
         "a": " ".join(WORDS),

@@ -46,7 +46,7 @@ def test_a_compressed_file_is_read_as_its_text(run, tmp_path):
     assert json.loads(run("compare", "a.txt.gz", "a.txt", "--json").stdout)["jaccard"] == 1
 
 
-def test_html_compares_and_shows_what_a_reader_sees(run, tmp_path):
+def test_html_compares_and_shows_the_visible_text(run, tmp_path):
     (tmp_path / "a.html").write_text("<p class=x>one two three four five <b>six</b></p>", "utf-8")
     (tmp_path / "b.html").write_text("<div>one two three four five seven</div>", "utf-8")
     finished = run("compare", "a.html", "b.html", "--html")
@@ -107,7 +107,7 @@ def test_documents_of_a_file_are_named_by_id_or_by_row(run):
     [
         ("pages.jsonl:aa", "pages.jsonl has no document 'aa'", "did you mean a?"),
         ("pages.jsonl:99", "pages.jsonl has no document '99'", "its ids look like a, b, c"),
-        ("x:1", "x:1 does not exist", "check the spelling, and the folder you are in"),
+        ("x:1", "x:1 does not exist", "check the spelling and the current folder"),
     ],
 )
 @pytest.mark.usefixtures("pages")
@@ -136,7 +136,8 @@ def test_encoding_is_that_of_both_files(run, tmp_path):
     finished = run("compare", "a.txt", "b.txt", "--json")
     assert finished.returncode == 1
     assert (
-        "a.txt is not UTF-8 text: byte 0 is 0xd6\n\nhint: name its encoding, as --encoding latin-1" in finished.stderr
+        "a.txt is not UTF-8 text: byte 0 is 0xd6\n\nhint: pass its encoding, for example --encoding latin-1"
+        in finished.stderr
     )
     finished = run("compare", "a.txt", "b.txt", "--json", "--encoding", "latin-1")
     assert json.loads(finished.stdout)["jaccard"] == 1.0

@@ -42,7 +42,7 @@ def test_the_summary_of_a_dry_run_does_not_mention_kept_rows(run, pages, tmp_pat
     assert not (tmp_path / "out" / "kept").exists()
 
 
-def test_an_existing_output_is_replaced_only_when_asked(run, pages):
+def test_an_existing_output_is_replaced_only_with_overwrite(run, pages):
     run("dedup", pages.name, "-o", "out")
     again = run("dedup", pages.name, "-o", "out", "--threshold", "0.9")
     assert again.returncode in {1, 2}

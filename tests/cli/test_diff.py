@@ -70,16 +70,16 @@ def test_scattered_edits_of_a_large_text_are_found_in_seconds():
     vocabulary = [f"word{number}" for number in range(5000)]
     before = [chance.choice(vocabulary) for _ in range(200_000)]
     after = [chance.choice(vocabulary) if chance.random() < 0.02 else word for word in before]
-    began = time.perf_counter()
+    began = time.process_time()
     passages = check(" ".join(before), " ".join(after))
     assert num_equal(passages) >= 195_000
-    assert time.perf_counter() - began < 15
+    assert time.process_time() - began < 15
 
 
 @pytest.mark.parametrize("num_words", [100_000])
 def test_texts_with_few_distinct_words_are_compared_quickly(num_words):
     chance = random.Random(2)
-    began = time.perf_counter()
+    began = time.process_time()
     check("spam " * num_words, "spam " * (num_words // 2) + "egg " + "spam " * (num_words // 3))
     check(*(" ".join(chance.choices("abc", k=num_words)) for _ in "ab"))
-    assert time.perf_counter() - began < 15
+    assert time.process_time() - began < 15

@@ -42,7 +42,7 @@ def test_a_removed_document_is_explained_with_the_kept_one_and_a_diff(run):
     finished = run("explain", "out", "b", before=stub())
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.splitlines() == [
-        "b (pages.jsonl:2) was removed: it is 0.7500 similar to a (pages.jsonl:1), which was kept.",
+        "b (pages.jsonl:2) was removed: it has a similarity of 0.7500 to a (pages.jsonl:1), which was kept.",
         "They share 6 of 8 distinct shingles: 85.7% of the removed document (A), 85.7% of the kept document (B).",
         "",
         "1 place differs: 1 word only in A, 1 only in B.",
@@ -61,7 +61,7 @@ def test_quiet_leaves_the_texts_out(run):
 def test_a_kept_document_lists_the_documents_removed_for_it(run):
     finished = run("explain", "out", "a", before=stub("doc_id='a', kept_id=None, members=[('b', 0.75), ('d', 1.0)]"))
     assert finished.stdout.splitlines() == [
-        "a (pages.jsonl:2) was kept. In its favour, 2 documents were removed:",
+        "a (pages.jsonl:2) was kept. 2 documents were removed in favour of it:",
         "  0.7500  b",
         "  1.0000  d",
     ]
@@ -78,7 +78,8 @@ def test_json_holds_the_whole_explanation(run):
 
 
 @pytest.mark.parametrize(
-    ("doc_id", "words"), [("b", "similar to a"), ("a", "In its favour, 2 documents were removed:"), ("c", "was kept")]
+    ("doc_id", "words"),
+    [("b", "it has a similarity of"), ("a", "2 documents were removed in favour of it:"), ("c", "was kept")],
 )
 def test_documents_of_a_real_run_are_explained(run, pages, doc_id, words):
     assert run("dedup", pages.name, "-o", "out").returncode == 0
@@ -117,7 +118,7 @@ def test_the_output_of_pairs_is_explained_too(run, pages, ending):
     for first, second in ("ab", "ba"):
         told = run("explain", out, first, second).stdout.splitlines()
         places = {"a": "a (pages.jsonl:1)", "b": "b (pages.jsonl:2)"}
-        assert told[0] == f"{places[first]} and {places[second]} are 0.8750 similar."
+        assert told[0] == f"{places[first]} and {places[second]} have a similarity of 0.8750."
         assert told[1].startswith("They share 14 of 16 distinct shingles: 93.3% of the first (A)")
         assert told[-2:] == (["- house", "+ station"] if first == "a" else ["- station", "+ house"])
     listed = json.loads(run("explain", out, "b", "--json").stdout)["pairs"]
@@ -126,7 +127,10 @@ def test_the_output_of_pairs_is_explained_too(run, pages, ending):
 
 def test_a_pair_of_a_run_of_dedup_is_explained(run, pages):
     run("dedup", pages.name, "-o", "clean", "--quiet")
-    assert "a (pages.jsonl:1) and b (pages.jsonl:2) are 0.8750" in run("explain", "clean", "a", "b").stdout
+    assert (
+        "a (pages.jsonl:1) and b (pages.jsonl:2) have a similarity of 0.8750"
+        in run("explain", "clean", "a", "b").stdout
+    )
 
 
 @pytest.mark.parametrize(
@@ -163,9 +167,9 @@ def test_the_reason_to_keep_a_document_is_true_of_the_settings(run, tmp_path, mo
     assert told.stdout == f"{int(bool(settings))} was kept. {reason}, and nothing was removed in its favour.\n"
 
 
-def test_a_removed_document_whose_text_is_not_stored_is_told_as_removed(run, tmp_path):
+def test_a_removed_document_without_stored_text_is_reported_as_removed(run, tmp_path):
     rows = [{"id": name, "vector": [1.0, 2.0, 3.0]} for name in "ab"]
     (tmp_path / "v.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     neardup.deduplicate(tmp_path / "v.jsonl", out=tmp_path / "out", measure="cosine")
     told = run("explain", str(tmp_path / "out"), "b")
-    assert told.stdout == "b (v.jsonl:2) was removed: it is 1.0000 similar to a (v.jsonl:1), which was kept.\n"
+    assert told.stdout == "b (v.jsonl:2) was removed: it has a similarity of 1.0000 to a (v.jsonl:1), which was kept.\n"

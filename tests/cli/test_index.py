@@ -29,7 +29,7 @@ def test_insert_stores_all_or_none_and_counts_rejected_rows(run):
     run("index", "create", "i", "-q")
     answer = run("index", "insert", "i", "pages.jsonl")
     assert answer.stdout.splitlines()[0] == "Stored 4 documents. i holds 4."
-    assert "1 row was rejected, pages.jsonl:" in answer.stdout
+    assert "1 row was rejected: pages.jsonl:" in answer.stdout
     again = run("index", "insert", "i", "pages.jsonl")
     assert (again.returncode, "the id 'a' already exists in the index" in again.stderr) == (1, True)
     assert "4 documents" in run("index", "info", "i").stdout
@@ -52,6 +52,18 @@ def test_query_prints_or_writes_matches(run, tmp_path):
     ]
     low = run("index", "query", "pages.index", "pages.jsonl", "--least", "0.1")
     assert (low.returncode, "below that of the index" in low.stderr) == (2, True)
+
+
+def test_query_by_containment_prints_both_containments(run, tmp_path):
+    run("index", "create", "parts", "--containment", "--size", "1", "-q")
+    (tmp_path / "whole.jsonl").write_text('{"id": "whole", "text": "one two three four"}\n')
+    (tmp_path / "part.jsonl").write_text('{"id": "part", "text": "two three five"}\n')
+    run("index", "insert", "parts", "whole.jsonl", "-q")
+    answer = run("index", "query", "parts", "part.jsonl", "--containment", "0.5")
+    assert [line.split() for line in answer.stdout.splitlines()] == [
+        ["similarity", "rank", "containment_query", "containment_doc", "document", "match"],
+        ["0.6667", "1", "0.6667", "0.5000", "part", "whole"],
+    ]
 
 
 @pytest.mark.usefixtures("made")

@@ -1,4 +1,4 @@
-"""A mistake in every option of every command, and the usual mistakes beside: what is said, and the exit code."""
+"""A wrong value for every option of every command, and other common mistakes: the message and the exit code."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ WRONG = {
     "where": "lang",
     "since": "yesterday",
 }
-# Only the files tell whether these are right, so that the run fails; the column, or the path, is named.
+# Only reading the files shows whether these are right: the run fails, and names the column or the path.
 ONLY_THE_FILES_TELL = {
     "text_column",
     "id_column",
@@ -69,9 +69,9 @@ ONLY_THE_FILES_TELL = {
     "out",
     "target",
 }
-# Any value would do elsewhere: --master without Spark, --file of an id that no file has.
+# Any value is wrong here: --master without Spark, --file for an id that no file has.
 NEVER_WRONG = {"master", "file"}
-# What a command needs beside the option.
+# The other arguments that a command needs.
 ARGUMENTS = {
     "demo": [],
     "dedup": ["pages.jsonl", "-o", "out"],
@@ -91,7 +91,7 @@ ARGUMENTS = {
     **{f"index {name}": ["stored"] for name in ("info", "check", "compact")},
     **{f"index {name}": ["stored", "copy.csv"] for name in ("snapshot", "export")},
 }
-# Where a command has another range: --k 0 of a query lists all.
+# Commands with a different range: --k 0 of a query lists all.
 WRONG_OF = {("index query", "k"): "-1"}
 BESIDE = {
     "distance": ["--measure", "euclidean"],
@@ -105,7 +105,7 @@ BESIDE = {
 
 @pytest.fixture
 def say(tmp_path, monkeypatch, capfd):
-    """Run a command line in this process, in a folder with pages.jsonl: what it exits with, and says on stderr."""
+    """Run a command line in this process, in a folder with pages.jsonl; return the exit code and stderr."""
     monkeypatch.chdir(tmp_path)
     rows = [{"id": name, "text": " ".join([*WORDS, name])} for name in "abc"]
     (tmp_path / "pages.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -200,7 +200,7 @@ def test_a_column_that_no_row_has_is_named(say, arguments, words):
         (
             ["plan", "--recall", "0.99999"],
             "--recall 0.99999 leaves no room for the signature filter, which may drop 0.0001",
-            "ask for less than 0.9999, or pass --no-signature-filter",
+            "pass a recall below 0.9999, or pass --no-signature-filter",
         ),
         (
             ["pairs", "pages.jsonl", "-o", "pages.jsonl"],
@@ -213,7 +213,7 @@ def test_wrong_usage_gets_one_hint(say, arguments, error, hint):
     assert say(*arguments) == (2, f"error: {error}\n\nhint: {hint}\n")
 
 
-def test_an_output_that_holds_the_input_is_refused(say, tmp_path):
+def test_an_output_that_contains_the_input_is_refused(say, tmp_path):
     (tmp_path / "crawl").mkdir()
     (tmp_path / "pages.jsonl").rename(tmp_path / "crawl" / "pages.jsonl")
     code, said = say("dedup", "crawl", "-o", "crawl")

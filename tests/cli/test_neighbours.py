@@ -17,7 +17,7 @@ def test_neighbours_writes_the_format_of_the_extension(run, pages, tmp_path, end
     finished = run("neighbours", pages.name, "-o", out.name)
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout == f"6 neighbours. Written to near.{ending}\n"
-    assert "1 row cannot be used, " in finished.stderr
+    assert "1 row cannot be used: " in finished.stderr
     if ending == "jsonl":
         rows = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     else:

@@ -20,7 +20,7 @@ class Log:
         self.now = 0.0
         self.said = []
         self.lines = Lines(self.said.append, clock=lambda: self.now)
-        self.lines.stop()  # the ticking is done here
+        self.lines.stop()  # the test advances the clock
 
     def at(self, seconds, event=None):
         self.now = seconds
@@ -116,7 +116,7 @@ def test_a_bar_without_progress_pulses():
         bars.stop()
 
 
-def test_one_long_call_of_a_kernel_says_how_far_it_is(monkeypatch):
+def test_one_long_kernel_call_reports_progress(monkeypatch):
     monkeypatch.setattr(events, "POLL_SECONDS", 0.005)
     page = " ".join(f"w{number}" for number in range(60))
     told = []
@@ -129,7 +129,7 @@ def test_one_long_call_of_a_kernel_says_how_far_it_is(monkeypatch):
     assert done[-1] == 1200
 
 
-def test_the_exact_join_counts_the_sets_it_goes_through():
+def test_the_exact_join_reports_the_sets_it_has_processed():
     told = []
     texts = [" ".join(f"{number}w{at}" for at in range(9)) for number in range(40)]
     neardup.deduplicate([*texts, *texts[:5], None], method="exact", progress=told.append)
@@ -153,7 +153,7 @@ def test_writing_counts_the_bytes_of_the_input_and_moves_within_a_file(tmp_path,
     assert done[-1] == started.total
 
 
-def test_a_walk_that_starts_again_is_not_reported_twice():
+def test_a_restarted_pass_is_not_reported_twice():
     told = []
     tally = events.Tally(told.append)
     with tally.polled(), tally.counter(10, walks=2) as counter:

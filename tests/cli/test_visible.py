@@ -1,4 +1,4 @@
-"""What comes from documents, ids and file names is shown, never obeyed, by a terminal."""
+"""Control characters from documents, ids and file names are shown, never sent to a terminal."""
 
 from __future__ import annotations
 

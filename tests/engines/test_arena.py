@@ -1,4 +1,4 @@
-"""What is held between two stages: every set where it was put, or none at all."""
+"""The arena keeps every set at its offset between two stages, or none at all."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import threading
 import numpy as np
 import pytest
 
-from neardup.engines.local import arena as arenas
 from neardup.engines.local.arena import NOWHERE, Arena
+from neardup.engines.local.limits import resident_bytes
 
 
 def numbers(start, stop):
     return np.arange(start, stop, dtype=np.uint64)
 
 
-def test_sets_are_at_the_offset_that_put_returned(monkeypatch):
-    monkeypatch.setattr(arenas, "_LEAST_GROWTH", 3)
+def test_sets_are_at_the_offset_that_put_returned():
     arena = Arena(None)
     starts = np.array([arena.put(numbers(10 * at, 10 * at + at)) for at in range(20)])
     views = arena.views(starts, np.arange(20))
@@ -38,6 +37,19 @@ def test_exceeding_the_limit_drops_all_sets(limit, is_whole):
     assert starts == ([0, 10, 20] if is_whole else [0, 10, NOWHERE])
     assert arena.is_whole == is_whole
     assert arena.put(numbers(0, 0)) == (30 if is_whole else NOWHERE)
+
+
+def test_address_space_is_reserved_but_no_memory_used():
+    arena = Arena(lambda: 6 << 30)
+    before = resident_bytes()
+    arena.put(numbers(0, 10))
+    assert resident_bytes() - before < 64 << 20
+
+
+def test_sets_are_not_kept_if_the_system_refuses_the_reservation():
+    arena = Arena(lambda: 1 << 62)
+    assert arena.put(numbers(0, 10)) == NOWHERE
+    assert not arena.is_whole
 
 
 def test_available_memory_is_read_once_with_the_first_set():
@@ -64,8 +76,7 @@ def test_an_arena_is_empty_until_a_set_is_added():
     assert not arena.is_empty
 
 
-def test_threads_do_not_overwrite_each_other(monkeypatch):
-    monkeypatch.setattr(arenas, "_LEAST_GROWTH", 7)
+def test_threads_do_not_overwrite_each_other():
     arena, starts = Arena(None), {}
 
     def fill(worker):

@@ -1,4 +1,4 @@
-"""One thread for BLAS while somebody multiplies side by side, and as many as before when all have ended."""
+"""BLAS runs on one thread while our own threads multiply, and gets its threads back afterwards."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from neardup.engines.local.blas import one_blas_thread
 
 
 def num_threads():
-    assert np.__version__  # it brings the BLAS
+    assert np.__version__  # loads BLAS
     return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
 
 

@@ -1,4 +1,4 @@
-"""Components on shelves: each whole in one place, large ones in keep order, with the result of holding them all."""
+"""Components on shelves: none is split, large ones are in keep order, and the result equals that in memory."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_shelves_keep_to_their_limit(seed, limit):
         for _, _, text_bytes, cost, shelf, is_large in own:
             (costs if is_large else texts)[shelf] += cost if is_large else text_bytes
         largest = max(largest, *(cost for _, _, _, cost, _, _ in own))
-    # A shelf is closed by what goes over it: a component of at most the limit, or one document.
+    # A shelf exceeds its limit by at most its last item: a component within the limit, or one document.
     assert all(size <= 2 * limit for size in texts.values())
     assert all(size <= limit / 4 + largest for size in costs.values())
 
@@ -181,7 +181,7 @@ def verify_bytes(text_bytes, num_shingles):
 
 
 def map_components(engine, parts, members, mode):
-    """Let an engine find what it needs of the members in a table of sketches."""
+    """Call `map_components` of an engine, with members from a table of sketches."""
     sketches = members.select(["row", "priority", "text_bytes"])
     sketches = sketches.append_column("num_shingles", pa.array([0] * members.num_rows, pa.int64()))
     table = InMemoryTable(sketches.to_batches(), sketches.schema)
@@ -203,7 +203,7 @@ def steps_of(mode):
 
 
 def answers(verified):
-    """What is said of each row; partners in any order."""
+    """The result for each row; partners in any order."""
     return {
         row["row"]: (
             row["kept_row"],
@@ -220,7 +220,7 @@ def work_engine(tmp_path, threads=2):
 
 
 def whole_answers(documents, members, step):
-    """What the step says of all components at once."""
+    """The result of the step on all components at once."""
     labels = dict(zip(members.column("row").to_pylist(), members.column("component").to_pylist(), strict=True))
     chosen = documents.filter(pc.is_in(documents.column("row"), members.column("row")))
     chosen = chosen.append_column("component", pa.array([labels[row] for row in chosen.column("row").to_pylist()]))

@@ -120,7 +120,7 @@ def test_only_a_few_batches_are_read_ahead_of_the_results(threads):
 
 
 def test_steps_run_on_the_requested_number_of_threads():
-    names, all_here = set(), threading.Barrier(3, timeout=30)
+    names, all_here = set(), threading.Barrier(3, timeout=120)
 
     def step(batch):
         all_here.wait()
@@ -134,7 +134,7 @@ def test_steps_run_on_the_requested_number_of_threads():
 def test_the_default_is_one_thread_per_core(monkeypatch):
     assert LocalEngine(7).threads == 7
     assert LocalEngine().threads >= 1
-    # Where the system does not tell which cores may be used, as on macOS.
+    # On systems that do not report the available cores, such as macOS.
     monkeypatch.delattr("os.sched_getaffinity", raising=False)
     assert LocalEngine(7).threads == 7
     assert LocalEngine().threads >= 1
@@ -189,7 +189,7 @@ def test_batches_hold_whole_components_in_priority_order(batch_bytes, chunk_rows
     homes = defaultdict(set)
     for number, batch in enumerate(batches):
         labels = batch.column("component").to_pylist()
-        # The documents of a component stand together, best first, ties by row.
+        # The documents of a component are contiguous, best first, ties by row.
         assert len([1 for at, label in enumerate(labels) if at == 0 or label != labels[at - 1]]) == len(set(labels))
         for label in labels:
             homes[label].add(number)

@@ -1,4 +1,4 @@
-"""How much memory a run may hold: the limit asked for, or half of what is free, in a control group too."""
+"""The memory limit of a run: the requested one, or half of the free memory, also in a control group."""
 
 from __future__ import annotations
 

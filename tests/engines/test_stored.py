@@ -1,8 +1,10 @@
-"""The local engine with a workspace gives what it gives without one, in memory or on disk."""
+"""The local engine gives the same result with and without a workspace, in memory and on disk."""
 
 from __future__ import annotations
 
 import random
+import threading
+import time
 from collections import defaultdict
 from functools import partial
 
@@ -73,7 +75,7 @@ VIEWS = [
 
 
 def whole_groups(batches, view):
-    """The rows of each group of a view, without those that a cut shows twice."""
+    """The rows of each group of a view, without the first row that is repeated when a group is split."""
     found = defaultdict(dict)
     for batch in batches:
         for row in batch.to_pylist():
@@ -369,6 +371,25 @@ def test_the_first_error_stops_the_others():
     with pytest.raises(ZeroDivisionError, match="the step failed"):
         LocalEngine(2).side_by_side(step, range(1000))
     assert LocalEngine(2).side_by_side(lambda number: -number, range(20)) == [-number for number in range(20)]
+
+
+def test_ctrl_c_while_steps_are_handed_out_stops_those_that_have_started():
+    engine, has_started, checks = LocalEngine(1), threading.Event(), []
+
+    def numbers():
+        yield 0
+        has_started.wait(60)
+        raise KeyboardInterrupt
+
+    def step(_):
+        has_started.set()
+        for _ in range(2000):
+            engine.check_going()
+            checks.append(time.sleep(0.005))
+
+    with pytest.raises(KeyboardInterrupt):
+        engine.side_by_side(step, numbers())
+    assert len(checks) < 2000
 
 
 @pytest.mark.parametrize(

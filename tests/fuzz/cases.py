@@ -1,4 +1,4 @@
-"""Random cases: a corpus in several files, documents to go against, and the settings of a run; all from one seed."""
+"""Random cases: a corpus in several files, reference documents, and the settings of a run, all from one seed."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ READINGS = (("word", 1), ("word", 2), ("word", 3), ("word", 5), ("char", 1), ("c
 THRESHOLDS = (0.3, 0.5, 0.6, 2 / 3, 0.7, 0.75, 0.8, 0.9, 0.95, 1.0)
 SCORES = (None, math.nan, 0, 1, 1.0, 2, 2.5, -1, -1.5)
 SITES = (None, "x", "y", "1")
-# Much room; shelves and blocks of a component go to disk; sorts go to disk as well.
+# Plenty of memory; shelves and blocks spilled to disk; sorts spilled to disk as well.
 ROOMS = (1 << 40, 60_000, 40_000, 1_000)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
-    """A row of a file: a document, or, without a text, one that is rejected; `raw` is what stands there instead."""
+    """A row of a file: a document, or, without a text, a rejected row; `raw` are its bytes if it is malformed."""
 
     text: str | None = None
     id: str | None = None
@@ -50,7 +50,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class File:
-    """A file by its name, which tells the format; rows are counted from 1, blank ones too."""
+    """A file, whose name determines the format; rows count from 1, including blank ones."""
 
     name: str
     rows: tuple[Row, ...]
@@ -151,7 +151,7 @@ class Case:
             for at in range(len(files)) if len(files) > 1 or side == "old" else ():
                 yield dataclasses.replace(self, **{side: files[:at] + files[at + 1 :]})
             for at, file in enumerate(files):
-                if file.format == "txt":  # its one row is the file
+                if file.format == "txt":  # the file is a single row
                     continue
                 for numbers in _fewer(len(file.rows)):
                     changed = (*files[:at], file.with_rows(numbers), *files[at + 1 :])
@@ -183,7 +183,7 @@ def random_case(seed: int) -> Case:
     texts = _texts(rng, num_own + num_old)
     settings = _settings(rng, texts)
     batch_bytes = rng.choice([1, 300, 1 << 22])
-    if batch_bytes < 1 << 22:  # in JSON Lines a column that is not named is looked for in the first batch only
+    if batch_bytes < 1 << 22:  # in JSON Lines, default columns are searched only in the first batch
         settings["id_column"] = "id"
     has_columns = {"group_column", "id_column"} & settings.keys() or ":" in settings["keep"]
     forms = [form for form in FORMATS if form != "txt" or not has_columns]
@@ -208,7 +208,7 @@ def random_case(seed: int) -> Case:
 
 def _texts(rng: random.Random, number: int) -> list[str]:
     vocabulary = oracles.WORDS.split()
-    if rng.random() < 0.6:  # few words, so that much is nearly the same
+    if rng.random() < 0.6:  # few words, so that many texts are nearly the same
         vocabulary = rng.sample(vocabulary, rng.choice([3, 6, 12]))
     return oracles.random_corpus(rng.randrange(1 << 30), number, vocabulary)
 
@@ -242,7 +242,7 @@ def _settings(rng: random.Random, texts: Sequence[str]) -> dict[str, Any]:
 
 
 def _threshold(rng: random.Random, texts: Sequence[str], settings: dict[str, Any]) -> float:
-    """Return a usual threshold, or one that a pair of documents meets, or misses by the least that is possible."""
+    """Return a common threshold, or one that a pair of documents just meets or just misses."""
     names = ("unit", "size", "multiset", "fold_numbers", "normalise", "fold_accents")
     sets = [oracles.shingles(text, **{name: settings[name] for name in names if name in settings}) for text in texts]
     pairs = [rng.choices(sets, k=2) for _ in range(20)]
@@ -280,7 +280,7 @@ def _document(rng: random.Random, text: str) -> Row:
 
 
 def _with_others(rng: random.Random, rows: Sequence[Row], form: str) -> Iterator[Row]:
-    """Put rows between documents that are none: blank ones, broken ones, ones without a text."""
+    """Insert rows that are not documents: blank ones, broken ones, ones without a text."""
     for row in rows:
         while rng.random() < 0.15:
             other = rng.choice(["null", "blank", "broken"]) if form == "jsonl" else form

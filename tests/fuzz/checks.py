@@ -1,4 +1,4 @@
-"""What must hold for every case: in memory, on files, run twice, and killed, a run says what the oracle says."""
+"""What must hold for every case: in memory, on files, repeated and killed, a run agrees with the oracle."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ FILES_ONLY = ("id_column", "only_against")
 
 
 class MismatchError(AssertionError):
-    """A run does not say what it must."""
+    """A run disagrees with the oracle."""
 
 
 def same(what: str, found: Any, expected: Any) -> None:
-    """Raise unless two values are equal; of dicts and lists show what differs."""
+    """Raise unless two values are equal; for dicts and lists, show the difference."""
     if found == expected:
         return
     if isinstance(found, dict) and isinstance(expected, dict):
@@ -43,7 +43,7 @@ def same(what: str, found: Any, expected: Any) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where a row of the input stands; the row is counted from 1."""
+    """The position of a row in the input; rows count from 1."""
 
     file: str
     number: int
@@ -53,7 +53,7 @@ class Place:
     def id(self) -> str:
         if self.row.id is not None:
             return self.row.id
-        # A file that is one document is named by itself.
+        # A whole-file document is named by its file.
         return self.file if self.file.endswith(".txt") else f"{self.file}:{self.number}"
 
 
@@ -75,7 +75,7 @@ def truth_of(places: Sequence[Place], num_ahead: int, settings: dict[str, Any]) 
 
 
 def check_found(found: Pairs, truth: Truth, report: Report) -> None:
-    """The exact join finds every pair; bands no false one, and of copies the same pairs."""
+    """The exact join finds every pair; LSH finds no false pair, and the same pairs for copies."""
     expected = truth.pairs
     if report.plan.method != "exact":
         same("false pairs", found, {pair: truth.pairs.get(pair) for pair in found})
@@ -134,7 +134,7 @@ def _check_tables(report: Report, truth: Truth, removed: Removed, found: Pairs) 
 
 
 def _check_again(report: Report, truth: Truth, found: Pairs) -> None:
-    """Stored pairs give at a higher threshold what they say there."""
+    """Selecting again at a higher threshold agrees with the stored pairs."""
     threshold = (1 + report.config.threshold) / 2
     higher = {pair: similarity for pair, similarity in found.items() if similarity >= threshold}
     again = report.at_threshold(threshold)
@@ -154,7 +154,7 @@ class Runs:
         self.folder, self._programs = folder, None
 
     def programs(self) -> Programs:
-        """Return what starts processes; it takes seconds to make, so only one is made, when it is needed."""
+        """Return the process starter; creating it takes seconds, so there is one, created on demand."""
         if self._programs is None:
             (self.folder / "spoken").mkdir(exist_ok=True)
             self._programs = Programs(self.folder / "spoken")
@@ -189,12 +189,12 @@ def check_files(case: Case, folder: Path, runs: Runs) -> None:
 
 
 def _without_pairs(found: dict[str, Any]) -> dict[str, Any]:
-    """What a run writes whether it lists pairs or not."""
+    """The outputs that do not depend on whether pairs are listed."""
     return {name: found[name] for name in found if name not in ("report.json", "pairs.parquet", "order.parquet")}
 
 
 def _old(case: Case, folder: Path) -> tuple[tuple[File, ...], tuple[str, ...]]:
-    """Write what the input goes against; return its files as they are read, and how to name it."""
+    """Write the reference documents; return their files in reading order, and the --against argument."""
     paths = tuple(str(file.write(folder / "old")) for file in case.old)
     if not case.old_is_run or not paths:
         return case.old, paths
@@ -243,7 +243,7 @@ def check_output(case: Case, old: Sequence[File], report: Report, out: Path) -> 
 
 
 def _check_kept(file: File, kept: set[tuple[str, int]], out: Path) -> File:
-    """The kept rows of a file, and nothing else, are there byte for byte; return the file that they make."""
+    """Check that a file holds exactly the kept rows, byte for byte; return its contents."""
     rows = file.with_rows([at for at in range(len(file.rows)) if (file.name, at + 1) in kept])
     path = out / "kept" / file.name
     if file.format == "txt" and not rows.rows:
@@ -274,7 +274,7 @@ def options(settings: dict[str, Any]) -> list[str]:
 
 
 def _check_killed(case: Case, command: list[Any], expected: dict[str, Any], folder: Path, runs: Runs) -> None:
-    """A run that is killed, maybe again and again, comes to the bytes of one that is not."""
+    """A run that is killed, possibly several times, produces the same bytes as an uninterrupted one."""
     room = f"give_room({case.rooms[0]})"
 
     def start(name: str, before: str = "pass") -> Finished:

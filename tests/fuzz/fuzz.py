@@ -16,19 +16,19 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-if __name__ == "__main__":  # a script finds what lies beside it, tests find what lies in tests/
+if __name__ == "__main__":  # a script imports from its own folder, tests from tests/
     sys.path[0] = str(Path(__file__).parents[1])
 
 from fuzz.cases import Case, random_case
 from fuzz.checks import Runs, check_files, check_in_memory
 
-# A case that fails is made smaller for at most so long.
+# The time limit for shrinking a failing case.
 SHRINK_SECONDS = 20
 MAX_FAILURES = 5
 
 
 def check(case: Case, runs: Runs) -> None:
-    """Raise where a run of the case does not say what the oracle says."""
+    """Raise if a run of the case disagrees with the oracle."""
     if not case.old:
         check_in_memory(case)
     if case.in_files:
@@ -40,7 +40,7 @@ def check(case: Case, runs: Runs) -> None:
 
 
 def error_of(case: Case, runs: Runs) -> Exception | None:
-    """Return what a case raises."""
+    """Return the error that a case raises."""
     try:
         check(case, runs)
     except Exception as error:  # noqa: BLE001 - whatever a run raises is a finding
@@ -69,7 +69,7 @@ def _kind(error: Exception) -> tuple[type[Exception], str]:
 
 
 def fuzz(seeds: Iterable[int], *, seconds: float | None = None) -> tuple[int, list[str]]:
-    """Check the cases of seeds until the time is over; return how many, and a text for each that fails."""
+    """Check the cases of seeds until time runs out; return their number, and a report for each failure."""
     until = None if seconds is None else time.monotonic() + seconds
     num_cases, failures = 0, []
     with tempfile.TemporaryDirectory() as name:

@@ -1,7 +1,4 @@
-"""A minute of random cases; and the fuzzer finds what is wrong, else it would prove nothing."""
-
-import itertools
-import time
+"""Random cases, and a planted error that the fuzzer must find."""
 
 import pytest
 
@@ -11,11 +8,13 @@ from fuzz.fuzz import fuzz
 
 
 @pytest.mark.long
-def test_a_minute_of_random_cases_agrees_with_the_oracle():
-    first = int(time.time())  # new cases every time; one that fails is told with its seed
-    num_cases, failures = fuzz(itertools.count(first), seconds=60)
+@pytest.mark.slow("200 cases take a minute of CPU time")
+@pytest.mark.filterwarnings("ignore:.* rows were rejected:UserWarning")  # some cases have hardly a usable row
+def test_two_hundred_random_cases_agree_with_the_oracle():
+    # The same cases every time, so that a change is to blame for a failure; fuzz.py draws new ones.
+    num_cases, failures = fuzz(range(200))
     assert not failures, "\n".join(failures)
-    assert num_cases > 10
+    assert num_cases == 200
 
 
 def test_a_wrong_result_is_found_shrunk_and_reported_with_its_seed(monkeypatch):

@@ -1,4 +1,4 @@
-"""Run a page of docs/guides in a folder of its own: what it shows is what a reader sees.
+"""Run a page of docs/guides in a temporary folder, and compare the output with the page.
 
 A block that begins with ```console holds commands, each behind `$ ` (a backslash continues it in the next line), and
 below each what it prints: warnings and errors first, then the answer. `...` stands for any text, also for whole lines.
@@ -26,13 +26,13 @@ _BLOCK = re.compile(r"^```(console|python)\n(.*?)^```$", re.MULTILINE | re.DOTAL
 _EXIT = re.compile(r"\[exit (\d+)\]")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"$`\\]*\"")
 _OPTIONS = doctest.ELLIPSIS | doctest.REPORT_NDIFF
-# What only a shell understands.
+# Syntax that needs a shell.
 _FOR_SHELL = re.compile(r"[|&;<>()$`*?\[\]{}~#!=\\\n]")
 
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """A command of a page, what it prints, and how it ends; `printed` is empty where nothing is said."""
+    """A command of a page, its output, and its exit code; `printed` is empty if the page shows none."""
 
     line: int
     command: str
@@ -59,7 +59,7 @@ def read_page(text: str) -> Iterator[Command | Examples]:
 
 
 def run_page(page: Path, programs: Programs, folder: Path) -> None:
-    """Run every example of a page in a folder; raise at the first that does something else than it says."""
+    """Run every example of a page in a folder; raise at the first that differs from the page."""
     names: dict[str, Any] = {}
     for example in read_page(page.read_text("utf-8")):
         where = f"{page.name}, line {example.line}"
@@ -111,13 +111,13 @@ def _run(command: str, programs: Programs, folder: Path) -> Finished:
 
 
 def _is_progress(line: str) -> bool:
-    """Whether a line tells how far a run is, which only a slow machine says."""
+    """Whether a line shows progress, which appears only on a slow machine."""
     return line.partition(":")[0] in STAGES.values()
 
 
 def _check_examples(example: Examples, where: str, names: dict[str, Any]) -> None:
     test = doctest.DocTestParser().get_doctest(example.source, names, where, where, example.line - 1)
-    test.globs = names  # the parser has copied them
+    test.globs = names  # the parser made copies
     told: list[str] = []
     doctest.DocTestRunner(optionflags=_OPTIONS).run(test, out=told.append, clear_globs=False)
     assert not told, "".join(told)

@@ -1,4 +1,4 @@
-"""The job of decontamination on a made corpus: who goes, who stays, and what the tool says."""
+"""Decontamination of a synthetic corpus: what is removed, what is kept, and the messages."""
 
 from __future__ import annotations
 

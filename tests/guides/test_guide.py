@@ -1,4 +1,4 @@
-"""The runner of guides fails where a page says what is not so."""
+"""The guide runner fails if a page is wrong."""
 
 from __future__ import annotations
 

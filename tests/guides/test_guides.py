@@ -1,4 +1,4 @@
-"""Every page of docs/guides does what it shows, on a corpus that `made/PAGE.py` makes."""
+"""Every page of docs/guides works as shown, on a corpus that `made/PAGE.py` generates."""
 
 from __future__ import annotations
 

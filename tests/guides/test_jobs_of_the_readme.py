@@ -1,4 +1,4 @@
-"""Every command in the README's table of jobs does the job, on small inputs of the names that it has."""
+"""Every command in the README's table of jobs does the job, on small inputs with the same names."""
 
 from __future__ import annotations
 

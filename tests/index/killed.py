@@ -1,4 +1,4 @@
-"""A process that changes an index until it is killed, and tells what was acknowledged: `killed.py FOLDER SEED`."""
+"""A process that changes an index until it is killed, and prints what was acknowledged: `killed.py FOLDER SEED`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def main(path, seed):
                 copy, old = Path(path).with_name("copy"), Path(path).with_name("old")
                 shutil.rmtree(old, ignore_errors=True)
                 if copy.exists():
-                    copy.rename(old)  # a kill must not leave half a copy that was being deleted
+                    copy.rename(old)  # a kill must not leave a partly deleted copy
                 index.snapshot(copy)
             say("done", step, name)
 

@@ -1,4 +1,4 @@
-"""Many readers beside one writer: each call sees one commit, and a second writer is told who the first is."""
+"""Many readers beside one writer: each call sees one commit, and a second writer gets an error that names the first."""
 
 from __future__ import annotations
 
@@ -64,6 +64,24 @@ def test_readers_see_whole_batches_while_runs_are_written_and_merged(tmp_path, m
         assert len(readers[0].query(text, k=None)) == 25 * size
         for reader in readers:
             reader.close()
+
+
+def test_a_call_whose_runs_are_merged_away_under_it_is_repeated(tmp_path):
+    documents, seen = texts(30, seed=3), []
+    with Index.create(tmp_path / "i") as index:
+        index.insert_many(documents)
+        index.compact()
+        with Index.open(tmp_path / "i", read_only=True) as reader:
+
+            def ask(view):
+                seen.append(view.generation)
+                if len(seen) == 1:  # the commit is chosen, its run is not open yet
+                    index.insert("more", "a document that makes another run")
+                    index.compact()
+                return sum(numbers.size for numbers, _ in view.sketches())
+
+            assert reader._store.read(ask) == 31
+    assert len(seen) == 2
 
 
 def test_another_process_finds_what_was_inserted(tmp_path):

@@ -1,4 +1,4 @@
-"""What a query answers is what find_pairs says of the same documents, whatever the measure."""
+"""A query returns what find_pairs returns for the same documents, for every measure."""
 
 from __future__ import annotations
 

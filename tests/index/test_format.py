@@ -1,4 +1,4 @@
-"""The format, frozen: golden files, and headers that are refused before anything is believed."""
+"""The frozen format: golden files, and invalid headers that are refused before any of it is used."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_page_shows_the_digest_of_a_row(tmp_path):
 
 
 def with_header(data, offset, packed):
-    """Replace bytes of a header, and let its digest fit."""
+    """Replace bytes of a header, and update its digest."""
     head = bytearray(data[: HEADER_BYTES - 16])
     head[offset : offset + len(packed)] = packed
     return bytes(head) + digest_of(bytes(head)).digest() + data[HEADER_BYTES:]

@@ -1,9 +1,10 @@
-"""A disk that is full at any write: nothing of the change is stored, and what was stored before stays."""
+"""A full disk at any write: nothing of the change is stored, and earlier documents are intact."""
 
 from __future__ import annotations
 
 import errno
 import os
+import sqlite3
 
 import pytest
 
@@ -25,7 +26,7 @@ def index(tmp_path, monkeypatch):
 
 
 def fail_at(monkeypatch, number):
-    """Let the disk be full at the write of this number."""
+    """Simulate a full disk at the n-th write."""
     writes = iter(range(10**9))
     write = os.pwrite
 
@@ -75,3 +76,33 @@ def test_sqlite_that_cannot_grow_stores_nothing_of_a_change(index):
     sqlite.execute(f"PRAGMA max_page_count = {pages + 1000}")
     index.insert("second", TEXT, payload=large)
     assert (list(index.ids()), index.check()) == (["first", "second"], [])
+
+
+def test_a_snapshot_that_does_not_fit_leaves_nothing(index, monkeypatch):
+    index.compact()
+    for part in ("_copy", "_link_or_copy"):
+        target = folder.FolderStore if part == "_copy" else folder
+        with monkeypatch.context() as patch:
+            patch.setattr(target, part, lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left")))
+            with pytest.raises(DataError, match="no space is left for the index"):
+                index.snapshot(index.path.with_name("copy"))
+        assert [path.name for path in index.path.parent.iterdir()] == ["i"]
+    index.snapshot(index.path.with_name("copy"))
+
+
+def test_an_input_output_error_is_not_called_damage(index, monkeypatch):
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorname = "SQLITE_IOERR_SHMSIZE"
+    monkeypatch.setattr(folder.Tables, "count", lambda *_: (_ for _ in ()).throw(error))
+    with pytest.raises(DataError, match="cannot be read or written: disk I/O error"):
+        index.insert("second", TEXT)
+
+
+def test_a_run_of_a_change_that_cannot_be_committed_is_deleted(index, monkeypatch):
+    with monkeypatch.context() as patch:
+        full = OSError(errno.ENOSPC, "No space left on device")
+        patch.setattr(folder.Tables, "set_state", lambda *_: (_ for _ in ()).throw(full))
+        with pytest.raises(DataError, match="no space is left for the index"):
+            index.insert_many(texts(20, seed=4))
+    assert list((index.path / "runs").iterdir()) == []
+    assert (list(index.ids()), index.check()) == (["first"], [])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
+import os
 import time
 
 import pyarrow as pa
@@ -12,6 +14,7 @@ import neardup
 from index.corpora import texts
 from neardup import Index, Inserted
 from neardup.errors import ConfigError, DataError
+from neardup.index import folder, folder_view
 
 TEXT = "the quick brown fox jumps over the lazy dog and runs away into the dark green forest"
 NEAR = TEXT + " today"
@@ -132,6 +135,8 @@ def test_an_alias_resolves_to_its_document_and_is_removed_with_it(index):
     index.insert_new("alias", TEXT, "link")
     index.remove("first")
     assert ("alias" in index, len(index)) == (False, 0)
+    index.insert("alias", OTHER)
+    assert (index.get("alias").doc_id, index.check()) == ("alias", [])
 
 
 def test_a_document_counts_how_often_insert_new_met_it(index):
@@ -186,6 +191,19 @@ def test_expired_documents_are_absent_and_their_ids_are_free(index):
     index.compact()
     assert index.check() == []
     assert index.info()["documents"] == 3
+
+
+def test_merging_runs_leaves_expired_documents_to_compaction(index, monkeypatch):
+    for module in (folder, folder_view):
+        monkeypatch.setattr(module, "FRESH_DOCS", 2)
+    monkeypatch.setattr(folder, "TIER", 2)
+    index.insert("old", TEXT, expires=1.0)
+    for number in range(12):  # enough to create runs, and to merge them
+        index.insert(str(number), f"{OTHER} {number}")
+        assert index.check() == []
+    index.compact()
+    assert index.check() == []
+    assert len(index) == 12
 
 
 def test_a_payload_must_be_a_small_json_object(index):
@@ -291,6 +309,21 @@ def test_writing_to_a_closed_or_read_only_index_is_an_error(tmp_path):
             index.insert("b", TEXT)
 
 
+def test_an_index_in_a_folder_that_cannot_be_written_is_read_without_a_trace(tmp_path, monkeypatch):
+    with Index.create(tmp_path / "i") as index:
+        index.insert_many({"a": TEXT, "b": OTHER})
+    before = sorted(path.name for path in (tmp_path / "i").iterdir())
+    monkeypatch.setattr(os, "access", lambda path, _: not str(path).endswith("/i"))
+    with Index.open(tmp_path / "i", read_only=True) as index:
+        assert ids_of(index.query(TEXT)) == ["a"]
+        assert index.check() == []
+        assert (
+            sorted(path.name for path in (tmp_path / "i").iterdir())
+            == before
+            == ["index.sqlite", "runs", "writer.lock"]
+        )
+
+
 def test_a_snapshot_is_an_independent_index(index, tmp_path):
     index.insert_many(texts(3000, seed=1))
     index.insert("fresh", TEXT)
@@ -382,6 +415,39 @@ def test_many_inserts_become_runs_and_runs_are_merged(tmp_path, monkeypatch):
     with Index.create(tmp_path / "j") as other:
         other.insert_many(documents)
         assert other.query_many(documents, k=None).equals(grown)
+
+
+def test_compaction_gives_the_space_of_removed_documents_back(tmp_path):
+    with Index.create(tmp_path / "i", store="text", durability="fast") as index:
+        index.insert_many(texts(600, seed=23))
+        before = index.info()["bytes"]
+        index.compact()
+        assert index.info()["bytes"] < before
+        index.remove(list(index.ids())[100:])
+        index.compact()
+        assert index.info()["bytes"] < before / 4
+        assert (len(index), index.check()) == (100, [])
+        assert index.query(texts(600, seed=23)["23-7"])[0].similarity == 1
+
+
+def test_runs_stay_few_and_no_merge_is_large_without_being_asked(tmp_path, monkeypatch):
+    from neardup.index import folder
+
+    monkeypatch.setattr(folder, "MOST_JOINED", 60)
+    monkeypatch.setattr(folder, "FRESH_DOCS", 4)
+    monkeypatch.setattr(folder, "TIER", 3)
+    monkeypatch.setattr("neardup.index.folder_view.FRESH_DOCS", 4)
+    documents, sizes = texts(600, seed=22), [1, 5, 23, 9, 40, 2]
+    with Index.create(tmp_path / "i", durability="fast") as index:
+        names = iter(documents)
+        for step in range(48):
+            index.insert_many({name: documents[name] for name in itertools.islice(names, sizes[step % 6])})
+            held = index._store.read(lambda view: [num_docs for _, num_docs in view.tables.runs()])
+            assert max(held, default=0) <= 60
+            # Two runs of up to 30 may be merged, so each of their three tiers has fewer than TIER.
+            assert sum(num_docs <= 30 for num_docs in held) <= 3 * (3 - 1)
+        assert len(index) == 600
+        assert index.check() == []
 
 
 def test_query_many_names_queries_by_id_or_position(index):

@@ -19,7 +19,7 @@ from neardup.index import folder, folder_view
 WORDS = [f"w{number}" for number in range(14)]
 THRESHOLD = 0.5
 IDS = st.sampled_from([f"id{number}" for number in range(12)])
-# With one row a band, and bands for every slot, whoever is similar shares a bucket but for a chance of 2**-128.
+# With one row per band and a band for every slot, similar documents share a bucket except with probability 2**-128.
 SETTINGS = {"size": 1, "threshold": THRESHOLD, "bands": 128, "rows": 1, "signature_filter": False, "containment": True}
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=0, max_size=10).map(" ".join)
 PAYLOADS = st.none() | st.fixed_dictionaries({"lang": st.sampled_from(["de", "en"]), "day": st.integers(0, 5)})
@@ -185,7 +185,7 @@ class Walk(RuleBasedStateMachine):
 
 
 def walk(monkeypatch, **limits):
-    monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)  # so that a few documents make runs, and runs are joined
+    monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)  # so that a few documents create runs, and runs are merged
     monkeypatch.setattr(folder, "FRESH_DOCS", 4)
     monkeypatch.setattr(folder, "TIER", 3)
     case = Walk.TestCase

@@ -1,4 +1,4 @@
-"""The contract of a store, whatever keeps the documents: a new store is added to STORES and passes all of it."""
+"""The contract of every store: add a new store to STORES, and it must pass all tests here."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STORES = {"folder": folder_store}
 
 @pytest.fixture(params=STORES)
 def opened(request, tmp_path):
-    """What opens the store, at a path in an empty folder."""
+    """A function that opens the store, at a path in an empty folder."""
     return lambda name="store", **how: STORES[request.param](tmp_path / name, **how)
 
 
@@ -47,7 +47,7 @@ def sketch(*given) -> Sketches:
 
 
 def put(store, *numbers, **fields):
-    """Store the texts of these places; their ids are d0, d1, ..."""
+    """Store the texts at these positions; their ids are d0, d1, ..."""
 
     def make(change):
         first = change.next_number

@@ -1,4 +1,4 @@
-"""Documents in files: numbered in input order whatever the parts, named, placed in keep order, set aside with a row."""
+"""Documents in files: numbered in input order for any parts, named, ranked in keep order, rejected with their row."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def write_csv(path, rows):
     path.write_text("\n".join(lines) + "\n", "utf-8")
 
 
-# A format is loaded late; one that is loaded while sizes are small would keep them.
+# Formats are imported late; one imported while sizes are small would keep them.
 for name in ("jsonl", "parquet", "arrow", "csv"):
     formats.load(name)
 
@@ -97,7 +97,7 @@ def ids(documents):
 
 
 def keep_order(table):
-    """The rows as they are kept, the first first."""
+    """The rows in keep order."""
     return table.sort_by([("priority", "ascending"), ("row", "ascending")]).column("row").to_pylist()
 
 
@@ -254,12 +254,12 @@ def test_scores_of_different_formats_are_in_one_order(tmp_path):
 def test_numbers_and_texts_in_one_score_are_an_error(tmp_path):
     write_jsonl(tmp_path / "a.jsonl", [{"text": "x", "score": 5}])
     write_jsonl(tmp_path / "b.jsonl", [{"text": "x", "score": "high"}])
-    with pytest.raises(DataError, match="holds numbers and texts"):
+    with pytest.raises(DataError, match="contains both numbers and texts"):
         settled(tmp_path, [tmp_path / "a.jsonl", tmp_path / "b.jsonl"], keep="max:score")
 
 
 @pytest.mark.usefixtures("small_parts")
-def test_groups_are_equal_where_their_values_are_in_every_format(tmp_path):
+def test_groups_with_equal_values_are_equal_in_every_format(tmp_path):
     rows = [{"text": str(number), "site": site} for number, site in enumerate(["x", "y", "x", "7"])]
     for kind, write in WRITERS.items():
         write(tmp_path / f"a.{kind}", rows)
@@ -342,7 +342,7 @@ def test_a_file_that_changed_since_it_was_found_is_an_error(tmp_path):
 
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
-def test_the_rows_that_are_written_are_those_not_removed(tmp_path, kind):
+def test_exactly_the_rows_that_are_not_removed_are_written(tmp_path, kind):
     WRITERS[kind](tmp_path / f"a.{kind}", ROWS)
     WRITERS[kind](tmp_path / f"b.{kind}", ROWS)
     documents, _ = settled(tmp_path, [tmp_path / f"a.{kind}", tmp_path / f"b.{kind}"])

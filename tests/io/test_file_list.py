@@ -27,7 +27,7 @@ def numbered(number):
     return msgspec.structs.replace(FILE, path=f"/corpus/é{number}.txt", size=2**40 + number, encoding="latin-1")
 
 
-def test_files_come_out_as_they_went_in():
+def test_packed_files_round_trip():
     files = [numbered(number) for number in range(5)]
     packed = FileList(files)
 

@@ -1,4 +1,4 @@
-"""Which files are found, what they are called, which columns are taken."""
+"""Which files are found, their names, and which columns are used."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_an_input_that_is_not_a_regular_file_is_an_error(tmp_path):
 
 def test_a_folder_or_file_without_permission_is_an_error(tree, monkeypatch):
     with monkeypatch.context() as patched:
-        (tree / "b.jsonl").chmod(0o200)  # root may read it all the same
+        (tree / "b.jsonl").chmod(0o200)  # root may read it anyway
         patched.setattr(os, "access", lambda *_: False)
         with pytest.raises(DataError, match=r"b\.jsonl cannot be read: permission denied"):
             names([tree / "b.jsonl"])

@@ -1,4 +1,4 @@
-"""Finished runs: their tables, kept documents and settings come back as the run wrote them."""
+"""Finished runs: tables, kept documents and settings are loaded as the run wrote them."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_a_folder_that_is_not_a_run_is_named(tmp_path):
 
 @pytest.mark.parametrize("name", ["pairs.parquet", "pairs.jsonl", "pairs.csv", "PAIRS.CSV", "PAIRS.PARQUET"])
 @pytest.mark.parametrize("odd", ["a", "a\u2028b\u0085", 'comma, "quote"\nand line'])
-def test_pairs_come_back_from_every_kind_of_file(tmp_path, name, odd):
+def test_pairs_are_loaded_from_every_kind_of_file(tmp_path, name, odd):
     path = write_rows(tmp_path / "pages.jsonl", [{"id": odd, "text": PAGE}, {"id": "b", "text": NEAR}, "{broken"])
     report = neardup.find_pairs(path, out=tmp_path / name, threshold=0.7)
     expected = [odd, "b", "pages.jsonl", 1, "pages.jsonl", 2]

@@ -19,6 +19,7 @@ from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io.formats import base as records
 from neardup.io.formats import jsonl
+from neardup.io.formats import lines as text_lines
 from neardup.io.formats.base import Columns, Verdicts
 from neardup.io.sources.discover import find_files
 from neardup.io.values import gather, html
@@ -45,7 +46,7 @@ def only(path, content, columns=TEXT, **settings):
 
 
 def together(parts):
-    """What batches say of the rows of the whole file."""
+    """The combined rows of all batches of a file."""
     rows, texts, ids, rejected, first = [], [], [], [], 0
     for part in parts:
         rows += (part.rows + first).tolist()
@@ -338,7 +339,7 @@ def test_kept_lines_are_written_byte_for_byte(tmp_path, lines, ends, batch_bytes
     rows = lines_of(content)
     is_kept = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(records, "BATCH_BYTES", batch_bytes)
+        patched.setattr(text_lines, "_COPIED_AT_ONCE", batch_bytes)
         answer = written(tmp_path, b"\xef\xbb\xbf" * bom + content, verdicts(len(rows), np.flatnonzero(is_kept)))
     assert answer == b"".join(row for row, kept in zip(rows, is_kept, strict=True) if kept)
 
@@ -352,6 +353,18 @@ def test_kept_lines_of_a_compressed_file_are_compressed(tmp_path):
     packed = gzip.compress(b'{"text": "a"}\r\n{"text": "b"}\n{"text": "c"}')
     answer = written(tmp_path, packed, verdicts(3, [0, 2]), name="a.jsonl.gz")
     assert gzip.decompress(answer) == b'{"text": "a"}\r\n{"text": "c"}'
+
+
+@pytest.mark.parametrize("ending", ["gz", "zst"])
+def test_compressed_bytes_do_not_depend_on_how_many_are_written_at_once(tmp_path, monkeypatch, ending):
+    random = np.random.default_rng(1)
+    lines = b"".join(b'{"text": "%d %s"}\n' % (row, random.bytes(row % 900).hex().encode()) for row in range(1000))
+    name = f"a.jsonl.{ending}"
+    packed = gzip.compress(lines) if ending == "gz" else pa.compress(lines, "zstd", asbytes=True)
+    kept = np.flatnonzero(random.random(1000) < 0.7)
+    whole = written(tmp_path, packed, verdicts(1000, kept), name=name)
+    monkeypatch.setattr(text_lines, "_COPIED_AT_ONCE", 1000)
+    assert written(tmp_path, packed, verdicts(1000, kept), name=name) == whole
 
 
 def test_marks_are_inserted_before_the_closing_brace(tmp_path, monkeypatch):
@@ -377,7 +390,7 @@ def test_writing_a_file_that_changed_is_an_error(tmp_path):
         jsonl.write(file, str(tmp_path / "b.jsonl"), verdicts(1, []), Config())
 
 
-# Every escape, pairs and halves of surrogates, and texts longer than what is looked at in one step.
+# Every escape, surrogate pairs and lone surrogates, and texts longer than one block.
 STRINGS = st.one_of(
     st.text(st.sampled_from('"\\/\b\f\n\r\t\0\x7fé€😀\ud83d\ude00') | st.characters(), max_size=10),
     st.builds(lambda count, text: "long " * count + text, st.integers(5, 200), st.text(max_size=5)),

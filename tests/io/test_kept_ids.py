@@ -1,4 +1,4 @@
-"""The ids of kept documents, some at a time."""
+"""The ids of kept documents, looked up in batches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KEPT_ROWS = np.array([5, 2, 5, 9, 0, 2, 7])
 
 
 @pytest.mark.parametrize("num_at_once", [1, 2, 3, 100])
-def test_ids_come_in_the_order_of_the_removed_and_never_more_at_once_than_asked(num_at_once):
+def test_ids_follow_the_removed_documents_and_are_loaded_in_bounded_batches(num_at_once):
     asked = []
 
     def ids_of(rows):

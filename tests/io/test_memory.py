@@ -1,4 +1,4 @@
-"""Documents that are in memory: every kind of source, every kind of bad row, ids, columns and keep orders."""
+"""Documents in memory: every kind of source, every kind of bad row, ids, columns and keep orders."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def chunked(values):
 
 
 def arrow_text(values, kind):
-    """An Arrow array over bytes that nobody checked."""
+    """An Arrow array over unvalidated bytes."""
     offsets = np.cumsum([0, *map(len, values)])
     width = np.int64 if kind == pa.large_string() else np.int32
     buffers = [None, pa.py_buffer(offsets.astype(width)), pa.py_buffer(b"".join(values))]

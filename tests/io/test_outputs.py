@@ -139,7 +139,7 @@ def test_the_bytes_do_not_depend_on_batches(ending, rows, cuts, tmp_path_factory
 
 
 @given(rows=ROWS)
-def test_what_is_written_as_text_reads_back_equal(rows, tmp_path_factory):
+def test_text_output_round_trips(rows, tmp_path_factory):
     folder = tmp_path_factory.mktemp("back")
     content(folder / "p.csv", [pairs(rows)])
     lines = content(folder / "p.jsonl", [pairs(rows)]).splitlines()
@@ -170,7 +170,7 @@ def test_nothing_rejected_is_an_empty_file(tmp_path):
 
 
 @pytest.mark.parametrize("rows_a_call", [1, 7, 1000])
-def test_groups_of_long_ids_are_bounded_in_bytes_however_the_rows_come(tmp_path, monkeypatch, rows_a_call):
+def test_row_groups_with_long_ids_are_bounded_in_bytes_for_any_batches(tmp_path, monkeypatch, rows_a_call):
     monkeypatch.setattr(outputs, "GROUP_BYTES", 1000)
     columns = pa.schema([("id", pa.string())])
     table = pa.table({"id": ["i" * (row % 40) for row in range(200)]}, schema=columns)

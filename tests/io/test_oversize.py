@@ -1,4 +1,4 @@
-"""Rows longer than `max_document`: rejected with their size and read past, whatever the format."""
+"""Rows longer than `max_document`: rejected with their size and skipped, in every format."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_a_document_that_does_not_fit_in_memory_is_an_error_that_names_the_memor
     file = found(tmp_path, name, content(["one", LONG]), **settings)
     with pytest.raises(DataError, match=r"holds a document of 5,0\d\d bytes, which needs 250 MB[^-]*--memory 251MB"):
         read(file, **settings)
-    # One that no memory would take is rejected as ever.
+    # One that is longer than max_document is still rejected.
     assert list(read(file, max_document=LIMIT, **settings)[1]) == [1]
 
 

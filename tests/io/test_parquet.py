@@ -1,3 +1,4 @@
+import dataclasses
 import decimal
 import os
 from pathlib import Path
@@ -93,7 +94,8 @@ def test_dictionary_encoded_copies_do_not_make_large_batches(tmp_path):
     file = stored(tmp_path, table)
     with pq.ParquetFile(file.path) as source:
         assert source.metadata.row_group(0).total_byte_size < 100_000
-        largest = max(batch.nbytes for batch in parquet._batches(file, source, [0], ["text"]))
+        num_rows = parquet._batch_rows(parquet.row_bytes(file, source, [0], ["text"]))
+        largest = max(batch.nbytes for batch in parquet._batches(source, [0], ["text"], num_rows))
     assert largest <= 4 * parquet.BATCH_BYTES + 100_000
 
 
@@ -235,12 +237,63 @@ def test_old_timestamps_and_the_list_names_of_other_writers_are_written_compress
 
 
 def test_a_large_row_group_is_written_as_several(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet, "PART_BYTES", 50_000)
+    monkeypatch.setattr(parquet, "_GROUP_BYTES", 50_000)
     monkeypatch.setattr(parquet, "BATCH_BYTES", 10_000)
     table = pa.table({"text": [f"{row:01000d}" for row in range(200)]})
     target = written(stored(tmp_path, table), tmp_path, [False] + [True] * 199)
-    assert pq.ParquetFile(target).metadata.num_row_groups == 4
+    assert pq.ParquetFile(target).metadata.num_row_groups == 5
     assert pq.read_table(target).equals(table.slice(1))
+
+
+@pytest.mark.parametrize("names", [("id", "text"), ("text",)])
+@pytest.mark.parametrize("mark", [False, True])
+def test_rows_in_memory_and_rows_read_again_give_the_same_bytes(tmp_path, monkeypatch, names, mark):
+    monkeypatch.setattr(parquet, "BATCH_BYTES", 3000)
+    monkeypatch.setattr("neardup.io.values.arrow_rows.BATCH_BYTES", 500)  # cuts batches, so that they must be joined
+    texts = [None if row % 7 == 0 else f"{row:0{row % 90 + 1}d}" for row in range(600)]
+    table = pa.table({"other": [["a"] * (row % 3) for row in range(600)], "text": texts, "id": range(600)})
+    file = stored(tmp_path, table, row_group_size=150)
+    monkeypatch.setattr("neardup.io.values.arrow_rows.PART_BYTES", file.size // 2)
+    columns = Columns(text=("text",), id="id" if "id" in names else None)
+    held = {
+        span: [records.columns for records in parquet.read(file, span, columns, CONFIG)] for span in parquet.split(file)
+    }
+    assert len(held) > 1
+    assert max(map(len, held.values())) > 2
+    assert all(set(batch.schema.names) == set(names) for batches in held.values() for batch in batches)
+    removed = list(range(0, 600, 3))
+    is_kept = [row % 3 > 0 for row in range(600)]
+    again = written(file, tmp_path, is_kept, removed, mark=mark).read_bytes()
+    target = tmp_path / "out" / "held.parquet"
+    decided = dataclasses.replace(verdicts(is_kept, removed), held=held)
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", only(pq.ParquetFile.iter_batches, {"other", *names} - {*names}))
+    parquet.write(file, os.fspath(target), decided, Config(mark=mark))
+    assert target.read_bytes() == again
+
+
+def only(iter_batches, allowed):
+    """Read other columns alone, however many."""
+
+    def checked(self, *args, columns=None, **options):
+        assert columns is not None
+        assert not {"text"} & set(columns)
+        assert allowed & {name.partition(".")[0] for name in columns}
+        return iter_batches(self, *args, columns=columns, **options)
+
+    return checked
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pa.table({"text": pa.array(["a", "b", "a"]).dictionary_encode()}),
+        pa.table({"text": ["a"], "s.b": ["b"], "s": [{"b": "c"}]}),
+        pa.table([["a"], ["b"], ["c"]], names=["text", "twice", "twice"]),
+    ],
+)
+def test_columns_that_cannot_be_put_beside_others_are_read_again(tmp_path, table):
+    (records,) = read_all(stored(tmp_path, table), Columns(text=("text",)))
+    assert records.columns is None
 
 
 def test_a_file_that_changed_since_it_was_read_raises(tmp_path):

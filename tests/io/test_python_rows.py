@@ -71,7 +71,7 @@ def test_rows_that_are_not_dicts_and_values_that_are_not_texts_are_rejected():
     ("rows", "message"),
     [
         ([{"title": FOX}], r"no column named text, content, body[\s\S]*text_column='title'"),
-        ([{"text": FOX, "score": 1}, {"text": FOX, "score": "high"}], "column 'score' of the dicts cannot become"),
+        ([{"text": FOX, "score": 1}, {"text": FOX, "score": "high"}], "'score' of the dicts cannot be converted"),
         ([{1: FOX}], "names of columns must be strings, got 1"),
         ([{"id": "a", "text": FOX}, {"text": FOX}], "the id of row 1 is null"),
     ],
@@ -233,7 +233,7 @@ def test_a_matrix_of_items_gives_what_lists_of_column_numbers_give(kind, sparse)
     assert pairs_of(items=given).equals(expected)
 
 
-def test_a_sparse_matrix_stays_as_it_was(sparse):
+def test_a_sparse_matrix_is_not_modified(sparse):
     entries = sparse.csr_matrix((np.ones(4), np.array([3, 1, 1, 0]), np.array([0, 3, 4])), shape=(2, 5))
     before = entries.indices.tolist(), entries.data.tolist()
     neardup.find_pairs(items=entries)

@@ -1,4 +1,4 @@
-"""Rows in memory that cannot be used are set aside with the reason, as those of files are."""
+"""Rows in memory that cannot be used are rejected with a reason, as in files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sample of files tells documents and bytes near the truth, in every format, and so the disk that a run needs."""
+"""A sample of files gives good estimates of documents, bytes and disk space, in every format."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FACTOR = 3.0
 NUM_ROWS = 3000
 
 
-# A format is loaded late; one that is loaded while sizes are small would keep them.
+# Formats are imported late; one imported while sizes are small would keep them.
 for name in ("jsonl", "parquet", "arrow", "csv"):
     formats.load(name)
 

@@ -1,4 +1,4 @@
-"""Scores to keep by: one order for the same values, whether they come as Python values or as columns."""
+"""Scores for `keep`: equal values have the same order as Python values and as columns."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from neardup.io.values.scores import SCORES, sortable_column, sortable_values
 
 
 def keys(scores):
-    """What a run sorts by: number, then what a double cannot hold of it, then text; None without a score."""
+    """The sort keys of a run: number, then the remainder beyond a double, then text; None without a score."""
     assert scores.type == SCORES
     return [None if row is None else (row["number"], row["rest"], row["text"]) for row in scores.to_pylist()]
 
 
 def order(scores):
-    """Places of the rows from the smallest score on, ties by row, rows without a score last."""
+    """Row positions in ascending order of score, ties by row, rows without a score last."""
     table = pa.table([*scores.flatten(), pa.array(range(len(scores)))], names=["number", "rest", "text", "row"])
     return table.sort_by([(name, "ascending") for name in table.column_names]).column("row").to_pylist()
 

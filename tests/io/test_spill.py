@@ -1,4 +1,4 @@
-"""Sorting on disk equals sorting in memory; shelves give back what was put on them."""
+"""Sorting on disk equals sorting in memory; shelves return the documents that were added."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_an_error_of_the_source_is_raised_unchanged_by_a_sort(tmp_path):
     assert caught.value.hint == "wait"
 
 
-# DuckDB shows its progress where Python was started without a file, as with -c and in a notebook.
+# DuckDB prints a progress bar if Python runs without a script, as with -c and in a notebook.
 NOTE_PROGRESS = """
 import pathlib, sys
 import duckdb

@@ -1,4 +1,4 @@
-"""Standard input as a file: whole, with the ending that its first bytes or the settings say."""
+"""Standard input stored as a file, with the extension for its first bytes or the settings."""
 
 from __future__ import annotations
 

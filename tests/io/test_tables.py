@@ -240,7 +240,7 @@ def test_items_of_another_type_reject_every_row():
     assert items(pa.array([1]))[1] == [(0, "items are int64, not text")]
 
 
-def test_html_is_read_as_a_reader_sees_it():
+def test_html_is_read_as_visible_text():
     got = records(config=Config(html=True), text=["<p>one <b>two</b></p><script>x</script>", None])
     assert got.texts.to_pylist() == ["one two"]
     assert got.rejected == [(1, "text is null")]

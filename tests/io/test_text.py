@@ -1,4 +1,4 @@
-"""Plain text: one document a file, and with lines=True one a line."""
+"""Plain text: one document per file, or one per line with lines=True."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_file_that_is_not_utf8_is_rejected_with_the_byte(tmp_path):
     assert batch.rejected == [(0, "not valid UTF-8: invalid start byte at byte 2")]
 
 
-def test_html_files_become_text_when_asked(tmp_path):
+def test_html_files_become_text_on_request(tmp_path):
     page = b"<html><head><title>t</title></head><body><p>one</p></body></html>"
     assert only(tmp_path / "a.html", page).texts.to_pylist() == [page.decode()]
     assert only(tmp_path / "a.html", page, html=True).texts.to_pylist() == ["one"]
@@ -91,7 +91,7 @@ def test_every_line_is_a_document_and_blank_ones_are_counted(tmp_path):
     assert batches(tmp_path / "a.txt", b"", lines=True) == []
 
 
-def test_lines_of_html_become_text_when_asked(tmp_path):
+def test_lines_of_html_become_text_on_request(tmp_path):
     batch = only(tmp_path / "a.txt", b"<p>one</p>\n\n<b>two</b>\n", lines=True, html=True)
     assert (batch.texts.to_pylist(), batch.rows.tolist()) == (["one", "two"], [0, 2])
 

@@ -1,4 +1,4 @@
-"""Progress counts text: how much a file holds is told, or guessed, before it is read."""
+"""Progress counts text: the amount in a file is looked up or estimated before reading."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""A sample against documents: candidates lose no partner, similarities are exact, compiled equals plain Python."""
+"""A sample against documents: no partner is lost, similarities are exact, compiled equals plain Python."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from plain_kernels import plain
 
 THRESHOLDS = st.sampled_from([0.1, 0.5, 0.7, 0.8, 0.9, 1.0])
 PLAIN = plain(audit)
-# Hashes of all sizes: zero is no shingle, and the largest number is one.
+# Hashes of all sizes: zero is not a valid shingle, the largest number is.
 ITEMS = [1, 2, 3, 2**16, 2**31, 2**48, 2**60, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1]
 set_of_items = st.frozensets(st.sampled_from(ITEMS), min_size=1)
 many_sets = st.lists(set_of_items, min_size=1, max_size=8)

@@ -93,7 +93,7 @@ def test_every_slot_of_a_band_changes_its_key():
 
 
 def test_300_000_small_numbers_have_distinct_keys():
-    """Two slots that count: the worst input for a weak combination."""
+    """Two slots that count up: the worst input for a weak hash combination."""
     first, second = np.meshgrid(np.arange(600), np.arange(500))
     keys = band_keys(np.stack([first.ravel(), second.ravel()], axis=1), 1, 2)
     assert np.unique(keys).size == 300_000
@@ -150,7 +150,7 @@ def test_star_links_are_correct_over_many_parts(num_keys):
 
 
 def test_star_links_are_correct_if_all_keys_collide():
-    """The place is the top of key * GOLDEN_MULTIPLIER: take the keys that bring it to one number."""
+    """The slot is the top bits of key * GOLDEN_MULTIPLIER: use keys that all map to the same slot."""
     inverse = pow(int(GOLDEN_MULTIPLIER), -1, 2**64)
     keys = [(2**64 - 1 - number) * inverse % 2**64 for number in range(500)] * 2
     rows = list(range(1000, 0, -1))

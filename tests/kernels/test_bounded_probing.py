@@ -1,4 +1,4 @@
-"""Keys made to collide by somebody who knows every constant: the same answer as ever, in time n log n."""
+"""Keys constructed to collide by someone who knows every constant: the same answer, in O(n log n)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from neardup.kernels import bands, lists, sorting
 from neardup.kernels import similarity as kernel
 
 TOP = 2**64 - 1
-# The inverse of the multiplier that spreads keys over a table: with it, small numbers all go to one place.
+# The inverse of the multiplier that spreads keys over a table: it maps small numbers to keys of one slot.
 BACK = np.uint64(pow(0x9E3779B97F4A7C15, -1, 2**64))
 SIZE = 200_000
 
@@ -82,7 +82,7 @@ PLACES = np.arange(SIZE, dtype=np.uint64) << np.uint64(64 - 20)
 COLLIDING = {
     "all in one place": lambda size: np.uint64(2**63) + np.arange(size, dtype=np.uint64),
     "all past the end": lambda size: np.uint64(TOP) - np.arange(size, dtype=np.uint64),
-    # A set without a step of probing; but what is looked for in it walks to its end.
+    # A set that fills without probing, but a lookup in it probes to its end.
     "side by side": lambda size: PLACES[:size] + np.uint64(1),
 }
 

@@ -1,4 +1,4 @@
-"""Compiled kernels are cached where there is room, found again, and never stale."""
+"""Compiled kernels are cached in a writable folder, reused, and never stale."""
 
 import os
 import shutil
@@ -12,14 +12,22 @@ import pytest
 import neardup
 from neardup import kernels
 
-# A package with one kernel that imports a helper, and the locator of ours.
-HELPER = "import numba\n\n@numba.njit\ndef helped(value):\n    return value + {}\n"
-KERNEL = """import numba
+# A package with one kernel that imports a helper, compiled and cached as ours are.
+HELPER = """from neardup.kernels.compilation import inner
+
+@inner
+def helped(value):
+    return value + {}
+"""
+KERNEL = """import numpy as np
+from neardup.kernels import compilation
 from neardup.kernels.helper import helped
 
-@numba.njit(cache=True)
+@compilation.kernel
 def kernel(value):
-    return helped(value)
+    room = np.empty(1, np.int64)
+    room[0] = helped(value)
+    return room[0]
 """
 ASK = "from neardup.kernels.kernel import kernel; print(kernel(1), sum(kernel.stats.cache_hits.values()))"
 
@@ -41,7 +49,8 @@ def package(tmp_path):
     folder = tmp_path / "neardup" / "kernels"
     folder.mkdir(parents=True)
     (tmp_path / "neardup" / "__init__.py").touch()
-    shutil.copy(Path(neardup.__file__).parent / "kernels" / "__init__.py", folder)
+    for name in ("__init__.py", "compilation.py"):
+        shutil.copy(Path(neardup.__file__).parent / "kernels" / name, folder)
     (folder / "helper.py").write_text(HELPER.format(1))
     (folder / "kernel.py").write_text(KERNEL)
     return tmp_path
@@ -81,6 +90,46 @@ def test_home_is_used_if_the_package_is_not_writable(locked):
 def test_a_numba_cache_folder_set_by_the_user_takes_precedence(package):
     *_, folder = ask(WHERE, folder=package, NUMBA_CACHE_DIR=str(package / "chosen"))
     assert Path(folder).parent == package / "chosen"
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+@pytest.mark.parametrize("damage", [b"", b"not a pickle", b"\x80\x05\x95"])
+def test_a_damaged_cache_file_is_compiled_again_and_replaced(package, ending, damage):
+    *_, folder = ask(WHERE, folder=package)
+    [file] = Path(folder).glob(f"*.{ending}")
+    file.write_bytes(damage)
+    assert ask(ASK, folder=package) == ["2", "0"]
+    assert ask(ASK, folder=package) == ["2", "1"]
+
+
+def test_code_for_arguments_of_other_types_is_not_used(package):
+    both = "from neardup.kernels.kernel import kernel; print(kernel(1), kernel(-0.5))"
+    *_, folder = ask(f"{both}; from neardup.kernels import cache_folder; print(cache_folder())", folder=package)
+    of_whole_numbers, of_fractions = sorted(Path(folder).glob("*.nbc"))
+    shutil.copy(of_whole_numbers, of_fractions)
+    assert ask(both, folder=package) == ["2", "0"]
+
+
+def test_first_runs_side_by_side_agree_and_leave_a_cache(package):
+    running = [subprocess.Popen([sys.executable, "-c", ASK], env=environment(package)) for _ in range(3)]
+    assert [process.wait() for process in running] == [0, 0, 0]
+    assert ask(ASK, folder=package) == ["2", "1"]
+
+
+def test_only_the_kernel_itself_becomes_machine_code_and_compilation_leaves_no_traces(package):
+    program = """
+import gc, numba, numpy as np
+from neardup.kernels.helper import helped
+from neardup.kernels.kernel import kernel
+kernel(1)
+for function in (kernel, helped):
+    [compiled] = function.overloads.values()
+    names = [found.name for found in compiled.library.get_defined_functions() if "helped" in found.name]
+    engine = compiled.library._codegen._engine
+    print(type(compiled.library).__name__, any(map(engine.is_symbol_defined, names)))
+print(gc.isenabled(), numba.njit(lambda count: np.empty(count, np.int64).size)(3))
+"""
+    assert ask(program, folder=package) == ["JITCodeLibrary", "False", "_LinkedCode", "False", "True", "3"]
 
 
 def test_caches_of_other_packages_are_not_touched(tmp_path):

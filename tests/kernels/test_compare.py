@@ -1,4 +1,4 @@
-"""One walk for every kind of item: similarities and found pairs against the definition and against plain Python."""
+"""One kernel for every kind of item: similarities and found pairs against the definition and plain Python."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def make_points(rng):
     return kernel.Points(values), lambda a, b: 1 / (1 + math.dist(values[a], values[b]))
 
 
-# How to make items, the similarity by definition, and a threshold that about a third of the pairs reach.
+# How to generate items, the similarity by definition, and a threshold that about a third of the pairs reach.
 KINDS = {
     "weights": (make_weights, 0.3),
     "bits": (make_bits, 0.55),

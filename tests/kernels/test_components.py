@@ -16,10 +16,14 @@ PLAIN = plain(components)
 
 
 def union_links(num_nodes, links, module=components, parents=None):
-    left, right = np.array(links, np.int64).reshape(-1, 2).T.copy()
     parents = np.arange(num_nodes) if parents is None else parents
-    module.union_links(left, right, parents)
+    module.union_links(*ends_of(links), parents)
+    module.find_roots(parents)
     return parents.tolist()
+
+
+def ends_of(links):
+    return np.array(links, np.int64).reshape(-1, 2).T.copy()
 
 
 def smallest_reachable(num_nodes, links):
@@ -63,7 +67,7 @@ def test_the_compiled_kernel_equals_plain_python(graph):
 def test_links_may_come_in_several_calls(graph, cut):
     num_nodes, links = graph
     parents = np.arange(num_nodes)
-    union_links(num_nodes, links[:cut], parents=parents)
+    components.union_links(*ends_of(links[:cut]), parents)
     assert union_links(num_nodes, links[cut:], parents=parents) == smallest_reachable(num_nodes, links)
 
 

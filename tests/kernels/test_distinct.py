@@ -1,4 +1,4 @@
-"""Shingle hashes to sets: against plain Python, also where every hash wants the same place of the table."""
+"""Shingle hashes to sets: against plain Python, including hashes that all map to the same slot."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from neardup.kernels.hash_sets import MAX_SPARSE
 from plain_kernels import plain
 
 TOP = 2**64 - 1
-# All in one place; all at the last places, so that probing runs past the end; both ends; the extremes.
+# All in one slot; all in the last slots, so that probing runs past the end; both ends; the extremes.
 HASHES = st.one_of(
     st.integers(1, TOP),
     st.integers(TOP - 30, TOP),
@@ -202,7 +202,7 @@ def test_different_sets_have_different_digests(documents):
 
 
 def test_sets_of_the_same_sum_have_different_digests():
-    """The first half of the digest is a sum; the second half tells these apart."""
+    """The first half of the digest is a sum; the second half distinguishes these."""
     pairs = [[1000 - number, 1000 + number] for number in range(1, 900)]
     digests, _ = digest_sets(pairs)
     assert len({second for _, second in digests}) == len(pairs)
@@ -231,7 +231,7 @@ def counted(document):
 
 
 def assert_repetitions_are_named(documents, numbered):
-    """Equal (hash, repetition) have equal names in all documents, others different ones; first ones stay."""
+    """Equal (hash, repetition) have equal names in all documents, others differ; first occurrences are unchanged."""
     named = set()
     for document, names in zip(documents, numbered, strict=True):
         bag = list(counted(document))
@@ -298,7 +298,7 @@ def test_digesting_adversarial_hashes_leaves_them_in_order_of_appearance(attack)
 
 @ATTACKS
 def test_repetitions_of_adversarial_hashes_are_numbered_as_in_plain_python(attack):
-    """The hashes that were renamed before probing took too long are renamed the same way."""
+    """Hashes renamed before the probing limit was reached are renamed the same way."""
     bag = with_repetitions(attack(3000), 3).tolist()
     (names,) = number_repetitions([bag])
     with np.errstate(over="ignore"):
@@ -316,7 +316,7 @@ def test_time_is_not_quadratic_in_colliding_hashes(function, attack):
     size = 300_000
     if attack in ADVERSARIAL:
         document = ADVERSARIAL[attack](size)
-    else:  # every hash in its own place, side by side, and then one that has to walk past all of them
+    else:  # every hash in its own slot, in a row, and then one that must probe past all of them
         places = np.arange(size // 2, dtype=np.uint64) << np.uint64(64 - 19)
         document = np.r_[places + np.uint64(1), np.arange(2, 2 + size // 2, dtype=np.uint64)]
     function([document[:10]])

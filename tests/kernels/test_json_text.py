@@ -14,7 +14,7 @@ from neardup.kernels import json_text
 from plain_kernels import plain
 
 PLAIN = plain(json_text)
-# What is escaped, and the first and last characters of two, three and four bytes.
+# Escaped characters, and the first and last characters of two, three and four bytes.
 CHARACTERS = st.one_of(
     st.sampled_from('"\\/\b\f\n\r\t\x00\x1f\x7f\x80\u07ff\u0800\uffff\U00010000\U0010ffff'),
     st.characters(codec="utf-8"),
@@ -62,12 +62,12 @@ PIECES = st.sampled_from(
 
 @st.composite
 def blocks(draw):
-    """Lines that are valid but for a few pieces anywhere."""
+    """Lines that are valid except for a few inserted pieces."""
     rows = draw(st.lists(ROWS, min_size=1, max_size=3))
     ascii_only = draw(st.booleans())
     block = b"\n".join(json.dumps(row, ensure_ascii=ascii_only).encode() for row in rows)
     for piece in draw(st.lists(PIECES, max_size=3)):
-        # Between characters, as the lines are UTF-8.
+        # Insert between characters, because the lines must stay UTF-8.
         text = block.decode()
         at = draw(st.integers(0, len(text)))
         block = text[:at].encode() + piece + text[at:].encode()
@@ -75,7 +75,7 @@ def blocks(draw):
 
 
 def cut(block, name="text", module=json_text):
-    """The texts of lines and what is left of them; None where they are left to a slower way."""
+    """The texts of lines and the remaining lines; None if they need the slower path."""
     texts, rest = np.zeros(len(block) + json_text.BLOCK, np.uint8), np.zeros(len(block), np.uint8)
     ends = np.full(json_text.most_lines(len(block), len(name.encode())) + 1, -1)
     lines, name = np.frombuffer(block, np.uint8), np.frombuffer(name.encode(), np.uint8)
@@ -156,13 +156,13 @@ def test_a_line_without_exactly_one_valid_text_is_not_extracted(line):
 
 @pytest.mark.parametrize("cut_off", range(len(line_of(rb"a\ud83d\ude00b"))))
 def test_nothing_is_read_past_the_last_line(cut_off):
-    """The bytes are part of a longer array that goes on with what would make them whole."""
+    """The bytes are part of a longer array whose continuation would complete them."""
     whole = line_of(rb"a\ud83d\ude00b") + b"\n"
     source = np.frombuffer(whole, np.uint8)[:cut_off]
     texts, rest = np.zeros(cut_off + json_text.BLOCK, np.uint8), np.zeros(cut_off, np.uint8)
     ends = np.zeros(json_text.most_lines(cut_off, 4) + 1, np.int64)
     given = json_text.cut_texts(source, np.frombuffer(b"text", np.uint8), texts, ends, rest)
-    # Nothing is no line; without its last brace or newline a line has its text already.
+    # Empty input has no lines; a line without its last brace or newline already has its text.
     assert (given == json_text.ODD) == (0 < cut_off <= whole.rindex(b'"'))
 
 

@@ -1,4 +1,4 @@
-"""Words made to collide without the seed: they did while the hash of a word had public constants, and must not now."""
+"""Words constructed to collide without knowing the seed: they collided while word hashes used public constants."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import neardup
 from neardup.kernels import keys, shingle, unicode
 
 SEEDS = pytest.mark.parametrize("seed", [0, 1, 2, 12345, 2**63, 2**64 - 1])
-# The constants of the formats fast-1 and minhash-1, which the attacks are made with.
+# The constants of the formats fast-1 and minhash-1, which the attacks use.
 SALT, MULTIPLIER = 0xA0761D6478BD642F, 0xE7037ED1A0B428DB
 ALL = 2**64 - 1
 
@@ -47,7 +47,7 @@ def letters_that_differ_by(difference):
 
 
 def colliding_words():
-    """Pairs of 24 letters whose state was the same after the second eight: it was known, so they make up for it."""
+    """Pairs of 24 letters with equal state after the second eight bytes, which compensate for the known first state."""
     rng = random.Random(1)
     by_rest, found = defaultdict(list), []
     for _ in range(1 << 15):
@@ -64,7 +64,7 @@ COLLIDING = colliding_words()
 
 
 def old_hash(word):
-    """What fast-1 made of a word of 24 bytes."""
+    """The hash that fast-1 computed for a word of 24 bytes."""
     blocks = [int.from_bytes(word.encode()[at : at + 8], "little") for at in (0, 8, 16)]
     state = SALT ^ 24
     for block in blocks:
@@ -93,7 +93,7 @@ def test_texts_without_a_common_word_are_not_similar():
 
 @SEEDS
 def test_no_factor_is_zeroed_by_a_public_constant(seed):
-    """A factor of zero forgets the other one: 16 bytes whose first or last eight are a constant."""
+    """A zero factor cancels the other one: 16 bytes whose first or last eight equal a constant."""
     rng = random.Random(2)
     zeroing = [
         number.to_bytes(8, "little")
@@ -110,7 +110,7 @@ def test_no_factor_is_zeroed_by_a_public_constant(seed):
 
 @SEEDS
 def test_an_item_cannot_forge_its_length(seed):
-    """A length that is only xored in can be made up for by one byte."""
+    """A length that is only xored in can be cancelled by one byte."""
     items = [b"abcdefgh" + bytes(7) + bytes([16 ^ width]) for width in range(15)]
     items += [b"abcdefgh" + bytes(count) for count in range(9)]
     items += [bytes([ord("a") ^ 17 ^ width]) + b"x" * (width - 1) for width in range(17, 80)]
@@ -129,7 +129,7 @@ def numpy_fold(left, right):
 
 
 def test_thue_morse_words_and_their_complements_have_different_hashes():
-    """Modulo 2**64 such a sequence of 64 is divided by 2**26 at any odd base, so 38 equal bits were a collision."""
+    """Modulo 2**64, such a polynomial of 64 words is divisible by 2**26 for any odd base, so 38 equal bits collided."""
     key = keys.shingle_key(1)
     digits = np.arange(3 << 19)[:, None] >> np.arange(0, 32, 4) & 15
     texts = np.frombuffer(b"abcdefghijklmnop", np.uint8)[digits]

@@ -1,4 +1,4 @@
-"""Looking band keys up in sorted postings, and verifying the pairs that share one."""
+"""Lookup of band keys in sorted postings, and verification of the pairs that share one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def postings(keys, sizes):
 
 
 def sharing(query_keys, query_sizes, keys, sizes, threshold):
-    """Who shares a key, by definition."""
+    """The pairs that share a key, by definition."""
     return [
         (query, doc)
         for query in range(len(query_keys))
@@ -51,7 +51,7 @@ def test_documents_that_share_a_key_are_found_once(kernel, seed):
         assert is_sound
         assert list(zip(queries.tolist(), docs.tolist(), strict=True)) == expected
         queries, docs = kernel.scan(asked, asked_sizes, keys, sizes, threshold)
-        # A scan compares band by band: keys hold the number of their band, so no two bands share one.
+        # A scan compares band by band: the band number is part of a key, so no two bands share one.
         by_band = [pair for pair in expected if (asked[pair[0]] == keys[pair[1]]).any()]
         assert list(zip(queries.tolist(), docs.tolist(), strict=True)) == by_band
 

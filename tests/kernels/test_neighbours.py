@@ -1,4 +1,4 @@
-"""Kernels of nearest neighbours against their own plain Python."""
+"""Nearest-neighbour kernels against their plain Python versions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_compiled_kernels_equal_plain_python(kind, share, seed, num_docs, k):
         ends = np.repeat(np.arange(num_docs), 2), np.resize(np.arange(num_docs), 2 * num_docs)
         return [*finder.find(0, num_docs), *finder.find_all(0, num_docs), *(finder.shares(*ends) if sets else ())]
 
-    with np.errstate(over="ignore", invalid="ignore"):  # products of words wrap around; empty sets have no share
+    with np.errstate(over="ignore", invalid="ignore"):  # integer products wrap around; shares of empty sets are 0 / 0
         compiled = answers()
         stage.kernel = plain(kernel)
         try:

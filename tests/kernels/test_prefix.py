@@ -1,4 +1,4 @@
-"""Counts, prefixes and links of the exact join: against plain Python, and no true pair is ever lost."""
+"""Counts, prefixes and links of the exact join: equal to plain Python, and no true pair is lost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from plain_kernels import plain
 
 TOP = 2**64 - 1
 PLAIN = plain(prefix)
-# A family of hashes that no small table tells apart, the extremes, and any.
+# Hashes that collide in every small table, extremes, and random ones.
 HASHES = st.one_of(st.integers(0, TOP), st.integers(TOP - 20, TOP), st.integers(0, 40).map(lambda at: at << 58))
 SETS = st.lists(st.sets(HASHES, min_size=1, max_size=14), min_size=1, max_size=9)
 THRESHOLDS = st.one_of(st.sampled_from([0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95, 1.0]), st.floats(0.2, 1.0))
@@ -59,7 +59,7 @@ def similarity(one, other):
 
 
 def least_shared(size, threshold):
-    """How many shingles a set of this size shares at least with a similar one, by trying."""
+    """The minimum number of shingles that a set of this size shares with a similar one, by trial."""
     return next(shared for shared in range(1, size + 1) if shared / size >= threshold)
 
 
@@ -192,7 +192,7 @@ def test_documents_shown_dissimilar_by_one_list_are_not_linked():
     for sizes, places, is_joined in [
         ((10, 10), (0, 0), True),
         ((10, 8), (0, 0), True),
-        ((10, 7), (0, 0), False),  # the sizes alone
+        ((10, 7), (0, 0), False),  # by sizes alone
         ((10, 10), (1, 0), True),  # 9 of 11
         ((10, 10), (2, 0), False),  # 8 of 12
         ((10, 8), (2, 0), True),  # 8 of 10
@@ -205,12 +205,12 @@ def test_documents_shown_dissimilar_by_one_list_are_not_linked():
 
 
 def test_the_cost_of_a_list_is_linear_in_its_length():
-    """The most comparisons that a list allows: all sizes fit, and no place rules anybody out."""
+    """The worst case for a list: all sizes fit, and no position rules out a pair."""
     num_docs = 200_000
     lists, docs = np.zeros(num_docs, np.int64), np.arange(num_docs)
     sizes, places = np.full(num_docs, 100), np.zeros(num_docs, np.int64)
     parents = np.arange(num_docs)
-    prefix.join_lists(lists, docs, docs, sizes, places, 0.8, parents)  # 20 billion steps would not end
+    prefix.join_lists(lists, docs, docs, sizes, places, 0.8, parents)  # 20 billion steps would not finish
     assert not parents.any()
 
 

@@ -1,4 +1,4 @@
-"""Text to shingle hashes: compiled against plain Python, against the oracle, and against the end of the buffer."""
+"""Text to shingle hashes: compiled against plain Python, against the oracle, and at the end of the buffer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import neardup
 import oracles
-from neardup.kernels import shingle, unicode
+from neardup.kernels import folding, shingle, unicode
 from neardup.kernels.keys import shingle_key
 from plain_kernels import plain
 
@@ -36,7 +36,7 @@ Café naïve straße ÅNGSTRÖM Ⱥlias ſharp ﬁne Ǆ İstanbul ΣΟΦΌΣ σο
 東京 カード ひらがな 人々 〇 中文分词 한국어 Ⅷ 😀 👩‍💻 𝒳 𠀀 １９
 """.split()
 BLANKS = (" ", "  ", "\n", "\t", "\u00a0", "\u3000", ", ", ". ", "", " – ")
-# One of each way to be wrong: cut off, overlong, a surrogate, above U+10FFFF, alone, never valid.
+# One of each kind of invalid UTF-8: truncated, overlong, a surrogate, above U+10FFFF, a lone continuation, never valid.
 INVALID = {
     "two bytes cut off": b"\xc3",
     "three bytes cut off after one": b"\xe6",
@@ -117,7 +117,7 @@ def oracle_windows(unit, text, size, fold_numbers=False):
 
 
 def assert_hashes_name_windows(name, texts, size, fold_numbers=False):
-    """The hashes stand in the order of the oracle's windows; equal windows have equal hashes, others differ."""
+    """The hashes are in the order of the oracle's windows; equal windows have equal hashes, others differ."""
     unit = {"shingle_words": "word", "shingle_characters": "char"}[name]
     windows = [oracle_windows(unit, text, size, fold_numbers) for text in texts]
     hashes, ends, _ = run_documents(name, texts, size=size, fold_numbers=fold_numbers)
@@ -131,7 +131,7 @@ def assert_hashes_name_windows(name, texts, size, fold_numbers=False):
 
 @st.composite
 def buffers(draw, pieces):
-    """Bytes, and offsets that cut them into documents anywhere, also inside a character."""
+    """Bytes, and offsets that split them into documents anywhere, even inside a character."""
     data = b"".join(draw(st.lists(pieces, max_size=12)))
     cuts = draw(st.lists(st.integers(0, len(data)), max_size=3))
     return data, sorted([draw(st.sampled_from([0, len(data) // 3])), len(data), *cuts])
@@ -186,7 +186,7 @@ def test_case_folding_that_changes_the_length_stays_within_buffers(name, unit):
 
 @KERNELS
 def test_every_code_point_is_read_as_in_plain_python(name):
-    """Every 37th, between two letters; each document also starts at another place of its block."""
+    """Every 37th, between two letters; each document also starts at another offset in its block."""
     points = "".join(chr(point) for point in range(0x80, 0x110000, 37) if not 0xD800 <= point < 0xE000)
     documents = [f"a{points[at : at + 64]}b " for at in range(0, len(points), 64)]
     data = "".join(documents).encode()
@@ -194,7 +194,7 @@ def test_every_code_point_is_read_as_in_plain_python(name):
     assert_compiled_is_plain(name, data, offsets)
 
 
-# Where a document lies
+# The position of a document
 
 
 @EVERY_KERNEL
@@ -219,7 +219,7 @@ def test_documents_of_one_call_do_not_affect_each_other(name):
 
 
 def guarded(data, page=mmap.PAGESIZE):
-    """The bytes right before a page that must not be read; the arrays before them are readable."""
+    """The bytes directly before a page that must not be read."""
     num_pages = -(-len(data) // page) + 1
     memory = mmap.mmap(-1, (num_pages + 1) * page)
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
@@ -302,7 +302,7 @@ def test_words_of_one_letter_differ_by_their_width():
 @pytest.mark.parametrize("width", [1, 8, 15, 16, 17, 31, 63, 64, 65, 128, 129, 300, 1000])
 @pytest.mark.parametrize("letter", ["q", "é", "漢"])
 def test_the_hash_of_a_word_does_not_depend_on_block_boundaries(width, letter):
-    """One character a token counts as one word each; the others as one word that spans several blocks."""
+    """Scripts without spaces give one word per character, the others one word that spans several blocks."""
     word = letter * (width // len(letter.encode()) or 1)
     expected = hashes_of("shingle_words", word)
     documents = [" " * offset + word + "!" for offset in range(66)]
@@ -470,12 +470,12 @@ def test_run_of_white_space_is_one_character(blank):
     ["FOLD_MASK", "DIGIT", "NFC_ATTENTION", "NFC_NO", "COMPOSES", "SPACE", "NFC_MAYBE", "UNKNOWN", "REPLACEMENT"],
 )
 def test_kernel_and_table_agree_on_a_constant(name):
-    assert int(getattr(shingle, name)) == getattr(unicode, name)
+    assert int(getattr(folding, name)) == getattr(unicode, name)
 
 
 @pytest.mark.parametrize("name", ["KIND_MASK", "WORD", "SINGLE"])
 def test_kernel_reads_kinds_where_the_table_has_them(name):
-    assert int(getattr(shingle, name)) == getattr(unicode, name) << unicode.KIND_SHIFT
+    assert int(getattr(folding, name)) == getattr(unicode, name) << unicode.KIND_SHIFT
 
 
 def test_table_has_pages_of_256_code_points_as_the_kernel_reads_them():

@@ -408,7 +408,7 @@ def test_quick_check_takes_an_unknown_code_point_for_the_replacement_character(t
     ],
 )
 def test_common_text_passes_the_quick_check(text):
-    # Some keyboards write Hebrew and Arabic marks out of order; the text of the test shall be NFC whatever the editor.
+    # Some keyboards enter Hebrew and Arabic marks out of order; normalise, so that the text is NFC in any editor.
     assert passes_quick_check(unicodedata.normalize("NFC", text))
 
 

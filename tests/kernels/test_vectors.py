@@ -66,7 +66,7 @@ FIRST_OF_OLD_FORMAT, LAST_OF_OLD_FORMAT = 0x9FB21C651E98DF25, 0xBF58476D1CE4E5B9
 
 @pytest.mark.parametrize("seed", [0, 1, 7, 2**64 - 1])
 def test_rows_that_collide_without_a_key_do_not_collide_with_one(seed):
-    """Where every constant is public, the second word can make up for the first."""
+    """With public constants, the second word can compensate for the first."""
 
     def after(word):
         low = (2 * LAST_OF_OLD_FORMAT & 2**64 - 1) ^ word

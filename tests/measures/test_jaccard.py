@@ -1,4 +1,4 @@
-"""How a text becomes a set, a set a signature: frozen in a golden file, and independent of how texts lie in memory.
+"""From text to set to signature: frozen in a golden file, and independent of the memory layout.
 
 `golden_signatures.json` freezes what signatures contain. Changing it is a decision: raise the number in FORMATS of
 measures/jaccard.py, say so in the CHANGELOG, then write it again:
@@ -42,7 +42,7 @@ TEXTS = {
     "long words": f"{'donaudampfschifffahrt' * 4} {'x' * 16} {'x' * 17} {'é' * 40} end of the long words",
     "long": " ".join(f"line {number} of the long document, number {number * number}." for number in range(200)),
 }
-# Sets: every item is ended by U+001F.
+# Sets: every item is terminated by U+001F.
 ITEM_TEXTS = {
     "no items": "",
     "empty item": "\x1f",
@@ -162,7 +162,7 @@ def test_the_format_ignores_settings_that_do_not_change_signatures(settings):
     assert jaccard.signature_format(Config(**settings)) == jaccard.signature_format(Config())
 
 
-# How texts lie in memory
+# Memory layout
 
 MANY = [*TEXTS.values(), *(" ".join(map(str, range(first, first + 60))) for first in range(300))]
 VARIANTS = pytest.mark.parametrize(
@@ -181,7 +181,7 @@ VARIANTS = pytest.mark.parametrize(
 
 
 def everything_of(texts, config):
-    """All that the module says of texts, as lists."""
+    """All results of the module for some texts, as lists."""
     sets = jaccard.text_sets(texts, config)
     sketched = jaccard.sketch(texts, PLAN, config)
     return {
@@ -262,7 +262,7 @@ def test_buffers_are_not_copied():
     assert source.ctypes.data == texts.buffers()[2].address
 
 
-# What the parts say of each other
+# Consistency of the parts
 
 
 @VARIANTS

@@ -1,4 +1,4 @@
-"""What every measure brings: frozen signatures, digests of equal items only, the same bytes for any batch and group.
+"""Every measure: frozen signatures, equal digests only for equal items, the same bytes for any batch and group.
 
 `golden_measures.json` freezes what signatures contain. Changing it is a decision: raise the number in FORMAT of the
 measure, say so in the CHANGELOG, then write it again:
@@ -23,7 +23,7 @@ from neardup.io.sources import in_memory as memory
 from neardup.kernels import similarity as kernel
 from neardup.measures.base import are_empty, band_keys, joined
 from neardup.measures.projections import gaussian_lines, uniform_shifts
-from neardup.measures.registry import MEASURES, measure_of
+from neardup.measures.registry import MODULES, measure_of
 from neardup.theory.plan import plan_for
 
 GOLDEN = pathlib.Path(__file__).parent / "golden_measures.json"
@@ -91,8 +91,8 @@ def test_the_golden_file_has_no_other_entries():
 
 
 def test_every_measure_has_a_module_and_every_module_is_tested_here():
-    assert set(MEASURES) == set(CHOICES["measure"])
-    assert {id(module) for module in MEASURES.values()} == {id(MEASURES[measure]) for measure in SOURCES}
+    assert set(MODULES) == set(CHOICES["measure"])
+    assert set(MODULES.values()) == {MODULES[measure] for measure in SOURCES}
 
 
 @EVERY_MEASURE

@@ -1,6 +1,6 @@
-"""Documents ahead and their copies: every pair with an own document is listed, and nobody else changes by it.
+"""Reference documents and their copies: every pair with an input document is listed, and no other result changes.
 
-Few words make many copies, so that classes hold documents ahead and own ones, beside near-copies of either kind.
+Few words make many copies, so that classes hold both reference and input documents, beside near-copies of either kind.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ONLY_AGAINST = pytest.mark.parametrize("only_against", [False, True], ids=["", "
 
 
 class Ahead(InMemoryDocuments):
-    """Documents in memory of which the first ones are ahead."""
+    """Documents in memory; the first ones are reference documents."""
 
     num_ahead_parts = 1
 
@@ -55,7 +55,7 @@ def run(documents, num_ahead, **chosen):
 
 
 def truth(documents, num_ahead, *, threshold, cluster="leader", collapse_empty=False, only_against=False):
-    """What plain Python says: removed, pairs, and own documents that are a copy of a better one."""
+    """The expected result in plain Python: removed, pairs, and input documents that are a copy of a better one."""
     sets = [oracles.shingles(text, size=1) for text, _, _ in documents]
     groups = [group for _, group, _ in documents]
     pairs = oracles.shares_group(oracles.true_pairs(sets, threshold, collapse_empty=collapse_empty), groups)
@@ -151,7 +151,7 @@ def test_files_agree_in_memory_and_in_blocks(method, how, chosen, files, tmp_pat
 
 @EVERY_METHOD
 @ONLY_AGAINST
-def test_stored_pairs_answer_for_a_higher_threshold(only_against, method, files, tmp_path):
+def test_stored_pairs_support_a_higher_threshold(only_against, method, files, tmp_path):
     rows, (old, new) = files
     common = METHODS[method] | {"against": str(old), "threshold": 0.5, "size": 2, "only_against": only_against}
     report = corpora.deduplicate([new], tmp_path / "out", pairs=True, **common)

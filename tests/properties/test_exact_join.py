@@ -29,7 +29,7 @@ def removed_of(report):
 
 
 def corpus_of_sets(seed, num_sets=250):
-    """Sets as texts of distinct words: of size 1, equal ones, edited copies, with words that most of them have."""
+    """Sets as texts of distinct words: of size 1, equal ones, edited copies, and words that most of them share."""
     rng = random.Random(seed)
     frequent, rare = [f"f{number}" for number in range(15)], [f"r{number}" for number in range(600)]
     sets = []
@@ -64,7 +64,7 @@ def test_another_exact_join_finds_the_same_pairs(threshold):
 def test_colliding_and_saturated_counts_lose_no_pair(num_places, cluster, monkeypatch):
     monkeypatch.setattr(prefix, "MIN_PLACES", 2)
     monkeypatch.setattr(prefix, "MAX_PLACES", num_places)
-    sets = [frozenset(own) for own in corpus_of_sets(4, 300)]  # 2 places hold more than 255 shingles each
+    sets = [frozenset(own) for own in corpus_of_sets(4, 300)]  # 2 counters with more than 255 shingles each
     texts = [" ".join(own) for own in sets]
     for threshold in (0.5, 0.8, 0.95):
         found = oracles.true_pairs(sets, threshold)
@@ -134,7 +134,7 @@ def test_only_documents_of_one_group_are_compared():
     assert removed_of(report) == oracles.leaders(range(len(sets)), found)
 
 
-def test_what_is_kept_is_the_first_maximal_independent_set_of_all_true_pairs():
+def test_the_kept_documents_are_the_first_maximal_independent_set_of_all_true_pairs():
     for seed, threshold in itertools.product((8, 9), (0.5, 0.8)):
         sets = [frozenset(own) for own in corpus_of_sets(seed)]
         report = neardup.deduplicate([" ".join(own) for own in sets], size=1, threshold=threshold, method="exact")
@@ -170,7 +170,7 @@ def test_every_pair_that_lsh_finds_is_found_and_the_report_says_so():
     assert "exact method finds every pair" in str(by_join)
 
 
-def test_a_stored_run_answers_for_a_higher_threshold():
+def test_a_stored_run_supports_a_higher_threshold():
     sets = [frozenset(own) for own in corpus_of_sets(12)]
     report = neardup.find_pairs([" ".join(own) for own in sets], size=1, threshold=0.5, method="exact")
     again = report.at_threshold(0.8)

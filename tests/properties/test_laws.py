@@ -50,7 +50,7 @@ def kept_ids(report):
 
 
 def chunked(table, seed, text_type):
-    """The same rows, cut at random places, every piece a slice of a larger buffer; some pieces are empty."""
+    """The same rows, split at random positions, every piece a slice of a larger buffer; some pieces are empty."""
     rng = random.Random(seed)
     cuts = sorted(rng.choices(range(table.num_rows + 1), k=9))
     table = table.set_column(1, "text", table.column("text").cast(text_type))

@@ -1,4 +1,4 @@
-"""Containment: every pair of which one lies in the other, against brute force over plain sets."""
+"""Containment: every pair in which one document contains the other, against brute force over plain sets."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_an_interrupted_run_reports_what_an_uninterrupted_one_reports(tmp_path, 
             neardup.find_pairs(tmp_path / "pages.jsonl", out=tmp_path / "out.parquet", **chosen)
     assert (tmp_path / ".out.parquet.neardup" / "containers.arrow").exists()
     with monkeypatch.context() as patched:
-        patched.setattr(stage.Containment, "find_containers", stop)  # the finished table is taken
+        patched.setattr(stage.Containment, "find_containers", stop)  # the finished table is reused
         neardup.find_pairs(tmp_path / "pages.jsonl", out=tmp_path / "out.parquet", **chosen)
     reports = [json.loads((tmp_path / f"{name}.parquet.report.json").read_text()) for name in ("whole", "out")]
     for report in reports:

@@ -221,7 +221,6 @@ def test_an_explanation_states_the_contained_share(programs, tmp_path):
     ("settings", "words"),
     [
         ({}, "cannot choose which document to keep"),
-        ({"against": "old.jsonl", "engine": "spark"}, "does not run on Spark"),
         ({"against": "old.jsonl", "audit": True}, "`audit` needs the measure 'jaccard'"),
     ],
 )

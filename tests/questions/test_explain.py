@@ -1,4 +1,4 @@
-"""Why a finished run kept or removed a document: the tables are asked, the texts are read from the input."""
+"""Why a finished run kept or removed a document, from its tables and the texts of its input."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OTHER = "nothing like the others at all, not a bit of it"
 
 @pytest.fixture
 def run(tmp_path):
-    """Two files; the id `twin` is removed twice, `a` stands for all of them."""
+    """Two files; the id `twin` is removed twice, both in favour of `a`."""
     files = {
         "one.jsonl": [("a", PAGE), ("b", NEAR), ("twin", PAGE)],
         "two.jsonl": [("c", OTHER), ("twin", NEAR), (None, PAGE)],

@@ -1,4 +1,4 @@
-"""What is foretold of a run, against the run itself."""
+"""The forecast of a run, against the run itself."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_a_folder_of_many_small_files_is_sampled_completely(tmp_path):
 
 
 def sizes_tried(monkeypatch, seconds, scale):
-    """How many bytes each sample of a forecast asks for where trying a sample takes so many seconds a megabyte."""
+    """The bytes that each sample of a forecast requests, if trying a sample takes this many seconds per megabyte."""
     now, sizes = [0.0], []
     sample = predict.Sample(documents=neardup.deduplicate(TEXTS).kept, scale=scale, read_seconds=0, file_bytes=0)
 

@@ -46,7 +46,7 @@ ORACLES = {name: globals()[name] for name in MEASURES}
 
 
 def corpus(measure, num_docs, seed=1):
-    """Items with copies, near copies, ties and, of sets, empty ones."""
+    """Items with copies, near-copies, ties and, for sets, empty ones."""
     rng = np.random.default_rng(seed)
     if measure in ("jaccard", "containment"):
         drawn = [set(rng.zipf(1.4, rng.integers(0, 12)).clip(max=60).tolist()) for _ in range(num_docs)]
@@ -70,7 +70,7 @@ def arguments(measure, docs):
 
 
 def brute_force(measure, docs, k, least=0.0, queries=None):
-    """The nearest of each as (query, doc, similarity), the most similar first, ties by place."""
+    """The nearest neighbours as (query, doc, similarity), most similar first, ties by position."""
     found = []
     for at, query in enumerate(docs if queries is None else queries):
         scored = [
@@ -88,7 +88,7 @@ def rows_of(table):
 
 
 def assert_agrees(found, measure, docs, k, least=0.0, queries=None):
-    """Equal in number and similarity; a place may differ only among those as similar, up to rounding."""
+    """Equal in number and similarity; positions may differ only among equally similar ones, up to rounding."""
     expected = brute_force(measure, docs, k, least, queries)
     queries = docs if queries is None else queries
     assert [(query, pytest.approx(value, abs=1e-12)) for query, _, value in expected] == [
@@ -105,7 +105,7 @@ def test_neighbours_match_brute_force(measure, k):
     docs = corpus(measure, 120)
     found = rows_of(neardup.neighbours(**arguments(measure, docs), measure=measure, k=k))
     assert_agrees(found, measure, docs, k)
-    if measure in ("jaccard", "containment", "hamming"):  # no sum whose order could matter
+    if measure in ("jaccard", "containment", "hamming"):  # no sums that depend on the order
         assert found == brute_force(measure, docs, k)
 
 
@@ -273,12 +273,12 @@ def test_random_baskets_with_a_popular_item_agree_with_brute_force():
 
 
 def test_rejected_rows_are_python_warnings_without_a_progress_function():
-    with pytest.warns(UserWarning, match="1 row cannot be used, row 1:"):
+    with pytest.warns(UserWarning, match="1 row cannot be used: row 1:"):
         found = neardup.neighbours(["a b c d e f", None, "a b c d e f g"], k=1)
     assert found.column("doc_id").to_pylist() == [0, 2]
 
 
-# all neighbours from a threshold on, and who is contained in whom
+# all neighbours above a threshold, and the direction of containment
 
 
 @pytest.mark.parametrize("has_queries", [False, True])

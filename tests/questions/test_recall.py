@@ -1,4 +1,4 @@
-"""`neardup.audit`: what it measures is what the oracle counts, whatever the threads, batches and kinds of sets."""
+"""`neardup.audit` agrees with the oracle's counts, for any threads, batches and kinds of sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small corpora for runs on files: rows, how every format stores them, and what the oracle says of them."""
+"""Small corpora for runs on files: rows, their encoding in every format, and the oracle's result."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def read_rows(path):
 
 
 def write_json_lines(path, documents):
-    """Write rows, or lines as they are."""
+    """Write rows, or lines verbatim."""
     lines = [line if isinstance(line, str) else json.dumps(line) for line in documents]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
@@ -119,7 +119,7 @@ def write_json_lines(path, documents):
 
 
 def deduplicate(inputs, out, **settings):
-    """Run on files with settings by name; by bands where nothing else is said."""
+    """Run on files with settings by name; with LSH unless stated otherwise."""
     return api.deduplicate_files([str(path) for path in inputs], str(out), _by_bands(settings))
 
 
@@ -132,28 +132,28 @@ def _by_bands(settings):
 
 
 def cut(monkeypatch, *, batch_bytes=None, part_bytes=None):
-    """Cut what is read into batches and parts of about so many bytes, in every format."""
+    """Split the input into batches and parts of about this many bytes, in every format."""
     if batch_bytes is not None:
         for module in (base, parquet):
             monkeypatch.setattr(module, "BATCH_BYTES", batch_bytes)
         monkeypatch.setattr(arrow_rows, "pieces", functools.partial(arrow_rows.pieces, num_bytes=batch_bytes))
     if part_bytes is not None:
-        for module in (base, parquet, arrow, arrow_rows):
+        for module in (base, arrow, arrow_rows):
             monkeypatch.setattr(module, "PART_BYTES", part_bytes)
         monkeypatch.setattr(parts, "JOINED_BYTES", part_bytes)
 
 
 def shrink(monkeypatch, room):
-    """Let a run think that it has so much memory left."""
+    """Make a run believe that this much memory is left."""
     monkeypatch.setattr(Memory, "room", lambda _: room)
 
 
-# What the oracle says of texts with the settings of EVERY_PAIR.
+# The oracle's result for texts with the settings of EVERY_PAIR.
 Truth = functools.partial(oracles.Truth, threshold=EVERY_PAIR["threshold"], size=EVERY_PAIR["size"])
 
 
 def removed_rows(report, firsts=None):
-    """What was removed for what, by row from 0 of all files together; `firsts` are the first rows by file name."""
+    """The kept row of each removed row, counted from 0 over all files; `firsts` are the first rows by file name."""
     firsts = firsts or {}
     return {
         firsts.get(row["file"], 0) + row["row"] - 1: (

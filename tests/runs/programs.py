@@ -1,6 +1,6 @@
-"""Runs of the command line from one process that has loaded everything: each is a fork and takes tenths of a second.
+"""Runs the command line by forking a process that has already loaded everything, which takes tenths of a second.
 
-A test names Python to run in the child first (`before`), such as the functions of this module.
+A test can pass Python code to run in the child first (`before`), such as the functions of this module.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import atexit
 import collections
 import contextlib
 import dataclasses
+import gc
 import itertools
 import json
 import os
@@ -24,11 +25,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-# What a resumed run may say otherwise than one that was never interrupted.
+# Fields that may differ between a resumed run and an uninterrupted one.
 TIME_AND_MEMORY = ("seconds", "stages", "peak_memory_bytes")
-# A run that hangs is ended by a signal.
-_LONGEST_SECONDS = 30
-# Audit events that change something on disk; making folders leaves nothing half done.
+# A run that hangs is killed; others take a tenth of a second, or minutes on a busy machine.
+_LONGEST_SECONDS = 300
+# An uninterrupted slow read takes half a minute: this many steps of 0.02 s.
+SLOW_STEPS = 1500
+# Audit events that change something on disk; creating folders is atomic.
 _EVENTS = ("open", "os.rename", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree")
 
 
@@ -42,7 +45,7 @@ class Finished:
 
 
 class Running:
-    """A run under way, in its folder."""
+    """A running command, in its folder."""
 
     def __init__(self, programs: Programs, pid: int, spoken: Path) -> None:
         self._programs, self.pid, self._spoken = programs, pid, spoken
@@ -59,7 +62,7 @@ class Running:
 
 
 class Programs:
-    """Starts runs; one process behind it forks them."""
+    """Starts runs, which one server process forks."""
 
     def __init__(self, folder: Path, wrapper: Sequence[str] = ()) -> None:
         self._folder, self._numbers = folder, itertools.count()
@@ -81,7 +84,7 @@ class Programs:
     def start(
         self, *arguments: str | Path, cwd: Path, before: str = "", stdin: str = "", **environment: str
     ) -> Running:
-        """Start `neardup` with arguments, standard input and variables of the environment in a folder."""
+        """Start `neardup` with arguments, standard input and environment variables in a folder."""
         spoken = self._folder / str(next(self._numbers))
         spoken.with_suffix(".in").write_text(stdin, "utf-8")
         given = [str(argument) for argument in arguments]
@@ -123,7 +126,7 @@ def kill_at_events(
     return number
 
 
-def wait_until(is_so: Callable[[], bool], seconds: float = 20.0) -> None:
+def wait_until(is_so: Callable[[], bool], seconds: float = 120.0) -> None:
     """Wait for something that another process does."""
     until = time.monotonic() + seconds
     while not is_so():
@@ -133,14 +136,14 @@ def wait_until(is_so: Callable[[], bool], seconds: float = 20.0) -> None:
 
 
 def contents(out: Path) -> dict[str, Any]:
-    """Everything in an output that must not differ; it must be a whole one."""
+    """Everything in a complete output that must not differ."""
     found = everything(out)
     assert "report.json" in found
     return found
 
 
 def everything(folder: Path) -> dict[str, Any]:
-    """Every file below a folder by name: its bytes, or, of a report, what must not differ."""
+    """Every file below a folder by name: its bytes or, for a report, what must not differ."""
     found: dict[str, Any] = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         data = path.read_bytes()
@@ -197,12 +200,12 @@ def after_finish(number: int, act: Callable[[], Any]) -> None:
 
 
 def kill_at_part(name: str) -> None:
-    """Kill this process right before the part of a name is made."""
+    """Kill this process just before the part of this name is written."""
     before_part(name, lambda: os.kill(os.getpid(), signal.SIGKILL))
 
 
 def pause_at(name: str) -> None:
-    """Wait before the part of a name is made, until the file `go` is there; tell by the file `paused`."""
+    """Pause before the part of this name is written, until the file `go` exists; the file `paused` signals it."""
 
     def pause() -> None:
         Path("paused").touch()
@@ -212,7 +215,7 @@ def pause_at(name: str) -> None:
 
 
 def before_part(name: str, act: Callable[[], Any]) -> None:
-    """Do something right before the part of a name is made."""
+    """Do something just before the part of this name is written."""
     from neardup.io.workspace import Workspace
 
     original = Workspace.draft
@@ -226,12 +229,12 @@ def before_part(name: str, act: Callable[[], Any]) -> None:
 
 
 def kill_when_published() -> None:
-    """Kill this process when the output has got its name."""
+    """Kill this process just after the output is published."""
     _kill_when(lambda event, _: event == "shutil.rmtree" and Path("out").exists())
 
 
 def kill_before_publishing() -> None:
-    """Kill this process right before the output gets its name."""
+    """Kill this process just before the output is published."""
     _kill_when(
         lambda event, arguments: event == "os.rename" and Path(arguments[1]).absolute() == Path("out").absolute()
     )
@@ -257,7 +260,7 @@ def before_report(act: Callable[[], Any]) -> None:
 
 
 def kill_in_writing(name: str) -> None:
-    """Kill this process when it has opened a file to write it from its beginning, and written nothing yet."""
+    """Kill this process after it has opened a file for writing, before it writes anything."""
 
     def heard(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open" and str(arguments[0]).endswith(f"/{name}") and "w" in str(arguments[1]):
@@ -268,7 +271,7 @@ def kill_in_writing(name: str) -> None:
 
 
 def is_ending(out: str) -> bool:
-    """Whether a run has written all that it will publish, or published it."""
+    """Whether a run has written everything that it will publish, or has published it."""
     work = Path(f".{out}.neardup")
     is_declared = (work / "neardup.lock").exists() and b'"published"' in (work / "neardup.lock").read_bytes()
     return is_declared or (work / "out/report.json").exists() or Path(out).exists()
@@ -280,7 +283,7 @@ def is_replacing() -> bool:
 
 
 def remove_folder_before_locking() -> None:
-    """Let another run end, and remove the work folder, in the moment before this one locks it."""
+    """Simulate another run that ends, and removes the work folder, just before this one locks it."""
     import fcntl
 
     original, calls = fcntl.flock, itertools.count()
@@ -294,16 +297,16 @@ def remove_folder_before_locking() -> None:
 
 
 def give_room(num_bytes: int) -> None:
-    """Let stages believe that this much memory is left, so that little input already goes to disk."""
+    """Make stages believe that this much memory is left, so that even small input is spilled to disk."""
     from neardup.engines.local.limits import Memory
 
     Memory.room = lambda _: num_bytes  # type: ignore[method-assign]
 
 
 def count_reads(target: str) -> None:
-    """Write at the end how often each file was read for its texts in the first and in later readings.
+    """Write at exit how often each file was read for its texts in the first and in later passes.
 
-    The sample of large clusters, which is read to tell whether they share a template, does not count.
+    The sample of large clusters, which is read to detect templates, does not count.
     """
     from neardup.io.sources.corpus import FileDocuments
     from neardup.runs import templates
@@ -320,7 +323,7 @@ def count_reads(target: str) -> None:
 
 
 def slow_reading(part: int, which: str) -> None:
-    """Let the first or a later reading of a part take four seconds; write at the end how many of 200 steps it did."""
+    """Make the first or a later pass over a part take SLOW_STEPS; write at exit how many of them it did."""
     from neardup.io.sources.corpus import FileDocuments
 
     original, steps = FileDocuments.read, []
@@ -329,7 +332,7 @@ def slow_reading(part: int, which: str) -> None:
         for batch in original(self, number, advance):
             if number == part and which == ("later" if self.first_rows.size else "first"):
                 Path("paused").touch()
-                for _ in range(200):
+                for _ in range(SLOW_STEPS):
                     steps.append(time.sleep(0.02))
                     yield batch.slice(0, 0)
             yield batch
@@ -339,7 +342,7 @@ def slow_reading(part: int, which: str) -> None:
 
 
 def sort_much() -> None:
-    """Let every sort on disk begin with one of 400 MB, in the same folder."""
+    """Make every sort on disk start with one of 400 MB, in the same folder."""
     import numpy as np
     import pyarrow as pa
 
@@ -359,7 +362,7 @@ def sort_much() -> None:
 
 
 def tell_peak(target: str) -> None:
-    """Write at the end the most memory that this process held."""
+    """Write the peak memory of this process at exit."""
 
     def tell() -> None:
         status = Path("/proc/self/status").read_text("ascii")
@@ -370,19 +373,19 @@ def tell_peak(target: str) -> None:
 
 
 def fill_disk() -> None:
-    """Leave no room on the disk of this folder; deleting the file `ballast` makes it again."""
+    """Fill the disk of this folder; deleting the file `ballast` frees the space again."""
     with Path("ballast").open("ab", buffering=0) as ballast, contextlib.suppress(OSError):
         while ballast.write(bytes(1 << 12)):
             pass
 
 
 def limit_address_space(num_bytes: int) -> None:
-    """As `ulimit -v`."""
+    """Like `ulimit -v`."""
     resource.setrlimit(resource.RLIMIT_AS, (num_bytes, num_bytes))
 
 
 def drop_privileges() -> None:
-    """Be nobody where this is root, who may read and write everything."""
+    """Become nobody if this is root, who may read and write everything."""
     if os.getuid() == 0:
         os.setgid(65534)
         os.setuid(65534)
@@ -393,6 +396,9 @@ def drop_privileges() -> None:
 
 def _serve() -> None:
     _load()
+    # Freeze loaded objects: a garbage collection in a child would copy every page of them.
+    gc.collect()
+    gc.freeze()
     for line in sys.stdin.buffer:
         request = json.loads(line)
         if "wait" in request:
@@ -407,7 +413,7 @@ def _serve() -> None:
 
 
 def _load() -> None:
-    """Load kernels and modules by running what tests run, also with so little memory that it goes to disk."""
+    """Load kernels and modules by running what tests run, also with so little memory that data is spilled to disk."""
     from neardup.cli.main import commands
     from neardup.engines.local.limits import Memory
 
@@ -425,7 +431,7 @@ def _load() -> None:
 
 
 def _become(arguments: list[str], cwd: str, before: str, spoken: str, environment: dict[str, str]) -> None:
-    """Be the command line."""
+    """Become the command line."""
     Path(cwd).mkdir(parents=True, exist_ok=True)
     os.chdir(cwd)
     for descriptor, ending in ((1, ".out"), (2, ".err")):
@@ -433,9 +439,10 @@ def _become(arguments: list[str], cwd: str, before: str, spoken: str, environmen
     os.dup2(os.open(spoken + ".in", os.O_RDONLY), 0)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - the old one has read ahead
     os.environ.update(environment)
-    if "PYTHONIOENCODING" in environment:  # Python itself asks for it at the start only
+    if "PYTHONIOENCODING" in environment:  # Python itself reads it only at startup
         sys.stdout.reconfigure(encoding=environment["PYTHONIOENCODING"])  # type: ignore[union-attr]
     signal.alarm(_LONGEST_SECONDS)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored if tests run in the background of a shell
     from neardup.io.sources import parts
 
     parts.JOINED_BYTES = 0  # type: ignore[misc] # every small file is a part of its own

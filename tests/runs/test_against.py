@@ -1,4 +1,4 @@
-"""New against old: every old document is ahead of all input, and nothing of the old ones is touched."""
+"""New against old: every old document precedes all input, and old files are never changed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NUM_OLD = 25
 OLD, NEW = DOCUMENTS[:NUM_OLD], DOCUMENTS[NUM_OLD:]
 TEXTS = corpora.texts_of(DOCUMENTS)
 FIRSTS = {"old.jsonl": 0, "new.jsonl": NUM_OLD}
-# Similar to NEAR, and not to PAGE.
+# Similar to NEAR, but not to PAGE.
 FAR = " ".join([*WORDS[:-1], "station", "today", "again"])
 
 
@@ -137,7 +137,7 @@ def test_a_marked_run_cannot_be_used_with_against(tmp_path):
         corpora.deduplicate([new], tmp_path / "out", against=str(tmp_path / "run"))
 
 
-def test_daily_increments_leave_what_one_run_over_all_days_leaves(tmp_path):
+def test_daily_increments_keep_what_one_run_over_all_days_keeps(tmp_path):
     days = [DOCUMENTS[:20], DOCUMENTS[20:40], DOCUMENTS[40:]]
     outputs = []
     for number, day in enumerate(days):
@@ -182,7 +182,7 @@ def test_the_output_is_left_out_of_a_folder_of_runs(tmp_path):
     after = corpora.contents(tmp_path / "clean/day2")
     assert after.pop("report.json")["inputs"] == before.pop("report.json")["inputs"]
     assert after == before
-    with pytest.raises(NearDupError, match="contains the input"):  # named by itself it is no slip
+    with pytest.raises(NearDupError, match="contains the input"):  # naming it explicitly is not an accident
         corpora.deduplicate(["in/day2.jsonl"], "clean/day2", against="clean/day2", overwrite=True)
 
 
@@ -308,7 +308,7 @@ def test_a_run_of_a_version_that_did_not_count_the_causes_is_counted_again(old, 
     assert finished.restore(tmp_path / "out").removed_against == report.removed_against > 0
 
 
-def test_missing_old_is_an_error_by_name(new, tmp_path):
+def test_missing_old_is_an_error_that_names_it(new, tmp_path):
     with pytest.raises(NearDupError, match=r"gone\.jsonl"):
         corpora.deduplicate([new], tmp_path / "out", against=str(tmp_path / "gone.jsonl"))
     assert not (tmp_path / "out").exists()

@@ -1,4 +1,4 @@
-"""A run against an index: what the index has is removed, the rest is deduplicated as ever."""
+"""A run against an index: documents similar to the index are removed, the rest is deduplicated as usual."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_an_index_removes_the_same_documents_as_its_files(tmp_path, old):
     for doc_id, row in by_index.items():
         exact = neardup.compare(NEW[doc_id], (OLD | NEW)[row["kept_id"]]).jaccard
         assert row["similarity"] == exact >= 0.7
-        # Of the index and the input the file may choose the input's, if that is more similar; never the other way.
+        # With files, a more similar input document may be chosen; with an index, never.
         assert row["kept_id"] == by_file[doc_id]["kept_id"] or row["kept_id"] in OLD
     removed_by_old = [row for row in by_index.values() if row["kept_id"] in OLD]
     assert len(removed_by_old) == from_index.removed_against >= 20
@@ -103,7 +103,7 @@ def test_pairs_and_several_paths_are_errors(tmp_path, old):
 def command(tmp_path, out="b", **settings):
     config = neardup.Config(threshold=0.7, method="lsh", against=(str(tmp_path / "old.index"),), **settings)
     new = tmp_path / "new.jsonl"
-    if not new.exists():  # a file that is written again is another input
+    if not new.exists():  # a rewritten file counts as another input
         write(new, NEW)
     return deduplicate_files([str(new)], str(tmp_path / out), config, update=True)
 
@@ -153,7 +153,16 @@ def test_update_checks_settings_and_ids_first(tmp_path):
     assert not (tmp_path / "b").exists()
 
 
-def test_a_document_that_the_index_has_is_explained_without_texts(tmp_path, old):
+def test_a_document_similar_to_one_in_the_index_is_explained_without_texts(tmp_path, old):
     run(tmp_path, old[1], "b")
     answer = neardup.explain(tmp_path / "b", "copy 31-0")
     assert (answer.kept_id, answer.similarity, answer.comparison) == ("31-0", 1.0, None)
+
+
+def test_a_run_says_that_the_index_was_searched_by_its_bands(tmp_path, old):
+    said = "was searched by its own bands: 17 bands x 4 rows find 99.05 % of pairs at 0.7"
+    exact = run(tmp_path, old[1], "exact", method="exact")
+    assert [warning for warning in exact.warnings if said in warning]
+    same = run(tmp_path, old[1], "same")
+    higher = run(tmp_path, old[1], "higher", threshold=0.8)
+    assert not [warning for report in (same, higher) for warning in report.warnings if "its own bands" in warning]

@@ -1,4 +1,4 @@
-"""An output appears whole or not at all, and nothing that already exists is lost."""
+"""An output is published complete or not at all, and no existing file is lost."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from runs.programs import contents, wait_until
+from runs.programs import SLOW_STEPS, contents, wait_until
 
 WORK = ".out.neardup"
 
@@ -128,7 +128,7 @@ def test_killed_while_it_replaces_an_output_no_later_run_loses_the_old_one(run, 
 
 
 @pytest.mark.parametrize("out", ["in", "in/a", ".", "in/a/pages.jsonl"])
-def test_an_output_that_holds_or_is_the_input_is_refused(out, run, pages, tmp_path):
+def test_an_output_that_contains_or_is_the_input_is_refused(out, run, pages, tmp_path):
     (tmp_path / "in" / "a").mkdir(parents=True)
     shutil.move(pages, tmp_path / "in" / "a" / "pages.jsonl")
     refused = run("dedup", "in", "-o", out, "--overwrite")
@@ -199,7 +199,7 @@ def test_a_read_only_folder_fails_before_the_work_begins(run, pages, tmp_path):
 
 
 @pytest.mark.parametrize(("given", "codes"), [("in", {1}), ("in/pages.jsonl", {1, 2})])
-def test_an_input_without_the_right_to_read_is_named(given, codes, run, pages, tmp_path):
+def test_an_unreadable_input_is_named(given, codes, run, pages, tmp_path):
     _open_to_all(tmp_path)
     for name in ("in", "work"):
         (tmp_path / name).mkdir()
@@ -213,13 +213,13 @@ def test_an_input_without_the_right_to_read_is_named(given, codes, run, pages, t
 
 
 def _open_to_all(folder):
-    """Let every user look into a folder of a test, which pytest hides from others."""
+    """Make a test folder accessible to all users, because pytest makes it private."""
     for parent in [folder, *folder.parents]:
         if parent.stat().st_mode & 0o055 != 0o055:
             parent.chmod(0o755)
 
 
-def test_a_second_run_on_an_output_gets_an_error_and_the_first_works_on(programs, pages, tmp_path):
+def test_a_second_run_on_an_output_gets_an_error_and_the_first_continues(programs, pages, tmp_path):
     command = ("dedup", pages, "-o", "out")
     first = programs.start(*command, cwd=tmp_path, before="pause_at('classes.arrow')")
     wait_until((tmp_path / "paused").exists)
@@ -250,7 +250,7 @@ def test_pairs_and_rejected_rows_of_one_name_do_not_collide(run, pages, tmp_path
 
 
 @pytest.mark.parametrize("beside", ["pairs.csv.report.json", "pairs.csv.rejected.jsonl", "pairs.csv"])
-def test_pairs_replace_no_file_unasked(beside, run, pages, tmp_path):
+def test_pairs_replace_no_file_without_overwrite(beside, run, pages, tmp_path):
     (tmp_path / beside).write_text("mine", "utf-8")
     refused = run("pairs", pages, "-o", "pairs.csv")
     assert refused.code == 1
@@ -267,7 +267,7 @@ def test_pairs_replace_no_file_unasked(beside, run, pages, tmp_path):
     ],
 )
 def test_after_a_mistake_the_corrected_command_runs(wrong, right, run, pages):
-    """The hint of an error is good: what it advises is not stopped by what the failed start has left."""
+    """The hint of an error works: nothing left by the failed run stands in the way."""
     with pages.open("a", encoding="utf-8") as lines:
         lines.write("{broken\n")
     failed = run("dedup", pages, "-o", "out", *wrong)
@@ -283,7 +283,7 @@ def test_a_file_that_fails_stops_the_reading_of_the_others(run, pages, tmp_path)
     failed = run(*command, before=f"slow_reading(0, 'first'); {change}")
     assert failed.code == 1
     assert "z.jsonl changed" in failed.stderr
-    assert int((tmp_path / "steps").read_text("ascii")) < 100, "the other file was read to its end first"
+    assert int((tmp_path / "steps").read_text("ascii")) < SLOW_STEPS, "the other file was read to its end first"
 
 
 def test_a_killed_run_on_standard_input_leaves_no_permanent_files(pages, tmp_path):

@@ -1,4 +1,4 @@
-"""Audits of runs on files: as in memory, in the run or after it, and clear where the input is not what it was."""
+"""Audits of runs on files: as in memory, during the run or after it, with clear errors if the input has changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The automatic method: what it takes is the same however a run is done, and gives what that method gives."""
+"""The automatic choice does not depend on how a run is executed, and gives the result of the chosen method."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEXTS = corpora.texts_of(DOCUMENTS)
 HALF = len(DOCUMENTS) // 2
 FIRSTS = {"a.jsonl": 0, "b.jsonl": HALF}
 AUTO = {"method": "auto", "threshold": 0.5, "size": 2, "pairs": True}
-# Sets are held; they are not, and made by a second reading.
+# Sets are kept in memory; or not, and recomputed in a second pass.
 ROOMS = (1 << 40, 5_000)
 PRICES = {"exact": float("inf"), "lsh": 0.0}
 COMMAND = ("--threads", "1", "--pairs", "--quiet", "--threshold", "0.7")

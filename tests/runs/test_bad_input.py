@@ -34,7 +34,7 @@ def arrow(**columns):
 
 
 def not_utf8(kind):
-    """Strings that are not UTF-8, as a careless writer leaves them."""
+    """Strings that are not UTF-8, as a careless writer produces them."""
     return pa.array([PAGE.encode(), b"caf\xe9", OTHER.encode()], pa.binary()).view(kind)
 
 
@@ -225,7 +225,7 @@ def test_strict_stops_at_the_first_bad_row(kind, programs, tmp_path):
 
 
 def test_strict_names_the_first_of_many_in_input_order(tmp_path, programs):
-    """Also where a later file shows its bad row sooner."""
+    """Even if the bad row of a later file is found sooner."""
     corpora.write_json_lines(tmp_path / "b.jsonl", [{"text": PAGE}] * 20_000 + ["{"])
     corpora.write_json_lines(tmp_path / "a.jsonl", ["{"])
     for threads in ("1", "2"):
@@ -234,7 +234,7 @@ def test_strict_names_the_first_of_many_in_input_order(tmp_path, programs):
         assert "b.jsonl, row 20001 " in finished.stderr
 
 
-# name: (file, content, good documents); all of it is fine
+# name: (file, content, good documents); all valid
 FINE = {
     "a BOM": ("a.jsonl", b"\xef\xbb\xbf" + GOOD + LAST, 2),
     "a BOM in CSV": ("a.csv", b"\xef\xbb\xbfid,text\n1,a\n", 1),
@@ -451,7 +451,7 @@ def test_rejected_rows_are_in_no_kept_file(tmp_path):
 
 
 def test_the_majority_of_scores_does_not_depend_on_the_batch(tmp_path, monkeypatch):
-    """Scores of two kinds give the same answer, or the same error, however the rows are cut."""
+    """Scores of two kinds give the same answer, or the same error, for any split of the rows."""
     scores = [1, "x", 2, 3, "y", "z", "w", 4]
     path = corpora.write_json_lines(tmp_path / "a.jsonl", [{"text": f"{s} {PAGE}", "s": s} for s in scores])
 

@@ -1,4 +1,4 @@
-"""Decisions about single documents: what stays, what goes, and that they decide about nothing else."""
+"""Decisions about single documents: what is kept, what is removed, and that nothing else changes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_without_decisions_the_first_leads(pages):
 
 
 @pytest.mark.parametrize("method", ["lsh", "exact"])
-def test_a_document_to_keep_stays_and_others_still_go(pages, method):
+def test_a_document_to_keep_is_kept_and_others_are_still_removed(pages, method):
     path = decide(pages.parent, b="keep")
     report = neardup.deduplicate(pages, out=pages.parent / "clean", decisions=path, method=method, **SETTINGS)
     assert removed(report) == {"c": ("a", jaccard("a", "c"))}
@@ -79,19 +79,19 @@ def test_a_document_to_keep_stays_and_others_still_go(pages, method):
 
 
 def test_a_document_to_keep_never_leads(pages):
-    # Without the decision `a` leads; with it `b` does, and `a` stays beside it.
+    # Without the decision `a` leads the cluster; with it `b` does, and `a` is kept beside it.
     report = run(pages, a="keep")
     assert removed(report) == {"c": ("b", jaccard("b", "c"))}
     assert report.decisions["kept"] == 1
 
 
-def test_a_leader_to_remove_goes_for_the_next_one(pages):
+def test_a_leader_to_remove_is_replaced_by_the_next_document(pages):
     report = run(pages, a="remove")
     assert removed(report) == {"a": ("b", jaccard("a", "b")), "c": ("b", jaccard("b", "c"))}
     assert report.decisions == {"kept": 0, "removed": 0, "unmatched": 0}
 
 
-def test_a_document_that_is_similar_to_none_goes_with_its_true_similarity(pages):
+def test_a_document_similar_to_none_is_removed_with_its_true_similarity(pages):
     report = run(pages, far="remove", lone="remove")
     assert removed(report)["far"] == ("a", jaccard("far", "a"))
     assert 0 < jaccard("far", "a") < SETTINGS["threshold"]
@@ -101,7 +101,7 @@ def test_a_document_that_is_similar_to_none_goes_with_its_true_similarity(pages)
     assert report.warnings == ()
 
 
-def test_documents_to_remove_do_not_stand_for_each_other(pages):
+def test_documents_to_remove_do_not_represent_each_other(pages):
     report = run(pages, a="remove", b="remove", c="remove")
     assert {kept for kept, _ in removed(report).values()} == {"far"}
     assert removed(report)["a"] == ("far", jaccard("far", "a"))
@@ -113,15 +113,23 @@ def test_a_member_that_per_cluster_spares_can_be_removed(pages):
     assert removed(report) == {"b": ("a", jaccard("a", "b"))}
 
 
-def test_a_decision_about_another_text_is_a_warning(pages):
-    path = decide(pages.parent, b="keep", c="keep")
-    pages.write_text(pages.read_text("utf-8").replace("other tail", "another tail"), "utf-8")
+@pytest.mark.parametrize(
+    ("decided", "changed", "warning"),
+    [
+        ("c", "other tail", "the decision about row 3 of pages.jsonl matches no document: "),
+        ("bc", "other tail", "1 of 2 decisions, about row 3 of pages.jsonl, matches no document: "),
+        ("bc", "tail", "2 of 2 decisions match no document, the first about row 2 of pages.jsonl: "),
+    ],
+)
+def test_a_decision_about_another_text_is_a_warning(pages, decided, changed, warning):
+    path = decide(pages.parent, **dict.fromkeys(decided, "keep"))
+    pages.write_text(pages.read_text("utf-8").replace(changed, f"new {changed}"), "utf-8")
     report = neardup.deduplicate(pages, decisions=path, **SETTINGS)
-    assert report.decisions == {"kept": 1, "removed": 0, "unmatched": 1}
-    assert "1 of 2 decisions match no document, the first is about row 3 of pages.jsonl" in report.warnings[0]
+    assert report.decisions["unmatched"] == (1 if changed == "other tail" else 2)
+    assert report.warnings[0] == f"{warning}the file, the row or the text has changed"
 
 
-def test_other_decisions_make_another_run(pages):
+def test_other_decisions_are_a_different_run(pages):
     run(pages, b="keep")
     path = decide(pages.parent, c="keep")
     with pytest.raises(neardup.NearDupError, match="already exists"):
@@ -129,7 +137,7 @@ def test_other_decisions_make_another_run(pages):
     assert "c" not in removed(run(pages, c="keep"))
 
 
-def test_a_run_with_decisions_is_not_selected_again(pages):
+def test_a_run_with_decisions_cannot_be_selected_again(pages):
     path = decide(pages.parent, b="keep")
     report = neardup.deduplicate(pages, decisions=path, pairs=True, **SETTINGS)
     with pytest.raises(NotStoredError, match="with decisions cannot be selected again"):
@@ -145,7 +153,7 @@ def test_a_run_with_decisions_is_not_selected_again(pages):
         ('{"neardup_decisions": 1, "decisions": [{"decision": "keep", "file": "a", "row": 0, "digest": ""}]}', "row"),
     ],
 )
-def test_a_file_that_holds_no_decisions_is_an_error(pages, content, said):
+def test_a_file_without_decisions_is_an_error(pages, content, said):
     (pages.parent / "decisions.json").write_text(content, "utf-8")
     with pytest.raises(ConfigError, match=said):
         neardup.deduplicate(pages, decisions=pages.parent / "decisions.json")

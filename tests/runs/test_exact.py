@@ -1,4 +1,4 @@
-"""The exact join from files to files: the oracle agrees, whatever memory, threads, old files and kills there are."""
+"""The exact join from files to files agrees with the oracle for any memory, threads, old files and kills."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from runs.programs import contents, kill_at_events, sweep
 DOCUMENTS = corpora.rows(31, 50)
 TEXTS = corpora.texts_of(DOCUMENTS)
 EXACT = {"method": "exact", "threshold": 0.5, "size": 2}
-# Everything in memory; ranges of postings; sorts on disk and blocks of components.
+# Everything in memory; ranges of postings; external sorts and blocks of components.
 ROOMS = (1 << 40, 100_000, 5_000)
 COMMAND = ("--method", "exact", "--threads", "1", "--pairs", "--quiet", "--threshold", "0.7")
 

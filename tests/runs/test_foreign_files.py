@@ -1,4 +1,4 @@
-"""What neardup did not write stays as it is, and what it writes is not more open than its input."""
+"""Files that neardup did not write are never changed, and its outputs are no more accessible than their input."""
 
 import json
 import os
@@ -83,7 +83,7 @@ def _make_part_a_link_to_a_folder(folder):
 
 
 def _everything(folder):
-    """Every name below a folder with its kind, its mode and, of a file, its bytes; links are not followed."""
+    """Every path below a folder with its type, mode and, for a file, its bytes; links are not followed."""
     found = {}
     for path in sorted(folder.rglob("*")):
         status = path.lstat()

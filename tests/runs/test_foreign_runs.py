@@ -1,4 +1,4 @@
-"""A finished run that others have written, or changed: every value of it may be wrong, and none leads elsewhere."""
+"""A finished run written or changed by others: any value may be wrong, and no path may lead outside the run."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def finished(tmp_path_factory):
 
 @pytest.fixture
 def run(finished, tmp_path, monkeypatch):
-    """The run, to be changed; its inputs stay where they were."""
+    """A copy of the run to modify; its inputs stay in place."""
     shutil.copytree(finished / "out", tmp_path / "out")
     shutil.copy(finished / "secret.jsonl", tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -83,7 +83,7 @@ def commands(finished):
 
 
 def exit_code(monkeypatch, capsys, arguments):
-    """Run the command line in this process; what is no error of ours is raised."""
+    """Run the command line in this process; any error that is not ours is raised."""
     monkeypatch.setattr(sys, "argv", ["neardup", *arguments])
     with pytest.raises(SystemExit) as ended:
         main()
@@ -97,7 +97,7 @@ def exit_code(monkeypatch, capsys, arguments):
 
 
 def places(value, above=()):
-    """Every key of a nested value, of a list its first entry."""
+    """Every key path of a nested value; for a list, only its first entry."""
     entries = (
         value.items() if isinstance(value, dict) else list(enumerate(value))[:1] if isinstance(value, list) else ()
     )
@@ -119,7 +119,7 @@ def changed(report, place, value):
 
 
 def reading(run):
-    """What a report is read as; None where it is refused."""
+    """The parsed report; None if it is refused."""
     try:
         report = read_report(run)
     except DataError:
@@ -138,7 +138,8 @@ def test_no_value_of_a_report_gives_a_traceback(finished, run, number, monkeypat
     for at, place in enumerate(whole):
         (run / "report.json").write_text(json.dumps(changed(report, place, value)), "utf-8")
         read = reading(run)
-        # A report that is refused is so by every command, which take turns; one that reads as another has been tried.
+        # A refused report is refused by every command, so they take turns; one that parses like an earlier one is
+        # skipped.
         chosen = [told[(at + number) % len(told)]] if read is None else told if read not in seen else ()
         seen.add(read)
         for arguments in chosen:
@@ -181,7 +182,7 @@ def test_the_folder_of_a_run_may_be_a_link_itself(finished, run):
 
 
 def list_files(run):
-    """What a report of schema 2 lists."""
+    """The files that a report of schema 2 lists."""
     files = sorted(path.relative_to(run).as_posix() for path in run.rglob("*") if path.is_file())
     change(run, schema=2, files=files)
 
@@ -309,7 +310,7 @@ def test_pairs_that_no_run_writes_are_refused(finished, tmp_path, ending, conten
     out = tmp_path / f"pairs.{ending}"
     neardup.find_pairs(finished / "in", out=out, **WEAK)
     out.write_bytes(content)
-    if (ending, content) == ("jsonl", b""):  # a run without pairs writes just that
+    if (ending, content) == ("jsonl", b""):  # this is what a run without pairs writes
         assert neardup.audit(out).verified == 0
         return
     with pytest.raises(DataError, match="is damaged or was not written by neardup"):

@@ -1,4 +1,4 @@
-"""Input that a run cannot use as it is: what it says, and that what it advises works."""
+"""Input that a run cannot use as it is: the message, and that its advice works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shingles of ignored documents do not count, whatever the unit, the method and the question."""
+"""Shingles of ignored documents do not count, for every unit, method and command."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_one_emptied_document_is_counted_and_matches_empty_ones_if_they_collapse
     assert report.num_removed == 1
 
 
-def test_nothing_is_said_where_ignored_shingles_empty_no_document(header):
+def test_no_warning_if_ignored_shingles_empty_no_document(header):
     assert neardup.deduplicate([*TEXTS, "", "..."], size=2, ignore=header).warnings == ()
 
 

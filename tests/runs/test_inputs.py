@@ -47,7 +47,7 @@ def test_format_overrides_the_extension(form, run, tmp_path):
     documents = 1 if form == "text" else 3
     kept = 1 if form == "text" else 2
     assert f"{2 * documents} documents: {kept} kept" in done.stdout
-    # What is written can be read again in the same format, below the same name.
+    # The output can be read in the same format, under the same name.
     again = run("dedup", "out/kept/rows.data", "-o", "again", "--format", form, "--threshold", "0.7")
     assert f"{kept} documents: {kept} kept, 0 removed" in again.stdout, again.stderr
 
@@ -166,7 +166,7 @@ def test_kept_rows_are_written_in_the_encoding_they_came_in(encoding, form, tmp_
     path.write_bytes(whole.encode(encoding))
     report = corpora.deduplicate([path], tmp_path / "out", encoding=encoding, lines=form == "lines")
     assert (report.num_rejected, report.num_removed) == (0, 0 if form == "txt" else 1)
-    # Without a byte order mark: lines and records are cut out of a file that has one.
+    # Without a byte order mark, because the kept lines or records are cut out of a file that has one.
     mark_less = "utf-8" if encoding == "utf-8-sig" and form != "txt" else encoding
     written = (tmp_path / "out/kept" / path.name).read_bytes()
     assert written in (kept.encode(encoding), kept.encode(mark_less))
@@ -218,7 +218,7 @@ def test_a_folder_of_source_code_is_read_and_what_is_left_out_is_counted(run, tm
     done = run("dedup", "homework", "-o", "out")
     assert done.code == 0, done.stderr
     assert removed(tmp_path / "out") == {"bob/main.py": "ann/main.py"}
-    assert "2 files were left out (1 with no ending, 1 with .png)" in done.stderr
+    assert "2 files were left out (1 with no extension, 1 with .png)" in done.stderr
     assert "--format text" in done.stderr
     everything = run("dedup", "homework", "-o", "all", "--format", "text")
     assert "5 documents" in everything.stdout

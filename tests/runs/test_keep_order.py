@@ -1,4 +1,4 @@
-"""Which document stays is the same from memory and from files, whatever the type of the score."""
+"""The same document is kept from memory and from files, for every type of score."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TEXT = "the ferry to the island leaves at nine"
 
 @pytest.mark.parametrize("kind", COLUMNS)
 @pytest.mark.parametrize("keep", ["max:score", "min:score"])
-def test_a_score_ranks_alike_in_memory_and_in_files(kind, keep, tmp_path):
+def test_a_score_ranks_the_same_in_memory_and_in_files(kind, keep, tmp_path):
     table = pa.table({"id": ["a", "b", "c", "d", "e"], "text": [TEXT] * 5, "score": COLUMNS[kind]})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=2)
     pyarrow.feather.write_feather(table, tmp_path / "a.arrow", chunksize=2)
@@ -37,7 +37,7 @@ def test_a_score_ranks_alike_in_memory_and_in_files(kind, keep, tmp_path):
 
 
 @pytest.mark.parametrize(("keep", "winner"), [("first", "a"), ("last", "c"), ("longest", "b")])
-def test_a_policy_without_a_column_is_alike_in_memory_and_in_files(keep, winner, tmp_path):
+def test_a_policy_without_a_column_is_the_same_in_memory_and_in_files(keep, winner, tmp_path):
     table = pa.table({"id": ["a", "b", "c"], "text": [TEXT, f"{TEXT} !!", f"{TEXT}."]})
     pq.write_table(table, tmp_path / "a.parquet")
     for source in (table, tmp_path / "a.parquet"):

@@ -1,4 +1,4 @@
-"""Runs that get less memory, or less disk, than they would like."""
+"""Runs with little memory or little disk space."""
 
 import json
 import re
@@ -17,7 +17,7 @@ WORK = ".out.neardup"
 
 
 def of_300_mb(test):
-    """Mark a test of the file `large`."""
+    """Mark a test that uses the fixture `large`."""
     return pytest.mark.long(pytest.mark.slow("runs on 300 MB of text")(test))
 
 
@@ -47,7 +47,7 @@ def _edited(rng, texts):
 
 
 def _run_fresh(folder, *arguments, before="pass"):
-    """Run the command line in a process of its own, whose memory is its own."""
+    """Run the command line in a separate process, to measure its memory."""
     code = f"import sys; sys.path.insert(0, {sys.path[0]!r}); from runs.programs import *; {before}; {START}"
     command = [sys.executable, "-c", code, *map(str, arguments)]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
@@ -65,7 +65,7 @@ def large(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def plenty(large):
-    """What a run on it gives that has all the memory it wants."""
+    """The result of a run on it with unlimited memory."""
     finished = _run_fresh(large.parent, "dedup", large, "-o", "plenty", "--dry-run", "--quiet", "--method", "lsh")
     assert finished.returncode == 0, finished.stderr
     return contents(large.parent / "plenty")
@@ -143,7 +143,7 @@ def small_disk(tmp_path_factory):
     """A disk of 4 MB: (programs that see it, where they see it, where this process sees it)."""
     disk = tmp_path_factory.mktemp("disk")
     mount = f'mount -t tmpfs -o size=4m none {disk} && exec "$@"'
-    for flags in ("-m", "-rm"):  # as root, else as root of a namespace of users
+    for flags in ("-m", "-rm"):  # as root, otherwise as root of a user namespace
         wrapper = ["unshare", flags, "sh", "-c", mount, "sh"]
         if subprocess.run([*wrapper, "true"], capture_output=True, check=False).returncode == 0:
             break

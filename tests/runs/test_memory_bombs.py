@@ -1,4 +1,4 @@
-"""Runs under --memory 400MB on inputs made to break it: each in a process of its own, which tells its own peak."""
+"""Runs under --memory 400MB on inputs designed to exceed it: each in a separate process, which reports its own peak."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ import pyarrow.parquet as pq
 import pytest
 
 CAP = 400 * 10**6
-# What a run may hold at its peak, in parts of the cap.
+# The allowed peak, as a multiple of the limit.
 ALLOWED = 1.15
 _BLOCK = 1 << 20
-# 2.6 MB of gzip hold so many bytes of one letter.
+# 2.6 MB of gzip expand to this many bytes of one letter.
 _ENDLESS = 2_600 << 20
 _PAIRED = 8_000
 _WORDS = 20
-# The process tells its peak itself: what the system tells of a child includes the memory of the one that started it.
+# The process reports its own peak: what the system reports for a child includes the memory of its parent.
 _MAIN = """
 import atexit, pathlib, sys
 peak = pathlib.Path(sys.argv.pop(1))
@@ -82,7 +82,7 @@ def many_pairs(folder: Path) -> list[str]:
 
 
 def long_ids(folder: Path) -> list[str]:
-    """150,000 ids of 4 KB; half of the documents are copies, so that ids of kept ones are asked for too."""
+    """150,000 ids of 4 KB; half of the documents are copies, so that ids of kept ones are looked up too."""
     path = folder / "ids.jsonl"
     with path.open("w", encoding="utf-8") as output:
         for number in range(150_000):
@@ -146,7 +146,7 @@ CASES: list[Callable[[Path], list[str]]] = [
 
 
 def measured(command: list[str], out: Path) -> tuple[int, int, float, str]:
-    """Run a command in a fresh process; return its code, its peak in bytes, its core-seconds and what it said."""
+    """Run a command in a fresh process; return exit code, peak memory in bytes, CPU seconds and output."""
     told = out.with_name("peak")
     arguments = [sys.executable, "-c", _MAIN, str(told), *command, "-o", str(out), "--memory", str(CAP), "--quiet"]
     with tempfile.TemporaryFile() as spoken:
@@ -160,7 +160,7 @@ def measured(command: list[str], out: Path) -> tuple[int, int, float, str]:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that goes with the test: some inputs take a gigabyte."""
+    """A folder that is deleted after the test: some inputs take a gigabyte."""
     with tempfile.TemporaryDirectory() as path:
         yield Path(path)
 
@@ -176,7 +176,7 @@ def test_a_run_stays_within_its_memory_limit(case: Callable[[Path], list[str]], 
     assert peak <= ALLOWED * CAP, f"{peak / 1e6:.0f} MB"
 
 
-if __name__ == "__main__":  # tells the figures of docs/files.md
+if __name__ == "__main__":  # prints the figures of docs/files.md
     for chosen in [case for case in CASES if case.__name__ in sys.argv[1:] or len(sys.argv) == 1]:
         with tempfile.TemporaryDirectory() as scratch:
             asked = chosen(Path(scratch))

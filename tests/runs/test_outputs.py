@@ -1,4 +1,4 @@
-"""What a run leaves: tables, report and their agreement with each other."""
+"""The outputs of a run: tables, report, and their consistency."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_repeating_a_run_gives_the_same_bytes(run, tmp_path):
 
 
 def commands_of(text):
-    """The command lines of a document: what starts with neardup in a block of code, without its comment."""
+    """The command lines of a page: lines of code blocks that start with neardup, without comments."""
     commands, is_fenced = [], False
     for line in text.splitlines():
         is_fenced ^= line.startswith("```")
@@ -179,7 +179,7 @@ def commands_of(text):
 
 
 def write_named_inputs(folder, words):
-    """Make a small file for everything that a command names as its input and that is not there."""
+    """Create a small file for every missing input that a command names."""
     documents = [
         {
             "id": f"page-{number}",
@@ -208,9 +208,9 @@ def write_named_inputs(folder, words):
 
 
 def test_every_command_of_the_readme_works(programs, tmp_path):
-    """In the order they stand there, in one folder, as a reader would type them."""
+    """In the order of the page, in one folder, as a reader would type them."""
     for command in commands_of(README.read_text("utf-8")):
-        if command[0] == "serve":  # runs until it is stopped; tests/web starts it
+        if command[0] == "serve":  # runs until it is stopped; tested in tests/web
             continue
         outputs = {command[at + 1] for at, word in enumerate(command[:-1]) if word in ("-o", "--output", "--plot")}
         write_named_inputs(tmp_path, [word for word in command[1:] if word not in outputs])

@@ -1,4 +1,4 @@
-"""--per-cluster N: clusters as with 1, of which N documents stay; and the sizes of clusters wherever they are told."""
+"""--per-cluster N: the clusters of N = 1, with N documents kept in each; and reported cluster sizes."""
 
 from __future__ import annotations
 

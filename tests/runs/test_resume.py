@@ -1,4 +1,4 @@
-"""A run that was killed goes on when the same command is given again, and gives the same bytes."""
+"""A killed run resumes when the same command is repeated, and produces the same bytes."""
 
 import itertools
 import json
@@ -14,17 +14,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from neardup.io.work_folder import LOCK
-from runs.programs import contents, everything, sweep, wait_until
+from runs.programs import SLOW_STEPS, contents, everything, sweep, wait_until
 
 COMMAND = ("--threads", "1", "--pairs", "--quiet")
 WORK = ".out.neardup"
-# Shelves and blocks of a large component go to disk; with less, the sorts do as well.
+# Shelves and blocks of a large component are spilled to disk; with less memory, sorts are too.
 LITTLE_ROOM, LEAST_ROOM = 60_000, 40_000
 
 
 @pytest.fixture(scope="module")
 def whole(programs, corpus, tmp_path_factory):
-    """What a run gives that nobody interrupts."""
+    """The output of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("whole")
     assert programs.run("dedup", corpus, "-o", "out", *COMMAND, cwd=folder).code == 0
     return contents(folder / "out")
@@ -32,7 +32,7 @@ def whole(programs, corpus, tmp_path_factory):
 
 @pytest.fixture
 def start(programs, corpus, tmp_path):
-    """Run the command, or go on with it, in the folder of the test."""
+    """Run the command, or resume it, in the folder of the test."""
 
     def run(*options, before="", cwd=tmp_path):
         return programs.run("dedup", corpus, "-o", "out", *COMMAND, *options, cwd=cwd, before=before)
@@ -41,13 +41,13 @@ def start(programs, corpus, tmp_path):
 
 
 def _check_killed_at(number, room, start, whole, folder):
-    """Kill a run at its n-th change of the disk and go on; say whether it was still running then."""
+    """Kill a run at its n-th disk change and resume it; return whether it was still running then."""
     killed = start(cwd=folder, before=f"{room}; kill_at_event({number})")
     if killed.code == 0:
         return False
     assert killed.code == -signal.SIGKILL, killed.stderr
     is_published = (folder / "out").exists()
-    if is_published:  # by one rename, so it is whole
+    if is_published:  # published by one rename, so it is complete
         assert contents(folder / "out") == whole, f"half an output is visible when killed at {number}"
     finished = start(cwd=folder, before=room)
     if not is_published:
@@ -56,8 +56,8 @@ def _check_killed_at(number, room, start, whole, folder):
     return True
 
 
-# In the long run every third change, and every seventh of the many that shelves make: with those below, one of each
-# kind.
+# `make test-all` kills at every third disk change, and at every seventh of the many made by shelves; with the tests
+# below, every kind is covered.
 @pytest.mark.slow("a run and another for every point of its work")
 @pytest.mark.parametrize(("room", "begin", "step"), sweep("pass", 1, 3) + sweep(f"give_room({LITTLE_ROOM})", 2, 7))
 def test_a_run_killed_at_any_point_resumes_to_the_same_bytes(room, begin, step, start, whole, tmp_path):
@@ -132,7 +132,7 @@ def test_a_run_killed_repeatedly_finishes(room, start, whole, tmp_path):
     while not (tmp_path / "out").exists():
         start(before=f"{room}; kill_at_event({rng.randrange(8, 20) + starts})")
         starts += 1
-        assert starts < 300, "no start makes progress"  # one that takes the sets of the exact join starts them anew
+        assert starts < 300, "no start makes progress"  # a run that uses the sets of the exact join recomputes them
     assert starts > 4
     assert contents(tmp_path / "out") == whole
 
@@ -200,7 +200,7 @@ ENDS = {
     + [pytest.param(*end[:3], 1, marks=pytest.mark.long, id=f"{name}, every call") for name, end in ENDS.items()],
 )
 def test_a_run_killed_at_any_call_of_its_end_counts_as_finished(command, out, least, step, programs, page, tmp_path):
-    """From the report on: what is published is recognised until the marker of the work folder goes."""
+    """From the report on: a published output is recognised until the marker of the work folder is deleted."""
     if "RUN" in command:
         assert programs.run("dedup", page, "-o", "run", "--pairs", "--quiet", cwd=tmp_path).code == 0
     named = {"PAGE": page, "RUN": tmp_path / "run"}
@@ -306,7 +306,7 @@ def test_a_damaged_finished_part_is_produced_again(damages, start, whole, tmp_pa
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_small_text_file_that_was_damaged_is_written_again(damage, programs, tmp_path):
-    """Files of one text are remembered together."""
+    """Small text files share one journal entry."""
     (tmp_path / "in").mkdir()
     for number in range(5):
         (tmp_path / "in" / f"{number}.txt").write_text(f"the page of number {number * 7} and of {number}", "utf-8")
@@ -453,7 +453,7 @@ def test_ctrl_c_does_not_wait_for_the_end_of_a_file(which, room, programs, corpu
     wait_until((tmp_path / "paused").exists)
     running.signal(signal.SIGINT)
     assert running.wait().code == 130
-    assert int((tmp_path / "steps").read_text("ascii")) < 100
+    assert int((tmp_path / "steps").read_text("ascii")) < SLOW_STEPS
 
 
 def test_a_terminated_run_resumes(start, whole, tmp_path):

@@ -1,4 +1,4 @@
-"""Every source with every sink: the same documents give the same answer, and kept rows come out as they went in."""
+"""Every source with every output: the same documents give the same result, and kept rows are unchanged."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def raw_records(content, delimiter):
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow", "arrows", "feather"])
-def test_columns_of_every_type_come_out_with_schema_and_metadata(form, tmp_path):
+def test_columns_of_every_type_round_trip_with_schema_and_metadata(form, tmp_path):
     table = pa.Table.from_pylist(list(DOCUMENTS))
     wide = {
         "nested": pa.array([[{"a": number, "b": [str(number)]}] for number in range(40)]),
@@ -354,7 +354,7 @@ def test_a_text_file_is_one_document_and_kept_files_are_copied(ending, tmp_path)
 
 
 @pytest.mark.parametrize("form", ["html", "jsonl", "parquet", "csv"])
-def test_html_is_compared_by_what_a_reader_sees(form, tmp_path):
+def test_html_is_compared_by_its_visible_text(form, tmp_path):
     pages = [
         f"<html><head><title>x{at}</title><style>p {{width: {at}}}</style></head><body><p>{text}</p></body></html>"
         for at, text in enumerate([PAGE, corpora.NEAR, corpora.OTHER])

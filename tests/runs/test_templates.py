@@ -1,4 +1,4 @@
-"""A run says where most of what it removed has only a template in common, and does not where copies were edited."""
+"""A run warns if most removed documents share only a template, and not if they are edited copies."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def edited_copies(rng, count, edits):
 
 
 @pytest.mark.parametrize("settings", [{}, {"method": "lsh"}, {"pairs": True, "threads": 1}])
-def test_pages_of_templates_are_told_with_the_way_out(tmp_path, settings):
+def test_pages_of_templates_cause_a_warning_with_a_hint(tmp_path, settings):
     texts = pages_of(random.Random(1), 2, 15)
     with pytest.warns(UserWarning, match=TOLD):
         report = neardup.deduplicate(texts, threshold=0.7, **settings)
@@ -53,7 +53,7 @@ def test_pages_of_templates_are_told_with_the_way_out(tmp_path, settings):
     assert from_files.warnings == neardup.load(tmp_path / "out").warnings == report.warnings
 
 
-def test_the_way_out_lets_the_pages_stay(tmp_path):
+def test_following_the_hint_keeps_the_pages(tmp_path):
     rng = random.Random(2)
     template = draw(rng, 300)
     (tmp_path / "template.txt").write_text(" ".join(template))
@@ -63,13 +63,13 @@ def test_the_way_out_lets_the_pages_stay(tmp_path):
 
 
 @pytest.mark.parametrize("edits", [1, 3, 6])
-def test_edited_copies_are_no_template(edits):
+def test_edited_copies_are_not_a_template(edits):
     report = neardup.deduplicate(edited_copies(random.Random(edits), 40, edits), threshold=0.6)
     assert report.num_removed > 30
     assert report.warnings == ()
 
 
-def test_licences_with_other_names_and_years_are_no_template():
+def test_licences_with_other_names_and_years_are_not_a_template():
     rng = random.Random(5)
     body = " ".join(draw(rng, 160))
     texts = [f"Copyright {1990 + year} {' '.join(draw(rng, 2))} and others. {body}" for year in range(40)]
@@ -77,7 +77,7 @@ def test_licences_with_other_names_and_years_are_no_template():
     assert (report.num_removed, report.warnings) == (39, ())
 
 
-def test_a_template_of_few_removals_among_many_is_not_told():
+def test_a_template_behind_few_removals_causes_no_warning():
     rng = random.Random(6)
     texts = [*pages_of(rng, 1, 12), *edited_copies(rng, 60, 2)]
     report = neardup.deduplicate(texts, threshold=0.7)

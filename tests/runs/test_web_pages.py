@@ -1,4 +1,4 @@
-"""Jobs on web pages, from end to end, on a made crawl with known truth."""
+"""Jobs on web pages, end to end, on a synthetic crawl with known truth."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_comparing_all_visible_text_confuses_pages_of_one_template(run, crawl, t
 
 @pytest.mark.parametrize("page", ["<ul><li>one two<li>three four</ul>", "<nav><a href=/>one two three four</a></nav>"])
 def test_a_page_without_main_content_is_compared_as_a_whole(page):
-    # Links and lists alone are no main content.
+    # Links and lists alone are not main content.
     assert neardup.compare("one two three four", page, html=True, size=2).containment_a == 1
 
 

@@ -1,4 +1,4 @@
-"""A made crawl with known truth: articles on the templates of six sites, some of them mirrored on another site.
+"""A synthetic crawl with known truth: articles on the templates of six sites, some of them mirrored on another site.
 
 The template of a site is several times as long as an article, so the visible text of two pages of one site is similar
 whatever the articles are, and that of an article and its mirror is not.

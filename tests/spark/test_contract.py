@@ -18,7 +18,7 @@ COMPONENT_BYTES = 600
 
 
 def corpus(seed, num_documents=240):
-    """Families of texts that drift apart, exact copies, texts of nothing and of next to nothing."""
+    """Families of increasingly different texts, exact copies, empty texts and very short ones."""
     rng = random.Random(seed)
     families = [[f"w{rng.randrange(300)}" for _ in range(rng.randint(3, 40))] for _ in range(num_documents // 8)]
     texts = []
@@ -113,7 +113,7 @@ def test_spark_rejects_documents_in_memory():
 
 
 def check_events(events, num_documents, num_bands):
-    """Progress is told in the events of the local engine, and reaches the end of every stage that has one."""
+    """Progress uses the events of the local engine, and reaches the total of every stage that has one."""
     begun = [event.stage for event in events if type(event).__name__ == "StageStarted"]
     assert begun == ["read", "sketch", "collapse", "link", "verify", "select", "report"]
     done = {event.stage: event for event in events if type(event).__name__ == "StageAdvanced"}

@@ -1,4 +1,4 @@
-"""Vectors, bits, weights and items on Spark: what the local engine says of them, from frames and from files."""
+"""Vectors, bits, weights and items on Spark agree with the local engine, from frames and from files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
+from runs.corpora import rows, write_rows
 from spark.test_contract import agree
+from spark.test_files import contents
 
 pytestmark = pytest.mark.slow("jobs of Spark")
 
@@ -87,9 +89,32 @@ def test_a_run_on_files_writes_the_pairs_of_a_local_run(spark, tmp_path, name):
     assert len((tmp_path / "spark.csv").read_text().splitlines()) > 20
 
 
-def test_containment_and_a_frame_without_vectors_are_refused(spark):
+@pytest.mark.long
+def test_containment_of_reference_documents_is_that_of_a_local_run(spark, tmp_path, monkeypatch):
+    documents = rows(3, 60)
+    new, old = tmp_path / "new.jsonl", tmp_path / "old.jsonl"
+    quoting = [
+        row | {"id": f"q{row['id']}", "text": f"{row['text']} {row['text'].upper()} and more"} for row in documents
+    ]
+    write_rows(new, [*documents, *quoting])
+    write_rows(old, [row | {"id": f"o{row['id']}"} for row in documents[::3]])
+    settings = {"measure": "containment", "against": str(old), "size": 2, "threshold": 0.7, "pairs": True}
+    expected = neardup.deduplicate(new, out=tmp_path / "local", **settings)
+    engine = neardup.SparkEngine(spark)
+    found = neardup.deduplicate(new, out=tmp_path / "spark", engine=engine, **settings)
+    assert contents(tmp_path / "spark") == contents(tmp_path / "local")
+    assert expected.num_removed > 20
+    assert found.pairs_verified >= found.num_removed
+    monkeypatch.setattr("neardup.questions.containment_on_spark.MOST_BYTES", 1000)
+    with pytest.raises(neardup.NearDupError, match=r"the index of the documents of --against takes .* more than the"):
+        neardup.deduplicate(new, out=tmp_path / "other", engine=engine, **settings)
+
+
+def test_containment_audits_and_a_frame_without_vectors_are_refused(spark):
     frame = spark.createDataFrame(pa.table({"id": [1], "text": ["a"]}))
-    with pytest.raises(neardup.NearDupError, match="'containment' does not run on Spark"):
+    with pytest.raises(neardup.NearDupError, match="`audit` does not run on a Spark DataFrame"):
+        neardup.deduplicate(frame, audit=True)
+    with pytest.raises(neardup.NearDupError, match="by the measure 'containment' does not run on Spark"):
         neardup.find_pairs(frame, measure="containment")
     with pytest.raises(neardup.NearDupError, match="no column named vector, embedding"):
         neardup.find_pairs(frame, measure="cosine")

@@ -1,4 +1,4 @@
-"""The same table in memory, in a Parquet file and on Spark: one answer, whoever computes it."""
+"""The same table in memory, in a Parquet file and on Spark gives the same result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def documents():
 
 
 def answer(report):
-    """What a run says of documents, without the order of rows, which Spark does not have, and the names of files."""
+    """The result of a run, without the order of rows, which Spark does not have, and without file names."""
     tables = {"removed": ("doc_id", "kept_id", "similarity"), "clusters": ("doc_id", "cluster_id", "cluster_size")}
     if report.num_pairs is not None:
         tables["pairs"] = ("doc_a", "doc_b", "similarity")

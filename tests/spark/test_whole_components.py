@@ -13,7 +13,7 @@ ANSWER = pa.schema([("row", pa.int64()), ("component", pa.int64()), ("kind", pa.
 
 
 def documents(seed):
-    """Rows of components that stand together, some of one document and some of many."""
+    """Rows of contiguous components, some of one document and some of many."""
     rng = random.Random(seed)
     rows = []
     for component in range(40):

@@ -1,4 +1,4 @@
-"""What the sample says of the exact join, against the exact join itself."""
+"""The cost of the exact join estimated from the sample, against the exact join itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each stage promises on small Arrow batches: its schema, and that row order and batches do not matter."""
+"""The contract of each stage on small Arrow batches: its schema, and independence of row order and batches."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def shuffled(table, seed):
 
 
 def verified_of(texts, components=None, **settings):
-    """Verify documents that are all one component, unless told otherwise."""
+    """Verify documents that form one component by default."""
     config = Config(**{"size": 1, "bands": 128, "rows": 1} | settings)
     batch = documents_of(texts).append_column("component", pa.array(components or [0] * len(texts), pa.int64()))
     verified = verify(batch, plan_for(config), config)
@@ -272,7 +272,7 @@ def listed(classes, verified, num_ahead=0):
 
 
 def selected(classes, verified, num_ahead):
-    """What `select` says of verified documents, and of copies beside their verified representatives."""
+    """The result of `select` for verified documents, and for copies with their verified representatives."""
     verified = pa.table(verified)
     known = {row["row"]: row for row in verified.to_pylist()}
     copies = classes
@@ -284,7 +284,7 @@ def selected(classes, verified, num_ahead):
     return selection.sort_by("row")
 
 
-def test_select_assigns_copies_the_fate_of_their_representative():
+def test_copies_follow_their_representative_in_select():
     # Rows 0..3 are verified; 4 is a copy of 1, 5 of 0, 6 of 3.
     selection = selected(classes_of(0, 1, 2, 3, 1, 0, 3), verified_of(CHAIN, threshold=0.7), 0)
     assert selection.schema == schema.SELECTION
@@ -350,7 +350,7 @@ def test_selection_over_listed_pairs_is_the_oracles(seed):
 
 
 def test_input_copies_of_a_reference_document_form_their_own_class():
-    # Rows below 3 are ahead; 7 and 8 copy 2, which has no shingles.
+    # Rows below 3 are reference documents; 7 and 8 copy 2, which has no shingles.
     copies = pa.table(
         [[1, 4, 5, 6, 7, 8], [0, 0, 0, 3, 2, 2], [9, 9, 9, 9, 0, 0]], ["row", "representative", "num_shingles"]
     )

@@ -1,4 +1,4 @@
-"""A component in blocks gives what it gives at once; documents ahead, and groups, as plain Python says."""
+"""A component in blocks gives the same result as a whole; reference documents and groups match plain Python."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import oracles
 from grids import turning_grid
 from neardup import schema
 from neardup.config import Config
+from neardup.stages import match
 from neardup.stages import verify as verify_stage
 from neardup.stages.verify import verify
 from neardup.stages.verify_blocks import verify_blocks
 from neardup.theory.plan import plan_for
 from plain_kernels import plain_match
 
-# In plain Python, with lists by prefix from the first document on.
+# In plain Python, with prefix lists from the first document on.
 PREFIX = plain_match(-1)
 MODES = {
     "leaders": {},
@@ -31,7 +32,7 @@ COLUMNS = pa.schema([("component", pa.int64()), *schema.DOCUMENTS])
 
 
 class MemoryBlocks:
-    """Blocks of given sizes, with what was put aside in a list."""
+    """Blocks of given sizes, with the spilled documents in a list."""
 
     def __init__(self, batch, sizes, stored_size=2):
         cuts = np.cumsum([0, *sizes])
@@ -63,7 +64,7 @@ def config_of(mode, threshold):
 
 
 def by_row(verified):
-    """What is said of each row, but for the number of comparisons; partners in any order."""
+    """The result for each row, except the number of comparisons; partners in any order."""
     return {
         row["row"]: (
             row["kept_row"],
@@ -142,7 +143,7 @@ def test_blocks_of_a_default_plan_give_the_same_result_as_the_whole_component(mo
 
 
 def expected_by_row(documents, mode, threshold):
-    """What plain Python says of each row."""
+    """The expected result for each row, in plain Python."""
     ordered = sorted(documents)
     sets = [oracles.shingles(text, size=1) for _, text, _, _ in ordered]
     ahead = [row for row, _, priority, _ in ordered if priority == schema.AHEAD]
@@ -219,3 +220,20 @@ def test_leaders_compare_a_block_only_with_kept_documents_of_earlier_blocks():
     config = config_of("leaders", 0.7)
     verified = verify_blocks(MemoryBlocks(batch_of(documents), [20] * 10), plan_for(config), config)
     assert sum(verified.column("compared").to_pylist()) <= 2 * 199
+
+
+def test_few_kept_documents_are_compared_with_a_block_in_one_walk(monkeypatch):
+    """However many batches they were spilled in: a walk costs what the block costs."""
+    documents = [(row, f"a b c d e f g h i{row}" if row % 5 else f"x{row} y{row}", 0, 0) for row in range(200)]
+    config = config_of("leaders", 0.7)
+    plan, batch = plan_for(config), batch_of(documents)
+    expected, walks = by_row(verify(batch, plan, config)), []
+
+    def match_components(*arguments):
+        walks.append(arguments)
+        return match.match_components(*arguments)
+
+    monkeypatch.setattr(verify_stage, "match_components", match_components)
+    in_blocks = verify_blocks(MemoryBlocks(batch, [50] * 4, stored_size=1), plan, config)
+    assert by_row(in_blocks) == expected
+    assert len(walks) == 4

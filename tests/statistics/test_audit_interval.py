@@ -1,4 +1,4 @@
-"""The interval of an audit covers the true recall, over bands that are too weak on purpose."""
+"""The confidence interval of an audit covers the true recall, with bands that are deliberately too weak."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slots of every measure agree as often as its family says, bands follow its S-curve, and a run keeps its recall.
+"""Slots of every measure agree as often as its family predicts, bands follow its S-curve, and a run reaches its recall.
 
 A seed draws all slots anew; the seeds are fixed. Were they drawn again, a correct measure would fail somewhere in this
 file less than once in 1,000 times: about 50 comparisons at 4.5 standard errors.
@@ -50,7 +50,7 @@ def pair_of_baskets(similarity):
     rng = np.random.default_rng(round(similarity * 1000))
     weights = np.exp(rng.standard_normal(20) * 2)
     weights /= weights.sum()
-    # Half of what must differ is missing from the second basket, item by item; the rest makes its others lighter.
+    # Half of the difference is items missing from the second basket; the other half is lower weights.
     one = {f"item {number}": weight for number, weight in enumerate(weights.tolist())}
     two, spare = dict(one), 1 - similarity
     for item, weight in sorted(one.items(), key=lambda entry: entry[1]):
@@ -141,7 +141,7 @@ def corpus_at_threshold(measure, num_pairs):
 
 @EVERY_MEASURE
 def test_a_run_finds_pairs_at_the_threshold_as_often_as_it_promises(measure):
-    """400 pairs and 3 seeds; a run that promises 99 % may not find less by 4.5 standard errors."""
+    """400 pairs and 3 seeds; a run that promises 99 % may fall short by at most 4.5 standard errors."""
     source, num_pairs = corpus_at_threshold(measure, 400), 400
     found = promised = 0
     for seed in (1, 2, 3):

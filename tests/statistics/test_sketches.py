@@ -1,6 +1,6 @@
-"""Sketches keep the promise of the S-curve: unbiased, of small variance, and fed by hashes without a pattern.
+"""Sketches follow the S-curve: unbiased, with small variance, and based on hashes without a pattern.
 
-Every seed salts the shingle hashes anew, so 300 seeds (2,000 in `make test-all`) are as many independent draws of each
+Every seed salts the shingle hashes anew, so 300 seeds (4,000 in `make test-all`) are as many independent draws of each
 pair of signatures.
 The seeds are fixed. Were they drawn again, a correct sketch would fail somewhere in this file less than once in 200
 times: 88 pairs at 4.5 standard errors, or the same tail of an exact distribution, and some tails a test names itself.
@@ -35,7 +35,7 @@ def nearest_shared(size, similarity):
     return min(size - 1, round(2 * size * similarity / (1 + similarity)))
 
 
-# (size, shared): with 5 or 10 shingles two of the four similarities fall together.
+# (size, shared): with 5 or 10 shingles two of the four similarities coincide.
 CASES = sorted({(size, nearest_shared(size, similarity)) for size in SIZES for similarity in SIMILARITIES})
 
 
@@ -49,7 +49,7 @@ def random_pair(size, shared):
 
 
 def consecutive_pair(size, shared):
-    """Consecutive numbers as words, one word a shingle: the input on which a weak finaliser shows."""
+    """Consecutive numbers as words, one word per shingle: the input that exposes a weak finaliser."""
     return [" ".join(map(str, range(first, first + size))) for first in (0, size - shared)]
 
 
@@ -57,7 +57,7 @@ SOURCES = {"random words": (random_pair, 5), "consecutive numbers": (consecutive
 EVERY_SKETCH = pytest.mark.parametrize("sketch", SKETCHES)
 EVERY_SOURCE = pytest.mark.parametrize("source", SOURCES)
 EVERY_NUM_SEEDS = pytest.mark.parametrize(
-    "num_seeds", [300, pytest.param(2000, marks=[pytest.mark.long, pytest.mark.slow("draws 88,000 signatures")])]
+    "num_seeds", [300, pytest.param(4000, marks=[pytest.mark.long, pytest.mark.slow("draws 176,000 signatures")])]
 )
 EVERY_CASE = pytest.mark.parametrize(("size", "shared"), CASES)
 

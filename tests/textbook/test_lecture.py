@@ -1,4 +1,4 @@
-"""docs/lecture.md, its notebook and its pictures say the same."""
+"""docs/lecture.md, its notebook and its pictures are consistent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def tool(name):
 
 
 def texts(svg):
-    """What a picture says: an SVG names in a comment what it draws as paths."""
+    """The texts of a picture: an SVG repeats in a comment what it draws as paths."""
     return re.findall("<!-- (.+?) -->", svg.read_text("utf-8"), re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""The compiled library gives what the plain sets of neardup.textbook give."""
+"""The compiled library agrees with the plain sets of neardup.textbook."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Which method is taken, and what is said of it."""
+"""Which method is chosen, and the stated reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan keeps the recall that was asked for, is the sharpest that does, and says what it finds."""
+"""The plan reaches the requested recall with the most rows per band, and states what it finds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECALLS = (0.1, 0.5, 0.9, 0.95, 0.99, 0.999)
 NUM_PERMS = (16, 64, 128, 256, 1024)
 
 
-# More than what the written formula loses in doubles.
+# More than the rounding error of the formula in doubles.
 ROUNDING = 1e-12
 
 
@@ -32,7 +32,7 @@ def exact_curve(similarity, bands, rows):
 
 
 def feasible(threshold, target, num_perm):
-    """Every (bands, rows) within num_perm that reaches the target, judged by the formula as it is written."""
+    """Every (bands, rows) within num_perm that reaches the target, by the plain formula."""
     return [
         (bands, rows)
         for rows in range(1, num_perm + 1)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 import neardup
-from chromium import FLAGS, find_chromium
+from chromium import FLAGS, NoChromiumError, find_chromium
 from web.made_run import make_run
 
 
@@ -22,9 +22,10 @@ def browser():
     """One Chromium for the tests of a file; the event loop of its driver would stop others in the same thread."""
     from playwright.sync_api import sync_playwright
 
-    program = find_chromium()
-    if program is None:
-        pytest.skip("no Chromium: install the package chromium")
+    try:
+        program = find_chromium()
+    except NoChromiumError as missing:
+        pytest.skip(str(missing))
     with sync_playwright() as driver:
         started = driver.chromium.launch(executable_path=program, args=FLAGS)
         yield started
@@ -38,7 +39,7 @@ class Tab:
         self.own, self.errors, self.foreign = own, [], []
         self.context = browser.new_context(accept_downloads=True, **settings)
         self.page = self.context.new_page()
-        self.page.set_default_timeout(8000)
+        self.page.set_default_timeout(60_000)
         self.page.on("console", lambda line: self.errors.append(line.text) if line.type == "error" else None)
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("request", self._note)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 from pathlib import Path
@@ -10,13 +11,14 @@ import neardup
 
 WORDS = "the ferry to island leaves every morning at nine from second pier behind old customs house and returns".split()
 SETTINGS = {"threshold": 0.6, "size": 2, "pairs": True, "seed": 9182736455}
-SCRIPT = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
+SCRIPT = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'> <!--<script> </script x"
 
 
 def sentence(random_number: random.Random, num_words: int) -> str:
     return " ".join(random_number.choice(WORDS) + str(random_number.randrange(90)) for _ in range(num_words))
 
 
+@functools.cache
 def documents() -> dict[str, str]:
     random_number = random.Random(7)
     page = sentence(random_number, 60)
@@ -32,7 +34,7 @@ def documents() -> dict[str, str]:
     found["bidi \u202egpj"] = f"{sentence(random_number, 30)} \u202eevil\u202c \x1b[2J \u200f\ufeff"
     found["bidi \u202egpk"] = f"{found['bidi ' + chr(0x202E) + 'gpj']} \u202eevil"
     long = sentence(random_number, 400)
-    found["long-0"] = " ".join([long] * 4 + ["x" * 3_000_000])
+    found["long-0"] = " ".join([long] * 4 + ["x" * 10_000_000, "deepword"])
     found["long-1"] = f"{found['long-0']} tail"
     for number in range(12):
         found[f"alone-{number}"] = sentence(random_number, 30)

@@ -16,9 +16,10 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 import neardup
+from neardup.errors import ConfigError
 from neardup.web import document_texts, guard
 from neardup.web.run_view import RunView
-from neardup.web.server import make_app, open_served
+from neardup.web.server import make_app, open_served, serve
 from neardup.web.text_store import TextStore
 from web.conftest import Tab
 from web.made_run import SETTINGS, documents
@@ -42,12 +43,16 @@ class Started:
         self.netloc = urlsplit(self.url).netloc
 
     def ask(self, path, method="GET", body=None, **headers):
-        connection = http.client.HTTPConnection(self.netloc, timeout=20)
+        """Send a request; again, as the answer asks for, while a busy machine is too slow for the server's limit."""
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
-        connection.request(method, path, body, sent)
-        answer = connection.getresponse()
-        content = answer.read()
-        connection.close()
+        for _ in range(10):
+            connection = http.client.HTTPConnection(self.netloc, timeout=120)
+            connection.request(method, path, body, sent)
+            answer = connection.getresponse()
+            content = answer.read()
+            connection.close()
+            if answer.status != 503:
+                break
         return answer, content
 
     def get(self, path):
@@ -57,7 +62,7 @@ class Started:
 
     def stop(self, kind=signal.SIGTERM):
         self.process.send_signal(kind)
-        said = self.process.communicate(timeout=15)[1]
+        said = self.process.communicate(timeout=120)[1]
         assert "Traceback" not in said
         return self.process.returncode
 
@@ -65,8 +70,8 @@ class Started:
 @pytest.fixture(scope="module")
 def server(run_folder):
     started = Started(run_folder)
-    for _ in range(300):
-        if started.get("/v1/info")["texts"]["state"] != "reading":
+    for _ in range(2400):
+        if started.get("/v1/info")["texts"]["search"] == {"indexed": 24, "documents": 24, "error": None}:
             break
         time.sleep(0.05)
     yield started
@@ -76,7 +81,7 @@ def server(run_folder):
 @pytest.fixture(scope="module")
 def index_server(tmp_path_factory):
     path = tmp_path_factory.mktemp("index") / "pages.index"
-    with neardup.Index.create(path, threshold=0.6, size=2) as index:
+    with neardup.Index.create(path, threshold=0.6, size=2, seed=SETTINGS["seed"]) as index:
         for name, text in documents().items():
             if name.startswith("ferry"):
                 index.insert(name, text)
@@ -96,7 +101,7 @@ def test_the_overview_is_that_of_the_file_and_all_is_there(server, report):
     info = server.get("/v1/info")
     assert info["counts"]["removed"] == report.num_removed
     assert info["sample"] is None
-    assert info["texts"] == {"state": "here", "reason": None}
+    assert (info["texts"]["state"], info["texts"]["reason"]) == ("here", None)
     assert str(SETTINGS["seed"]) not in json.dumps(info)
     assert server.get("/healthz") == {"status": "ok"}
 
@@ -110,7 +115,7 @@ def test_clusters_come_in_order_and_in_parts(server, sort):
     assert part == {"total": listed["total"], "rows": listed["rows"][1:3]}
     found = server.get("/v1/clusters?search=FERRY-0")
     assert [row["id"] for row in found["rows"]] == ["ferry-0"]
-    words = server.get(f"/v1/clusters?search={quote(documents()['ferry-0'][5:40])}")
+    words = server.get(f"/v1/clusters?search={quote(' '.join(documents()['ferry-0'].split()[5:9]))}")
     assert [row["id"] for row in words["rows"]] == ["ferry-0"]
 
 
@@ -132,11 +137,26 @@ def test_a_cluster_a_document_and_a_pair_agree_with_the_library(server, report):
     assert pair["a"]["columns"] == {"lang": "en"}
 
 
-def test_search_finds_ids_first_words_and_hostile_names(server):
+def test_a_line_of_ten_megabytes_is_cut_and_its_view_has_all_else(server):
+    keys = {row["id"]: row["key"] for row in server.get("/v1/documents?search=long-")["rows"]}
+    pair = server.get(f"/v1/pairs?a={keys['long-0']}&b={keys['long-1']}")
+    for side, name in (("a", "long-0"), ("b", "long-1")):
+        one = pair[side]
+        assert one["bytes"] == len(documents()[name]) > 10_000_000
+        assert (len(one["text"]), one["is_whole"]) == (50_000, False)
+        assert one["shingles"] > 300
+        assert one["columns"] == {"lang": "en"}
+    assert pair["similarity"] > 0.9
+    answer, content = server.ask(f"/v1/clusters/{keys['long-0']}")
+    assert answer.status == 200
+    assert len(content) < 200_000
+
+
+def test_search_finds_ids_words_and_hostile_names(server):
     texts = documents()
     for wanted, name in (
         ("alone-3", "alone-3"),
-        (texts["alone-4"][10:50], "alone-4"),
+        (" ".join(texts["alone-4"].split()[20:24]), "alone-4"),
         ("</script>", "</script><b>bold"),
     ):
         assert name in [row["id"] for row in server.get(f"/v1/documents?search={quote(wanted)}")["rows"]]
@@ -188,6 +208,10 @@ def test_every_answer_denies_frames_and_carries_the_policy(server, path):
     assert "frame-ancestors 'none'" in policy
     assert "unsafe" not in policy
     assert answer.getheader("server") is None
+    assert answer.getheader("referrer-policy") == "no-referrer"
+    assert answer.getheader("cache-control") == "no-store"
+    assert answer.getheader("cross-origin-resource-policy") == "same-origin"
+    assert answer.getheader("cross-origin-opener-policy") == "same-origin"
     assert b'src="http' not in content
 
 
@@ -205,7 +229,9 @@ def test_a_query_finds_what_the_index_finds(index_server):
     assert matches[0]["doc_id"] == "ferry-3"
     assert matches[0]["similarity"] == 1.0
     assert len(matches) >= 4
-    assert index_server.get("/v1/info")["counts"]["documents"] == 6
+    info = index_server.get("/v1/info")
+    assert info["counts"]["documents"] == 6
+    assert str(SETTINGS["seed"]) not in json.dumps(info)
 
 
 @pytest.mark.parametrize(
@@ -221,6 +247,27 @@ def test_a_query_finds_what_the_index_finds(index_server):
 )
 def test_a_query_has_limits(index_server, body, told):
     assert problem_of(index_server.ask("/v1/query", "POST", body)) == told
+
+
+def test_a_body_that_says_it_is_too_long_is_refused_before_it_comes(index_server):
+    connection = http.client.HTTPConnection(index_server.netloc, timeout=5)
+    connection.putrequest("POST", "/v1/query")
+    connection.putheader("Content-Length", "5000000")
+    connection.endheaders()
+    answer = connection.getresponse()
+    assert problem_of((answer, answer.read())) == (413, "too_large")
+    connection.close()
+
+
+def test_no_route_takes_a_path_or_an_address(server, index_server):
+    parameters = set()
+    for described in (server.get("/v1/openapi.json"), index_server.get("/v1/openapi.json")):
+        for methods in described["paths"].values():
+            for route in methods.values():
+                parameters |= {one["name"] for one in route.get("parameters", ())}
+                for content in route.get("requestBody", {}).get("content", {}).values():
+                    parameters |= set(content["schema"]["properties"])
+    assert parameters == {"offset", "limit", "sort", "search", "key", "a", "b", "doc_id", "text", "k"}
 
 
 def test_a_body_without_a_length_is_counted(index_server):
@@ -269,7 +316,11 @@ def test_too_many_and_too_slow_requests_get_a_hint(run_folder):
     served.close()
 
 
-def test_only_loopback_is_served(programs, run_folder, tmp_path):
+def test_only_loopback_is_served(programs, run_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("neardup.web.server.open_served", lambda _: pytest.fail("it goes on to serve"))
+    for host in ("0.0.0.0", "::", "192.168.0.1", "example.com"):  # noqa: S104
+        with pytest.raises(ConfigError, match="must be one of"):
+            serve(str(run_folder), host=host, port=0, told=print)
     done = programs.run("serve", run_folder, "--host", "0.0.0.0", cwd=tmp_path)  # noqa: S104
     assert done.code == 2
     assert "must be one of 127.0.0.1, localhost, ::1" in done.stderr
@@ -286,8 +337,61 @@ def test_the_page_of_the_server_shows_everything(browser, server):
     tab.open("search?search=ferry-3")
     page.click("[data-row]")
     page.wait_for_selector("#why")
-    assert "similar to ferry-0" in page.inner_text("#why")
+    assert "to ferry-0, which was kept" in page.inner_text("#why")
     tab.close()
+
+
+def test_hostile_documents_stay_texts_on_the_server(browser, server):
+    keys = {row["id"]: row["key"] for row in server.get("/v1/documents?search=script")["rows"]}
+    long = [row["key"] for row in server.get("/v1/documents?search=long-")["rows"]]
+    key, other = keys["</script><b>bold"], keys['=1+1,"x"']
+    tab = Tab(browser, server.url)
+    views = ("", "clusters", f"cluster/{key}", f"pair/{key}/{other}", f"document/{key}", "search?search=script")
+    for view in (*views, f"cluster/{long[0]}", f"pair/{long[0]}/{long[1]}", f"document/{long[0]}"):
+        page = tab.open(view)
+        page.wait_for_timeout(50)
+        assert page.evaluate("window.hacked") is None
+        assert page.locator("main img, main b, main script").count() == 0
+        assert page.evaluate("document.querySelector('main').innerText.length") < 200_000
+    assert page.inner_text(".cut-here") == "Cut here: 50,000 characters of a text of 10 MB."
+    tab.close()
+
+
+def test_the_page_tells_how_far_the_index_is_and_that_results_are_partial(browser, server):
+    tab = Tab(browser, server.url)
+
+    def tell(route, change):
+        answer = route.fetch()
+        route.fulfill(response=answer, json=change(answer.json()))
+
+    half = {"search": {"indexed": 12, "documents": 24, "error": None}}
+    tab.page.route("**/v1/info", lambda route: tell(route, lambda told: told | {"texts": told["texts"] | half}))
+    tab.page.route("**/v1/documents?*", lambda route: tell(route, lambda told: told | {"num_texts": 12}))
+    page = tab.open("search?search=ferry")
+    assert page.get_attribute("[role=progressbar]", "aria-valuenow") == "50"
+    assert "Indexing the words of all texts for search: 50 %" in page.inner_text(".progress")
+    page.wait_for_selector("text=Partial: the words of 12 of 24 documents are indexed so far.")
+    tab.page.unroute_all()
+    until(page, "document.querySelector('.progress') === null")
+    page.wait_for_selector("text=Searched the ids and texts of 24 documents.")
+    tab.close()
+
+
+def test_the_last_member_of_a_large_cluster_can_be_marked(browser, tmp_path):
+    rows = [{"id": f"copy-{number}", "text": documents()["ferry-0"]} for number in range(40)]
+    (tmp_path / "pages.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    neardup.deduplicate(tmp_path / "pages.jsonl", out=tmp_path / "clean")
+    started = Started(tmp_path / "clean")
+    tab = Tab(browser, started.url)
+    page = tab.open("cluster/0")
+    until(page, "document.querySelectorAll('#members ~ .scroll [data-mark]').length === 39")
+    page.click("#members ~ .scroll [data-mark] >> nth=38")
+    page.wait_for_selector(".badge:text-is('1')")
+    stored = page.evaluate("Object.values(localStorage).find((text) => text.includes('copy-39'))")
+    (mark,) = json.loads(stored)["marks"].values()
+    assert mark["digest"] == document_texts.digest_of(documents()["ferry-0"].encode())
+    tab.close()
+    assert started.stop() == 0
 
 
 def test_the_page_says_what_the_server_says(browser, server):
@@ -307,7 +411,7 @@ def test_the_page_of_an_index_finds_near_duplicates(browser, index_server):
     assert "ferry-3" in page.inner_text("tbody tr >> nth=0")
     page.fill("#ask", "nothing like it at all")
     page.click("text=Find near-duplicates")
-    page.wait_for_selector("text=The index has nothing")
+    page.wait_for_selector("text=No document of the index has")
     tab.close()
 
 

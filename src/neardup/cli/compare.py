@@ -27,8 +27,8 @@ def compare(a: str, b: str, config: Config, as_json: bool, quiet: bool) -> None:
     """Compare two texts: exact and estimated similarity, containment, and what differs.
 
     A and B are text files, also as .gz and .zst, "-" for standard input, or documents of a file: FILE:ID, or FILE:ROW
-    where a document has no id. Code is compared line by line, prose word by word. If most of the texts differs, the
-    passages they share are listed instead.
+    where a document has no id. Code is compared line by line, prose word by word. If the texts are mostly different,
+    the passages they share are listed instead.
 
     \b
     Examples:
@@ -67,7 +67,7 @@ def _read(path: str, config: Config) -> str:
         from neardup.io.sources.one_document import read_by_id, split_address
 
         address = split_address(path)
-        if address is not None:  # the text as it is stored: what a reader would see of it is taken later
+        if address is not None:  # the stored text: for HTML, the visible text is extracted later
             return read_by_id(*address, Config.of(config, html=False))
     content = sys.stdin.buffer.read() if path == STDIN else _content(path)
     try:
@@ -76,7 +76,7 @@ def _read(path: str, config: Config) -> str:
         raise DataError(
             f"{_name(path)} is not {config.encoding or 'UTF-8'} text: byte {error.start} is "
             f"0x{content[error.start]:02x}",
-            hint="name its encoding, as --encoding latin-1",
+            hint="pass its encoding, for example --encoding latin-1",
         ) from error
 
 
@@ -86,7 +86,7 @@ def _content(path: str) -> bytes:
         with Path(path).open("rb") as file:
             return file.read() if codec is None else _uncompressed(path, file, codec)
     except FileNotFoundError as error:
-        raise DataError(f"{path} does not exist", hint="check the spelling, and the folder you are in") from error
+        raise DataError(f"{path} does not exist", hint="check the spelling and the current folder") from error
     except IsADirectoryError as error:
         raise DataError(f"{path} is a folder", hint="name two files, or two documents as FILE:ID") from error
     except OSError as error:

@@ -14,7 +14,7 @@ _COMPILE: Final = "numba:compile"
 
 
 class CompilationWatch:
-    """Passes events on, and adds those of compiling kernels, starting with the first event of a run.
+    """Forwards events, and adds events for kernel compilation, starting with the first event of a run.
 
     It does not import Numba: nothing is compiled before a run begins.
     """
@@ -27,10 +27,10 @@ class CompilationWatch:
         self._done = 0
 
     def __call__(self, event: Event) -> None:
-        """Pass an event on."""
+        """Forward an event."""
         if not self._is_listening and "neardup.kernels" in sys.modules:
             self._is_listening = True
-            _events().Listener.register(CompilationWatch)  # a base class of Numba's would import it
+            _events().Listener.register(CompilationWatch)  # deriving from Numba's class would import Numba
             _events().register(_COMPILE, self)
         self._show(event)
 
@@ -70,6 +70,6 @@ def _is_cached(dispatcher: Any) -> bool:
 def _num_kernels() -> int:
     """The number of loaded kernels; a run compiles those that it calls."""
     modules = [module for name, module in list(sys.modules.items()) if name.startswith("neardup.kernels.")]
-    # Other threads may be importing: what is looked through is a copy.
+    # Iterate over a copy: other threads may be importing modules.
     kernels = {id(value) for module in modules for value in list(vars(module).values()) if _is_cached(value)}
     return len(kernels)

@@ -12,7 +12,7 @@ from neardup.cli.symbols import Symbols
 from neardup.theory.plan import FILTER_LOSS, Plan
 
 HEIGHT: Final = 12
-MARGIN: Final = 8  # room for "  100 % " before the axis
+MARGIN: Final = 8  # the width of "  100 % " before the axis
 _WIDTHS: Final = (20, 80)
 # The similarities in the table of chances, besides the threshold.
 _TABLE_STEPS: Final = tuple(step / 20 for step in range(6, 21))
@@ -36,7 +36,7 @@ def draw(plan: Plan, width: int, symbols: Symbols) -> Iterator[Text]:
 
 
 def legend(plan: Plan, symbols: Symbols) -> Iterator[Text]:
-    """Say what the parts of the drawing mean."""
+    """Return the legend of the drawing."""
     yield Text.assemble(
         (f"{symbols.full} ", FOUND_STYLE),
         f"right of the threshold {plan.threshold:g} ({symbols.pointer}): found, with chance "
@@ -67,7 +67,7 @@ def _at_threshold(chosen: Plan) -> str:
     found = f"{chosen.recall_at_threshold:.6f}"
     if found == f"{chosen.chance(chosen.threshold):.6f}":
         return "  the threshold"
-    return f"  the threshold; found with chance {found}, as the signature filter may drop {FILTER_LOSS:g}"
+    return f"  the threshold; found with chance {found}, because the signature filter may drop {FILTER_LOSS:g}"
 
 
 def _label(row: int, symbols: Symbols) -> str:
@@ -96,7 +96,7 @@ def _threshold_column(plan: Plan, columns: int) -> int:
 
 
 def _scale(columns: int) -> str:
-    """The similarities under the floor, a fifth apart."""
+    """The labels of the similarity axis, 0.2 apart."""
     line = [" "] * (columns + MARGIN + 4)
     for fifth in range(6):
         words = f"{fifth / 5:g}"

@@ -1,4 +1,4 @@
-"""`neardup dedup`: remove the near-duplicates of files."""
+"""`neardup dedup`: remove near-duplicates from files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from neardup.config import Config
 @options.option(
     "--update", what="Insert what was kept into the index of --against, once the output is written.", is_flag=True
 )
-@options.option("--report", what="Also write the run as one HTML file to look at, report.html.", is_flag=True)
+@options.option("--report", what="Also write the run as one HTML file, report.html.", is_flag=True)
 @options.as_json("the report")
 @options.quiet("Print errors only: no progress, warnings or summary.")
 def dedup(

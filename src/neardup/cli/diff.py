@@ -1,7 +1,7 @@
 """A word-by-word diff of two texts, in time about linear in their size.
 
 Long runs of words that occur once in each text are anchors; only the short gaps between anchors are compared word
-by word. Texts of 10 MB take seconds, where comparing all words with all would take hours.
+by word. Texts of 10 MB take seconds; comparing every word with every other would take hours.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BARE_WORD: Final = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
 _BREAK: Final = re.compile("\n")
 # Longest first: a long run of words is an anchor even where every word is frequent.
 _ANCHOR_WORDS: Final = (16, 4, 1)
-# A gap of more cells (words x words) is cut by anchors first; all gaps together may take so many cells, about 5 s.
+# A gap of more cells (words x words) is split by anchors first; all gaps together may take this many cells, about 5 s.
 _GAP_CELLS: Final = 40_000
 _ALL_CELLS: Final = 20_000_000
 
@@ -135,7 +135,7 @@ def _match(ids_a: Numbers, ids_b: Numbers) -> Iterator[_Block]:
 
 
 def _trim(ids_a: Numbers, ids_b: Numbers, gap: _Gap) -> tuple[_Gap, *tuple[_Block, ...]]:
-    """Take the equal words off both ends of a gap."""
+    """Strip equal words from both ends of a gap."""
     if not gap.cells:
         return (gap,)
     size = min(gap.stop_a - gap.start_a, gap.stop_b - gap.start_b)
@@ -184,8 +184,8 @@ def _single_runs(ids: Numbers, num_words: int) -> tuple[Numbers, npt.NDArray[np.
 
 
 def _heaviest_chain(runs: list[_Block]) -> list[_Block]:
-    """Of runs in the order of a, those in rising order of b that hold the most words together."""
-    ends: list[int] = []  # at_b of chains worth continuing, rising, and so do their weights
+    """Of runs ordered by a, choose the increasing subsequence in b with the most words in total."""
+    ends: list[int] = []  # at_b of chains worth continuing; both at_b and the weights increase
     weights: list[int] = []
     tails: list[int] = []
     before: list[int] = []
@@ -226,7 +226,7 @@ def _between(gap: _Gap, blocks: list[_Block]) -> Iterator[_Gap]:
 
 
 def _match_all(ids_a: Numbers, ids_b: Numbers, gap: _Gap) -> Iterator[_Block]:
-    """Compare every word with every word."""
+    """Compare every word of one text with every word of the other."""
     words_a, words_b = ids_a[gap.start_a : gap.stop_a].tolist(), ids_b[gap.start_b : gap.stop_b].tolist()
     for match in difflib.SequenceMatcher(None, words_a, words_b, autojunk=False).get_matching_blocks():
         if match.size:

@@ -155,7 +155,7 @@ def insert(
 @options.option(
     "--containment",
     heading=options.SIMILAR,
-    what="Find documents that contain this share of the text, or the text of them, instead of similar ones.",
+    what="Find documents that contain at least this share of the text, or the reverse, instead of similar ones.",
     type=float,
     metavar="SHARE",
 )
@@ -258,7 +258,7 @@ def compact(folder: str, as_json: bool, quiet: bool) -> None:
         opened.compact()
     with _open(folder, read_only=True) as opened:
         told = opened.info()
-    _tell(told, [f"{folder} takes {told['bytes']:,} bytes; it took {before:,} before."], as_json=as_json, quiet=quiet)
+    _tell(told, [f"Compacted {folder} from {before:,} to {told['bytes']:,} bytes."], as_json=as_json, quiet=quiet)
 
 
 @index.command(cls=options.Command, short_help="Copy an index.")
@@ -311,7 +311,7 @@ def _paths(inputs: Sequence[str], config: Config) -> Iterator[list[Path] | str]:
 
 @contextlib.contextmanager
 def _naming_least() -> Iterator[None]:
-    """Call the threshold of a query by its option, which is not that of an index."""
+    """Name the threshold of a query by its option, --least, in errors."""
     try:
         yield
     except ConfigError as error:
@@ -376,14 +376,20 @@ def _stored_lines(told: dict[str, Any], folder: str) -> Iterator[str]:
         if told["rejected"]:
             place, reason = told["rejected"][0]
             count = len(told["rejected"])
-            said = "1 row was rejected," if count == 1 else f"{count:,} rows were rejected; the first is"
+            said = "1 row was rejected:" if count == 1 else f"{count:,} rows were rejected; the first is"
             yield f"{said} {place}: {reason}"
         return
     yield f"{told['new']:,} new and {told['known']:,} known documents. {folder} holds {told['total']:,}."
 
 
 def _match_lines(found: Any) -> Iterator[str]:
-    yield "similarity  rank  document  match" if found.num_rows else "No matches."
+    """The matches as text; with --containment also the share of the document in the match, and of the match in it."""
+    if not found.num_rows:
+        yield "No matches."
+        return
+    shares = [name for name in ("containment_query", "containment_doc") if name in found.column_names]
+    yield "  ".join(["similarity", "rank", *shares, "document", "match"])
     for batch in found.to_batches(max_chunksize=1 << 16):
         for row in batch.to_pylist():
-            yield f"{row['similarity']:10.4f}  {row['rank']:4}  {row['query_id']}  {row['doc_id']}"
+            own = "".join(f"{row[name]:{len(name)}.4f}  " for name in shares)
+            yield f"{row['similarity']:10.4f}  {row['rank']:4}  {own}{row['query_id']}  {row['doc_id']}"

@@ -1,4 +1,4 @@
-"""Two texts line by line, with numbers: lines that differ, some lines around them, and what was folded."""
+"""Two texts line by line, with line numbers: lines that differ, some context, and notes about what was folded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from neardup.cli.sides import MAX_PLACES, STYLE_A, STYLE_B
 from neardup.cli.visible import visible
 
 CONTEXT_LINES: Final = 3
-# Nobody reads more of one place on a terminal; what is left out is counted.
+# Nobody reads more of one difference on a terminal; omitted lines are counted.
 MAX_LINES: Final = 60
 MAX_CHARACTERS: Final = 400
 # Lines of code and verse are short; those of prose hold a paragraph, and differ in a word.
@@ -27,7 +27,7 @@ _REFLOWED_WORDS: Final = 0.8
 
 
 class Row(NamedTuple):
-    """A line of each text, equal or different, or (with `note`) what was left out; no number: no such line."""
+    """A line of each text, equal or different, or (with `note`) an omission; number None: no such line."""
 
     number_a: int | None = None
     number_b: int | None = None
@@ -52,7 +52,7 @@ def line_rows(text_a: str, text_b: str, passages: list[Passage]) -> list[Row] | 
 
 
 def fold_lines(rows: Iterable[Row], ellipsis: str) -> Iterator[Row]:
-    """Shorten runs of equal lines, and long places; every omission is counted."""
+    """Shorten runs of equal lines and long differences; every omission is counted."""
     runs = [(is_equal, list(run)) for is_equal, run in itertools.groupby(rows, key=lambda row: row.is_equal)]
     places = 0
     for number, (is_equal, run) in enumerate(runs):
@@ -148,7 +148,7 @@ def _zipped(*columns: Numbers) -> Iterator[tuple[int, ...]]:
 
 
 def _aligned(lines_a: list[str], lines_b: list[str], matched: list[tuple[int, int]]) -> Iterator[Row]:
-    """All lines of both texts: matched ones beside each other, between them what differs."""
+    """All lines of both texts: matched ones side by side, with the differences in between."""
     at_a = at_b = 0
     for line_a, line_b in [*matched, (len(lines_a), len(lines_b))]:
         between_a, between_b = lines_a[at_a:line_a], lines_b[at_b:line_b]

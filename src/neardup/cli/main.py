@@ -27,8 +27,8 @@ COMMANDS: Final = (
 )
 INTERRUPTED: Final = 130
 _FORMAT_WARNING: Final = warnings.formatwarning
-# Arrow looks for pandas at its first array, Numba for SciPy and YAML, all for what no command uses: pandas takes 0.3 s.
-# PySpark does use pandas.
+# Arrow imports pandas with its first array, Numba imports SciPy and YAML, for features no command uses; pandas takes
+# 0.3 s. PySpark does need pandas.
 _UNUSED: Final = ("pandas", "scipy", "yaml")
 
 
@@ -47,7 +47,7 @@ class _InterruptedError(Exception):
 
 
 class UnknownCommandError(click.UsageError):
-    """No command has this name; `possible` is the one that was probably meant."""
+    """No command has this name; `possible` is the most likely intended one."""
 
     def __init__(self, name: str, possible: str | None, ctx: click.Context) -> None:
         super().__init__(f"there is no command {name!r}", ctx)
@@ -91,15 +91,15 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(neardup.__version__, prog_name="neardup")
 def commands() -> None:
-    """Find near-duplicate documents fast, and state what was found."""
+    """Find near-duplicate documents fast, with known recall."""
 
 
 def main() -> None:
     """Run the command line; exit 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
     # Arrow's own allocator touches fresh memory again and again: 44 s instead of 18 for 1 GB (docs/decisions/0007).
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # threads that wait by spinning, for what is never called
-    gc.set_threshold(50_000)  # importing makes many objects and no garbage
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads would spin although nothing calls them
+    gc.set_threshold(50_000)  # imports create many objects and no garbage
     if not any("spark" in word for word in sys.argv):
         sys.meta_path.insert(0, _LeaveOut())
     for stream in (sys.stdout, sys.stderr):
@@ -142,7 +142,7 @@ def _spell_warning(*told: Any, **named: Any) -> str:
 
 
 def _fail(error: Exception) -> int:
-    """Say what went wrong; return the exit code."""
+    """Print the error; return the exit code."""
     from neardup.cli import render
 
     if isinstance(error, click.ClickException):
@@ -168,7 +168,7 @@ def _message(error: Exception) -> tuple[str, str | None]:
         return f"out of memory{f': {error}' if str(error) else ''}", "pass a smaller --memory, or fewer --threads"
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         where = f": {error.filename}" if error.filename else ""
-        return f"No space left on device{where}", "make room, or write to another disk, and run it again"
+        return f"No space left on device{where}", "free some space or choose another disk, then run it again"
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror}", None
@@ -176,12 +176,12 @@ def _message(error: Exception) -> tuple[str, str | None]:
 
 
 def _is_stdout_closed() -> bool:
-    """Whether the reader of stdout has gone, as `head` does when it has seen enough; then stop writing there."""
+    """Whether the reader of stdout has closed the pipe, as `head` does; if so, stop writing to it."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         is_closed = True
-    else:  # without a buffer nothing is left to flush; only a pipe whose reader has gone is in error
+    else:  # without a buffer there is nothing to flush; only a pipe without a reader is in error
         is_closed = hasattr(select, "poll") and _is_in_error(sys.stdout.fileno())
     if is_closed:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""`neardup neighbours`: the most similar documents of each."""
+"""`neardup neighbours`: the documents most similar to each one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from neardup.cli import options
 from neardup.config import Config
 
 if TYPE_CHECKING:
-    from neardup.questions.neighbours import Contained
+    from neardup.settings import Contained
 
 _SETTINGS: Final = (
     *("threshold", "distance", "measure", "dimension", "packed", "unit", "size", "multiset", "fold_numbers", "html"),
@@ -37,7 +37,7 @@ class _Number(click.ParamType):  # type: ignore[type-arg]
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:
-        """Return the number, None for all."""
+        """Return the number, or None for `all`."""
         return None if value == "all" else click.INT.convert(value, param, ctx)
 
 
@@ -61,7 +61,7 @@ class _Number(click.ParamType):  # type: ignore[type-arg]
 @options.option(
     "--queries",
     heading=options.SIMILAR,
-    what="List the neighbours in INPUT of these documents instead; - is standard input; repeatable.",
+    what="Find the neighbours of these documents in INPUT instead; - is standard input; repeatable.",
     multiple=True,
     metavar="FILE",
 )

@@ -11,7 +11,7 @@ from typing import Any, Final
 from neardup.cli.progress import amount, words_for
 from neardup.events import Event, StageAdvanced, StageFinished, StageStarted, Warned
 
-# A notebook draws no more often; every update is a message to the browser.
+# The shortest interval between updates: each one is a message to the browser.
 TICK_SECONDS: Final = 0.2
 
 
@@ -29,7 +29,7 @@ class NotebookBars:
         self._lock = threading.Lock()
 
     def __call__(self, event: Event) -> None:
-        """Take an event of a run, on any thread."""
+        """Handle an event of a run; may be called on any thread."""
         with self._lock:
             if isinstance(event, Warned):
                 self._lines[f"warning {len(self._lines)}"] = f"warning: {html.escape(event.message)}"
@@ -44,7 +44,7 @@ class NotebookBars:
                 self._draw()
 
     def stop(self) -> None:
-        """Show the last state."""
+        """Show the final state."""
         with self._lock:
             if self._lines:
                 self._draw()

@@ -118,7 +118,7 @@ SETTINGS: Final = {
 }
 _REPEATABLE: Final = frozenset({"ignore", "text_column", "against", "spark_conf"})
 
-# What two texts are compared by; commands on files add the rest.
+# The settings for comparing two texts; commands on files add the rest.
 TEXT_SETTINGS: Final = (
     *("threshold", "distance", "recall", "measure", "unit", "size", "multiset", "fold_numbers"),
     *("normalise", "fold_accents", "ignore", "html", "html_content"),
@@ -134,7 +134,7 @@ INPUT_SETTINGS: Final = (
 
 
 class _Seed(click.ParamType[Any]):
-    """A whole number, or the word that draws one."""
+    """A whole number, or `random`."""
 
     name = "seed"
 
@@ -270,7 +270,7 @@ def _kind(name: str, default: Any) -> Any:
 def _value(name: str, given: Any) -> Any:
     if name == "text_column":
         return given or None
-    if name == "delimiter" and given == r"\t":  # what a shell leaves of a tab that was typed as an escape
+    if name == "delimiter" and given == r"\t":  # an escaped tab, as the shell passes it on
         return "\t"
     return given
 

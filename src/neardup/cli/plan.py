@@ -64,13 +64,13 @@ def plan(
         plot.format_of(picture)
         check_writable(Path(picture), "--plot")
         if os.path.lexists(picture) and not config.overwrite:
-            raise DataError(f"the picture {picture} already exists", hint="choose another --plot, or pass --overwrite")
+            raise DataError(f"the plot {picture} already exists", hint="choose another --plot, or pass --overwrite")
     if inputs:
         with render.progress(quiet=quiet) as progress:
             from neardup import api
 
             chosen = api.plan_files(list(inputs), config, progress)
-    else:  # without the library's Arrow and Numba this answers at once
+    else:  # without importing Arrow and Numba, this answers at once
         from neardup.theory.plan import plan_for
 
         chosen = plan_for(config)

@@ -28,15 +28,15 @@ from neardup.report import say_bytes
 
 # Work shorter than this shows nothing.
 PATIENCE_SECONDS: Final = 2.0
-# How often a log hears of a stage that takes long.
+# The interval between log lines about a slow stage.
 LOG_SECONDS: Final = 10.0
 _TICK_SECONDS: Final = 0.5
 BYTES: Final = "bytes"
 KERNELS: Final = "kernels"
-# A bar that heard nothing for so long moves to and fro, to show that the work goes on.
+# A bar without progress for this long starts to pulse, to show that work continues.
 STILL_SECONDS: Final = 1.5
 _EARLY: Final = 0.01
-# What a stage is called.
+# The display name of each stage.
 STAGES: Final = {
     "compile": "compiling kernels, once",
     "sample": "sampling",
@@ -56,18 +56,18 @@ STAGES: Final = {
     "containment": "searching for containment",
     "build_index": "building the index",
     "shingle": "shingling",
-    "differ": "finding what differs",
-    "explain": "looking it up",
+    "differ": "computing the diff",
+    "explain": "looking up the document",
 }
 
 
 def words_for(stage: str) -> str:
-    """Return what a stage is called."""
+    """Return the display name of a stage."""
     return STAGES.get(stage, stage)
 
 
 def amount(count: float, unit: str) -> str:
-    """Say a number of steps: 1.3 GB, 12,000 documents.
+    """Format a number of steps: 1.3 GB, 12,000 documents.
 
     >>> amount(1_300_000_000, BYTES), amount(12_000, "documents")
     ('1.3 GB', '12,000 documents')
@@ -76,7 +76,7 @@ def amount(count: float, unit: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Say a time: 12 s, 3 min 20 s, 2 h 5 min.
+    """Format a duration: 12 s, 3 min 20 s, 2 h 5 min.
 
     >>> duration(12.3), duration(200), duration(7500)
     ('12 s', '3 min 20 s', '2 h 5 min')
@@ -136,7 +136,7 @@ class Lines:
                     self._say(_how_far(stage, now - stage.began))
 
     def stop(self) -> None:
-        """Say no more."""
+        """Stop reporting."""
         self._stopped.set()
         self._ticker.join()
 
@@ -159,19 +159,19 @@ def _how_far(stage: _Stage, seconds: float) -> str:
     if stage.unit == KERNELS:
         return f"{stage.words}: {stage.done} of up to {stage.total}"
     rate = stage.done / seconds
-    if stage.total and stage.done < _EARLY * stage.total:  # too early to tell when it ends
+    if stage.total and stage.done < _EARLY * stage.total:  # too early to estimate the time left
         return f"{stage.words}: {stage.done:,} of {amount(stage.total, stage.unit)}, {duration(seconds)} so far"
     said = f"{amount(rate, stage.unit)}/s"
     if not stage.total:
         return f"{stage.words}: {amount(stage.done, stage.unit)} so far, {said}"
-    # A total may be an estimate; more than all is never done.
+    # The total may be an estimate; never show more than 100 %.
     share, left = min(1.0, stage.done / stage.total), max(0, stage.total - stage.done) / rate
     return f"{stage.words}: {100 * share:.0f} %, {said}, {duration(left)} left"
 
 
 class _MovingBar(BarColumn):
     def render(self, task: Task) -> ProgressBar:
-        """Show how much is done or, while no step ends, that work continues."""
+        """Show the share that is done or, without progress, a pulse."""
         drawn = super().render(task)
         drawn.pulse = not task.finished and task.get_time() - task.fields["heard"] > STILL_SECONDS
         return drawn
@@ -179,7 +179,7 @@ class _MovingBar(BarColumn):
 
 class _RateColumn(ProgressColumn):
     def render(self, task: Task) -> Text:
-        """Show steps a second."""
+        """Show steps per second."""
         if task.fields["unit"] == KERNELS:
             return Text(f"{task.completed:.0f} of up to {task.total or 0:.0f}", style="progress.data.speed")
         speed = task.finished_speed or task.speed
@@ -202,7 +202,8 @@ class Bars:
             transient=True,
         )
         self._tasks: dict[str, TaskID] = {}
-        # A timer, because the first stage may take long before it says anything: kernels compile once a machine.
+        # A timer, because the first stage may take long before it emits anything: kernels are compiled once per
+        # machine.
         self._timer = threading.Timer(PATIENCE_SECONDS, self._bars.start)
         self._timer.daemon = True
         self._timer.start()
@@ -231,9 +232,9 @@ class Bars:
         self._bars.update(number, completed=done, total=done)
 
     def stop(self) -> None:
-        """Take the bars away."""
+        """Remove the bars."""
         self._timer.cancel()
         if self._timer.is_alive():
             self._timer.join()
-        if self._bars.live.is_started:  # else it would print an empty line
+        if self._bars.live.is_started:  # otherwise it would print an empty line
             self._bars.stop()

@@ -26,13 +26,13 @@ from neardup.cli.symbols import ASCII, UNICODE, Symbols
 from neardup.cli.visible import visible, visible_json, visible_lines
 from neardup.theory.plan import Plan
 
-if TYPE_CHECKING:  # these take a second to import, and a plan without inputs needs none of them
+if TYPE_CHECKING:  # these take a second to import, and `plan` without inputs needs none of them
     from neardup.events import Progress
     from neardup.questions.compare import Comparison, Explanation
     from neardup.questions.explain_pair import ListedPair
     from neardup.report import Audit, Report
 
-# Two columns of text need at least this.
+# The minimum terminal width for two columns of text.
 SIDE_BY_SIDE_WIDTH: Final = 80
 MAX_MEMBERS: Final = 50
 MAX_MISSED: Final = 20
@@ -87,7 +87,7 @@ def lines(shown: Iterable[str]) -> None:
 
 
 def text(words: str, *, is_error: bool = False) -> None:
-    """Print a text of our own as it is."""
+    """Print a text of our own without escaping."""
     click.echo(words, err=is_error)
 
 
@@ -104,7 +104,7 @@ def crash(error: BaseException) -> None:
 
 
 def summary(report: Report, out: str) -> None:
-    """Print what a run on files kept, removed and promises, and where it wrote its output."""
+    """Print what a run on files kept and removed, what it promises, and where it wrote its output."""
     numbers = report.as_dict()
     written = sorted(f"{path.name}/" if path.is_dir() else path.name for path in Path(out).iterdir())
     _print_lines(_counts(numbers))
@@ -124,7 +124,7 @@ def pairs_summary(report: Report, out: str) -> None:
 
 
 def _found(report: Report) -> str:
-    """Say what was found, how, and in which time; report.json says why it was this method."""
+    """Say what was found, by which method, and how long it took; report.json has the reason for the method."""
     from neardup.cli.progress import BYTES, amount, duration
 
     seconds = f"{report.seconds:.1f} s" if report.seconds < 60 else duration(report.seconds)
@@ -213,12 +213,12 @@ def _safe(line: str | Text) -> str | Text:
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Leave it to main: a reader that stops early is not a failure."""
+        """Let `main` handle it: a reader that stops early is not a failure."""
         raise BrokenPipeError
 
 
 def _console(*, stderr: bool = False) -> Console:
-    """Return a console that takes texts as they are: a document's id may look like markup."""
+    """Return a console that prints texts literally: a document's id may look like markup."""
     return _Console(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
@@ -280,9 +280,9 @@ def _shingles(count: int) -> str:
 
 
 def texts(text_a: str, text_b: str, names: tuple[str, str]) -> None:
-    """Print two texts with what differs between them: side by side on a wide terminal, else one under the other.
+    """Print the differences between two texts: side by side on a wide terminal, otherwise one below the other.
 
-    Code is shown line by line; if most of the texts differs, the shared passages are listed instead.
+    Code is shown line by line; if the texts are mostly different, the shared passages are listed instead.
     """
     from neardup.cli import views
     from neardup.cli.diff import differ
@@ -325,7 +325,9 @@ def explanation(answer: Explanation, *, has_texts: bool) -> None:
 def pair(listed: ListedPair, compared: Comparison) -> None:
     """Print how similar the two documents of a pair are."""
     a, b = _place(listed.doc_a, listed.file_a, listed.row_a), _place(listed.doc_b, listed.file_b, listed.row_b)
-    _print_lines([f"{a} and {b} are {listed.similarity:.4f} similar.", _shared(compared, "the first", "the second")])
+    _print_lines(
+        [f"{a} and {b} have a similarity of {listed.similarity:.4f}.", _shared(compared, "the first", "the second")]
+    )
 
 
 def pairs_of(pairs: Sequence[ListedPair]) -> None:
@@ -347,9 +349,9 @@ def _shared(compared: Comparison, a: str, b: str) -> str:
 
 
 def _cause(answer: Explanation) -> str:
-    similarity = answer.similarity or 0.0
+    value = answer.similarity or 0.0
     is_share = asks_containment(answer.measure)
-    return f"it contains {similarity:.1%} of the shingles of" if is_share else f"it is {similarity:.4f} similar to"
+    return f"it contains {value:.1%} of the shingles of" if is_share else f"it has a similarity of {value:.4f} to"
 
 
 def _place(doc_id: str, file: str | None, row: int | None) -> str:
@@ -362,7 +364,7 @@ def _stands_for(name: str, answer: Explanation) -> Iterator[str]:
         yield f"{name} was kept. {answer.reason}, and nothing was removed in its favour."
         return
     removed = "1 document was" if len(members) == 1 else f"{len(members):,} documents were"
-    yield f"{name} was kept. In its favour, {removed} removed:"
+    yield f"{name} was kept. {removed} removed in favour of it:"
     yield from (f"  {similarity:.4f}  {doc_id}" for doc_id, similarity in members[:MAX_MEMBERS])
     if len(members) > MAX_MEMBERS:
         yield f"  and {len(members) - MAX_MEMBERS:,} more; --json lists all"

@@ -9,7 +9,7 @@ import click
 from neardup.cli import options
 
 
-@click.command(cls=options.Command, short_help="Write a finished run as one HTML file to look at.")
+@click.command(cls=options.Command, short_help="Write a finished run as one HTML file.")
 @click.argument("out", type=click.Path(), metavar="OUT")
 @options.option(
     "-o", "--output", "target", what="HTML file to write.", required=True, type=click.Path(), metavar="FILE"
@@ -24,16 +24,16 @@ from neardup.cli import options
 @options.option("--overwrite", what="Replace an existing file.", is_flag=True)
 @options.quiet("Show no progress and no summary.")
 def report(out: str, target: str, limit: str, no_text: bool, overwrite: bool, quiet: bool) -> None:
-    """Write a finished run as one HTML file: what was removed, why, and how alike the texts are.
+    """Write a finished run as one HTML file: what was removed and why, with the texts side by side.
 
-    OUT is the folder that `neardup dedup` wrote. The file opens in any browser and loads nothing from anywhere. The
-    texts are read again from the inputs, if these are unchanged.
+    OUT is the folder that `neardup dedup` wrote. The file is self-contained and opens in any browser. The texts are
+    read again from the inputs, if these are unchanged.
 
     \b
     Examples:
       neardup report clean -o report.html
       neardup report clean -o report.html --limit 20MB        more clusters and longer texts
-      neardup report clean -o report.html --no-text           to pass on without the documents
+      neardup report clean -o report.html --no-text           to share without the documents
     """  # noqa: D301 - click reads the backspace
     from neardup.cli import render
 

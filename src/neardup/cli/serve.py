@@ -26,13 +26,13 @@ from neardup.cli import options
     default=8321,
     show_default=True,
     metavar="N",
-    help="Port to listen on; 0 takes any free one.",
+    help="Port to listen on; 0 picks a free one.",
 )
 def serve(path: str, host: str, port: int) -> None:
-    """Show a finished run or an index in the browser, from a server for this machine only.
+    """Show a finished run or an index in the browser, from a server that only this machine can reach.
 
     The page is that of `neardup report`, with all clusters and documents instead of a sample. For an index, it finds
-    the near-duplicates of a text that you paste or drop. Nothing can be changed. Stop it with Ctrl-C.
+    the near-duplicates of a text that you paste or drop. The server is read-only. Stop it with Ctrl-C.
 
     \b
     Examples:

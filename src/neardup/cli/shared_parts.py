@@ -15,7 +15,7 @@ from neardup.cli.visible import visible
 LEAST_WORDS: Final = 5
 # Texts of fewer words are shown whole.
 _LEAST_TEXT: Final = 60
-# Of places in the other text where a part may stand, so many are tried.
+# The most positions in the other text at which a part is tried.
 _MOST_PLACES: Final = 16
 MAX_PARTS: Final = 20
 _SHOWN_WORDS: Final = 40
@@ -64,7 +64,8 @@ def listing(parts: list[Part], text_a: str, ellipsis: str) -> Iterator[str]:
         yield f"They share no {LEAST_WORDS} words in a row."
         return
     words, lines = sum(part.num_words for part in parts), text_a.split("\n")
-    yield f"Most differs. They share {len(parts):,} part{'s'[: len(parts) != 1]} of {words:,} words, the longest first:"
+    shared = f"{len(parts):,} part{'s'[: len(parts) != 1]} of {words:,} words"
+    yield f"The texts are mostly different. They share {shared}, the longest first:"
     for part in parts[:MAX_PARTS]:
         yield ""
         yield f"  {part.num_words:,} words: A {_span(part.lines_a)}, B {_span(part.lines_b)}"
@@ -115,7 +116,7 @@ def _runs(ids_a: Numbers, ids_b: Numbers) -> Iterator[tuple[int, int, int]]:
 
 
 def _num_equal(ids_a: Numbers, ids_b: Numbers) -> int:
-    """How many words are equal from the start on; looks twice as far each time, so that short runs cost little."""
+    """How many words are equal from the start; doubles the step each time, so that short runs cost little."""
     most, seen, step = min(ids_a.size, ids_b.size), 0, 64
     while seen < most:
         different = ids_a[seen : min(seen + step, most)] != ids_b[seen : min(seen + step, most)]

@@ -1,4 +1,4 @@
-"""Two texts side by side, or one under the other: differences are shown, long equal stretches folded."""
+"""Two texts side by side, or one below the other: differences are shown, long equal passages are folded."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from rich.text import Text
 from neardup.cli.diff import Numbers, Passage
 
 CONTEXT_WORDS: Final = 8
-# An equal stretch is folded where that saves more than a few words.
+# An equal passage is folded if that saves more than a few words.
 _FOLD_WORDS: Final = 2 * CONTEXT_WORDS + 8
-# Nobody reads more on a terminal; what is left out is counted.
+# Nobody reads more on a terminal; omitted words are counted.
 MAX_WORDS: Final = 150
 MAX_PLACES: Final = 100
 _ROW_WORDS: Final = 40
@@ -25,9 +25,9 @@ STYLE_B: Final = "green"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of the drawing: equal words, different words, or (with `note`) what was left out.
+    """A part of the drawing: equal words, different words, or (with `note`) an omission.
 
-    place_a, place_b: the number of the line where it begins, as it is shown; empty in a text of one line.
+    place_a, place_b: the line number where it begins, as displayed; empty in a text of one line.
     """
 
     is_equal: bool
@@ -40,7 +40,7 @@ class Piece:
 
 
 def fold(passages: list[Passage], ellipsis: str, lines: tuple[Numbers, Numbers] | None = None) -> Iterator[Piece]:
-    """Shorten the passages to what a reader needs; every omission is counted. `lines`: those of all words."""
+    """Shorten the passages to what a reader needs; every omission is counted. `lines`: the line of every word."""
     at_a = at_b = 0
     for piece, skip in _fold(passages, ellipsis):
         if lines is None or piece.note:
@@ -74,7 +74,7 @@ def _fold(passages: list[Passage], ellipsis: str) -> Iterator[tuple[Piece, tuple
 
 
 def unified(pieces: Iterable[Piece]) -> Iterator[Text]:
-    """One line a piece: two spaces for what is equal, minus for the first text, plus for the second."""
+    """One line per piece: two spaces for equal words, minus for the first text, plus for the second."""
     for piece in pieces:
         if piece.note:
             yield Text(f"  {piece.note}", "dim")

@@ -1,4 +1,4 @@
-"""Errors of the command line: settings are named by their options, and misspelt names are recognised."""
+"""Command-line errors: settings are named by their options, and misspelt names get a suggestion."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _QUOTED: Final = re.compile(r"'(-[^']*)'")
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the name that a misspelt one was probably meant to be.
+    """Return the most likely name for a misspelt one.
 
     >>> nearest("dedpu", ["demo", "dedup", "pairs"]), nearest("--treshold", ["--method", "--threads", "--threshold"])
     ('dedup', '--threshold')

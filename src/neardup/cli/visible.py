@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-# Control characters; marks, embeddings, overrides and isolates that reorder what is read; separators of lines and
+# Control characters; marks, embeddings, overrides and isolates that reorder text; separators of lines and
 # paragraphs; formats that are invisible, or hide text; lone surrogates. Joiners stay: letters and emoji need them.
 _CONTROLS: Final = (
     "\x00-\x1f\x7f-\x9f"

@@ -14,14 +14,14 @@ from neardup.io.spill import SortKey
 
 I64 = npt.NDArray[np.int64]
 BatchStep = Callable[[pa.RecordBatch], pa.RecordBatch]
-# Copies sets that a step wants kept in memory until verification, and returns their offset.
+# Copies sets that should stay in memory until verification, and returns their offset.
 Hold = Callable[[npt.NDArray[np.uint64]], int]
 DocumentStep = Callable[[pa.RecordBatch, Hold | None], pa.RecordBatch]
 Bools = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.uint8]
 CountStep = Callable[[pa.RecordBatch, Counts], None]
 Advance = Callable[[int], None]
-# The table and the row selection of an engine, which are opaque to everyone else.
+# The table and the row selection of an engine, opaque to all other code.
 Table = Any
 Rows = Any
 R = TypeVar("R")

@@ -120,18 +120,18 @@ def as_time(name: str, value: Any) -> float | None:
 
 
 def filter_of(where: Any, since: Any) -> Callable[[Document], bool] | None:
-    """Return a predicate for the requested documents; None if all are."""
+    """Return a predicate for the requested documents; None if there is no filter."""
     after, conditions = as_time("since", since), _conditions(where)
     if after is None and not conditions:
         return None
 
-    def is_asked_for(document: Document) -> bool:
+    def is_requested(document: Document) -> bool:
         if after is not None and document.inserted <= after:
             return False
         payload = read_payload(document.payload) or {} if conditions else {}
         return all(name in payload and condition(payload[name]) for name, condition in conditions.items())
 
-    return is_asked_for
+    return is_requested
 
 
 def _conditions(where: Any) -> dict[str, Callable[[Any], bool]]:

@@ -10,14 +10,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from neardup.errors import DataError
 from neardup.events import Progress, Watch
-from neardup.index.asked import Asked
 from neardup.index.finding import SPAN, Found, Hit, answer, find, rank
 from neardup.index.index_settings import Settings, check_id
 from neardup.index.inputs import Batch
+from neardup.index.query_options import QueryOptions
 from neardup.index.sketches import Sketches, sketch_contents, take_sketches, with_keys
-from neardup.index.store import Change, Document, Met, Store, View
+from neardup.index.store import Change, Document, Met, Store, View, already_exists
 from neardup.kernels import lookup
 from neardup.measures.base import I64
 
@@ -37,7 +36,8 @@ EXPORTED: Final = pa.schema(
     ]
 )
 _EXPORTED_AT_ONCE: Final = 4096
-# Documents that are compared with each other before they are inserted in turn: near-copies make pairs of all of them.
+# The most documents compared with each other before insertion: the number of pairs of near-copies is
+# quadratic.
 _IN_TURN: Final = 128
 
 
@@ -90,9 +90,9 @@ def _put(change: Change, batch: Batch, sketches: Sketches, settings: Settings) -
     change.put(documents, sketches, batch.contents.to_pylist() if settings.store == "text" else None)
 
 
-def query_many(store: Store, read: Iterator[Batch], settings: Settings, asked: Asked) -> pa.Table:
+def query_many(store: Store, read: Iterator[Batch], settings: Settings, options: QueryOptions) -> pa.Table:
     """Answer every document of all batches; each batch from one commit."""
-    shape = CONTAINED if asked.is_containment else MATCHES
+    shape = CONTAINED if options.is_containment else MATCHES
     tables = [shape.empty_table()]
     for batch in read:
         sketches = _sketch(batch.contents, settings)
@@ -100,7 +100,7 @@ def query_many(store: Store, read: Iterator[Batch], settings: Settings, asked: A
             chosen = take_sketches(sketches, np.arange(first, min(first + SPAN, len(batch.ids))), settings.config)
 
             def ask(view: View, chosen: Sketches = chosen) -> list[list[Hit]]:
-                return answer(view, chosen, asked, settings)
+                return answer(view, chosen, options, settings)
 
             tables.append(_as_table(batch.ids[first : first + SPAN], store.read(ask), shape))
     return pa.concat_tables(tables).combine_chunks()
@@ -111,7 +111,7 @@ def best_matches(view: View, contents: pa.Array, threshold: float, settings: Set
     sketches, places, answers = _sketch(contents, settings), list[int](), list[Hit]()
     for first in range(0, sketches.sizes.size, SPAN):
         chosen = take_sketches(sketches, np.arange(first, min(first + SPAN, sketches.sizes.size)), settings.config)
-        found = answer(view, chosen, Asked(1, threshold), settings)
+        found = answer(view, chosen, QueryOptions(1, threshold), settings)
         places += [first + at for at, ranked in enumerate(found) if ranked]
         answers += [ranked[0] for ranked in found if ranked]
     documents, similarities = [hit.document for hit in answers], [hit.similarity for hit in answers]
@@ -184,7 +184,7 @@ class _InTurn:
         rows: list[tuple[str, bool, str | None, float | None]] = []
         for at, doc_id in enumerate(self._batch.ids):
             if self._change.numbers_of([check_id(doc_id)]):
-                raise DataError(f"the id {doc_id!r} already exists in the index", hint="remove it from the source")
+                raise already_exists(doc_id)
             best = self._best(at)
             if best is not None:
                 settle(self._change, doc_id, self._latest(best[0]), on_duplicate)
@@ -279,7 +279,7 @@ def pairs(own: View, theirs: View, settings: Settings) -> pa.Table:
         for first in range(0, numbers.size, SPAN):
             chosen = np.arange(first, min(first + SPAN, numbers.size))
             asked = with_keys(take_sketches(part, chosen, settings.config), settings.plan, settings.config)
-            answers = answer(theirs, asked, Asked(None, settings.config.threshold), settings)
+            answers = answer(theirs, asked, QueryOptions(None, settings.config.threshold), settings)
             for number, hits in zip(numbers[chosen].tolist(), answers, strict=True):
                 if number in live:
                     found += [(number, live[number].doc_id, hit.document.doc_id, hit.similarity) for hit in hits]

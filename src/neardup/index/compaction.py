@@ -17,12 +17,12 @@ from neardup.index.sketches import Layout, damaged, item_columns
 from neardup.measures.base import I64
 
 Bools = npt.NDArray[np.bool_]
-# Postings that are sorted at once, and documents that are copied at once.
+# Postings sorted per step, and documents copied per step.
 _POSTINGS_AT_ONCE: Final = 1 << 22
 _DOCS_AT_ONCE: Final = 1 << 14
 
 
-def merge_runs(path: Path, runs: Sequence[RunFile], is_live: Sequence[Bools], layout: Layout, *, durable: bool) -> int:
+def merge_runs(path: Path, runs: Sequence[RunFile], is_live: Sequence[Bools], layout: Layout) -> int:
     """Merge the live documents of runs into one run; return their number, and write nothing if there are none.
 
     is_live: for every run, which of its documents are live.
@@ -44,7 +44,7 @@ def merge_runs(path: Path, runs: Sequence[RunFile], is_live: Sequence[Bools], la
         _merge_postings(writer, runs, renumbered, BAND_POSTINGS, num_postings)
         if layout.has_set_postings:
             _merge_postings(writer, runs, renumbered, SET_POSTINGS, num_items)
-        writer.finish(is_durable=durable)
+        writer.finish()
     except BaseException:
         writer.abandon()
         raise

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import json
+import os
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,10 +15,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from neardup.errors import DataError, NearDupError
+from neardup.index.index_folder import FILE
 from neardup.index.sketches import damaged
 from neardup.index.store import Document
 
-FILE: Final = "index.sqlite"
+LOG: Final = f"{FILE}-wal"
 # "NDUP" in the header of the SQLite file, and the version of these tables.
 APPLICATION_ID: Final = 0x4E445550
 VERSION: Final = 1
@@ -51,11 +54,7 @@ def explained(folder: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        if "full" in str(error):
-            raise _full(folder) from error
-        if "locked" in str(error):
-            raise NearDupError(f"the index {folder} is busy: {error}", hint="try again") from error
-        raise damaged(f"{folder / FILE}: {error}") from error
+        raise _operational(folder, error) from error
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise damaged(f"{folder / FILE}: {error}") from error
     except OSError as error:
@@ -64,13 +63,33 @@ def explained(folder: Path) -> Iterator[None]:
         raise
 
 
+def _operational(folder: Path, error: sqlite3.OperationalError) -> NearDupError:
+    name = getattr(error, "sqlite_errorname", "")
+    if name.startswith("SQLITE_FULL"):
+        return _full(folder)
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return NearDupError(f"the index {folder} is busy: {error}", hint="try again")
+    if name.startswith(("SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM")):
+        return DataError(
+            f"the index {folder} cannot be read or written: {error}",
+            hint="check the permissions of the folder, and the free space and health of the disk",
+        )
+    return damaged(f"{folder / FILE}: {error}")
+
+
 def _full(folder: Path) -> DataError:
-    return DataError(f"no space is left for the index {folder}; nothing of this change was stored", hint="make room")
+    return DataError(
+        f"no space is left for the index {folder}; nothing of this change was stored",
+        hint="free some space on its disk",
+    )
 
 
-def connect(folder: Path, *, writable: bool, durability: str = "full") -> sqlite3.Connection:
+def connect(folder: Path, *, writable: bool) -> sqlite3.Connection:
     """Open the SQLite file of an index."""
     mode = "rw" if writable else "ro"
+    if not writable and not os.access(folder, os.W_OK) and not (folder / LOG).exists():
+        # SQLite makes files for the log and its readers beside it even to read, unless told that nothing changes.
+        mode = "ro&immutable=1"
     address = f"{(folder / FILE).absolute().as_uri()}?mode={mode}"
     connection = sqlite3.connect(
         address, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True, cached_statements=256
@@ -78,8 +97,8 @@ def connect(folder: Path, *, writable: bool, durability: str = "full") -> sqlite
     connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
     connection.execute("PRAGMA trusted_schema = OFF")
     if writable:
-        # NORMAL leaves a commit to the next checkpoint: a power cut may take the last ones, a killed process none.
-        connection.execute(f"PRAGMA synchronous = {'FULL' if durability == 'full' else 'NORMAL'}")
+        # NORMAL syncs only around a checkpoint; `CommitLog` syncs commits, one sync for all that threads have made.
+        connection.execute("PRAGMA synchronous = NORMAL")
     return connection
 
 
@@ -112,12 +131,26 @@ def read_meta(folder: Path) -> dict[str, Any]:
                 f"the index {folder} has the format {version}, but this neardup reads {VERSION}",
                 hint="use the neardup that wrote it, or build the index again",
             )
+        if _schema(connection) != _expected_schema():
+            raise damaged(f"the tables in {folder / FILE} are not those of an index")
         rows = dict(connection.execute("SELECT name, value FROM meta").fetchall())
     value = rows.get("settings", "")
     if rows.get("digest") != str(_crc(value)):
         raise damaged(f"the settings in {folder / FILE} have a wrong checksum")
     meta: dict[str, Any] = json.loads(value)
     return meta
+
+
+def _schema(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    """Return the definitions of all tables; a changed byte in one could hide the rows of its table."""
+    return connection.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name").fetchall()
+
+
+@functools.cache
+def _expected_schema() -> list[tuple[Any, ...]]:
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(_TABLES)
+        return _schema(connection)
 
 
 def _crc(*values: Any) -> int:
@@ -233,10 +266,12 @@ class Tables:
             [(number, data, zlib.crc32(data)) for number, data in zip(numbers, packed, strict=True)],
         )
 
-    def text_of(self, number: int) -> str | None:
+    def text_of(self, number: int) -> str:
         """Return the text of a document."""
         row = self.connection.execute("SELECT text, digest FROM texts WHERE number = ?", (number,)).fetchone()
-        return None if row is None else unpack_text(row)
+        if row is None:
+            raise damaged(f"the text of document number {number} is missing")
+        return unpack_text(row)
 
     def add_fresh(self, rows: Iterable[tuple[int, bytes]]) -> None:
         """Store sketches until they are flushed to a run."""
@@ -258,9 +293,21 @@ class Tables:
         number: int = self.connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0]  # noqa: S608
         return number
 
+    def give_back(self) -> None:
+        """Rewrite the file without its unused pages if these are a quarter of it or more; fewer are used again."""
+        total, unused = (
+            self.connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count")
+        )
+        if unused * 4 >= total:
+            self.connection.execute("VACUUM")
+            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def runs(self) -> list[tuple[str, int]]:
         """Return name and documents of every run, in order."""
-        return self.connection.execute("SELECT name, documents FROM runs ORDER BY place, name").fetchall()
+        rows = self.connection.execute("SELECT name, documents FROM runs ORDER BY place, name").fetchall()
+        if not all(isinstance(name, str) and isinstance(num_docs, int) for name, num_docs in rows):
+            raise damaged("the list of run files cannot be read")
+        return rows
 
     def add_run(self, name: str, num_docs: int) -> None:
         """Add a run."""

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
-from neardup.index.asked import Asked
 from neardup.index.index_settings import Settings
+from neardup.index.query_options import QueryOptions
 from neardup.index.run_file import estimated_similarities
 from neardup.index.sketches import Sketches
 from neardup.index.store import Document, Met, Shared, View
@@ -16,7 +16,7 @@ from neardup.kernels import lookup
 from neardup.kernels.similarity import Sets
 from neardup.measures.base import F64, I64, concatenated, num_docs_of
 
-# Queries that are answered at once.
+# Queries answered per batch.
 SPAN: Final = 1024
 
 
@@ -48,14 +48,14 @@ class Found(NamedTuple):
     shares: F64 | None = None
 
 
-def answer(view: View, queries: Sketches, asked: Asked, settings: Settings) -> list[list[Hit]]:
+def answer(view: View, queries: Sketches, options: QueryOptions, settings: Settings) -> list[list[Hit]]:
     """Return the best documents of every query."""
     found = (
-        find_contained(view, queries, asked.least)
-        if asked.is_containment
-        else find(view, queries, asked.least, settings)
+        find_contained(view, queries, options.least)
+        if options.is_containment
+        else find(view, queries, options.least, settings)
     )
-    return rank(view, found, queries.sizes.size, asked.k, asked.is_asked_for)
+    return rank(view, found, queries.sizes.size, options.k, options.is_requested)
 
 
 def find_contained(view: View, queries: Sketches, least: float) -> Found:
@@ -103,7 +103,7 @@ def _similarities(asked: Sketches, met: Met, threshold: float, settings: Setting
 
 
 def rank(
-    view: View, found: Found, num_queries: int, k: int | None, is_asked_for: Callable[[Document], bool] | None
+    view: View, found: Found, num_queries: int, k: int | None, is_requested: Callable[[Document], bool] | None
 ) -> list[list[Hit]]:
     """Return the k best documents of every query that still exist and pass its filters."""
     starts = np.searchsorted(found.queries, np.arange(num_queries + 1))
@@ -119,7 +119,7 @@ def rank(
             hits = answers[query]
             for place, number in enumerate(numbers[first:stop].tolist(), first):
                 document = live.get(number)
-                if document is not None and (is_asked_for is None or is_asked_for(document)):
+                if document is not None and (is_requested is None or is_requested(document)):
                     shares = () if found.shares is None else found.shares[place].tolist()
                     hits.append(Hit(document, float(similarities[place]), *shares))
             at[query] = stop

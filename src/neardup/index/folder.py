@@ -1,6 +1,7 @@
 """The store in one folder: a SQLite file for documents, transactions and fresh inserts, and sorted runs beside it.
 
-A change becomes visible with its SQLite commit; a run is written and synced before the commit that names it.
+A change becomes visible with its SQLite commit, and its call returns once the commit is synced. A run is synced before
+the commit that names it, and deleted after a commit that no longer does is synced.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from typing import Any, Final
 import numpy as np
 
 from neardup.errors import ConfigError, NearDupError
-from neardup.index import database
+from neardup.index import database, index_folder
 from neardup.index.compaction import Bools, merge_runs
 from neardup.index.database import Tables, explained
-from neardup.index.folder_view import FRESH_DOCS, FolderChange, FolderView, Fresh, RunVanishedError
+from neardup.index.disk_sync import CommitLog, sync_file, sync_folder
+from neardup.index.folder_view import FRESH_DOCS, RUN_DOCS, FolderChange, FolderView, Fresh, RunVanishedError
 from neardup.index.integrity import find_damage
 from neardup.index.run_file import RunFile, write_run
 from neardup.index.sketches import Layout, Sketches, damaged, from_bytes
@@ -36,10 +38,10 @@ from neardup.measures.base import I64
 
 RUNS: Final = "runs"
 _RUN_NAME: Final = re.compile(r"[0-9]{8}-[0-9a-f]{8}\.run")
-# Runs of one tier are joined when there are so many, each tier that many times larger than the one before.
+# Runs of one tier are merged when there are this many; each tier is this many times larger than the one before.
 TIER: Final = 8
-# Documents that are joined without being asked; more would let one insert wait for long.
-MOST_JOINED: Final = 1 << 16
+# The most documents merged automatically, which takes about a second; more would delay a single insert too long.
+MOST_JOINED: Final = RUN_DOCS
 _ATTEMPTS: Final = 8
 
 
@@ -54,10 +56,11 @@ class FolderStore:
         self._cached: tuple[int, list[RunFile]] = -1, []
         self._fresh = Fresh(-1)
         self._writer: sqlite3.Connection | None = None
+        self._log = CommitLog(folder / database.LOG)
         self._is_closed = False
         if not read_only:
             with explained(folder):
-                self._writer = database.connect(folder, writable=True, durability=durability)
+                self._writer = database.connect(folder, writable=True)
                 self._remove_orphans()
 
     def read(self, ask: Callable[[Any], Answer]) -> Answer:
@@ -91,28 +94,35 @@ class FolderStore:
                     self._readers.put(connection)
 
     def change(self, make: Callable[[Any], Answer]) -> Answer:
-        """Make one change; it becomes visible completely, once it is on disk, or not at all."""
+        """Make one change, completely or not at all; return once it is on disk. Threads share the wait for the disk."""
         with self._writing, explained(self.folder):
-            writer = self._check_writable()
-            writer.execute("BEGIN IMMEDIATE")
-            change: FolderChange | None = None
-            try:
-                change = FolderChange(self, Tables(writer))
-                answer = make(change)
-                change.write_waiting(1)
-                generation = change.generation + bool(change.new_runs)
-                change.tables.set_state(change.next_number, generation, change.num_documents)
-                writer.execute("COMMIT")
-            except BaseException:
-                if writer.in_transaction:
-                    writer.execute("ROLLBACK")
-                for path in change.new_runs if change is not None else ():
-                    path.unlink(missing_ok=True)
-                raise
-            # The change is stored; what a full disk keeps from being joined is joined after a later change.
+            answer, number = self._commit(make)
+            # The change is stored; a merge that a full disk prevents is made after a later change.
             with contextlib.suppress(OSError, sqlite3.OperationalError):
                 self._tidy()
-            return answer
+        if self._is_durable:
+            self._log.wait(number)
+        return answer
+
+    def _commit(self, make: Callable[[Any], Answer]) -> tuple[Answer, int]:
+        """Make and commit one change; return the number of its commit too."""
+        writer = self._check_writable()
+        writer.execute("BEGIN IMMEDIATE")
+        change: FolderChange | None = None
+        try:
+            change = FolderChange(self, Tables(writer))
+            answer = make(change)
+            change.write_waiting(1)
+            generation = change.generation + bool(change.new_runs)
+            change.tables.set_state(change.next_number, generation, change.num_documents)
+            writer.execute("COMMIT")
+        except BaseException:
+            if writer.in_transaction:
+                writer.execute("ROLLBACK")
+            for path in change.new_runs if change is not None else ():
+                path.unlink(missing_ok=True)
+            raise
+        return answer, self._log.add()
 
     def _tidy(self) -> None:
         """Flush fresh documents and merge small runs when there are many."""
@@ -132,11 +142,14 @@ class FolderStore:
         with self._writing, explained(self.folder):
             tables = Tables(self._check_writable())
             self._join([name for name, _ in tables.runs()], is_flushed=True, is_final=True)
+            # The index is compact; what a full disk keeps from being given back is used by later inserts.
+            with contextlib.suppress(sqlite3.OperationalError):
+                tables.give_back()
 
     def _join(self, names: Sequence[str], *, is_flushed: bool, is_final: bool = False) -> None:
-        """Replace runs and the fresh documents by one run, and drop expired documents."""
+        """Replace runs and the fresh documents by one run; `is_final` drops expired documents, too."""
         tables, drafts = Tables(self._check_writable()), list[Path]()
-        now = time.time()
+        now = time.time() if is_final else -math.inf
         next_number, generation, num_documents = tables.state()
         numbers: list[int] = []
         try:
@@ -153,10 +166,10 @@ class FolderStore:
                 count = self._merge(target, [*paths, *drafts], tables, now)
             tables.connection.execute("BEGIN IMMEDIATE")
             self._swap(tables, names, (target.name, count), numbers)
-            expired = tables.fetch(tables.expired(now), -math.inf).values() if is_final else ()
-            removed = tables.remove(expired)
+            removed = tables.remove(tables.fetch(tables.expired(now), -math.inf).values())
             tables.set_state(next_number, generation + 1, num_documents - removed)
             tables.connection.execute("COMMIT")
+            self._log.wait(self._log.add())
         except BaseException:
             if tables.connection.in_transaction:
                 tables.connection.execute("ROLLBACK")
@@ -167,8 +180,9 @@ class FolderStore:
 
     def _merge(self, target: Path, paths: Sequence[Path], tables: Tables, now: float) -> int:
         runs = [RunFile(path, self.layout) for path in paths]
-        is_live = [_live(run, tables, now) for run in runs]
-        return merge_runs(target, runs, is_live, self.layout, durable=self._is_durable) if runs else 0
+        count = merge_runs(target, runs, [_live(run, tables, now) for run in runs], self.layout) if runs else 0
+        sync_folder(target.parent)
+        return count
 
     @staticmethod
     def _swap(tables: Tables, names: Sequence[str], new: tuple[str, int], numbers: Sequence[int]) -> None:
@@ -187,9 +201,8 @@ class FolderStore:
 
     def write_run(self, path: Path, numbers: I64, sketches: Sketches) -> None:
         """Write a run, and sync its folder entry."""
-        write_run(path, numbers, sketches, self.layout, is_durable=self._is_durable)
-        if self._is_durable:
-            sync_folder(path.parent)
+        write_run(path, numbers, sketches, self.layout)
+        sync_folder(path.parent)
 
     def runs_of(self, view: FolderView) -> list[RunFile]:
         """Return the runs of a commit, each opened once."""
@@ -233,10 +246,10 @@ class FolderStore:
         if os.path.lexists(path):
             raise ConfigError(f"{path} already exists", hint="choose another path for the snapshot")
         for attempt in range(_ATTEMPTS):
-            with reserve(path) as work:
+            with explained(path), reserve(path) as work:
                 try:
                     self._copy(work / "index")
-                except FileNotFoundError as error:  # a run was joined with others before it was copied
+                except FileNotFoundError as error:  # a run was merged with others before it was copied
                     remove_folder(work)
                     if attempt == _ATTEMPTS - 1:
                         raise damaged(str(error)) from error
@@ -248,27 +261,30 @@ class FolderStore:
 
     def _copy(self, target: Path) -> None:
         make_folder(target)
-        with explained(self.folder), contextlib.closing(sqlite3.connect(target / database.FILE)) as copy:
+        with explained(self.folder), contextlib.closing(sqlite3.connect(target / index_folder.FILE)) as copy:
             with self._reading() as tables:
                 tables.connection.backup(copy)
             copy.execute("PRAGMA journal_mode = WAL")
             names = [name for (name,) in copy.execute("SELECT name FROM runs")]
         for name in names:
             _link_or_copy(self.folder / RUNS / name, target / RUNS / name)
-        sync_file(target / database.FILE)
+        sync_file(target / index_folder.FILE)
         for folder in (target / RUNS, target):
             sync_folder(folder)
 
     def close(self) -> None:
-        """Close all connections, and let others write."""
+        """Close all connections, and let others write; the last connection that may write removes SQLite's log."""
         with self._writing:
             self._is_closed = True
-            if self._writer is not None:
-                self._writer.close()
-                self._writer = None
             with contextlib.suppress(queue.Empty):
                 while True:
                     self._readers.get_nowait().close()
+            if self._writer is not None:
+                with contextlib.suppress(NearDupError):  # raised by the change itself, or waived by durability="fast"
+                    self._log.sync()
+                self._log.close()
+                self._writer.close()
+                self._writer = None
             if self._lock is not None:
                 self._lock.release()
 
@@ -280,13 +296,16 @@ class FolderStore:
         self._check_open()
         if self._writer is None:
             raise ConfigError(f"the index {self.folder} was opened read-only", hint="open it without read_only=True")
+        self._log.check()
         return self._writer
 
     def _remove_orphans(self) -> None:
         """Delete runs that no commit names, left by a process that was killed."""
         named = {name for name, _ in Tables(self._check_writable()).runs()}
-        for name in os.listdir(self.folder / RUNS):  # noqa: PTH208
-            if _RUN_NAME.fullmatch(name) and name not in named:
+        found = [name for name in os.listdir(self.folder / RUNS) if _RUN_NAME.fullmatch(name)]  # noqa: PTH208
+        if orphans := [name for name in found if name not in named]:
+            self._log.sync()  # the commit that dropped them may not be on disk yet
+            for name in orphans:
                 (self.folder / RUNS / name).unlink(missing_ok=True)
 
 
@@ -294,20 +313,6 @@ def make_folder(folder: Path) -> None:
     """Create the folders of an index, closed to other users."""
     folder.mkdir(mode=0o700)
     (folder / RUNS).mkdir(mode=0o700)
-
-
-def sync_folder(folder: Path) -> None:
-    """Sync the entries of a folder to disk."""
-    sync_file(folder)
-
-
-def sync_file(path: Path) -> None:
-    """Sync a file to disk."""
-    file = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
 
 
 def _link_or_copy(source: Path, target: Path) -> None:
@@ -322,21 +327,26 @@ def _link_or_copy(source: Path, target: Path) -> None:
 
 
 def _too_many(runs: Sequence[tuple[str, int]]) -> list[str]:
-    """Return the runs to merge now: those of the lowest tier that has too many, if small enough together."""
-    tiers: dict[int, list[tuple[str, int]]] = {}
+    """Return the runs to merge now: the smallest of the lowest tier that has too many, as many as may be merged."""
+    tiers: dict[int, list[tuple[int, str]]] = {}
     for name, num_docs in runs:
         tier = 0
         while num_docs > FRESH_DOCS * TIER**tier:
             tier += 1
-        tiers.setdefault(tier, []).append((name, num_docs))
+        tiers.setdefault(tier, []).append((num_docs, name))
     for _, members in sorted(tiers.items()):
-        if len(members) >= TIER and sum(num_docs for _, num_docs in members) <= MOST_JOINED:
-            return [name for name, _ in members]
+        chosen, total = list[str](), 0
+        for num_docs, name in sorted(members) if len(members) >= TIER else ():
+            total += num_docs
+            if total <= MOST_JOINED:
+                chosen.append(name)
+        if len(chosen) > 1:
+            return chosen
     return []
 
 
 def _live(run: RunFile, tables: Tables, now: float) -> Bools:
-    """Return which documents of a run are neither removed nor expired."""
+    """Return which documents of a run are neither removed nor, at a time, expired."""
     numbers = run.arrays["numbers"]
     if not numbers.size:
         return np.zeros(0, np.bool_)

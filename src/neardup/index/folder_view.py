@@ -17,20 +17,20 @@ from neardup.errors import DataError
 from neardup.index.database import Tables
 from neardup.index.run_file import RunFile, directory_of, set_postings
 from neardup.index.sketches import GrowingSketches, Layout, Sketches, from_bytes, join, to_bytes
-from neardup.index.store import Document, Met, Shared
+from neardup.index.store import Document, Met, Shared, already_exists
 from neardup.kernels import lookup
 from neardup.kernels.similarity import Sets
 from neardup.measures.base import I64
 
-# Documents that wait in SQLite until they become a run; a query compares its keys with all of theirs.
+# The most documents in SQLite before they become a run; a query compares its keys with all of theirs.
 FRESH_DOCS: Final = 2048
-# Documents of a run that a batch is cut into.
+# The most documents of a run; a larger batch is split.
 RUN_DOCS: Final = 1 << 17
 _TAKEN_AT_ONCE: Final = 1 << 11
 
 
 class Runs(Protocol):
-    """What views need of their store."""
+    """The part of a store that views use."""
 
     layout: Layout
 
@@ -125,8 +125,8 @@ class FolderView:
         return {doc_id: number for doc_id, number in found.items() if number in live}
 
     def text_of(self, number: int) -> str | None:
-        """Return the text of a document."""
-        return self.tables.text_of(number)
+        """Return the text of a document, if texts are stored."""
+        return self.tables.text_of(number) if self._store.layout.has_texts else None
 
     def documents(self) -> Iterator[Document]:
         """Iterate over all documents that have not expired."""
@@ -240,13 +240,6 @@ class FolderChange(FolderView):
     def tag(self, tag: str) -> None:
         """Remember that this change was made."""
         self.tables.connection.execute("INSERT INTO tags VALUES (?, ?)", (tag, self.now))
-
-
-def already_exists(doc_id: str) -> DataError:
-    """Return the error for an id that already exists."""
-    return DataError(
-        f"the id {doc_id!r} already exists in the index", hint="replace(doc_id, text) stores another text under it"
-    )
 
 
 def _exists(documents: Sequence[Document], tables: Tables) -> DataError:

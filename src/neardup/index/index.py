@@ -24,11 +24,10 @@ from neardup.index.answers import (
     stored_of,
     write_payload,
 )
-from neardup.index.asked import Asked, asked_of
 from neardup.index.batches import ON_DUPLICATE, settle
+from neardup.index.disk_sync import sync_folder
 from neardup.index.finding import answer
-from neardup.index.folder import FolderStore, make_folder, sync_folder
-from neardup.index.folder_view import already_exists
+from neardup.index.folder import FolderStore, make_folder
 from neardup.index.index_folder import check_folder
 from neardup.index.index_settings import (
     Settings,
@@ -41,8 +40,9 @@ from neardup.index.index_settings import (
     stored_settings,
 )
 from neardup.index.inputs import Batch, batches_of, one_content
+from neardup.index.query_options import QueryOptions, check_query
 from neardup.index.sketches import Sketches, sketch_contents
-from neardup.index.store import Change, Document, Store, View
+from neardup.index.store import Change, Document, Store, View, already_exists
 from neardup.io.outputs import TableWriter, known_ending
 from neardup.io.work_folder import remove_folder, reserve
 from neardup.measures.registry import measure_of
@@ -94,7 +94,7 @@ class Index:
         chosen, folder = new_settings(Config.of(config, **settings), store, containment=containment), Path(path)
         if os.path.lexists(folder):
             raise ConfigError(
-                f"{folder} already exists", hint="open it with neardup.Index.open, or choose another path"
+                f"{folder} already exists", hint="choose another path; an index that exists is opened, not created"
             )
         with reserve(folder) as work:
             make_folder(work / "index")
@@ -190,7 +190,7 @@ class Index:
         def make(change: Change) -> Inserted:
             if change.numbers_of([document.doc_id]):
                 raise already_exists(document.doc_id)
-            best = answer(change, sketches, Asked(1, self.config.threshold), self._settings)[0]
+            best = answer(change, sketches, QueryOptions(1, self.config.threshold), self._settings)[0]
             if best:
                 settle(change, document.doc_id, best[0].document, on_duplicate)
             if not best or on_duplicate in ("insert", "replace"):
@@ -238,7 +238,7 @@ class Index:
             containment: find documents that contain at least this share of the text, or of which the text contains
                 this share, instead of similar ones; the index must have been created with containment=True.
         """
-        asked = self._asked(k, threshold, where, since, containment)
+        asked = self._options(k, threshold, where, since, containment)
         sketches = self._sketch(text)
         hits = self._store.read(lambda view: answer(view, sketches, asked, self._settings))[0]
         return [match_of(*hit, is_estimate=self._is_estimate) for hit in hits]
@@ -259,7 +259,7 @@ class Index:
 
         With `containment` also containment_query and containment_doc.
         """
-        asked = self._asked(k, threshold, where, since, containment)
+        asked = self._options(k, threshold, where, since, containment)
         read, chosen = self._read(source, ids, config, named=False)
         return batches.query_many(self._store, read, chosen, asked)
 
@@ -280,7 +280,7 @@ class Index:
                 f"the index {self.path} has signatures {mine}, but those of the run are {theirs}",
                 hint="run with the settings that the index was created with",
             )
-        self._asked(None, config.threshold)
+        self._options(None, config.threshold)
 
     def remove(self, ids: str | Iterable[str]) -> int:
         """Remove documents or aliases by their ids; return how many of them existed."""
@@ -396,8 +396,8 @@ class Index:
         texts = [text] if self._settings.store == "text" else None
         change.put([document._replace(number=change.next_number)], sketches, texts)
 
-    def _asked(self, k: Any, *asked: Any) -> Asked:
-        return asked_of(self._settings, self.path, k, *asked)
+    def _options(self, k: Any, *others: Any) -> QueryOptions:
+        return check_query(self._settings, self.path, k, *others)
 
     def _check_alike(self, other: Any) -> None:
         if not isinstance(other, Index):

@@ -20,14 +20,14 @@ READING: Final = (
     *("text_column", "id_column", "items_column", "vector_column", "format", "encoding", "lines", "delimiter"),
     *("max_document", "strict"),
 )
-# What only runs have: what does not count, who stays, what is written, and where the work is done.
+# Settings of runs only: ignored shingles, which documents to keep, what to write, and where to run.
 _OF_RUNS: Final = frozenset(
     {
         *("keep", "cluster", "pairs", "collapse_empty", "group_column", "against", "only_against", "mark", "dry_run"),
         *("ignore", "audit", "overwrite", "engine", "master", "spark_conf", "per_cluster"),
     }
 )
-# What changes no answer; not stored.
+# Settings that never change an answer; not stored.
 _NOT_STORED: Final = frozenset({*_OF_RUNS, "method", "threads", "memory"})
 
 
@@ -42,8 +42,7 @@ class Settings(NamedTuple):
     @property
     def layout(self) -> Layout:
         """The widths of its rows."""
-        has_items = self.store != "signature"
-        return layout_of(self.plan, self.config, has_items=has_items, has_set_postings=self.containment)
+        return layout_of(self.plan, self.config, store=self.store, has_set_postings=self.containment)
 
     def as_dict(self) -> dict[str, Any]:
         """Return what is stored."""
@@ -75,7 +74,7 @@ def new_settings(config: Config, store: str, *, containment: bool = False) -> Se
         raise ConfigError(
             "an index finds documents by bands, which promise a recall below 1, got "
             + ("method 'exact'" if config.method == "exact" else "recall 1"),
-            hint="ask for recall=0.999, or use neardup.find_pairs",
+            hint="pass recall=0.999, or use neardup.find_pairs",
         )
     if config.measure in VECTOR_MEASURES and config.dimension is None:
         raise ConfigError("an index of vectors needs their `dimension`", hint="pass dimension=384, for example")

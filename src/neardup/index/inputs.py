@@ -49,7 +49,7 @@ def one_content(value: Any, config: Config) -> pa.Array:
 
 
 def batches_of(source: Any, config: Config, *, ids: Sequence[Any] | None = None, named: bool) -> Iterator[Batch]:
-    """Split a source into batches; named: every document needs an id. Raise where every row is rejected."""
+    """Split a source into batches; named: every document needs an id. Raise if every row is rejected."""
     return _usable(_batches(source, config, ids, named=named))
 
 
@@ -84,7 +84,8 @@ def _kept_of(run: Path, config: Config) -> dict[str, str]:
     """The kept documents of a finished run."""
     if config.measure != "jaccard" or config.items_column is not None:
         raise ConfigError(
-            f"the run {run} can be read only as texts", hint=f"name the files in {run / finished.KEPT} instead"
+            f"an index of items or vectors cannot read the run {run}",
+            hint=f"name the files in {run / finished.KEPT} instead",
         )
     table = finished.load_table(run, finished.KEPT)
     if table is None:
@@ -154,7 +155,7 @@ def _batch(found: Records, names: _Names, config: Config) -> Batch:
     if rejected and config.strict:
         raise DataError(
             f"{rejected[0][0]} cannot be used: {rejected[0][1]}",
-            hint="leave out --strict to set such rows aside and go on",
+            hint="leave out --strict to skip such rows and list them as rejected",
         )
     ids = [
         names.of(row) if doc_id is None else doc_id

@@ -21,10 +21,9 @@ def find_damage(tables: Tables, runs: Path, layout: Layout) -> list[str]:
     compared: list[I64] = []
     found = _told(partial(_check_sqlite, tables))
     found += _told(partial(_check_documents, tables))
-    found += _told(partial(_check_texts, tables))
+    found += _told(partial(_check_texts, tables, layout))
     found += _told(partial(_check_fresh, tables, layout, compared))
-    for name, num_docs in tables.runs():
-        found += _told(partial(_check_run, runs / name, num_docs, layout, compared))
+    found += _told(partial(_check_runs, tables, runs, layout, compared))
     return found or _told(partial(_check_complete, tables, compared))
 
 
@@ -65,10 +64,15 @@ def _check_documents(tables: Tables) -> Iterator[str]:
         yield f"{lost + abs(total - own):,} ids without a document"
 
 
-def _check_texts(tables: Tables) -> Iterator[str]:
+def _check_texts(tables: Tables, layout: Layout) -> Iterator[str]:
     for row in tables.connection.execute("SELECT text, digest FROM texts"):
         unpack_text(row)
-    yield from ()
+    if layout.has_texts:
+        lost = tables.connection.execute(
+            "SELECT COUNT(*) FROM documents WHERE number NOT IN (SELECT number FROM texts)"
+        ).fetchone()[0]
+        if lost:
+            yield f"{lost:,} documents without a text"
 
 
 def _check_fresh(tables: Tables, layout: Layout, compared: list[I64]) -> Iterator[str]:
@@ -77,6 +81,11 @@ def _check_fresh(tables: Tables, layout: Layout, compared: list[I64]) -> Iterato
         from_bytes(blobs, layout)
         compared.append(np.array(numbers, np.int64))
     yield from ()
+
+
+def _check_runs(tables: Tables, folder: Path, layout: Layout, compared: list[I64]) -> Iterator[str]:
+    for name, num_docs in tables.runs():
+        yield from _told(partial(_check_run, folder / name, num_docs, layout, compared))
 
 
 def _check_run(path: Path, num_docs: int, layout: Layout, compared: list[I64]) -> Iterator[str]:

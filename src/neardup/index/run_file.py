@@ -30,7 +30,7 @@ _HEAD: Final = struct.Struct("<8sIIQQ16s")
 _SECTION: Final = struct.Struct("<16s8sQQQ16s")
 DIGEST_BYTES: Final = 16
 _ALIGNMENT: Final = 64
-# Postings that share an entry of the directory, about.
+# Approximate number of postings per directory entry.
 _POSTINGS_AN_ENTRY: Final = 8
 _BLOCK: Final = 4 << 20
 _OPEN: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -119,7 +119,7 @@ class RunWriter:
             done += os.pwrite(self._file, data[done : done + _BLOCK], at + done)
         self._written[name] += end
 
-    def finish(self, *, is_durable: bool = True) -> None:
+    def finish(self) -> None:
         """Write the header, and sync the file to disk."""
         entries = [
             Section(name, kind, rows, columns, self._offsets[name], self._digests[name].digest())
@@ -133,8 +133,7 @@ class RunWriter:
             head += _SECTION.pack(*values)
         head = head.ljust(HEADER_BYTES - DIGEST_BYTES, b"\0")
         os.pwrite(self._file, head + digest_of(head).digest(), 0)
-        if is_durable:
-            os.fsync(self._file)
+        os.fsync(self._file)
         os.close(self._file)
         self._file = -1
 
@@ -152,7 +151,7 @@ def fingerprint_of(layout: Layout) -> bytes:
     return bytes(digest_of(words.encode()).digest())
 
 
-def write_run(path: Path, numbers: I64, sketches: Sketches, layout: Layout, *, is_durable: bool = True) -> None:
+def write_run(path: Path, numbers: I64, sketches: Sketches, layout: Layout) -> None:
     """Write documents as a run."""
     postings = {BAND_POSTINGS: sorted_postings(sketches)}
     if layout.has_set_postings:
@@ -166,7 +165,7 @@ def write_run(path: Path, numbers: I64, sketches: Sketches, layout: Layout, *, i
             columns |= {names.keys: keys, names.docs: docs, names.directory: directory_of([keys], keys.size)}
         for name, array in columns.items():
             writer.write(name, array)
-        writer.finish(is_durable=is_durable)
+        writer.finish()
     except BaseException:
         writer.abandon()
         raise
@@ -188,7 +187,7 @@ def set_postings(items: Any) -> tuple[U64, Any]:
 
 
 def directory_of(parts: Any, num_postings: int) -> I64:
-    """Return where the postings of every key prefix start, for keys that come in parts."""
+    """Return where the postings of every key prefix start, for keys given in parts."""
     bits = directory_bits(num_postings)
     counts = np.zeros((1 << bits) + 1, np.int64)
     for keys in parts:
@@ -248,7 +247,7 @@ class RunFile:
         return Sketches(items, self.arrays["signatures"][docs], keys, self.arrays["sizes"][docs])
 
     def check(self) -> str | None:
-        """Say what is damaged; or None if every section is intact."""
+        """Describe the damage; None if every section is intact."""
         view = memoryview(self._map)
         for section in self.sections.values():
             digest = digest_of()

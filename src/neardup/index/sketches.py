@@ -28,7 +28,7 @@ _FLAT: Final = ("shingles", "hashes", "weights")
 
 
 class Sketches(NamedTuple):
-    """Documents as they are compared; items: None if the index stores signatures only."""
+    """Documents in comparable form; items: None if the index stores signatures only."""
 
     items: Items | None
     signatures: Signatures
@@ -150,7 +150,7 @@ def from_bytes(blobs: Sequence[bytes], layout: Layout) -> Sketches:
 
 
 class Layout(NamedTuple):
-    """The widths of the rows of an index."""
+    """The widths of the rows of an index, and what they hold."""
 
     config: Config
     bands: int
@@ -158,14 +158,15 @@ class Layout(NamedTuple):
     signature_width: int
     has_items: bool
     has_set_postings: bool
+    has_texts: bool
 
 
-def layout_of(plan: Plan, config: Config, *, has_items: bool, has_set_postings: bool = False) -> Layout:
-    """Return the widths of the rows of an index with these settings."""
-    if config.measure == "cosine":
-        return Layout(config, plan.bands, np.uint64, -(-config.num_perm // 64), has_items, has_set_postings)
-    width = config.num_perm if config.measure in ("jaccard", "weighted") else 0
-    return Layout(config, plan.bands, np.uint32, width, has_items, has_set_postings)
+def layout_of(plan: Plan, config: Config, *, store: str, has_set_postings: bool = False) -> Layout:
+    """Return the widths of the rows of an index with these settings; store: what it stores of documents."""
+    kind: Any = np.uint64 if config.measure == "cosine" else np.uint32
+    widths = {"cosine": -(-config.num_perm // 64), "jaccard": config.num_perm, "weighted": config.num_perm}
+    width = widths.get(config.measure, 0)
+    return Layout(config, plan.bands, kind, width, store != "signature", has_set_postings, store == "text")
 
 
 def _parse(data: Any, layout: Layout) -> tuple[int, U64, Any, dict[str, Any]]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from neardup.errors import DataError
 from neardup.index.sketches import Sketches
 from neardup.kernels.similarity import Sets
 from neardup.measures.base import I64
@@ -30,7 +31,7 @@ class Document(NamedTuple):
 
 
 class Met(NamedTuple):
-    """Queries that share a bucket with documents: pair p is queries[p] and the document places[p] of `sketches`."""
+    """Pairs of queries and documents that share a bucket: pair p is queries[p] and document places[p] of `sketches`."""
 
     queries: I64
     places: I64
@@ -39,7 +40,7 @@ class Met(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """Queries that share shingles with documents: their numbers, how many shingles they share, how many they have."""
+    """Pairs of queries and documents that share shingles: their numbers, shared shingles and sizes."""
 
     queries: I64
     numbers: I64
@@ -55,8 +56,8 @@ class View(Protocol):
     def look_up(self, asked: Sketches, threshold: float, min_agreement: int) -> Iterator[Met]:
         """Find the documents that share a band key with each query.
 
-        Removed ones may be among them. Those that fail the size filter, by the least ratio of two sizes, or the
-        signature filter, by the least agreement, need not be.
+        Removed ones may be included. Those that fail the size filter (minimum ratio of two sizes) or the signature
+        filter (minimum agreement) may be omitted.
         """
 
     def count_shared(self, sets: Sets, threshold: float) -> Iterator[Shared]:
@@ -130,3 +131,10 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let others write."""
+
+
+def already_exists(doc_id: str) -> DataError:
+    """Return the error for an id that already exists."""
+    return DataError(
+        f"the id {doc_id!r} already exists in the index", hint="remove the stored document first, or choose another id"
+    )

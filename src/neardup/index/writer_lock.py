@@ -45,7 +45,7 @@ class WriterLock:
                         hint="wait for it, open with a longer `timeout`, or with read_only=True to query",
                     ) from error
                 time.sleep(_STEP_SECONDS)
-            except OSError as error:  # a network disk without locks, or without memory for more of them
+            except OSError as error:  # a network disk that does not support locks, or has run out of them
                 raise DataError(
                     f"the index {folder} cannot be locked: {error.strerror or error}",
                     hint="put it on a disk that supports locks",

@@ -1,6 +1,6 @@
 """Decisions of a reviewer about single documents, as the page exports them.
 
-A decision names a document by file, row and digest of its text, so that it never hits another text.
+A decision identifies a document by file, row and digest of its text, so that it never applies to another text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from neardup.io.sources.column_choice import read_records
 
 I64 = npt.NDArray[np.int64]
 _FORMAT: Final = 1
-# The keep order of decided documents: behind all others, so that none of them decides about another document.
+# The keep order of decided documents: after all others, so that none of them causes another to be removed.
 KEPT_LAST: Final = 2**62
 REMOVED_LAST: Final = 2**62 + 1
 
@@ -52,7 +52,7 @@ class Decided(NamedTuple):
 
 
 def digest_of(text: bytes) -> str:
-    """Return the digest by which a decision names a text.
+    """Return the digest by which a decision identifies a text.
 
     >>> digest_of(b"to be")
     '0af1207eeabd158672cf22436825b6b7'
@@ -79,7 +79,7 @@ def read_decisions(path: str) -> list[Decision]:
 
 
 def content_digest(path: str | None) -> str | None:
-    """Return a digest of a file of decisions, so that a run with others is another run."""
+    """Return a digest of a file of decisions: a run with other decisions is a different run."""
     if path is None:
         return None
     ordered = sorted(msgspec.json.encode(one) for one in read_decisions(path))
@@ -103,7 +103,7 @@ def match_decisions(files: Sequence[InputFile], first_file: int, config: Config)
 
 
 def _matching(file: InputFile, wanted: dict[int, Decision], config: Config) -> Iterator[Decision]:
-    """The decisions about a file whose row has the text they name."""
+    """The decisions about a file whose row still has the same text."""
     if not wanted:
         return
     rows, first = np.array(sorted(wanted), np.int64), 1

@@ -84,7 +84,7 @@ def _below(run: Path, name: str | Path) -> Path:
     path = run / name
     try:
         is_own = path.resolve().is_relative_to(run.resolve())
-    except (OSError, RuntimeError) as error:  # links that lead to each other
+    except (OSError, RuntimeError) as error:  # a cycle of links
         raise DataError(f"{path} cannot be read: {error}") from error
     if not is_own:
         raise DataError(
@@ -163,7 +163,7 @@ def _read_lines(path: Path, columns: pa.Schema) -> pa.Table:
 
 _COLUMNS: Final = {
     "removed": schema.REMOVED_FROM_FILES,
-    # Runs of earlier versions have no sizes.
+    # Runs of earlier versions did not record sizes.
     "clusters": pa.schema([field for field in schema.clusters(pa.string()) if field.name != "cluster_size"]),
     "pairs": schema.PAIRS_FROM_FILES,
     "order": schema.KEEP_ORDER,
@@ -191,7 +191,7 @@ def _load_kept(run: Path) -> pa.Table:
 
 
 def _place_names(run: Path) -> pa.ChunkedArray:
-    """The ids of kept documents, among them of all those that are named by their place in the input."""
+    """The ids of the kept documents, including those named by file and row."""
     own, removed = _stored_table(run, "clusters").column("doc_id"), _stored_table(run, "removed")
     places = pc.binary_join_element_wise(removed.column("file"), removed.column("row").cast(pa.string()), ":")
     gone = removed.column("doc_id")
@@ -234,7 +234,7 @@ def _mask(run: Path) -> pa.Table:
     has_blank_lines = num_rows != report.documents
     is_kept = np.full(num_rows, not has_blank_lines)
     first = 0
-    for entry in own if has_blank_lines else ():  # no table tells which rows are blank
+    for entry in own if has_blank_lines else ():  # no table records which rows are blank
         for records in read_records(find_again(entry, config), config):
             is_kept[first + records.rows] = True
             first += records.num_rows
@@ -274,7 +274,7 @@ def restore(run: Path) -> Report:
 
 
 def _removed_against(run: Path, stored: StoredReport) -> int:
-    """How many documents were removed for one of --against; counted again where the report does not tell."""
+    """How many documents were removed because of one of --against; recounted if the report does not say."""
     ahead = [entry["file"] for entry in stored.inputs if entry["ahead"]]
     if stored.removed_against is not None or not ahead or run.is_file():
         return min(stored.removed_against or 0, stored.removed)

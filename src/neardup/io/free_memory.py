@@ -1,4 +1,4 @@
-"""The memory that is free: of the system, or of the control group of the process."""
+"""Free memory of the system, or of the control group of the process."""
 
 from __future__ import annotations
 

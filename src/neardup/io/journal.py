@@ -1,6 +1,6 @@
 """The checkpoints of a work folder: the manifest of its run, and a journal with one line per finished file.
 
-An entry that was torn by a kill, or changed, counts as missing: the file is made again.
+A torn or modified entry counts as missing, and its file is written again.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def _as_table(rows: pa.Table | pa.RecordBatch, columns: pa.Schema) -> pa.Table:
 
 
 def _row_bytes(table: pa.Table) -> npt.NDArray[np.int64]:
-    """Return about how many bytes each row takes."""
+    """Return the approximate size of each row in bytes."""
     sizes = np.zeros(table.num_rows, np.int64)
     for column in table.columns:
         is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
@@ -124,7 +124,7 @@ def known_ending(path: str | os.PathLike[str]) -> str:
     ending = Path(path).suffix.lower()
     if ending not in _SINKS:
         raise ConfigError(
-            f"the output {os.fspath(path)!r} must end in .parquet, .jsonl or .csv, got {ending or 'no ending'!r}",
+            f"the output {os.fspath(path)!r} must end in .parquet, .jsonl or .csv, got {ending or 'no extension'!r}",
             hint="the extension determines the format",
         )
     return ending
@@ -194,9 +194,9 @@ class TableWriter:
 
 @contextlib.contextmanager
 def reserved_table(target: Path, *, overwrite: bool) -> Iterator[Callable[[pa.Table], None]]:
-    """Reserve a file for a table that is still to be made; yield the function that writes it, whole.
+    """Reserve a file for a table that is yet to be computed; yield the function that writes it, atomically.
 
-    A start that was killed after the file was complete is known by its marker: if the table has the same bytes, the
+    A marker shows that an earlier process was killed after the file was complete: if the table has the same bytes, the
     run is done.
     """
     manifest = {"version": VERSION, "command": "write a table", "settings": {}, "inputs": []}
@@ -220,6 +220,13 @@ def _written(path: Path, table: pa.Table) -> Path:
     with TableWriter(path, table.schema) as writer:
         writer.write(table)
     return path
+
+
+def write_rows(path: str | os.PathLike[str], batches: Iterable[pa.RecordBatch], columns: pa.Schema) -> None:
+    """Write batches of rows as one table."""
+    with TableWriter(path, columns) as writer:
+        for batch in batches:
+            writer.write(batch)
 
 
 def write_rejected(path: str | os.PathLike[str], batches: Iterable[pa.Table | pa.RecordBatch]) -> None:

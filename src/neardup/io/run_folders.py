@@ -1,4 +1,4 @@
-"""Finished runs in --against: one folder, a folder of runs, or a glob. A run stands for its kept documents."""
+"""Finished runs in --against: one folder, a folder of runs, or a glob. A run is replaced by its kept documents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def kept_of_runs(paths: Sequence[str], out: Path | None = None) -> list[str]:
     """Replace finished runs, folders of them and globs that match them by the files of their kept documents.
 
     Runs are taken in the order of their paths. `out`, the output of the current run, is left out if a folder or a
-    glob leads to it, so that a day can be run again.
+    glob includes it, so that a day can be run again.
     """
     found: list[str] = []
     for path in paths:

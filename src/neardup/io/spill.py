@@ -14,9 +14,9 @@ import pyarrow as pa
 SortKey = tuple[str, str]
 # DuckDB overshoots its memory limit by up to half.
 _SHARE: Final = 0.5
-# DuckDB fails with less. Rows of numbers take less than texts: 32 million pairs were sorted in 40 MiB by one thread,
+# DuckDB fails with less. Rows of numbers take less than texts: 32 million pairs were sorted in 32 MiB by one thread,
 # and not in 24.
-_LEAST_BYTES, _LEAST_BYTES_OF_NUMBERS = 64 << 20, 40 << 20
+_LEAST_BYTES, _LEAST_BYTES_OF_NUMBERS = 64 << 20, 32 << 20
 _SQL_DIRECTIONS: Final = {"ascending": "ASC", "descending": "DESC"}
 _SORTED_ROWS: Final = 1 << 17
 # Validity and values.

@@ -74,9 +74,9 @@ class _Audit(TypedDict):
 
 
 class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What report.json holds of a finished run.
+    """The contents of report.json of a finished run.
 
-    files: what the run has written, relative to its folder, with "/"; None in a report that does not list it;
+    files: the files that the run wrote, relative to its folder, with "/"; None if the report does not list them;
     removed_against: None in a report of a version that did not count it.
     """
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 from neardup.errors import DataError, MissingExtraError, StaleError
 from neardup.io.formats.base import InputFile
 
-# Small, because bytes read ahead are copied once more.
+# Small, because buffered bytes are copied once more.
 BUFFER_BYTES: Final = 1 << 16
 # Enough of a file to prove that the author of a report has read it.
 HEAD_BYTES: Final = 1 << 16
@@ -41,7 +41,7 @@ _GZIP_LEVEL: Final = 6
 
 
 def _mark(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Replace what cannot be decoded by a byte that is not UTF-8, so that only its row is rejected."""
+    """Replace undecodable bytes by a byte that is invalid UTF-8, so that only their row is rejected."""
     if isinstance(error, UnicodeDecodeError):
         return "\udcff", error.end
     if isinstance(error, UnicodeEncodeError):
@@ -54,7 +54,7 @@ codecs.register_error(_MARK, _mark)
 
 
 class _Decoded(io.RawIOBase):
-    """A stream in another encoding as UTF-8."""
+    """Decodes a stream in another encoding to UTF-8."""
 
     def __init__(self, stream: BinaryIO, encoding: str) -> None:
         self._stream, self._ready, self._is_over = stream, b"", False
@@ -78,7 +78,7 @@ class _Decoded(io.RawIOBase):
 
 
 class _Encoded:
-    """Writes UTF-8 to a stream in the encoding of the file that it came from."""
+    """Encodes UTF-8 in the original encoding of a file."""
 
     def __init__(self, stream: IO[bytes], file: InputFile) -> None:
         self._stream, self._path = stream, file.path
@@ -89,7 +89,7 @@ class _Encoded:
         self._first = byte_order_mark
 
     def write(self, content: bytes) -> int:
-        """Encode and write what came as UTF-8."""
+        """Encode and write UTF-8."""
         if self._first:
             self._stream.write(self._first)
             self._first, content = b"", content.removeprefix(codecs.BOM_UTF8)
@@ -104,7 +104,7 @@ class _Encoded:
 
 
 def _spelling(file: InputFile) -> tuple[str, bytes]:
-    """Return the encoding of a file with its byte order, and the mark that it begins with."""
+    """Return the encoding of a file with its byte order, and its byte order mark."""
     encoding = str(file.encoding)
     if encoding not in _BYTE_ORDERS:
         return encoding, b""
@@ -237,10 +237,10 @@ def _check_version(file: InputFile, found: tuple[int, str, str]) -> None:
 
 
 def read_small(file: InputFile) -> tuple[bytes, int] | None:
-    """Return the bytes and the mode of a small local file; None for another one.
+    """Return the bytes and the mode of a small local file; None for any other file.
 
     Raises if the file has changed since the start of the run. For many small files, this takes a third of the time of
-    `open_input` and `check_unchanged`: four calls of the system and no buffers.
+    `open_input` and `check_unchanged`: four system calls and no buffers.
     """
     if file.size > SMALL_BYTES or is_remote(file.path):
         return None
@@ -258,7 +258,7 @@ def read_small(file: InputFile) -> tuple[bytes, int] | None:
 
 
 def write_small(target: str, content: bytes, mode: int) -> None:
-    """Write a local file that may be read and written as one of this mode, and by its owner."""
+    """Write a local file with the read and write permissions of this mode, and those of the owner."""
     mode = mode & 0o666 | 0o600
     try:
         descriptor = os.open(target, _WRITE, mode)
@@ -272,19 +272,19 @@ def write_small(target: str, content: bytes, mode: int) -> None:
         is_same = stat.S_IMODE(os.fstat(descriptor).st_mode) == mode
     finally:
         os.close(descriptor)
-    if not is_same:  # the umask took some permissions, or there was a file
+    if not is_same:  # the umask removed some permissions, or the file already existed
         os.chmod(target, mode)  # noqa: PTH101
 
 
-def open_input(file: InputFile) -> BinaryIO:
+def open_input(file: InputFile) -> io.BufferedReader:
     """Open a file for reading, decompressed, and as UTF-8 if it is text in another encoding."""
     if file.encoding is None:
         return _open_bytes(file)
     encoding, _ = _spelling(file)
-    return cast(BinaryIO, io.BufferedReader(_Decoded(_open_bytes(file), encoding), BUFFER_BYTES))
+    return io.BufferedReader(_Decoded(_open_bytes(file), encoding), BUFFER_BYTES)
 
 
-def _open_bytes(file: InputFile) -> BinaryIO:
+def _open_bytes(file: InputFile) -> io.BufferedReader:
     with _named(file):
         if is_remote(file.path):
             files, inner = filesystem(file.path)
@@ -292,24 +292,24 @@ def _open_bytes(file: InputFile) -> BinaryIO:
         else:
             plain = open(file.path, "rb", buffering=0)  # noqa: PTH123, SIM115
     if file.compression is None:
-        return cast(BinaryIO, io.BufferedReader(_Checked(file, plain, plain), BUFFER_BYTES))
+        return io.BufferedReader(_Checked(file, plain, plain), BUFFER_BYTES)
     if file.size == 0:
         plain.close()
         raise DataError(f"{file.path} is truncated or damaged: it has no bytes", hint="fetch or write the file again")
     stream = pa.CompressedInputStream(pa.PythonFile(plain, "r"), file.compression)
-    return cast(BinaryIO, io.BufferedReader(_Checked(file, plain, stream), BUFFER_BYTES))
+    return io.BufferedReader(_Checked(file, plain, stream), BUFFER_BYTES)
 
 
 @contextlib.contextmanager
 def open_output_like(file: InputFile, target: str) -> Iterator[IO[bytes]]:
-    """Open a file for rows of another, compressed and encoded as that one is; what is written is UTF-8."""
+    """Open a file for rows of another, with the same compression and encoding; the caller writes UTF-8."""
     with open_output(target, file.compression) as output:
         yield output if file.encoding is None else cast(IO[bytes], _Encoded(output, file))
 
 
 @contextlib.contextmanager
 def open_output(target: str, compression: str | None) -> Iterator[IO[bytes]]:
-    """Open a file for writing; equal content gives equal bytes, compressed too."""
+    """Open a file for writing; equal content gives equal bytes, also if compressed."""
     with contextlib.ExitStack() as stack:
         plain = stack.enter_context(_open_target(target))
         if compression == "gzip":
@@ -321,6 +321,14 @@ def open_output(target: str, compression: str | None) -> Iterator[IO[bytes]]:
             yield plain
 
 
+def open_arrow_output(target: str) -> Any:
+    """Open a file for Arrow to write to; a local file bypasses Python, which would need the GIL."""
+    if is_remote(target):
+        return pa.PythonFile(_open_target(target), "w")
+    Path(target).parent.mkdir(parents=True, exist_ok=True)
+    return pa.OSFile(target, "wb")
+
+
 def _open_target(target: str) -> IO[bytes]:
     if is_remote(target):
         files, inner = filesystem(target)
@@ -330,7 +338,7 @@ def _open_target(target: str) -> IO[bytes]:
 
 
 def copy_file(file: InputFile, target: str) -> None:
-    """Copy a file as it is, compressed or not."""
+    """Copy a file byte for byte, without decompressing it."""
     with _named(file):
         if not is_remote(file.path) and not is_remote(target):
             try:

@@ -160,7 +160,7 @@ def check_writable(out: Path, option: str = "-o") -> None:
 
 
 def unwritable(out: Path, error: OSError, option: str = "-o") -> DataError:
-    """Return the error for an output that cannot be written: what is in the way, and which option names it."""
+    """Return the error for an output that cannot be written: the obstacle, and the option that names the output."""
     place = next(above for above in out.absolute().parents if os.path.lexists(above))
     reason = error.strerror or str(error)
     if not place.is_dir():
@@ -228,7 +228,7 @@ def _hold(lock: int, folder: Path) -> None:
             f"another run is writing this output (process {owner}, work folder {folder})",
             hint="wait for it, or choose another -o",
         ) from error
-    except OSError as error:  # a network disk without locks, or without memory for more of them
+    except OSError as error:  # a network disk that does not support locks, or has run out of them
         raise DataError(
             f"the work folder {folder} cannot be locked: {error.strerror or error}", hint="choose -o on another disk"
         ) from error

@@ -188,7 +188,7 @@ def _encoded(manifest: dict[str, Any]) -> bytes:
 
 
 def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
-    """Name the first settings, inputs or versions in which two starts differ."""
+    """Name the first setting, input or version in which two starts differ."""
     for name, what in (("version", "neardup"), ("command", "command")):
         if before[name] != now[name]:
             return f"{what} was {before[name]}, now {now[name]}"
@@ -285,9 +285,9 @@ def written_files(folder: Path) -> tuple[str, ...]:
 
 
 def publish_folder(workspace: Workspace, out: Path, finish: Callable[[], None]) -> None:
-    """Publish the folder `out` of a workspace as the output, by one rename, finish, and remove the workspace.
+    """Publish the folder `out` of a workspace as the output by one rename, call `finish`, and remove the workspace.
 
-    A start after a kill finds the output complete, and finishes again.
+    After a kill, the next process finds the output complete, and calls `finish` again.
     """
     draft = workspace.folder / "out"
     _declare(workspace, {f"{out.name}/{REPORT}": workspace.digest_of(draft / REPORT)})
@@ -305,7 +305,7 @@ def publish_files(workspace: Workspace, drafts: Sequence[tuple[Path, Path]]) -> 
 
 
 def _declare(workspace: Workspace, digests: dict[str, str]) -> None:
-    """Record in the marker the files by which a later start recognises that the output is complete."""
+    """Record in the marker the files by which a later process recognises that the output is complete."""
     write_marker(workspace.folder, published={"manifest": digest(workspace.folder / MANIFEST), "files": digests})
 
 

@@ -29,22 +29,22 @@ class KernelCache:
 
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> Self | None:
-        """Return the locator of a kernel, None for functions of anybody else."""
+        """Return the locator of a kernel, None for other functions."""
         return cls(py_func) if Path(py_file).resolve().parent == _KERNELS else None
 
     def ensure_cache_path(self) -> None:
-        """Nothing to do: `cache_folder` is there and writable."""
+        """Do nothing: `cache_folder` exists and is writable."""
 
     def get_cache_path(self) -> str:
         """Return the folder of all kernels."""
         return str(cache_folder())
 
     def get_source_stamp(self) -> str:
-        """Return what must be equal for compiled code to be used."""
+        """Return the stamp that must match for compiled code to be reused."""
         return source_hash()
 
     def get_disambiguator(self) -> str:
-        """Tell kernels of one name apart."""
+        """Distinguish kernels of the same name."""
         return str(self._line)
 
 
@@ -59,7 +59,7 @@ def source_hash() -> str:
 
 @cache
 def cache_folder() -> Path:
-    """Return the first usual folder that can be written to, or one for this process alone."""
+    """Return the first default folder that is writable, or a temporary one for this process."""
     for parent in _usual_parents():
         folder = parent / f"neardup-kernels-{source_hash()}"
         if _is_writable(folder):
@@ -73,7 +73,7 @@ def _usual_parents() -> Iterator[Path]:
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
         yield Path(chosen)
     yield _KERNELS / "__pycache__"
-    # Unlike Path.expanduser, this one does not raise where there is no home at all.
+    # Unlike Path.expanduser, this does not raise if there is no home directory.
     yield Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))  # noqa: PTH111
 
 

@@ -1,8 +1,8 @@
 """Audit: compare the documents of a corpus with the sets of a sample exactly.
 
 Two sets of similarity >= t share k of any n - ceil(t n) + k shingles of either, so only that many of each sampled set
-are indexed: the infrequent ones with the smallest hashes. Most shingles of a document are then ruled out by their top
-bits alone.
+are indexed: infrequent ones, with the smallest hashes. Most shingles of a document are then ruled out by their top bits
+alone.
 """
 
 from typing import Any, NamedTuple
@@ -35,9 +35,9 @@ class Index(NamedTuple):
     starts              int64 [2**bits + 1]     spreads[starts[p]:starts[p + 1]] have the top bits p
     shift               uint64                  64 - bits
     list_ends, members  int64 [num_lists + 1], int64[]  list l is the sets members[list_ends[l]:list_ends[l + 1]]
-    least               int64 [num_sets]        how many shingles a partner has at least
-    needed              int64 [num_sets]        how many of its indexed shingles a partner has at least
-    groups              int64 [num_sets]        that a partner is of
+    least               int64 [num_sets]        the minimum number of shingles of a partner
+    needed              int64 [num_sets]        the minimum number of indexed shingles that a partner shares
+    groups              int64 [num_sets]        the group that a partner must have
     """
 
     coarse: Array
@@ -79,7 +79,7 @@ def _bit(bits, place):
 
 @inner
 def _pass_filters(shingles, start, end, index, passed):
-    """Write the shingles that pass both filters, without an unpredictable branch."""
+    """Write the shingles that pass both filters, without branches."""
     coarse, coarse_shift, fine, fine_shift = index.coarse, index.coarse_shift, index.fine, index.fine_shift
     to = 0
     for at in range(start, end):
@@ -95,9 +95,9 @@ def _pass_filters(shingles, start, end, index, passed):
 
 @kernel
 def fill_index(keys, index):
-    """Set the bits of every key in two filters, and write the keys in an order that is searched from a start per place.
+    """Set the bits of every key in two filters, and write the keys sorted, with the start of each range of top bits.
 
-    No place is probed: whatever the keys are, the search for one takes as many steps as their number has bits.
+    There is no probing: a binary search takes O(log n) steps, whatever the keys are.
 
     keys   uint64[num_keys]  distinct shingles
     index  Index             coarse and fine, all zero, spreads, lists and starts are written
@@ -204,6 +204,6 @@ def mark_found(signatures, keys, set_signatures, set_keys, pairs, min_agreement,
     for at in range(pairs.shape[0]):
         doc, other = pairs[at, 0], pairs[at, 1]
         is_found[at] = (
-            shares_bucket(keys[doc], set_keys[other])
+            shares_bucket(keys, doc, set_keys, other)
             and agreement(signatures[doc], set_signatures[other]) >= min_agreement
         )

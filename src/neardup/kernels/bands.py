@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from neardup.kernels.compilation import inner, kernel
+from neardup.kernels.compilation import inner, kernel, uncounted
 from neardup.kernels.hash_sets import bits_for, find_firsts, find_firsts_by_sorting, largest_set
 from neardup.kernels.mixing import FIRST_MULTIPLIER, GOLDEN_MULTIPLIER, HALF
 
@@ -28,11 +28,11 @@ def band_keys(signatures, rows, keys):
             keys[doc, band] = key ^ (key >> np.uint64(31))
 
 
-@inner
-def shares_bucket(keys, other_keys):
+@uncounted
+def shares_bucket(keys, doc, other_keys, other):
     """Whether two documents have a band key in common."""
-    for band in range(keys.size):
-        if keys[band] == other_keys[band]:
+    for band in range(keys.shape[1]):
+        if keys[doc, band] == other_keys[other, band]:
             return True
     return False
 
@@ -58,7 +58,7 @@ def _partition(keys, rows, bits, parted_keys, parted_rows):
 
 @kernel
 def star_links(keys, rows, linked, smallest):
-    """Write a star per bucket: every row but the smallest of its bucket, and that smallest; return how many.
+    """Write a star per bucket: every row except the smallest, linked to the smallest; return the number of links.
 
     Linear in the keys, which are partitioned first, so that the hash table of a partition stays in the cache.
 

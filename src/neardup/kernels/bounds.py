@@ -19,7 +19,7 @@ def least_overlap(size_a, size_b, threshold):
 
 @inner
 def least_share(size, threshold):
-    """Return the least count, from 1 on, with count / size >= threshold."""
+    """Return the least count, at least 1, with count / size >= threshold."""
     count = np.int64(np.ceil(threshold * size))
     while count > 1 and (count - 1) / size >= threshold:
         count -= 1
@@ -30,7 +30,7 @@ def least_share(size, threshold):
 
 @inner
 def prefix_size(size, threshold):
-    """Return the prefix length: in an order common to all sets, every partner shares one of the first that many."""
+    """Return the prefix length: in an order common to all sets, every partner shares a shingle of the prefix."""
     return size - least_share(size, threshold) + 1
 
 

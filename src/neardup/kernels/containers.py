@@ -18,7 +18,7 @@ def find_containers(docs, walks, postings, needles, first_own, threshold, scratc
     docs       Bags                         weights and totals are not read
     walks      Walks                        of every document, along lists with another one in them; no weights
     postings   Postings                     of the documents; keys and weights are not read
-    needles    int64[num_needles]           documents that may lie in others
+    needles    int64[num_needles]           documents that others may contain
     first_own  int64                        documents below it are not compared with each other
     threshold  float64
     scratch    (int64[num_docs], int64[1])  the walk that met a document last, the number of walks; zeros at first

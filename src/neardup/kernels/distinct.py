@@ -1,7 +1,7 @@
 """Shingle hashes to sets: distinct, sorted, digested, or numbered by repetition.
 
 The table of hash_sets.py holds its keys almost in order: scanning it and one insertion sort give the sorted set in
-linear time. A document whose hashes were made to collide is sorted instead, with the same result.
+linear time. A document whose hashes were constructed to collide is sorted instead, with the same result.
 """
 
 import numpy as np
@@ -26,28 +26,32 @@ def _mark_firsts(values, is_first):
 
 @inner
 def _fill_in_order(shingles, start, end, table, capacity, to):
-    """Write distinct shingles to shingles[to:] as they appear; return (where they end, where to go on, last place).
+    """Write distinct shingles to shingles[to:] in order of appearance; return (their end, where to resume, last slot).
 
-    Where to go on is before `end` only if probing took too many steps.
+    The position to resume is before `end` only if probing took too many steps.
     """
-    steps, last, at = max_steps(end - start), capacity, start
-    while at < end and steps >= 0:
+    # Unsigned, because Numba checks a signed index for being negative. No branch on whether a shingle is new.
+    steps, room, wide = max_steps(end - start), np.uint64(0), np.uint64(capacity)
+    at, stop, front = np.uint64(start), np.uint64(end), np.uint64(to)
+    while at < stop and steps >= 0:
         shingle = shingles[at]
-        home = home_of(shingle, capacity)
-        place = probe(table, shingle, home)
-        steps -= place - home
-        if table[place] == ZERO:
-            table[place] = shingle
-            last = max(last, place)
-            shingles[to] = shingle
-            to += 1
-        at += 1
-    return to, at, last
+        place = ((shingle >> HALF) * wide) >> HALF
+        found = table[place]
+        while found != ZERO and found != shingle:
+            place += ONE
+            steps -= 1
+            found = table[place]
+        table[place] = shingle
+        room = max(room, place)
+        shingles[front] = shingle
+        front += np.uint64(found == ZERO)
+        at += ONE
+    return np.int64(front), np.int64(at), max(np.int64(room), capacity)
 
 
 @inner
 def _go_on_by_sorting(shingles, start, to, at, end):
-    """Do what `_fill_in_order` left: shingles[start:to] are distinct already, those from `at` on are left."""
+    """Finish what `_fill_in_order` began: shingles[start:to] are already distinct, those from `at` on remain."""
     values = np.empty(to - start + end - at, np.uint64)
     for position in range(to - start):
         values[position] = shingles[start + position]
@@ -90,9 +94,9 @@ def digest_sets(shingles, ends, digests, sizes):
 
 @inner
 def _sort_table(table, last, scanned, distinct, first):
-    """Empty a table up to the last place taken, and write its keys in order; return where they end."""
+    """Clear a table up to the last slot used, and write its keys in order; return their end."""
     to = first
-    for place in range(last + 1):  # no branch on whether the place is free, which nobody could predict
+    for place in range(last + 1):  # no branch on whether the slot is free, which would be unpredictable
         scanned[to - first] = table[place]
         to += table[place] != ZERO
     clear(table, last + 1)
@@ -170,7 +174,7 @@ def _repetition(shingle, number):
 
 @inner
 def _number_by_table(shingles, start, end, table, counts, originals):
-    """Rename the repetitions of one document; return how many steps of probing are left, below zero if too many."""
+    """Rename the repetitions of one document; return the remaining probing steps, negative if there were too many."""
     capacity, steps, at = capacity_for(end - start), max_steps(end - start), start
     last = capacity
     while at < end and steps >= 0:
@@ -194,7 +198,7 @@ def _number_by_table(shingles, start, end, table, counts, originals):
 
 @inner
 def _number_by_sorting(shingles, start, end):
-    """As `_number_by_table`, in time n log n whatever the shingles are."""
+    """Like `_number_by_table`, but in O(n log n) for any shingles."""
     values = np.empty(end - start, np.uint64)
     for at in range(end - start):
         values[at] = shingles[start + at]

@@ -17,10 +17,10 @@ from neardup.kernels.sorting import order_of
 
 ZERO = np.uint64(0)
 MAX_SPARSE = 1 << 14
-# Random hashes take 1 step a key or less. An insertion sort of a table takes no more steps than probing did, because a
-# key can only stand behind a larger one that it was moved past.
+# Random hashes take at most 1 step per key. The insertion sort of a table takes no more steps than probing did, because
+# a key is behind a larger one only if it probed past it.
 STEPS_BASE, STEPS_PER_KEY = 1 << 10, 8
-# The owner of a place that is free.
+# The owner of a free slot.
 FREE = -1
 
 
@@ -32,13 +32,13 @@ def max_steps(count):
 
 @inner
 def capacity_for(count):
-    """Load of a quarter, where most keys find their place free at once; two thirds where that would leave the cache."""
+    """A load factor of a quarter, so that most keys find a free slot at once; two thirds beyond the cache size."""
     return 4 * count + 8 if count <= MAX_SPARSE else count + (count >> 1) + 8
 
 
 @inner
 def largest_set(ends):
-    """Return the size of the largest of sets that stand end to end."""
+    """Return the size of the largest of the concatenated sets."""
     largest = np.int64(0)
     for doc in range(ends.size - 1):
         largest = max(largest, ends[doc + 1] - ends[doc])
@@ -47,7 +47,7 @@ def largest_set(ends):
 
 @inner
 def table_for(ends):
-    """Allocate a table for any of the sets; keys that probe past the capacity have room behind it."""
+    """Allocate a table that fits any of the sets, with extra slots for keys that probe past the capacity."""
     largest = largest_set(ends)
     return np.zeros(max(capacity_for(largest), capacity_for(min(largest, MAX_SPARSE))) + largest + 1, np.uint64)
 
@@ -68,7 +68,7 @@ def probe(table, key, place):
 
 @inner
 def fill(table, keys, start, stop):
-    """Put keys[start:stop] into an empty table; return (last place taken, steps left), the latter < 0 if too many."""
+    """Insert keys[start:stop] into an empty table; return (last slot used, steps left), the latter < 0 if too many."""
     capacity, steps = capacity_for(stop - start), max_steps(stop - start)
     last, at = np.int64(0), start
     while at < stop and steps >= 0:
@@ -83,7 +83,7 @@ def fill(table, keys, start, stop):
 
 @inner
 def bits_for(count):
-    """Return the bits that number the places of a table of so many keys, half of it free at least."""
+    """Return the number of bits that index a table of this many keys with at least half of the slots free."""
     bits = 1
     while (1 << bits) < 2 * count:
         bits += 1
@@ -92,11 +92,11 @@ def bits_for(count):
 
 @inner
 def find_firsts(keys, shift, above, owners, firsts):
-    """Write to firsts[at] the first place of a key equal to keys[at]; return False if probing took too many steps.
+    """Write to firsts[at] the first position of a key equal to keys[at]; return False if probing took too many steps.
 
     keys    uint64[num_keys]
     shift   uint64            64 - bits
-    above   uint64            so many top bits, once mixed, are the same in all keys
+    above   uint64            the number of top bits, after mixing, that are equal in all keys
     owners  int64 [2**bits]   overwritten
     firsts  int64 [num_keys]  written
     """
@@ -118,7 +118,7 @@ def find_firsts(keys, shift, above, owners, firsts):
 
 @inner
 def find_firsts_by_sorting(keys, firsts):
-    """As `find_firsts`, in time n log n whatever the keys are."""
+    """Like `find_firsts`, but in O(n log n) for any keys."""
     order = order_of(keys)
     for at in range(order.size):
         is_new = at == 0 or keys[order[at]] != keys[order[at - 1]]

@@ -15,25 +15,25 @@ from neardup.kernels.compilation import inner, kernel, overload
 ODD = -1
 QUOTE, BACKSLASH, NEWLINE, SPACE, COLON, SMALL_U = 0x22, 0x5C, 0x0A, 0x20, 0x3A, 0x75
 NO_CHARACTER = 0xFF
-# What the byte after a backslash stands for.
+# The character that each byte after a backslash stands for.
 UNESCAPED = np.full(256, NO_CHARACTER, np.uint8)
 UNESCAPED[np.frombuffer(b'"\\/bfnrt', np.uint8)] = np.frombuffer(b'"\\/\b\f\n\r\t', np.uint8)
 HEX_DIGITS = np.full(256, NO_CHARACTER, np.uint8)
 HEX_DIGITS[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 HEX_DIGITS[np.frombuffer(b"ABCDEF", np.uint8)] = np.arange(10, 16)
-# What the two units of a pair bring along that is no part of the code point.
+# The constant part of a surrogate pair that does not belong to the code point.
 HALVES = (0xD800 << 10) + 0xDC00 - 0x10000
-# What a bracket does to the depth.
+# The change in nesting depth for each bracket.
 DEPTHS = np.zeros(256, np.int8)
 DEPTHS[np.frombuffer(b"{[", np.uint8)] = 1
 DEPTHS[np.frombuffer(b"}]", np.uint8)] = -1
-# As many bytes as are looked at in one step: texts have an escape in every 30 bytes or so.
+# Bytes per step: texts have an escape about every 30 bytes.
 BLOCK = 32
 _BYTE, _WORD64 = ir.IntType(8), ir.IntType(64)
 
 
 def copy_block(source, at, target, to):
-    """Copy 32 bytes; return how many of them come before the first that is not plain: quote, backslash, control."""
+    """Copy 32 bytes; return how many precede the first quote, backslash or control character."""
     block = source[at : at + BLOCK]
     target[to : to + BLOCK] = block
     odd = np.flatnonzero((block == QUOTE) | (block == BACKSLASH) | (block < SPACE))
@@ -59,7 +59,7 @@ def _copy_block(typing_context, source, at, target, to):
         )
         is_end = builder.or_(is_end, builder.icmp_unsigned("<", raw, constant(SPACE)))
         bits = builder.zext(builder.bitcast(is_end, ir.IntType(BLOCK)), _WORD64)
-        # The bit above the block stops the count where the whole block is plain.
+        # The bit above the block stops the count if the whole block is plain.
         return builder.cttz(builder.or_(bits, ir.Constant(_WORD64, 1 << BLOCK)), ir.Constant(ir.IntType(1), 1))
 
     return types.int64(source, types.int64, target, types.int64), codegen
@@ -72,7 +72,7 @@ def _overload_copy_block(source, at, target, to):
 
 @inner
 def _unit(source, at):
-    """The UTF-16 unit of the escape at `at`; ODD if there is none."""
+    """The UTF-16 code unit of the escape at `at`; ODD if there is none."""
     if at + 6 > source.size or source[at] != BACKSLASH or source[at + 1] != SMALL_U:
         return ODD
     unit, end = 0, at + 6
@@ -88,7 +88,7 @@ def _unit(source, at):
 
 @inner
 def _unescape_unit(source, at, target, to):
-    """Write as UTF-8 the character of an escape with u, or of a pair; return bytes read, or ODD, and bytes written."""
+    """Write the character of a u-escape or a surrogate pair as UTF-8; return bytes read, or ODD, and bytes written."""
     point, num_read = _unit(source, at), 6
     if 0xD800 <= point < 0xDC00:
         low = _unit(source, at + 6)
@@ -111,7 +111,7 @@ def _unescape_unit(source, at, target, to):
 
 @inner
 def _unescape(source, at, target, to):
-    """Write the string that begins at `at`, after its quote; return where its closing quote is, or ODD, and its end."""
+    """Unescape the string after the quote before `at`; return where its closing quote is, or ODD, and its end."""
     while True:
         while at + BLOCK <= source.size:
             num_plain = copy_block(source, at, target, to)
@@ -162,9 +162,9 @@ def most_lines(num_bytes: int, num_name_bytes: int) -> int:
 
 @kernel
 def cut_texts(lines, name, texts, ends, rest):
-    """Cut the text out of every line, and return the number of bytes left; ODD if a line does not have just one.
+    """Extract the text of every line, and return the number of remaining bytes; ODD unless each line has exactly one.
 
-    ODD is also a string, whether text or not, with a broken escape, half a surrogate pair or a control character.
+    ODD is also returned for any string with a broken escape, a lone surrogate or a control character.
 
     lines  uint8[num_bytes]       lines, each with its newline, which the last may lack; valid UTF-8
     name   uint8[num_name_bytes]  the column of the text
@@ -173,12 +173,12 @@ def cut_texts(lines, name, texts, ends, rest):
     rest   uint8[num_bytes]       written from the front: the lines with empty texts
     """
     at = to = num_rest = copied = row = depth = np.int64(0)
-    is_name = is_named = has_text = False  # the last string is the name; the value is next; it was there
+    is_name = is_named = has_text = False  # the last string is the name; the value is next; it was found
     ends[0] = 0
     while at < lines.size:
         byte = lines[at]
         if byte == QUOTE:
-            # What is no text is unescaped, too, to look at it; the next string is written over it.
+            # Other strings are unescaped too, to validate them; the next string overwrites them.
             start = at + 1
             at, end = _unescape(lines, start, texts, to)
             if at == ODD:

@@ -1,6 +1,6 @@
 """The secrets that kernels hash with, derived from the seed.
 
-BLAKE2b derives them, so that one secret, even if it became known, tells nothing of the others or of the seed.
+BLAKE2b derives them, so that one known secret reveals nothing about the others or the seed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SECRET_BYTES: Final = 8
 def shingle_key(seed: int) -> U64:
     """Return the key of the kernels in shingle.py."""
     key = _draw(seed, b"shingles", shingle.KEY_SIZE)
-    # 3 modulo 8: then 2 divides no power of a base less 1 more often than it must.
+    # 3 modulo 8: powers of the base minus 1 then have the fewest possible factors of 2.
     key[-2:] = key[-2:] & ~np.uint64(7) | np.uint64(3)
     return _frozen(key)
 

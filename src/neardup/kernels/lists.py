@@ -16,7 +16,7 @@ MAX_COUNT_BITS = 26
 
 @kernel
 def number_lists(keys, numbers):
-    """Number equal keys alike, from 0 in order of appearance; return how many numbers there are.
+    """Give equal keys equal numbers, from 0 in order of appearance; return how many numbers there are.
 
     keys     uint64[num_keys]
     numbers  int64 [num_keys]  written
@@ -34,7 +34,7 @@ def number_lists(keys, numbers):
 
 @inner
 def _count_shingles(shingles, start, end):
-    """Count the shingles of a component in a saturating table; it only sets an order, so collisions do no harm."""
+    """Count the shingles of a component in a saturating table; it only defines an order, so collisions are harmless."""
     bits = 1
     while (1 << bits) < end - start and bits < MAX_COUNT_BITS:
         bits += 1
@@ -65,7 +65,7 @@ def rank_prefixes(shingles, ends, threshold, ranked, ranked_ends):
             starts[np.int64(counts[np.int64(ordered[at] >> shift)]) + 1] += 1
         for count in range(256):
             starts[count + 1] += starts[count]
-        for at in range(ends[doc + 1] - ends[doc]):  # they are in order, so counting places by count suffices
+        for at in range(ends[doc + 1] - ends[doc]):  # they are sorted, so a counting sort by count suffices
             count = np.int64(counts[np.int64(ordered[at] >> shift)])
             by_count[starts[count]] = (np.uint64(count) << np.uint64(56)) | (ordered[at] >> np.uint64(8))
             starts[count] += 1

@@ -41,6 +41,26 @@ def _bits_of(directory):
 
 
 @inner
+def _postings_of(key, keys, directory, bits):
+    """Return where the postings with a key begin and end; (0, -1) if the directory leads outside them."""
+    low, high = _part_of(directory, bits, key)
+    if low < 0 or high < low or high > keys.size:
+        return 0, -1
+    first = _first_at(keys, low, high, key)
+    last = first
+    while last < high and keys[last] == key:
+        last += 1
+    return first, last
+
+
+@inner
+def _doc_at(docs, sizes, at):
+    """Return the document of a posting; -1 if there is none that could have it."""
+    doc = np.int64(docs[at])
+    return doc if doc < sizes.size and sizes[doc] > 0 else np.int64(-1)
+
+
+@inner
 def _grown(numbers):
     more = np.empty(2 * numbers.size, np.int64)
     for at in range(numbers.size):
@@ -88,19 +108,12 @@ def look_up(query_keys, query_sizes, keys, docs, directory, sizes, threshold):
     for query in range(query_keys.shape[0]):
         count = 0
         for band in range(query_keys.shape[1] if query_sizes[query] > 0 else 0):
-            key = query_keys[query, band]
-            low, high = _part_of(directory, bits, key)
-            if low < 0 or high < low or high > keys.size:
-                is_sound = False
-                continue
-            at = _first_at(keys, low, high, key)
-            while at < high and keys[at] == key:
-                doc = np.int64(docs[at])
-                at += 1
-                if doc >= sizes.size or sizes[doc] <= 0:
-                    is_sound = False
-                    continue
-                if not _is_within(query_sizes[query], sizes[doc], threshold):
+            first, last = _postings_of(query_keys[query, band], keys, directory, bits)
+            is_sound = is_sound and last >= 0
+            for at in range(first, last):
+                doc = _doc_at(docs, sizes, at)
+                is_sound = is_sound and doc >= 0
+                if doc < 0 or not _is_within(query_sizes[query], sizes[doc], threshold):
                     continue
                 if count == met.size:
                     met = _grown(met)
@@ -169,17 +182,12 @@ def count_shared(sets, keys, docs, directory, sizes, threshold):
     for owner in range(sets.ends.size - 1):
         count, size = 0, sets.ends[owner + 1] - sets.ends[owner]
         for place in range(sets.ends[owner], sets.ends[owner + 1]):
-            key = sets.shingles[place]
-            low, high = _part_of(directory, bits, key)
-            if low < 0 or high < low or high > keys.size:
-                is_sound = False
-                continue
-            at = _first_at(keys, low, high, key)
-            while at < high and keys[at] == key:
-                doc = np.int64(docs[at])
-                at += 1
-                if doc >= sizes.size or sizes[doc] <= 0:
-                    is_sound = False
+            first, last = _postings_of(sets.shingles[place], keys, directory, bits)
+            is_sound = is_sound and last >= 0
+            for at in range(first, last):
+                doc = _doc_at(docs, sizes, at)
+                is_sound = is_sound and doc >= 0
+                if doc < 0:
                     continue
                 if counts[doc] == 0:
                     if count == touched.size:

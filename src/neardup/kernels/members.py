@@ -1,4 +1,4 @@
-"""Drop the shingles of documents that are members of one large set: what --ignore names."""
+"""Remove from documents the shingles that belong to one large set, the ignored shingles."""
 
 from neardup.kernels.compilation import kernel
 from neardup.kernels.hash_sets import ZERO, home_of
@@ -21,7 +21,7 @@ def fill_table(members, capacity, table):
 
 @kernel
 def drop_members(shingles, ends, capacity, table):
-    """Take the members of a table out of the shingles of documents, in place; the others keep their order.
+    """Remove the members of a table from the shingles of documents, in place; the others keep their order.
 
     shingles  uint64[num_shingles]      all documents end to end; none of them zero; rewritten up to the new ends[-1]
     ends      int64 [num_docs + 1]      document d owns shingles[ends[d]:ends[d + 1]]; rewritten

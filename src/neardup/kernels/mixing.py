@@ -11,7 +11,7 @@ from neardup.kernels.compilation import inner, overload
 GOLDEN_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 FIRST_MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9)
 SECOND_MULTIPLIER = np.uint64(0x94D049BB133111EB)
-# Shifts a number by half of its bits.
+# Half the number of bits.
 HALF = np.uint64(32)
 _WORD64, _DOUBLE = ir.IntType(64), ir.IntType(128)
 

@@ -10,15 +10,15 @@ from neardup.kernels.compilation import inner, kernel
 from neardup.kernels.similarity import cosine, count_ones, nearness
 from neardup.kernels.sorted_sets import weight_sums
 
-# The first k times this many candidates are compared at once; they raise the bar for the rest.
+# The first k times this many candidates are compared immediately, which raises the bound for the rest.
 EAGER = 4
-# What the shared items are a share of: all items of both (Jaccard), the query's, the neighbour's, those of the smaller.
+# The denominator of the share: the union (Jaccard), the query's items, the neighbour's, or those of the smaller set.
 OF_UNION, OF_QUERY, OF_NEIGHBOUR, OF_SMALLER = np.int64(0), np.int64(1), np.int64(2), np.int64(3)
 
 
 @inner
 def _enters(value, row, values, rows):
-    """Whether a document is better than the worst of the best."""
+    """Whether a document is better than the worst of the current best."""
     last = values.size - 1
     return value > values[last] or (value == values[last] and row < rows[last])
 
@@ -37,7 +37,7 @@ def _enter(value, row, values, rows):
 
 @inner
 def _whole(total, other, share):
-    """What the shared items of a query and a document are a share of, by containment."""
+    """The denominator of the share of a query and a document, by containment."""
     if share == OF_QUERY:
         return total
     return other if share == OF_NEIGHBOUR else min(total, other)
@@ -51,15 +51,15 @@ def _set_similarity(queries, docs, query, doc, share):
 
 @inner
 def _most(shared, total, other, share):
-    """The largest similarity that a document with so much shared at most can have."""
+    """The largest possible similarity of a document that shares at most this much."""
     shared = min(shared, total, other)
     return shared / (total + other - shared if share == OF_UNION else _whole(total, other, share))
 
 
 @inner
 def _most_unseen(rest, total, share, slack):
-    """The largest similarity of a document that shares none of the items walked so far."""
-    # A smaller set may be contained whole, so that every list is walked.
+    """The largest possible similarity of a document that shares none of the items scanned so far."""
+    # A smaller set may be contained completely, so every list must be scanned.
     is_bounded = share != OF_NEIGHBOUR and share != OF_SMALLER
     return min(1.0, rest / total * slack) if is_bounded else np.inf
 
@@ -78,7 +78,7 @@ def nearest_sets(queries, docs, walks, postings, own, span, rule, scratch, best_
     postings     Postings                       of the documents
     own          int64[num_queries]             the document that a query is itself, or NOBODY
     span         (int64, int64)                 the queries to answer
-    rule         (int64, float64)               OF_UNION or another share; what a bound is raised by for rounding
+    rule         (int64, float64)               OF_UNION or another share; the factor that raises bounds for rounding
     scratch      (int64[num_docs], float64[num_docs], int64[num_docs], int64[1])  the walk that met a document last;
                  what they shared; whom a walk met; the number of walks; zeros before the first call
     best_values  float64[span, k]               written
@@ -128,9 +128,9 @@ def nearest_sets(queries, docs, walks, postings, own, span, rule, scratch, best_
 
 @kernel
 def list_sets(queries, docs, walks, postings, own, span, rule, above, scratch, found_values, found_ends):
-    """List all documents above a similarity of some queries, in any order; return how many there are.
+    """List all documents above a similarity for some queries, in any order; return how many there are.
 
-    Arguments as those of `nearest_sets`, but
+    Arguments as for `nearest_sets`, except
 
     above         float64                  a document must exceed it
     found_values  float64[room]            written as far as there is room
@@ -175,7 +175,7 @@ def list_sets(queries, docs, walks, postings, own, span, rule, above, scratch, f
 
 @kernel
 def shared_items(queries, docs, ends, shared):
-    """Add up what queries and documents share.
+    """Sum the weights that queries and documents share.
 
     queries  Bags
     docs     Bags
@@ -188,7 +188,7 @@ def shared_items(queries, docs, ends, shared):
 
 @inner
 def _most_differing(value, num_bits):
-    """How many bits may differ for a similarity of this, and one for what rounding may hide."""
+    """How many bits may differ at this similarity, plus one to allow for rounding."""
     return np.int64((1.0 - value) * num_bits) + 1
 
 
@@ -197,7 +197,7 @@ def nearest_bits(queries, docs, num_bits, own, groups, span, doc_span, best_valu
     """Compare some queries with a block of bit vectors.
 
     queries      uint64 [num_queries, num_words]
-    docs         uint64 [num_words, num_docs]   word by word, so that many documents are counted at once
+    docs         uint64 [num_words, num_docs]   transposed, so that many documents are counted at once
     num_bits     int64
     own          int64  [num_queries]           the document that a query is itself, or NOBODY
     groups       (int64[num_queries], int64[num_docs])  only equal ones are compared
@@ -224,14 +224,14 @@ def nearest_bits(queries, docs, num_bits, own, groups, span, doc_span, best_valu
 
 @kernel
 def nearest_vectors(products, queries, docs, own, groups, margin, span, first_doc, best_values, best_rows):
-    """Compare some queries with a block of vectors by their angle; only those that may be near are computed exactly.
+    """Compare some queries with a block of vectors by angle; only possible neighbours are computed exactly.
 
-    products     float32[span, block]           cosines, about
+    products     float32[span, block]           approximate cosines
     queries      (float64[num_queries, dimension], float64[num_queries])  vectors and their lengths
     docs         as queries
     own          int64  [num_queries]           the document that a query is itself, or NOBODY
     groups       (int64[num_queries], int64[num_docs])  only equal ones are compared
-    margin       float64                        what a product may be too small by
+    margin       float64                        the error bound of a product
     span         (int64, int64)                 the queries to answer
     first_doc    int64                          the first document of the block
     best_values  float64[span, k]               written
@@ -253,7 +253,7 @@ def nearest_vectors(products, queries, docs, own, groups, margin, span, first_do
 
 @inner
 def _farthest(value):
-    """The squared distance from which a similarity is below this one, raised by what rounding may hide."""
+    """The squared distance beyond which the similarity is below this one, raised to allow for rounding."""
     if value <= 0.0:
         return np.inf
     return (1.0 / value - 1.0 + 2e-15 / value) ** 2 * (1.0 + 1e-12)
@@ -263,9 +263,9 @@ def _farthest(value):
 def nearest_points(products, queries, docs, own, groups, margin, span, first_doc, best_values, best_rows):
     """Compare some queries with a block of vectors by their distance, as `nearest_vectors` does.
 
-    products  float64[span, block]  products of the vectors, about
+    products  float64[span, block]  approximate dot products
     queries   (float64[num_queries, dimension], float64[num_queries])  vectors and their lengths
-    margin    float64               what a squared distance may be off by, in squares of the sum of both lengths
+    margin    float64               the relative error of a squared distance, to the square of the sum of both lengths
     """
     for query in range(span[0], span[1]):
         row = query - span[0]
@@ -275,7 +275,7 @@ def nearest_points(products, queries, docs, own, groups, margin, span, first_doc
             doc = first_doc + column
             other = docs[1][doc]
             rounding = margin * (length + other) ** 2
-            # What overflows is no number, which is never beyond: it is computed.
+            # An overflow gives NaN, which never exceeds a bound, so the distance is computed exactly.
             if length**2 + other**2 - 2.0 * products[row, column] - rounding > farthest:
                 continue
             if doc != own[query] and groups[0][query] == groups[1][doc]:

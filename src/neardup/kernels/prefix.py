@@ -15,14 +15,14 @@ from neardup.kernels.union_find import find_root, join
 MOST = 255
 COUNT_SHIFT = np.uint64(56)
 HASH_SHIFT = np.uint64(8)
-# So many smaller documents of a list are looked at one by one; for those beyond, one of them stands, so that a list
-# costs what its length is.
+# This many smaller documents of a list are examined one by one; the last of them represents the rest, so that the cost
+# of a list is linear in its length.
 WINDOW = 64
 
 
 @inner
 def shift_for(counts):
-    """Return what a shingle is shifted by to give its place among 2**bits counts."""
+    """Return the shift that maps a shingle to its counter among 2**bits."""
     shift, places = np.uint64(64), counts.size
     while places > 1:
         places >>= 1
@@ -32,7 +32,7 @@ def shift_for(counts):
 
 @kernel
 def count_shingles(shingles, counts):
-    """Count shingles by their first bits, up to MOST; shingles that share them only make a count too high.
+    """Count shingles by their first bits, up to MOST; a collision can only make a count too high.
 
     shingles  uint64[num_shingles]
     counts    uint8 [2**bits]       added to
@@ -103,7 +103,7 @@ def _take(values, places):
 
 @inner
 def _sort_entries(entries, sizes, rows):
-    """Put entries in order of size, then of row."""
+    """Sort entries by size, then by row."""
     if entries.size > WINDOW:
         by_row = _take(entries, order_of(_take(rows, entries)))
         ordered = _take(by_row, order_of(_take(sizes, by_row)))
@@ -134,11 +134,11 @@ def _join_list(entries, docs, sizes, places, threshold, smaller, parents):
             other = smaller[at]
             if is_in_reach(size, place, sizes[other], places[other], threshold):
                 join(parents, docs[entry], docs[other])
-        # Of all sizes that fit, the smallest is in reach if any is. Whoever is in reach beyond the window is so for the
-        # last one there too: it is no larger than this one, and may itself be the smaller of a pair.
+        # Of all sizes that fit, the smallest is in reach if any is. A document in reach beyond the window is also in
+        # reach of the last one in it, which is no larger than this one, and may itself be the smaller of a pair.
         if first < window and is_in_reach(size, place, sizes[smaller[first]], np.int64(0), threshold):
             join(parents, docs[entry], docs[smaller[window - 1]])
-        # With a larger partner, what remains of this one must reach as far as with one of its own size.
+        # With a larger partner, the remaining shingles must suffice as with a partner of its own size.
         if is_in_reach(size, place, size, place, threshold):
             smaller[num_smaller] = entry
             num_smaller += 1
@@ -146,7 +146,7 @@ def _join_list(entries, docs, sizes, places, threshold, smaller, parents):
 
 @kernel
 def join_lists(lists, docs, rows, sizes, places, threshold, parents):
-    """Join the documents that may be similar by what one list alone tells: sizes, and places in the two orders.
+    """Join the documents that may be similar judging by one list alone: by sizes, and positions in the two orders.
 
     lists      int64[num_entries]  the list of an entry, numbered from 0
     docs       int64[num_entries]  the document of an entry, numbered from 0

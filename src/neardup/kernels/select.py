@@ -8,9 +8,9 @@ from neardup.kernels.similarity import NOBODY
 
 @kernel
 def lead(order, starts, partners, similarities, matches, values):
-    """Take documents in keep order; a partner of one kept so far is removed, and points to the most similar of those.
+    """Process documents in keep order; a partner of a kept document is removed, and points to the most similar one.
 
-    A copy of an earlier document (similarity 1) goes where that one went, even if a more similar one was kept since.
+    A copy of an earlier document (similarity 1) follows it, even if a more similar one has been kept since.
 
     order         int64  [num_docs]      documents, best keep priority first
     starts        int64  [num_docs + 1]  document d has partners[starts[d]:starts[d + 1]]

@@ -3,8 +3,9 @@
 The type of `items` determines at compile time how two documents, sets or vectors, are compared. So all measures share
 one verification kernel, and no function is passed to it, which would keep it out of Numba's cache.
 
-Two sets are compared by a hash table of the first that is probed with every shingle of the second, so sets need not be
-sorted. If the hashes of either set were constructed to collide, the first is sorted instead, and searched by bisection.
+Two sets are compared by a hash table of the first, which is probed with every shingle of the second, so sets need not
+be sorted. If the hashes of either set were constructed to collide, the first is sorted instead, and searched by
+bisection.
 """
 
 from typing import Any, NamedTuple
@@ -13,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.kernels.bounds import least_overlap
-from neardup.kernels.compilation import inner, kernel, overload
-from neardup.kernels.hash_sets import ZERO, capacity_for, fill, home_of, max_steps, probe, table_for
+from neardup.kernels.compilation import inner, kernel, overload, uncounted, uncounted_overload
+from neardup.kernels.hash_sets import ZERO, capacity_for, fill, home_of, largest_set, max_steps, probe, table_for
 from neardup.kernels.sorted_sets import weight_sums
 from neardup.kernels.sorting import clear, sort_values
 
@@ -46,7 +47,7 @@ class Weights(NamedTuple):
 
 
 class Bits(NamedTuple):
-    """Bit vectors of one length, with zeros behind the last bit.
+    """Bit vectors of one length, padded with zeros.
 
     words     uint64[num_docs, num_words]
     num_bits  int64
@@ -79,19 +80,19 @@ class Points(NamedTuple):
 
 
 Items = Sets | Weights | Bits | Vectors | Points
-# Instead of the position of a document: none.
+# Instead of a position: no document.
 NOBODY = -1
 # A cosine above this counts as 1, because of rounding in the dot product of parallel vectors.
 NEARLY_ONE = 1.0 - 2.0**-48
-# How the set in the scratch table is held.
+# How the set in the scratch table is stored.
 AS_TABLE, IN_ORDER = 0, 1
 
 
-@inner
+@uncounted
 def _overlap(table, capacity, shingles, start, stop, needed):
     """Count the shingles of a set that are in the table; return (count, steps of probing left).
 
-    The count is -1 as soon as it cannot reach `needed`; it is of no use where the steps are below zero.
+    The count is -1 as soon as it cannot reach `needed`; it is invalid if the steps are negative.
     """
     spare, steps = stop - start - needed, max_steps(stop - start)
     for at in range(start, stop):
@@ -104,17 +105,17 @@ def _overlap(table, capacity, shingles, start, stop, needed):
     return needed + spare, steps
 
 
-@inner
-def _order(table, shingles, start, stop):
+@uncounted
+def _order(table, spare, shingles, start, stop):
     """Write a set in ascending order to the front of the scratch table."""
     for at in range(stop - start):
         table[at] = shingles[start + at]
-    sort_values(table, np.empty(stop - start, np.uint64), stop - start)
+    sort_values(table, spare, stop - start)
 
 
-@inner
+@uncounted
 def _place_of(ordered, size, shingle):
-    """Return how many of the first `size` values, which ascend, are smaller."""
+    """Return how many of the first `size` values, which are sorted, are smaller."""
     low, high = np.int64(0), np.int64(size)
     while low < high:
         middle = (low + high) >> 1
@@ -125,9 +126,9 @@ def _place_of(ordered, size, shingle):
     return low
 
 
-@inner
+@uncounted
 def _ordered_overlap(ordered, size, shingles, start, stop, needed):
-    """As `_overlap`, by bisection of a set in ascending order."""
+    """Like `_overlap`, by bisection of a sorted set."""
     spare = stop - start - needed
     for at in range(start, stop):
         place = _place_of(ordered, size, shingles[at])
@@ -137,10 +138,10 @@ def _ordered_overlap(ordered, size, shingles, start, stop, needed):
     return needed + spare
 
 
-@inner
+@uncounted
 def _load(scratch, shingles, start, stop, doc):
-    """Hold a set in the scratch table, which another one may be in."""
-    table, state = scratch
+    """Load a set into the scratch table, replacing any other."""
+    table, _, state = scratch
     clear(table, state[1] + 1)
     last, steps = fill(table, shingles, start, stop)
     state[0], state[1], state[2] = doc, last, AS_TABLE
@@ -148,19 +149,19 @@ def _load(scratch, shingles, start, stop, doc):
         _order_held(scratch, shingles, start, stop)
 
 
-@inner
+@uncounted
 def _order_held(scratch, shingles, start, stop):
-    """Hold the set of the scratch table in order from now on."""
-    table, state = scratch
-    _order(table, shingles, start, stop)
+    """Convert the set in the scratch table to a sorted one."""
+    table, spare, state = scratch
+    _order(table, spare, shingles, start, stop)
     state[1], state[2] = max(state[1], stop - start), IN_ORDER
 
 
-@inner
+@uncounted
 def _jaccard(sets, scratch, doc, other, least):
-    """Shared shingles by all shingles, 0 for two empty sets; `doc` is loaded into the table for that."""
+    """Intersection over union, 0 for two empty sets; loads `doc` into the table."""
     shingles, ends = sets
-    table, state = scratch
+    table, _, state = scratch
     size_a, size_b = ends[doc + 1] - ends[doc], ends[other + 1] - ends[other]
     if size_a + size_b == 0:
         return 0.0
@@ -177,24 +178,24 @@ def _jaccard(sets, scratch, doc, other, least):
     return overlap / (size_a + size_b - overlap) if overlap >= 0 else -1.0
 
 
-@inner
+@uncounted
 def _weighted_jaccard(sets, scratch, doc, other, least):
-    """Sum of the smaller weights by sum of the larger ones."""
+    """The sum of the smaller weights divided by the sum of the larger ones."""
     smaller, larger = weight_sums(sets, doc, sets, other)
     return smaller / larger if larger > 0.0 else 0.0
 
 
-@inner
+@uncounted
 def count_ones(word):
     """Return how many bits are 1."""
-    # Neighbours of 1, 2 and 4 bits are added, then all bytes at once by a product; LLVM makes one instruction of it.
+    # Adjacent groups of 1, 2 and 4 bits are added, then all bytes by a product; LLVM compiles it to one instruction.
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
     word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
     return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@inner
+@uncounted
 def _differing(words, other_words):
     differing = 0
     for at in range(words.size):
@@ -202,14 +203,14 @@ def _differing(words, other_words):
     return differing
 
 
-@inner
+@uncounted
 def _equal_bits(bits, scratch, doc, other, least):
     return (bits.num_bits - _differing(bits.words[doc], bits.words[other])) / bits.num_bits
 
 
-@inner
+@uncounted
 def _dot(one, two):
-    """Sum of the products; four sums side by side, always the same ones, are faster and no less exact."""
+    """The dot product; four partial sums, always in the same order, are faster and just as exact."""
     first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
     for at in range(0, one.size - 3, 4):
         first += one[at] * two[at]
@@ -221,7 +222,7 @@ def _dot(one, two):
     return (first + second) + (third + fourth)
 
 
-@inner
+@uncounted
 def _squared_distance(one, two):
     """Sum of the squared differences, added as in `_dot`."""
     first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
@@ -235,9 +236,9 @@ def _squared_distance(one, two):
     return (first + second) + (third + fourth)
 
 
-@inner
+@uncounted
 def cosine(one, two, lengths):
-    """The cosine of the angle, from 0 to 1: what points away is not similar at all, and what rounding hides is 1.
+    """The cosine of the angle, clamped to [0, 1]: negative ones count as 0, and those within rounding of 1 as 1.
 
     one, two  float64[dimension]
     lengths   float64             the product of both
@@ -246,23 +247,23 @@ def cosine(one, two, lengths):
     return 1.0 if value > NEARLY_ONE else max(0.0, value)
 
 
-@inner
+@uncounted
 def nearness(one, two):
-    """1 by 1 plus the distance of two vectors."""
+    """1 / (1 + the distance of two vectors)."""
     return 1.0 / (1.0 + np.sqrt(_squared_distance(one, two)))
 
 
-@inner
+@uncounted
 def _vector_cosine(vectors, scratch, doc, other, least):
     return cosine(vectors.values[doc], vectors.values[other], vectors.norms[doc] * vectors.norms[other])
 
 
-@inner
+@uncounted
 def _point_nearness(points, scratch, doc, other, least):
     return nearness(points.values[doc], points.values[other])
 
 
-@inner
+@uncounted
 def agreement(slots, other_slots):
     """Return how many slots of two signatures are equal."""
     equal = 0
@@ -271,7 +272,7 @@ def agreement(slots, other_slots):
     return equal
 
 
-@inner
+@uncounted
 def _sets_pass(sets, signatures, doc, other, threshold, min_agreement):
     size_a, size_b = _set_size(sets, doc), _set_size(sets, other)
     if min(size_a, size_b) / max(size_a, size_b) < threshold:
@@ -279,27 +280,27 @@ def _sets_pass(sets, signatures, doc, other, threshold, min_agreement):
     return agreement(signatures[doc], signatures[other]) >= min_agreement
 
 
-@inner
+@uncounted
 def _weights_pass(sets, signatures, doc, other, threshold, min_agreement):
     return agreement(signatures[doc], signatures[other]) >= min_agreement
 
 
-@inner
+@uncounted
 def _vectors_pass(vectors, signatures, doc, other, threshold, min_agreement):
     return vectors.num_slots - _differing(signatures[doc], signatures[other]) >= min_agreement
 
 
-@inner
+@uncounted
 def _all_pass(items, signatures, doc, other, threshold, min_agreement):
     return True
 
 
-@inner
+@uncounted
 def _set_size(sets, doc):
     return sets.ends[doc + 1] - sets.ends[doc]
 
 
-@inner
+@uncounted
 def _no_size(items, doc):
     return np.int64(0)
 
@@ -308,7 +309,7 @@ def _no_size(items, doc):
 def _set_scratch(sets):
     state = np.empty(3, np.int64)
     state[0], state[1], state[2] = NOBODY, NOBODY, AS_TABLE
-    return table_for(sets.ends), state
+    return table_for(sets.ends), np.empty(largest_set(sets.ends), np.uint64), state
 
 
 @inner
@@ -316,7 +317,7 @@ def _no_scratch(items):
     return np.empty(0, np.uint64), np.empty(0, np.int64)
 
 
-# What is done with items of each type.
+# The functions for items of each type.
 _SIMILARITIES = {
     Sets: _jaccard,
     Weights: _weighted_jaccard,
@@ -340,7 +341,7 @@ def similarity_of(items, scratch, doc, other, least):
     return _SIMILARITIES[type(items)](items, scratch, doc, other, least)
 
 
-@overload(similarity_of)
+@uncounted_overload(similarity_of)
 def _similarity_of_type(items, scratch, doc, other, least):
     similarity = _SIMILARITIES[items.instance_class]
     return lambda items, scratch, doc, other, least: similarity(items, scratch, doc, other, least)
@@ -351,7 +352,7 @@ def passes(items, signatures, doc, other, threshold, min_agreement):
     return _FILTERS[type(items)](items, signatures, doc, other, threshold, min_agreement)
 
 
-@overload(passes)
+@uncounted_overload(passes)
 def _passes_of_type(items, signatures, doc, other, threshold, min_agreement):
     chosen = _FILTERS[items.instance_class]
     return lambda items, signatures, doc, other, threshold, min_agreement: chosen(
@@ -360,11 +361,11 @@ def _passes_of_type(items, signatures, doc, other, threshold, min_agreement):
 
 
 def size_of(items, doc):
-    """Return the size of a set; vectors have none, and what asks for it is not done with them."""
+    """Return the size of a set; for vectors it is never used."""
     return _SIZES[type(items)](items, doc)
 
 
-@overload(size_of)
+@uncounted_overload(size_of)
 def _size_of_type(items, doc):
     size = _SIZES[items.instance_class]
     return lambda items, doc: size(items, doc)

@@ -1,8 +1,8 @@
 """From shingle hashes to signatures: k slots of 32 bits, each of which agrees with a chance equal to the Jaccard index.
 
-`fast_sketch` is a member of the Fast Similarity Sketching family (Dahlgaard, Knudsen, Thorup 2017): one round throws
-every hash into one slot, and only the slots left empty take the minimum over all hashes. `minhash` is the classic
-family of k linear permutations. In both the slot-wise minimum of two signatures is the signature of the union.
+`fast_sketch` is a member of the Fast Similarity Sketching family (Dahlgaard, Knudsen, Thorup 2017): one round puts
+every hash into one slot, and only slots left empty take the minimum over all hashes. `minhash` is the classic family of
+k linear permutations. In both the slot-wise minimum of two signatures is the signature of the union.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 from neardup.kernels.compilation import inner, kernel, overload
 
 NO_SHINGLES = np.uint32(0xFFFF_FFFF)
-# Set in slots filled by the fallback, so that they lose against every value of the first round.
+# Set in slots filled by the fallback, so that they are larger than every value of the first round.
 FALLBACK = np.uint32(0x8000_0000)
 
 
@@ -90,7 +90,7 @@ def minhash(shingles, ends, multipliers, addends, signatures):
     num_slots = multipliers.size
     whole = num_slots - num_slots % NARROW
     rest = num_slots - whole
-    # A vector has NARROW lanes, so the last slots are computed aside: beside them lies the next document.
+    # A vector has NARROW lanes, so the last slots are computed in a buffer: the next document follows them in memory.
     rest_multipliers, rest_addends = np.zeros(NARROW, np.uint32), np.zeros(NARROW, np.uint32)
     rest_smallest = np.empty(NARROW, np.uint32)
     rest_multipliers[:rest], rest_addends[:rest] = multipliers[whole:], addends[whole:]
@@ -125,7 +125,7 @@ def fast_sketch(shingles, ends, multipliers, addends, signatures):
             shingle = shingles[at]
             slot = np.int64(shingle >> to_slot)
             slots[slot] = min(slots[slot], np.uint32((shingle << to_top) >> to_value))
-        if end - start <= num_slots >> 1:  # most slots are empty: all lanes at once cost less than picking them out
+        if end - start <= num_slots >> 1:  # most slots are empty: computing all lanes costs less than selecting
             _min_all_lines(multipliers, addends, num_slots, shingles, start, end, smallest)
             for slot in range(num_slots):
                 fallback = (smallest[slot] >> np.uint32(1)) | FALLBACK

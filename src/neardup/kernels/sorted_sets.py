@@ -1,4 +1,4 @@
-"""Sorted sets: what two of them share, by merging."""
+"""Intersection of two sorted sets, by merging."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from neardup.kernels.compilation import inner
 
 @inner
 def shared_items(hashes, ends, doc, others, other_ends, other, least):
-    """Return how many items two sets share, or -1 as soon as they cannot be as many as `least`."""
+    """Return how many items two sets share, or -1 as soon as the number cannot reach `least`."""
     here, end, there, other_end = ends[doc], ends[doc + 1], other_ends[other], other_ends[other + 1]
     spare, other_spare, shared = end - here - least, other_end - there - least, np.int64(0)
     while spare >= 0 and other_spare >= 0 and here < end and there < other_end:

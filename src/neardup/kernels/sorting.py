@@ -1,19 +1,19 @@
-"""Sorting in n log n steps whatever the values are: quicksort takes n * n for some, and documents may be hostile.
+"""Sorting in O(n log n) for any values: quicksort is quadratic for some, and documents may be hostile.
 
-Numba's own merge sort takes seconds to compile, as do slices of arrays; here are loops alone.
+Numba's own merge sort takes seconds to compile, as do array slices, so this file uses plain loops.
 """
 
 import numpy as np
 
 from neardup.kernels.compilation import inner
 
-# Runs of so many values are sorted by insertion before they are merged.
+# Runs of this many values are sorted by insertion before they are merged.
 RUN = 16
 
 
 @inner
 def clear(values, count):
-    """Write zeros to the first `count` places."""
+    """Write zeros to the first `count` entries."""
     for at in range(count):
         values[at] = 0
 
@@ -36,7 +36,7 @@ def sort_values(values, spare, count):
         for start in range(0, count, 2 * width):
             middle, end = min(start + width, count), min(start + 2 * width, count)
             left, right, to = start, middle, start
-            while left < middle and right < end:  # no branch on which one is smaller, which nobody could predict
+            while left < middle and right < end:  # no branch on which one is smaller, which would be unpredictable
                 one, two = values[left], values[right]
                 spare[to] = min(one, two)
                 left += one <= two
@@ -55,7 +55,7 @@ def sort_values(values, spare, count):
 
 @inner
 def order_of(values):
-    """Return the places of values in ascending order; equal ones keep theirs."""
+    """Return the positions of values in ascending order; the sort is stable."""
     count, width = values.size, 1
     order, merged = np.empty(count, np.int64), np.empty(count, np.int64)
     for at in range(count):

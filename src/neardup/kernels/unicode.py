@@ -2,15 +2,15 @@
 
 The table ships with the package, built by `tools/build_unicode_table.py`, and knows the characters of Unicode 14,
 the version of the oldest supported interpreter. NFC of these never changes in later versions, so no signature
-depends on the interpreter. Every other code point stands for U+FFFD and separates words.
+depends on the interpreter. Every other code point is treated as U+FFFD and separates words.
 
     entry    = entries[index[c >> BLOCK_SHIFT] * BLOCK_SIZE + (c & (BLOCK_SIZE - 1))]
     folded   = (c + entry) & FOLD_MASK, or REPLACEMENT where the entry is UNKNOWN
     kind     = (entry >> KIND_SHIFT) & KIND_MASK
     combining class: the same two steps through combining_index and combining
 
-A text is NFC for certain when no character is NFC_NO, the combining classes between two starters (class 0) do not
-fall, and no NFC_MAYBE character has a last starter that COMPOSES. Only NFC_ATTENTION characters need a look.
+A text is certainly NFC if no character is NFC_NO, the combining classes between two starters (class 0) do not decrease,
+and no NFC_MAYBE character follows a starter that COMPOSES. Only NFC_ATTENTION characters need a check.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ COMPOSES: Final = 1 << 26
 SPACE: Final = 1 << 27
 # Without this bit every Hindi U+0928 U+094D would fail the quick check: U+094D has a class, but never composes.
 NFC_MAYBE: Final = 1 << 28
-# Unassigned in Unicode 14, a surrogate or a noncharacter: stands for REPLACEMENT.
+# Unassigned in Unicode 14, a surrogate or a noncharacter: treated as REPLACEMENT.
 UNKNOWN: Final = 1 << 29
 
 
@@ -64,7 +64,7 @@ class UnicodeTable(NamedTuple):
     combining        uint8 [num_blocks * 256]  canonical combining class
     """
 
-    # It hides tuple.index(), which nobody needs here.
+    # It hides tuple.index(), which is not used.
     index: npt.NDArray[np.uint16]
     entries: npt.NDArray[np.uint32]
     combining_index: npt.NDArray[np.uint16]
@@ -73,7 +73,7 @@ class UnicodeTable(NamedTuple):
 
 @cache
 def load_table() -> UnicodeTable:
-    """Return the one table of this process; its arrays are read-only."""
+    """Return the table, which is loaded once per process; its arrays are read-only."""
     resource = importlib.resources.files("neardup.kernels").joinpath("unicode14.npz")
     with resource.open("rb") as file, np.load(file, allow_pickle=False) as stored:
         table = UnicodeTable(
@@ -110,7 +110,7 @@ def normalise(text: str, form: Literal["nfc", "nfkc"] = "nfc") -> str:
 def fold_accents(text: str) -> str:
     r"""Return a text without its accents: the marks of U+0300 to U+036F, on letters of any script.
 
-    Marks of other blocks are no accents: without them a Japanese or Hindi word is another one.
+    Marks of other blocks are not accents: removing them would change a Japanese or Hindi word into another.
 
     >>> fold_accents("Crème brûlée, Straße")
     'Creme brulee, Straße'

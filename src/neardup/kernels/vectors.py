@@ -26,7 +26,7 @@ def project(vectors, lines, projections):
     for doc in range(vectors.shape[0]):
         sums = projections[doc]
         sums[:] = 0
-        for at in range(0, by_four, 4):  # four numbers a round save three of four loads of the sums
+        for at in range(0, by_four, 4):  # four numbers per iteration save three of four loads of the sums
             first, second, third, fourth = vectors[doc, at : at + 4]
             one, two, three, four = lines[at], lines[at + 1], lines[at + 2], lines[at + 3]
             for line in range(sums.size):
@@ -43,7 +43,7 @@ def project(vectors, lines, projections):
 def digest_words(words, ends, key, digests):
     """Write a 128-bit digest of the words of every document, in their order.
 
-    Equal digests are taken for equal documents, so the key keeps anybody from making other words of the same digest.
+    Equal digests count as equal documents, so a key prevents anyone from constructing other words with the same digest.
 
     words    uint64[num_words]     all documents end to end
     ends     int64 [num_docs + 1]  document d owns words[ends[d]:ends[d + 1]]

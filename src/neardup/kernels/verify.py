@@ -3,7 +3,9 @@
 Each bucket is a posting list of earlier documents. A document scans the lists of its buckets; candidates are compared
 by size, then by signature, then exactly. A component where too many comparisons fail is hot and starts again with
 posting lists of prefix shingles: two sets of similarity >= t share one of their rarest n - ceil(t n) + 1 shingles, so
-scanning those lists, and then checking for a shared bucket, finds the same pairs.
+scanning those lists, and then checking for a shared bucket, finds the same pairs. An entry of such a list has a place,
+the position of the shingle in the prefix of its document. Entries of about the same place form a group, so that a
+document skips groups whose place rules out a pair, or a better match than it has.
 
 Results of earlier calls can be passed in as the initial state: roles, best matches and unions so far.
 """
@@ -15,7 +17,7 @@ import numpy.typing as npt
 
 from neardup.kernels.bands import shares_bucket
 from neardup.kernels.bounds import is_in_reach
-from neardup.kernels.compilation import inner, kernel
+from neardup.kernels.compilation import inner, kernel, uncounted
 from neardup.kernels.similarity import NOBODY, Items, passes, scratch_for, similarity_of, size_of
 from neardup.kernels.union_find import find_root, join
 
@@ -25,7 +27,7 @@ LEADERS, PAIRS, CLOSURE = 0, 1, 2
 UNCHANGED = -2
 # The roles of a document, as bits: it is compared with earlier documents, and it is entered into the lists.
 COMPARED, ENTERED = 1, 2
-# A component is hot after this many failed comparisons, and this many more per document passed.
+# A component is hot after this many failed comparisons, plus this many per document processed.
 FAILED_BASE, FAILED_PER_DOC = 2000, 64
 # Candidates of a bucket list are compared; most of a prefix list are ruled out by their position, much faster.
 COMPARISON_COST = 4
@@ -33,7 +35,7 @@ LARGEST = np.int64(2**62)
 
 
 class Documents(NamedTuple):
-    """The documents of whole components as they are compared.
+    """The documents of whole components, in comparable form.
 
     items       Items                        what is compared; no set is empty
     signatures  uint32 [num_docs, num_perm]  of vectors uint64[num_docs, words]; not read for bits and points
@@ -53,8 +55,8 @@ class Lists(NamedTuple):
     numbers    int64[]
     ends       int64[num_docs + 1]
     count      int64                numbers are below it
-    by_prefix  bool                 the lists are prefixes in rank order, not buckets
-    is_last    bool                 no other lists are tried, so the walk goes on where a component is hot
+    by_prefix  bool                 the lists are prefixes, rarest shingle first, not buckets
+    is_last    bool                 no other lists are tried, so the walk continues in a hot component
     """
 
     numbers: Array
@@ -65,7 +67,7 @@ class Lists(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """When two documents are a found pair, and what is done with it.
+    """When two documents are a found pair, and what to do with it.
 
     threshold      float64  the least similarity
     min_agreement  int64    the signature filter; 0 turns it off
@@ -111,20 +113,78 @@ class Outcome(NamedTuple):
     walked: Array
 
 
-@inner
-def _compare(documents, scratch, doc, other, rule, bar):
-    """Return the similarity of a found pair of at least `bar`, else -1."""
-    items, least = documents.items, max(rule.threshold, bar)
+@uncounted
+def _compare(documents, scratch, doc, other, rule, least):
+    """Return the similarity of a found pair of at least `least`, else -1."""
+    items = documents.items
     if not passes(items, documents.signatures, doc, other, rule.threshold, rule.min_agreement):
         return -1.0
     value = similarity_of(items, scratch, doc, other, least)
     return value if value >= least else -1.0
 
 
+class Groups(NamedTuple):
+    """The groups of the posting lists: entries of about the same place.
+
+    heads     int64[]  the newest entry
+    nexts     int64[]  the next group of the same list
+    places    int64[]  the smallest place
+    smallest  int64[]  the size of the smallest set
+    """
+
+    heads: Array
+    nexts: Array
+    places: Array
+    smallest: Array
+
+
 @inner
-def _is_list_out_of_reach(size, at, smallest, threshold):
-    """Whether a set is out of reach of a whole list; one larger than what remains of it is only less similar."""
-    return smallest >= size - at and not is_in_reach(size, at, smallest, np.int64(0), threshold)
+def _make_groups(count):
+    """Allocate groups; the system provides the memory only for those that come into use."""
+    return Groups(
+        np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
+    )
+
+
+@uncounted
+def _is_group_in_reach(size, place, group, groups, least):
+    """Whether the sets of a group may reach the minimum similarity if this is their first shared shingle.
+
+    At most the rest of this set is shared. The other set has at least its shingles before the shared one, and
+    everything beyond that rest, in addition.
+    """
+    rest = size - place
+    return rest / (size + max(groups.places[group], groups.smallest[group] - rest)) >= least
+
+
+@uncounted
+def _level(place):
+    """Return the group of a place: one each below 8, then four per power of two, so that a list has few of them."""
+    level = np.int64(0)
+    while place >= 8:
+        place >>= 1
+        level += 4
+    return level + place
+
+
+@uncounted
+def _group_for(number, place, heads, groups, count):
+    """Return the group of a list for entries at this place, and the number of groups, incremented if it is new.
+
+    The groups of a list are in the order of their levels.
+    """
+    level, before, group = _level(place), NOBODY, heads[number]
+    while group >= 0 and _level(groups.places[group]) < level:
+        before, group = group, groups.nexts[group]
+    if group >= 0 and _level(groups.places[group]) == level:
+        return group, count
+    groups.heads[count], groups.nexts[count] = NOBODY, group
+    groups.places[count], groups.smallest[count] = place, LARGEST
+    if before < 0:
+        heads[number] = count
+    else:
+        groups.nexts[before] = count
+    return count, count + 1
 
 
 @inner
@@ -138,7 +198,7 @@ def _grow(pairs):
 
 
 @kernel
-def walk_components(documents, component_ends, lists, rule, initial, outcome, is_hot):
+def walk_components(documents, component_ends, lists, rule, initial, outcome, stops):
     """Compare the documents of whole components by posting lists; return (left, right, similarity) of the pairs found.
 
     documents       Documents
@@ -146,50 +206,58 @@ def walk_components(documents, component_ends, lists, rule, initial, outcome, is
                                                best keep priority first
     lists           Lists
     rule            Rule
-    initial           InitialState
+    initial         InitialState
     outcome         Outcome                    written
-    is_hot          bool [num_components]      written; the component was left unfinished
+    stops           int64[num_components]      written; the document at which a hot component was left, else its end
     """
     items, keys, rows = documents.items, documents.keys, documents.rows
-    numbers, list_ends, roles = lists.numbers, lists.ends, initial.roles
+    numbers, list_ends = lists.numbers, lists.ends
+    roles, given_values, given_rows, given_parents = initial
     threshold, mode = rule.threshold, rule.mode
     matches, values, parents, compared, walked = outcome
     num_docs = rows.size
-    heads, smallest = np.empty(lists.count, np.int64), np.empty(lists.count, np.int64)
+    heads = np.empty(lists.count, np.int64)
     for number in range(lists.count):
-        heads[number], smallest[number] = NOBODY, LARGEST
-    # An entry of a list is a place in `numbers`; `skips` leads past the run of documents already joined with its own.
+        heads[number] = NOBODY
+    groups, num_groups = _make_groups(numbers.size if lists.by_prefix else lists.count), 0
+    group_heads, group_nexts, places, smallest = groups
+    # An entry of a list is a position in `numbers`; `skips` points past the documents already joined with its own.
     nexts, skips, docs = (
         np.empty(numbers.size, np.int64),
-        np.empty(numbers.size, np.int64),
+        np.empty(numbers.size if mode == CLOSURE else 0, np.int64),
         np.empty(numbers.size, np.int64),
     )
     pairs = (np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.float64))
     num_pairs = 0
     seen, scratch = np.empty(num_docs, np.int64), scratch_for(items)
     for doc in range(num_docs):
-        parents[doc], compared[doc], seen[doc] = initial.parents[doc], 0, NOBODY
+        parents[doc], compared[doc], seen[doc] = given_parents[doc], 0, NOBODY
     for component in range(component_ends.size - 1):
         first, stop = component_ends[component], component_ends[component + 1]
         failed, pairs_before, walked_before = 0, num_pairs, walked[0]
-        is_hot[component] = False
+        stops[component] = stop
         for doc in range(first, stop):
             if not lists.is_last and failed > FAILED_BASE + FAILED_PER_DOC * (doc - first):
-                is_hot[component] = True
+                stops[component] = doc
                 num_pairs, walked[0] = pairs_before, walked_before
                 break
             size = size_of(items, doc)
-            best, best_row, bar = NOBODY, initial.rows[doc], 0.0
-            if initial.values[doc] > 0.0:
-                best, values[doc] = UNCHANGED, initial.values[doc]
+            best, best_row, least = NOBODY, given_rows[doc], threshold
+            if given_values[doc] > 0.0:
+                best, values[doc] = UNCHANGED, given_values[doc]
                 if mode == LEADERS:
-                    bar = initial.values[doc]
+                    least = max(least, given_values[doc])
             for at in range(list_ends[doc], list_ends[doc + 1] if roles[doc] & COMPARED else list_ends[doc]):
                 number, place = numbers[at], at - list_ends[doc]
-                if lists.by_prefix and _is_list_out_of_reach(size, place, smallest[number], threshold):
-                    continue
-                entry = heads[number]
-                while entry >= 0:
+                if lists.by_prefix and (size - place) / size < least:
+                    break
+                group, entry = heads[number], NOBODY
+                while entry >= 0 or group >= 0:
+                    if entry < 0:
+                        if not lists.by_prefix or _is_group_in_reach(size, place, group, groups, least):
+                            entry = group_heads[group]
+                        group = group_nexts[group]
+                        continue
                     other = docs[entry]
                     if mode == CLOSURE and find_root(parents, other) == find_root(parents, doc):
                         entry = skips[entry]
@@ -200,11 +268,11 @@ def walk_components(documents, component_ends, lists, rule, initial, outcome, is
                     seen[other] = doc
                     value = -1.0
                     if not lists.by_prefix or (
-                        is_in_reach(size, place, size_of(items, other), other_place, threshold)
-                        and shares_bucket(keys[doc], keys[other])
+                        is_in_reach(size, place, size_of(items, other), other_place, least)
+                        and shares_bucket(keys, doc, keys, other)
                     ):
                         compared[doc] += 1
-                        value = _compare(documents, scratch, doc, other, rule, bar)
+                        value = _compare(documents, scratch, doc, other, rule, least)
                     if value < 0:
                         failed += 1
                         continue
@@ -214,8 +282,8 @@ def walk_components(documents, component_ends, lists, rule, initial, outcome, is
                         and (best == NOBODY or value > values[doc] or (value == values[doc] and rows[other] < best_row))
                     ):
                         best, best_row, values[doc] = other, rows[other], value
-                        if mode == LEADERS:  # from now on only a better one counts
-                            bar = value
+                        if mode == LEADERS:  # from now on, only a better match counts
+                            least = value
                     if mode != LEADERS:
                         join(parents, doc, other)
                     if mode == PAIRS:
@@ -228,14 +296,16 @@ def walk_components(documents, component_ends, lists, rule, initial, outcome, is
                 walked[0] += 1
             if roles[doc] & ENTERED and (mode != LEADERS or best == NOBODY):
                 for at in range(list_ends[doc], list_ends[doc + 1]):
-                    number = numbers[at]
-                    follower = heads[number]
-                    if follower >= 0 and docs[follower] == doc:  # one list twice: the first place counts
+                    place = at - list_ends[doc] if lists.by_prefix else 0
+                    group, num_groups = _group_for(numbers[at], place, heads, groups, num_groups)
+                    follower = group_heads[group]
+                    if follower >= 0 and docs[follower] == doc:  # a list that occurs twice: the first position counts
                         continue
-                    joined = follower >= 0 and find_root(parents, docs[follower]) == find_root(parents, doc)
-                    heads[number], nexts[at], docs[at] = at, follower, doc
-                    skips[at] = skips[follower] if joined else follower
-                    smallest[number] = min(smallest[number], size)
+                    group_heads[group], nexts[at], docs[at] = at, follower, doc
+                    places[group], smallest[group] = min(places[group], place), min(smallest[group], size)
+                    if mode == CLOSURE:
+                        joined = follower >= 0 and find_root(parents, docs[follower]) == find_root(parents, doc)
+                        skips[at] = skips[follower] if joined else follower
     for doc in range(num_docs):
         parents[doc] = find_root(parents, doc)
     return pairs[0][:num_pairs], pairs[1][:num_pairs], pairs[2][:num_pairs]

@@ -17,7 +17,7 @@ NO_ITEMS = np.uint32(0xFFFFFFFF)
 
 @inner
 def _unit(bits):
-    """A number between 0 and 1, and neither, from 32 bits."""
+    """A number in the open interval (0, 1), from 32 bits."""
     return (np.float64(bits) + 0.5) * TO_UNIT
 
 
@@ -42,7 +42,7 @@ def sample_weighted(hashes, log_weights, owners, ranks, signatures):
     log_weights  float64[num_items]           the natural logarithms of the weights
     owners       int64  [num_items]           the document of each
     ranks        float64[num_docs, num_perm]  infinities; then the lowest rank in every slot
-    signatures   uint32 [num_docs, num_perm]  NO_ITEMS in every slot, and so it stays for an empty document
+    signatures   uint32 [num_docs, num_perm]  NO_ITEMS in every slot; unchanged for an empty document
     """
     num_perm = signatures.shape[1]
     ones = np.empty(num_perm, np.uint64)

@@ -25,7 +25,7 @@ U32 = npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
-# Signatures have 32 bits per slot or 64 slots per word; the kernel compares each kind in its own way.
+# Signatures have 32 bits per slot or 64 slots per word; the kernel has a comparison for each.
 Signatures = npt.NDArray[Any]
 # One number per slot, of any type.
 Slots = npt.NDArray[Any]

@@ -49,7 +49,7 @@ def sign(items: kernel.Bits, plan: Plan, config: Config) -> tuple[base.Signature
 
 def _sampled(bits: kernel.Bits, run: slice, plan: Plan, config: Config) -> base.U8:
     places = sample_places(config.seed, bits.num_bits, plan.bands * plan.rows)
-    # Of the eight bits of a byte `packbits` puts the first one highest.
+    # `packbits` stores the first of eight bits as the most significant.
     shifts = (places & np.uint64(56)) | (np.uint64(7) - (places & np.uint64(7)))
     words = bits.words[run][:, (places >> np.uint64(6)).astype(np.int64)]
     return ((words >> shifts) & np.uint64(1)).astype(np.uint8)

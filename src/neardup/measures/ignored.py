@@ -23,7 +23,7 @@ from neardup.kernels.members import fill_table
 U64 = npt.NDArray[np.uint64]
 # Returns the distinct shingles of all texts of an array.
 Shingler = Callable[[pa.Array, Config], U64]
-# What says how a text of the input becomes shingles, or how a file is read, holds for ignored documents too.
+# Settings for shingling and for reading files apply to ignored documents too.
 _SAME: Final = (
     *("unit", "size", "seed", "fold_numbers", "normalise", "fold_accents", "html"),
     *("items_column", "encoding", "delimiter", "max_document"),
@@ -32,7 +32,7 @@ _LOADED_AT_ONCE: Final = 4
 
 
 class Ignored(NamedTuple):
-    """A hash table of shingles, and the digest that tells it from another."""
+    """A hash table of shingles, and a digest that identifies its contents."""
 
     capacity: int
     table: U64
@@ -40,7 +40,7 @@ class Ignored(NamedTuple):
 
 
 def load_ignored(config: Config, shingles_of: Shingler) -> Ignored:
-    """Return the shingles that do not count; they are loaded again where a file has changed."""
+    """Return the ignored shingles; they are loaded again if a file has changed."""
     return _load(config, tuple(map(_version, config.ignore)), shingles_of)
 
 
@@ -55,7 +55,8 @@ def _version(path: str) -> tuple[int, int]:
 @lru_cache(maxsize=_LOADED_AT_ONCE)
 def _load(config: Config, versions: tuple[tuple[int, int], ...], shingles_of: Shingler) -> Ignored:
     del versions
-    # All of a page: its template is what these documents are for. A text file is one document, whatever `lines` says.
+    # The whole page, because its template is what should be ignored. A text file is one document, whatever `lines`
+    # says.
     reading = Config.of(**{name: getattr(config, name) for name in _SAME}, html_content="all")
     found = [shingles_of(texts, reading) for texts in _texts(config, reading)]
     shingles = np.unique(np.concatenate([np.empty(0, np.uint64), *found]))

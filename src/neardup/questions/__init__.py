@@ -1,1 +1,1 @@
-"""Questions beside a run: forecasts, audits, neighbours, containment, comparisons and explanations."""
+"""Queries other than a run: forecasts, audits, neighbours, containment, comparisons and explanations."""

@@ -1,4 +1,4 @@
-"""The internals of the method: which documents share a bucket, and the signature of a union."""
+"""Internals for inspection: which documents share a bucket, and the signature of a union."""
 
 from __future__ import annotations
 

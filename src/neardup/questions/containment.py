@@ -8,7 +8,7 @@ one machine keeps an inverted index of all sets in memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 import numpy as np
@@ -17,15 +17,13 @@ import pyarrow.compute as pc
 
 from neardup import pipeline, schema
 from neardup.config import Config
-from neardup.engines.base import BatchStep, Documents, Source, Table, no_progress
+from neardup.engines.base import I64, BatchStep, Bools, Documents, Source, Table, no_progress
 from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.tables import filtered
 from neardup.errors import ConfigError
 from neardup.events import Watch
 from neardup.measures import jaccard
 from neardup.pipeline import Outcome, Pipeline
-from neardup.searches.contained import Contained, choose_best
-from neardup.searches.containers import Containment, collect_sets
 from neardup.theory.plan import Plan
 
 
@@ -33,12 +31,17 @@ def pipeline_for(config: Config, *, removes: bool = False) -> Pipeline:
     """Return the pipeline for the settings: containment or near-duplicates."""
     if not config.asks_containment:
         return pipeline.run
-    if config.engine != "local":
-        raise ConfigError(
-            "the measure 'containment' does not run on Spark: its index must fit in the memory of one machine",
-            hint="use engine='local'",
-        )
-    return remove_containing if removes else find_containing
+    if config.engine == "local":
+        return remove_containing if removes else find_containing
+    if removes:
+        from neardup.questions.containment_on_spark import remove_containing as remove_on_spark
+
+        return remove_on_spark
+    raise ConfigError(
+        "listing pairs by the measure 'containment' does not run on Spark: the index of all documents must fit in the "
+        "memory of one machine",
+        hint="use engine='local'; removing files that contain documents of --against runs on Spark",
+    )
 
 
 def that_selects(config: Config) -> Config:
@@ -59,6 +62,8 @@ def that_selects(config: Config) -> Config:
 
 def find_containing(documents: Source, plan: Plan, config: Config, engine: LocalEngine, watch: Watch) -> Outcome:
     """List every pair in which one document contains at least `plan.threshold` of the other's shingles."""
+    from neardup.searches.containers import Containment, collect_sets
+
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)
         pipeline.warn_of_short(sketches, documents, config, engine, watch)
@@ -89,13 +94,20 @@ def remove_containing(documents: Documents, plan: Plan, config: Config, engine: 
 
     Only the reference documents are held in memory; the documents of the input are streamed.
     """
+    from neardup.searches.contained import Contained, choose_best
+    from neardup.searches.containers import collect_sets
+
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)
         pipeline.warn_of_ignored(sketches, documents, config, engine, watch)
     is_input = engine.choose_rows(sketches, "num_shingles", documents.num_rows)
     is_reference = is_input.copy()
     is_input[: documents.num_ahead] = is_reference[documents.num_ahead :] = False
-    _warn_of_short(documents, sketches, config, watch)
+    is_long = np.zeros(documents.num_rows, np.bool_)
+    for batch in sketches.batches(["row", "num_shingles"]):
+        is_long[batch.column("row").to_numpy()] = batch.column("num_shingles").to_numpy() > 1
+    ahead = (batch for part in range(documents.num_ahead_parts) for batch in documents.read(part, no_progress))
+    warn_of_short(ahead, is_long.__getitem__, config, watch)
 
     def make_step() -> BatchStep:
         columns = ["row", "num_shingles", "group", "shingles"]
@@ -111,7 +123,7 @@ def remove_containing(documents: Documents, plan: Plan, config: Config, engine: 
         plan=plan,
         selection=selection,
         row_pairs=row_pairs,
-        exact_duplicates=_count_equal(selection),
+        exact_duplicates=count_equal(selection),
         pairs_verified=sum(batch.column("compared")[0].as_py() for batch in found.batches(["compared"])),
         pair_columns=schema.CONTAINED,
         find_priorities=lambda rows: engine.lookup(pa.table({"row": rows}), "row", sketches, ["priority"]).column(
@@ -122,8 +134,12 @@ def remove_containing(documents: Documents, plan: Plan, config: Config, engine: 
 
 def _pairs_of(found: Table) -> Iterator[pa.RecordBatch]:
     """Iterate over the pairs in a table of schema.CONTAINERS."""
-    for batch in found.batches(["pairs"]):
-        yield pa.RecordBatch.from_struct_array(batch.column("pairs").flatten()).cast(schema.CONTAINED)
+    return map(pairs_in, found.batches(["pairs"]))
+
+
+def pairs_in(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the pairs in a batch of schema.CONTAINERS."""
+    return pa.RecordBatch.from_struct_array(batch.column("pairs").flatten()).cast(schema.CONTAINED)
 
 
 def _sorted(found: Table, engine: LocalEngine, watch: Watch) -> Iterator[pa.RecordBatch]:
@@ -131,25 +147,26 @@ def _sorted(found: Table, engine: LocalEngine, watch: Watch) -> Iterator[pa.Reco
     return engine.sort(_pairs_of(found), schema.CONTAINED, schema.row_order(schema.CONTAINED))
 
 
-def _count_equal(selection: pa.Table) -> int:
+def count_equal(selection: pa.Table | pa.RecordBatch) -> int:
     """Count the documents that have exactly the shingles of a reference document."""
     return pc.sum(pc.equal(selection.column("containment_removed"), selection.column("containment_kept"))).as_py() or 0
 
 
-def _warn_of_short(documents: Documents, sketches: Table, config: Config, watch: Watch) -> None:
-    """Warn of reference documents that are too short to be found inside others: they are one short shingle."""
+def warn_of_short(
+    ahead: Iterable[pa.RecordBatch], is_long: Callable[[I64], Bools], config: Config, watch: Watch
+) -> None:
+    """Warn about reference documents that are too short to be found inside others: they are a single short shingle.
+
+    ahead: the reference documents; is_long: returns which rows have more than one shingle.
+    """
     if config.items_column is not None:
         return
-    is_long = np.zeros(documents.num_rows, np.bool_)
-    for batch in sketches.batches(["row", "num_shingles"]):
-        is_long[batch.column("row").to_numpy()] = batch.column("num_shingles").to_numpy() > 1
     by_unit = Config.of(config, size=1, multiset=True)
     num_short = num_documents = 0
-    for part in range(documents.num_ahead_parts):
-        for batch in documents.read(part, no_progress):
-            num_documents += batch.num_rows
-            texts = batch.column("text").filter(pa.array(~is_long[batch.column("row").to_numpy()]))
-            num_short += int((np.diff(jaccard.text_sets(texts, by_unit).ends) < config.size).sum())
+    for batch in ahead:
+        num_documents += batch.num_rows
+        texts = batch.column("text").filter(pa.array(~is_long(batch.column("row").to_numpy())))
+        num_short += int((np.diff(jaccard.text_sets(texts, by_unit).ends) < config.size).sum())
     if num_short:
         units = {"word": "words", "char": "characters"}[config.unit]
         watch.warn(

@@ -16,7 +16,7 @@ from neardup.io import finished
 from neardup.io.stored_report import read_report
 from neardup.questions.explain import read_document
 
-# Near names are looked for among this many pairs.
+# Similar ids are searched among this many pairs.
 _MANY_PAIRS: Final = 100_000
 _SIDES: Final = ("doc_a", "file_a", "row_a"), ("doc_b", "file_b", "row_b")
 
@@ -43,7 +43,7 @@ class ListedPair:
 def find_pairs_of(run: Path, doc_id: str, other_id: str | None = None) -> list[ListedPair]:
     """Return the pairs of a document, or its pairs with another one, most similar first; raise if there is none."""
     table = _pairs(run)
-    # Partners that come earlier in the input stand first among equally similar ones.
+    # Equally similar partners are listed in input order.
     found = [*_with(table, doc_id, other_id, *reversed(_SIDES)), *_with(table, doc_id, other_id, *_SIDES)]
     if not found:
         raise _unknown(run, table, doc_id, other_id)
@@ -60,7 +60,7 @@ def read_pair(run: Path, pair: ListedPair) -> tuple[str, str, Config]:
 
 def _pairs(run: Path) -> pa.Table:
     """The listed pairs of a run or, if it stored none, each removed document with the kept one."""
-    read_report(run)  # what is not a finished run gets its error here
+    read_report(run)  # raises if this is not a finished run
     table = (finished.load_pairs if run.is_file() else finished.load_table)(run, "pairs")
     if table is not None:
         return table

@@ -31,17 +31,17 @@ from neardup.theory.shingle_advice import FEW_SHINGLES, advise_on_length, advise
 
 # The most bytes in a sample; a smaller corpus is sampled whole.
 SAMPLE_BYTES: Final = 64 << 20
-# Of the first sample; it takes well under a second.
+# The size of the first sample, which takes well under a second.
 FIRST_BYTES: Final = 4 << 20
 SAMPLED_FILES: Final = 16
-# Reading takes a tenth of the time of a run: so many times a sample is read, to be spread over a file.
+# Reading takes a tenth of the time of a run, so this many times the sample is read, to spread it over a file.
 SPREAD: Final = 8
-# What a forecast may take: so many seconds, and this share of the run that it foretells, but never more than the most.
+# The time budget of a forecast: a base in seconds plus a share of the predicted run, up to a maximum.
 FREE_SECONDS: Final = 1.0
 SHARE_OF_RUN: Final = 0.1
 MOST_SECONDS: Final = 10.0
 _SAFETY: Final = 2.0
-# Below this a larger sample tells little more.
+# A sample that is not at least this many times larger adds little.
 _LEAST_GROWTH: Final = 2.0
 # Documents to warm up the kernels with before timing.
 _FIRST_DOCS: Final = 20
@@ -54,7 +54,7 @@ _THREAD_BYTES: Final = 32 << 20
 _POSTING_BYTES: Final = 32 * 6
 # A document in memory, including its sketch while it is grouped.
 _DOCUMENT_BYTES: Final = 160
-# Of so many documents shingles are counted.
+# Shingles are counted in this many documents.
 _SHOWN_DOCS: Final = 2000
 
 
@@ -120,7 +120,7 @@ class Estimate:
 class Sample:
     """Sampled documents, as schema.DOCUMENTS; the corpus is `scale` times as large, and reads in `read_seconds`.
 
-    text_scale: how many times as much text the corpus holds, where that is known to differ.
+    text_scale: how many times as much text the corpus holds, if it is known to differ from `scale`.
     """
 
     documents: pa.Table
@@ -140,11 +140,11 @@ TakeSample = Callable[[int], Sample]
 
 
 def sample_files(files: Sequence[InputFile], config: Config) -> TakeSample:
-    """Return a sampler of the documents of files: stretches of consecutive ones, spread over the input."""
+    """Return a sampler of the documents of files: runs of consecutive documents, spread over the input."""
 
     def take(most_bytes: int) -> Sample:
         began = time.perf_counter()
-        # A batch of a file is read whole, so that few bytes come from few files.
+        # Batches are read whole, so a small sample must come from few files.
         num_files, spread = min(SAMPLED_FILES, max(1, most_bytes // BATCH_BYTES)), 1 if config.html else SPREAD
         found = file_samples.sample_files(files, config, num_files=num_files, most_bytes=most_bytes, spread=spread)
         read_seconds = (time.perf_counter() - began) * found.read_scale
@@ -243,12 +243,12 @@ def _try(take: TakeSample, most_bytes: int, config: Config) -> _Trial:
 
 
 def _warm_up(sample: Sample, config: Config) -> list[float]:
-    """Load the kernels before the clock starts; return the seconds that each method takes for next to nothing."""
+    """Load the kernels before timing starts; return the fixed overhead of each method in seconds."""
     few = dataclasses.replace(sample, documents=sample.documents.slice(0, _FIRST_DOCS))
     _contents(few, config)
     overheads = []
     for plan, asked in _possible(config):
-        for _ in range(2):  # the first one loads kernels
+        for _ in range(2):  # the first run loads the kernels
             began = time.perf_counter()
             pipeline_for(asked)(_held(few.documents), plan, asked, LocalEngine(config.threads), Watch())
         overheads.append(time.perf_counter() - began)
@@ -323,7 +323,7 @@ def _num_bytes(sample: Sample) -> int:
 
 
 def _advise(sample: Sample, config: Config) -> Iterator[str]:
-    """Say which shingles suit documents of such lengths."""
+    """Advise on shingles for documents of these lengths."""
     texts = sample.documents.column("text")
     if config.measure != "jaccard" or config.items_column is not None or not texts.length():
         return

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,12 +39,11 @@ from neardup.runs.rejections import all_rejected, first_rejected, most_rejected
 from neardup.runs.start import check_apart
 from neardup.searches.nearest_neighbours import SPAN, Finder, SearchOptions, SetFinder, finder_for
 from neardup.searches.set_index import BYTES_A_SHINGLE, Compared
+from neardup.settings import Contained
 
 I64 = npt.NDArray[np.int64]
-NUM_NEIGHBOURS: Final = 10
-# From so many on a list takes gigabytes.
+# A list of this many takes gigabytes.
 MANY_NEIGHBOURS: Final = 50_000_000
-Contained = Literal["query", "neighbour", "either"]
 _SHARES: Final[dict[Contained, int]] = {
     "query": int(kernel.OF_QUERY),
     "neighbour": int(kernel.OF_NEIGHBOUR),
@@ -170,7 +169,7 @@ def find_neighbours(docs: SearchInput, queries: SearchInput | None, wanted: Want
 
 
 def _find_side_by_side(find: Callable[[int, int], _Ranked], num_queries: int, config: Config, watch: Watch) -> _Ranked:
-    """Answer all queries, one span at a time."""
+    """Answer all queries in parallel, one span per task."""
     counted = _Counted(watch)
     with watch.stage("compare", num_queries) as advance:
 
@@ -329,5 +328,5 @@ def _warn_of_rejected(num_rejected: int, num_documents: int, first: str, watch: 
     if num_rejected > num_documents:
         watch.warn(most_rejected(num_rejected, num_rejected + num_documents, first), is_urgent=True)
     else:
-        said = "1 row cannot be used," if num_rejected == 1 else f"{num_rejected:,} rows cannot be used; the first is"
+        said = "1 row cannot be used:" if num_rejected == 1 else f"{num_rejected:,} rows cannot be used; the first is"
         watch.warn(f"{said} {first}")

@@ -1,8 +1,8 @@
-"""What decisions change of a selection.
+"""Apply a reviewer's decisions to a selection.
 
-A decided document is last in keep order, so it decides about no other. After the selection, one to keep stays beside
-the kept one of its cluster; one to remove that is similar to no kept document goes with its true similarity to the most
-similar one, although that is below the threshold.
+A decided document is last in keep order, so it never causes another to be removed. After the selection, a document to
+keep is kept beside the kept one of its cluster. A document to remove that is not similar to any kept document is
+removed with its true similarity to the nearest one, although that is below the threshold.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def apply_decisions(outcome: Outcome, source: FileDocuments, decided: Decided, c
     num_spared = int(is_kept.sum())
     selection = selection.filter(pa.array(~is_kept))
     astray = _astray(members, remove)
-    # A member that `per_cluster` would let stay goes as well.
+    # A member that `per_cluster` would spare is removed as well.
     thinned = np.setdiff1d(np.setdiff1d(remove, astray), selection.column("row").to_numpy())
     gone = np.concatenate([selection.column("row").to_numpy(), remove])
     nearest = _nearest_kept(source, astray, gone, config)
@@ -48,7 +48,7 @@ def apply_decisions(outcome: Outcome, source: FileDocuments, decided: Decided, c
 
 
 def _astray(members: pa.Table, remove: I64) -> I64:
-    """The documents to remove that are in no cluster of a document that stays."""
+    """The documents to remove that are not in the cluster of any kept document."""
     rows, kept_rows = (members.column(name).to_numpy() for name in ("row", "kept_row"))
     return np.setdiff1d(remove, rows[~np.isin(kept_rows, remove)])
 
@@ -66,7 +66,7 @@ def _joined(*tables: pa.Table) -> pa.Table:
 
 
 def _nearest_kept(source: FileDocuments, rows: I64, gone: I64, config: Config) -> pa.Table:
-    """The most similar kept document of each row, ties by row, as schema.SELECTION; none where nothing is kept."""
+    """The most similar kept document of each row, ties by row, as schema.SELECTION; empty if nothing is kept."""
     best, values = np.full(rows.size, -1), np.full(rows.size, -1.0)
     if rows.size:
         search = _Search(_sets_of(source, rows, config))
@@ -105,7 +105,7 @@ class _Search:
         self._shingles, self._owners = shingles[order], np.repeat(np.arange(len(sets)), self._sizes)[order]
 
     def similarities(self, texts: pa.Array, config: Config) -> F64:
-        """Return one row a text, one column a set."""
+        """Return a matrix with one row per text and one column per set."""
         sets = text_sets(texts, config)
         starts, stops = (np.searchsorted(self._shingles, sets.shingles, side=side) for side in ("left", "right"))
         counts = stops - starts
@@ -120,8 +120,12 @@ class _Search:
 
 
 def _say_unmatched(unmatched: tuple[Decision, ...], total: int) -> str:
-    first = unmatched[0]
-    return (
-        f"{len(unmatched):,} of {total:,} decisions match no document, the first is about row {first.row:,} of "
-        f"{first.file}: the file, the row or the text has changed"
-    )
+    first, count = unmatched[0], len(unmatched)
+    where = f"row {first.row:,} of {first.file}"
+    if total == 1:
+        said = f"the decision about {where} matches no document"
+    elif count == 1:
+        said = f"1 of {total:,} decisions, about {where}, matches no document"
+    else:
+        said = f"{count:,} of {total:,} decisions match no document, the first about {where}"
+    return f"{said}: the file, the row or the text has changed"

@@ -16,10 +16,10 @@ from neardup.events import Tally, Watch
 from neardup.io.outputs import write_rejected
 from neardup.io.sources.corpus import Advance, FileDocuments
 from neardup.io.sources.file_results import FileResults
+from neardup.io.sources.held_rows import HeldRows
 from neardup.measures.registry import holds_items
 from neardup.report import Audit, count_ahead
 from neardup.runs.file_run import FileRun
-from neardup.runs.recall import audited_files, measure
 from neardup.runs.rejections import first_rejected
 from neardup.runs.run import Counts, Results, RowCounts
 from neardup.runs.start import RunSetup
@@ -27,7 +27,7 @@ from neardup.runs.stored_pairs import select_stored, write_order
 from neardup.runs.templates import warn_of_templates
 from neardup.theory.plan import Plan
 
-# With so much memory left tables are written beside kept rows.
+# With at least this much memory left, tables are written in parallel with the kept rows.
 _ROOM_FOR_TABLES: Final = 1 << 30
 
 
@@ -45,6 +45,8 @@ class LocalFiles(FileRun):
         limited = Config.of(config, memory=max(MIN_MEMORY, Memory(config.memory).limit))
         return_freed(limited.memory or MIN_MEMORY)
         documents = self.make_source(setup, limited, room_for_texts)
+        if setup.output.has_kept and not config.dry_run:
+            documents.held_rows = HeldRows(engine.room() // 4, documents.total)
         if config.decisions is not None:
             from neardup.io.decisions import match_decisions
 
@@ -72,10 +74,12 @@ class LocalFiles(FileRun):
         )
 
     def _audit(self, plan: Plan, results: Results, watch: Watch) -> Audit:
+        from neardup.runs.recall import Reported, audited_files, measure  # an audit needs its own kernels
+
         load, num_documents = partial(self.output.load_draft, self.workspace), results.counts.rows.documents
-        audited = audited_files(self.source, plan, self.config, load, num_documents, results.num_pairs)
+        reported = Reported(plan, load, num_documents, results.num_pairs)
         try:
-            return measure(audited, self.engine, watch)
+            return measure(audited_files(self.source, reported, self.config), self.engine, watch)
         finally:
             self.source.release()
 
@@ -89,7 +93,7 @@ class LocalFiles(FileRun):
         """Write every table once, and the kept rows."""
         written = self._results_of(outcome)
         write_tables = partial(self._write_tables, outcome, written, no_progress if self.writes_kept else advance)
-        # Marks ask for kept ids as well: two that ask for different ones would look them up again and again.
+        # Marks look up kept ids as well; two writers that need different ids would evict each other's.
         is_beside = self.writes_kept and not self.config.mark and self.engine.room() > _ROOM_FOR_TABLES
         if not is_beside:
             write_tables()

@@ -29,7 +29,7 @@ def index_update(config: Config, out: str) -> Callable[[], None]:
 
 
 def _insert(index_path: str, out: Path) -> None:
-    # The report of the run is one of a kind, so its digest names the run.
+    # The report of a run is unique, so its digest identifies the run.
     tag = f"{out.resolve()} {digest(out / REPORT)}"
     with Index.open(index_path) as index:
         index.insert_many(out, tag=tag)

@@ -26,8 +26,9 @@ from neardup.io.workspace import read_batches, write_batches
 from neardup.runs.files import LocalFiles
 from neardup.runs.run import Results
 from neardup.runs.start import RunSetup
+from neardup.theory.plan import Plan
 
-# Row in the part, the document of the index that it is most similar to, and how similar they are.
+# Row in the part, the most similar document of the index, and their similarity.
 _KNOWN: Final = pa.schema(
     [("row", pa.int64()), ("doc_id", pa.string()), ("number", pa.int64()), ("similarity", pa.float64())]
 )
@@ -69,6 +70,7 @@ class IndexedDocuments(FileDocuments):
         self._notes = setup.workspace
         self.index_path = indexes_of(setup.config)[0]
         self._index = Index.open(self.index_path, read_only=True)
+        self.index_plan: Plan = self._index.plan
         self._threshold = setup.config.threshold
         self._known: pa.Table | None = None
 
@@ -132,7 +134,7 @@ class IndexedDocuments(FileDocuments):
         return pa.concat_arrays([indexed, super().ids_of(rows[num_indexed:])])
 
     def locate(self, rows: I64) -> tuple[pa.Array, I64]:
-        """Return the file of each row, by name, and its number there; of a document of the index its number."""
+        """Return the file name and row number of each row; for a document of the index, its number."""
         is_indexed = rows < 0
         files, numbers = super().locate(np.where(is_indexed, 0, rows))
         if not is_indexed.any():
@@ -160,5 +162,12 @@ class IndexedFiles(LocalFiles):
 
     def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
         """Write the tables; documents with a match in the index are among the removed ones."""
+        self._warn_of_bands(outcome.plan, watch)
         selection = self.source.with_known(outcome.selection)
         return super().results(dataclasses.replace(outcome, selection=selection), watch)
+
+    def _warn_of_bands(self, plan: Plan, watch: Watch) -> None:
+        """Warn if the index finds less than the plan of the run says, as it does beside the exact method."""
+        own = dataclasses.replace(self.source.index_plan, threshold=self.config.threshold)
+        if own.recall_at_threshold < plan.recall_at_threshold:
+            watch.warn(f"the index {self.source.index_path} was searched by its own bands: {own.judgement()}")

@@ -33,7 +33,7 @@ WritePage = Callable[[Report, Path], object]
 
 
 def _nothing() -> None:
-    """Leave nothing to do after publishing; a function by name, because reports are pickled."""
+    """Do nothing after publishing; a named function, because reports are pickled."""
 
 
 class DedupFolder:
@@ -101,7 +101,7 @@ class PairsFile:
         """Write no page: a list of pairs has none."""
 
     def finish(self) -> None:
-        """Do nothing more once the files are published."""
+        """Do nothing: publishing the files is the last step."""
 
     def check(self, *, overwrite: bool) -> None:
         """Raise if a file that neardup did not write is in the place of one written next to the output."""

@@ -6,9 +6,11 @@ Two passes over the documents: the first draws the sample, the second compares e
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,25 +18,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import schema
-from neardup.config import Config
+from neardup.config import AUDIT_SAMPLE, Config
 from neardup.engines.base import Advance, Documents
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError, DataError
 from neardup.events import Watch
+from neardup.io.formats.base import InputFile
 from neardup.io.sources import in_memory
 from neardup.io.sources.corpus import FileDocuments
 from neardup.io.sources.memory_tables import name_pairs
 from neardup.io.values.sorted_search import find_sorted
+from neardup.io.workspace import Workspace
 from neardup.report import Audit
 from neardup.searches.audit_sample import CHANCE_UNITS, DRAW_RANGE, Sample, draw, draw_keys
 from neardup.theory.plan import Plan
 
 I64 = npt.NDArray[np.int64]
-SAMPLE: Final = 1000
 # The most reported pairs that are verified again; `Audit.verified` has the actual number.
 MAX_CLAIMS: Final = 1 << 20
 RESAMPLES: Final = 2000
-# Documents are drawn in excess by this many standard deviations.
+# The sample is drawn larger by this many standard deviations.
 _SPARE: Final = 5
 _RESAMPLED_AT_ONCE: Final = 1 << 22
 _QUANTILES: Final = (0.025, 0.975)
@@ -91,7 +94,7 @@ class _Keyed:
                 yield pa.record_batch(list(map(pa.array, columns[:3])) + columns[3:], schema=schema.SAMPLED)
 
 
-def measure(run: Audited, engine: LocalEngine, watch: Watch, size: int = SAMPLE) -> Audit:
+def measure(run: Audited, engine: LocalEngine, watch: Watch, size: int = AUDIT_SAMPLE) -> Audit:
     """Sample documents, find all their true partners, and count which of them the run found."""
     if run.config.measure != "jaccard":
         raise ConfigError(
@@ -283,15 +286,35 @@ def _interval(weights: I64, found: I64, num_pairs: int, seed: int) -> tuple[floa
     return low, high
 
 
-def audited_files(
-    documents: FileDocuments,
-    plan: Plan,
+class Reported(NamedTuple):
+    """What a run on files has reported; `load` returns a table by name."""
+
+    plan: Plan
+    load: Callable[[str], pa.Table | None]
+    num_documents: int
+    num_pairs: int | None
+
+
+def audit_files(
+    files: Sequence[InputFile],
+    num_ahead: int,
+    reported: Reported,
     config: Config,
-    load: Callable[[str], pa.Table | None],
-    num_documents: int,
-    num_pairs: int | None,
-) -> Audited:
-    """Return a run on files as an audit sees it; `load` returns a table that it reported, by name."""
+    watch: Watch,
+    sample: int = AUDIT_SAMPLE,
+) -> Audit:
+    """Audit a run by reading its files again, on this machine; the first `num_ahead` are reference files."""
+    config = Config.of(config, keep="first", strict=False, mark=False)
+    with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
+        workspace = Workspace(Path(folder))
+        engine = LocalEngine(config.threads, workspace, config.memory)
+        documents = FileDocuments(files, num_ahead, config, workspace, engine.room() // 2)
+        return measure(audited_files(documents, reported, config), engine, watch, sample)
+
+
+def audited_files(documents: FileDocuments, reported: Reported, config: Config) -> Audited:
+    """Return a run on files as an audit sees it."""
+    plan, load, num_documents, num_pairs = reported
 
     def name(pairs: pa.Table) -> pa.Table:
         batch = schema.one_batch(pairs.to_batches(), pairs.schema)

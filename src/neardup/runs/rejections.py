@@ -9,7 +9,7 @@ from typing import Any, Final
 from neardup.errors import StaleError
 from neardup.io.sources.corpus import FileDocuments
 
-# What a reason holds, and what usually helps.
+# A pattern in the reason, and the usual fix.
 _WAYS_OUT: Final = (
     ("not valid UTF-8", "pass --encoding latin-1, cp1252 or utf-16 if the files are not in UTF-8"),
     ("not valid ", "pass another --encoding, or none for UTF-8"),

@@ -32,11 +32,10 @@ class RowCounts(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What a run has counted.
+    """The counts of a run.
 
-    removed_against: removed documents whose kept document is one of `against`; spared: documents that stay beside the
-    kept one of their cluster; below: removed documents that are less
-    similar than the threshold.
+    removed_against: removed documents whose kept document is one of `against`; spared: documents kept by `per_cluster`
+    beside the kept one of their cluster; below: removed documents below the threshold.
     """
 
     rows: RowCounts
@@ -53,7 +52,7 @@ class Counts(NamedTuple):
         """Count the removed and the spared documents of one machine."""
         removed = outcome.selection.num_rows
         below, spared = count_below(outcome.selection, threshold), outcome.clustered.num_rows - removed
-        decided = outcome.decisions or {"kept": 0, "removed": 0}  # which are no warning
+        decided = outcome.decisions or {"kept": 0, "removed": 0}  # decisions are not worth a warning
         below, spared = below - min(below, decided["removed"]), spared - decided["kept"]
         counted = cls(rows=rows, text_bytes=text_bytes, removed=removed, below=below, spared=spared)
         return counted._replace(decisions=outcome.decisions)
@@ -63,7 +62,7 @@ class Counts(NamedTuple):
 class Results:
     """What an adapter has counted and stored.
 
-    audit: measures the recall, on engines that can; all below it goes into the report as it is.
+    audit: measures the recall, on engines that can; the fields below it are copied into the report.
     """
 
     counts: Counts
@@ -148,7 +147,7 @@ def report_on(outcome: pipeline.Outcome, adapter: Adapter, watch: Watch) -> Repo
 
 def settings_again(config: Config, plan: Plan, threshold: float) -> tuple[Config, Plan]:
     """Return the settings and the plan for selecting again among stored pairs at a higher threshold."""
-    bands, rows = plan.bands or None, plan.rows or None  # the exact method has none
+    bands, rows = plan.bands or None, plan.rows or None  # the exact method has no bands
     again = Config.of(config, threshold=threshold, audit=False, bands=bands, rows=rows)
     return again, dataclasses.replace(plan, threshold=threshold)
 
@@ -170,7 +169,7 @@ def _warn(counts: Counts, config: Config, watch: Watch) -> None:
                 hint="its files need the same column names as the input",
             )
         if against.rejected == 1:
-            watch.warn(f"1 row of --against was rejected, {first}")
+            watch.warn(f"1 row of --against was rejected: {first}")
         else:
             watch.warn(f"{against.rejected:,} rows of --against were rejected; the first is {first}")
     if counts.below:

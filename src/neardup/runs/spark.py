@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,13 +13,15 @@ import pyarrow as pa
 
 from neardup import pipeline, schema
 from neardup.config import Config
+from neardup.errors import ConfigError
 from neardup.events import Watch
 from neardup.io import finished
-from neardup.io.outputs import write_rejected
+from neardup.io.outputs import write_rejected, write_rows
 from neardup.io.sources.corpus import Advance
 from neardup.io.work_folder import remove_tree
-from neardup.report import Report
+from neardup.report import Audit, Report
 from neardup.runs.file_run import FileRun
+from neardup.runs.recall import Reported, audit_files
 from neardup.runs.rejections import name_rejected
 from neardup.runs.run import Counts, Results, RowCounts
 from neardup.runs.start import RunSetup, check_settings
@@ -33,6 +36,11 @@ def read_frame(frame: Any, config: Config, engine: SparkEngine | None, watch: Wa
     from neardup.engines.spark import FrameSource, SparkEngine
 
     check_settings(config)
+    if config.audit:
+        raise ConfigError(
+            "`audit` does not run on a Spark DataFrame, whose documents stay on its workers",
+            hint="write a sample of it to files, and audit a run on those",
+        )
     own = (engine or SparkEngine(frame.sparkSession)).begin()
     with watch.stage("read"):
         source = FrameSource(frame, config, own.storage)
@@ -54,7 +62,8 @@ class SparkFrame:
 
         source, selection, storage = self.source, outcome.selection, self.engine.storage
         with watch.stage("report"):
-            row_pairs = None if outcome.row_pairs is None else storage.store("pairs", outcome.row_pairs)
+            found: Any = outcome.row_pairs
+            row_pairs = None if found is None else storage.once("pairs", lambda: found)
             top = results.largest_clusters(selection, source.ids(), self.config.per_cluster)
             largest = results.cluster_facts(storage.run(top.collect))
             removed = results.count_selection(source, selection, outcome.clustered, self.engine)
@@ -90,15 +99,27 @@ class SparkFiles(FileRun):
         from neardup.engines.spark import FileSource
         from neardup.engines.spark.session import open_engine
 
-        own = (engine or open_engine(setup.config)).begin(str((setup.workspace.folder / "spark").resolve()))
+        own = (engine or open_engine(setup.config, sum(file.size for file in setup.own))).begin(setup.workspace)
         # The inode of a file may differ between machines.
         files = [msgspec.structs.replace(file, identity="") for file in (*setup.ahead, *setup.own)]
         source = FileSource(own.spark, files, len(setup.ahead), setup.config)
         super().__init__(setup, source, source.parts, own)
 
     def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
-        """Write the tables, and add the facts of the Spark engine."""
-        return dataclasses.replace(super().results(outcome, watch), engine=self.engine.facts)
+        """Write the tables, and add the facts of the Spark engine; the driver can read the files again for an audit."""
+        results = super().results(outcome, watch)
+        audit = partial(self._audit, outcome.plan, results)
+        return dataclasses.replace(results, engine=self.engine.facts, audit=audit)
+
+    def _audit(self, plan: Plan, results: Results, watch: Watch) -> Audit:
+        load = partial(self.output.load_draft, self.workspace)
+        reported = Reported(plan, load, results.counts.rows.documents, results.num_pairs)
+        return audit_files(self.parts.files, self.parts.num_ahead_files, reported, self.config, watch)
+
+    def publish(self, report: Report) -> None:
+        """Publish, and remove the tables between stages that are not in the workspace."""
+        super().publish(report)
+        self.engine.storage.discard()
 
     def write_steps(self) -> tuple[int | None, str]:
         """Return the number of files, which Spark's listener reports."""
@@ -108,19 +129,19 @@ class SparkFiles(FileRun):
         """Write every table once, and the kept rows."""
         from neardup.engines.spark import file_tables as tables
 
-        source, total, selection = self.source, self.engine.total, outcome.selection
-        removed = partial(tables.removed_table, source, selection, total(selection))
-        self._write_table("removed", removed, schema.REMOVED_FROM_FILES)
-        clusters = partial(tables.clusters_table, source, outcome.clustered)
-        self._write_table("clusters", clusters, schema.clusters(pa.string()))
-        self.write_once(
-            "rejected", lambda path: write_rejected(path, tables.rejected_batches(source, self.engine.storage))
-        )
+        source, selection, total = self.source, outcome.selection, self.engine.total
+        num_removed, by_row = total(selection), schema.CONTAINING if self.config.asks_containment else schema.SELECTION
+        columns = schema.with_shares(schema.REMOVED_FROM_FILES, by_row)
+        self._write_table("removed", lambda: tables.removed_table(source, selection, num_removed), num_removed, columns)
+        num_documents, columns = source.counted["own_documents"], schema.clusters(pa.string())
+        self._write_table("clusters", lambda: tables.clusters_table(source, outcome.clustered), num_documents, columns)
+        self._write_table("rejected", lambda: tables.rejected_table(source), source.counted["own_rejected"])
         if self.config.pairs:
             found: Any = outcome.row_pairs
             row_pairs = self.engine.once("row_pairs", lambda: found)
-            pairs = partial(tables.pairs_table, source, row_pairs, total(row_pairs))
-            self._write_table("pairs", pairs, schema.PAIRS_FROM_FILES)
+            num_pairs = total(row_pairs)
+            columns = schema.with_shares(schema.PAIRS_FROM_FILES, outcome.pair_columns)
+            self._write_table("pairs", lambda: tables.pairs_table(source, row_pairs, num_pairs), num_pairs, columns)
         if self.writes_kept:
             folder = (self.workspace.folder / "out" / finished.KEPT).resolve()
             remove_tree(folder)  # an interrupted run may have left drafts
@@ -128,10 +149,19 @@ class SparkFiles(FileRun):
             self.engine.storage.listen(advance, len(self.parts.own_files()))
             self.engine.compute(tables.write_kept(source, selection, outcome.clustered, str(folder)), "kept")
 
-    def _write_table(self, name: str, make: Callable[[], Any], columns: pa.Schema) -> None:
+    def _write_table(self, name: str, make: Callable[[], Any], num_rows: int, columns: pa.Schema | None = None) -> None:
+        """Let a worker write a table; rejected rows, which have no columns here, as JSON Lines."""
         from neardup.engines.spark.file_tables import write_table
 
-        self.write_once(name, lambda path: write_table(path, columns, name, make(), self.engine.storage))
+        write_all = write_rejected if columns is None else partial(write_rows, columns=columns)
+
+        def write(path: Path) -> dict[str, int]:
+            if not num_rows:
+                write_all(path, iter(()))
+                return {f"num_{name}": 0}
+            return {f"num_{name}": write_table(path, name, make(), num_rows, write_all, self.engine.storage)}
+
+        self.write_once(name, write)
 
     def count(self, outcome: pipeline.Outcome) -> Counts:
         """Count the notes of rows."""

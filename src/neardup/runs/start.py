@@ -75,7 +75,7 @@ def begin(output: Output, inputs: Sequence[str], config: Config, watch: Watch) -
     Yields None if an earlier start of the same run has already published the output.
     """
     check_settings(config)
-    # A worker of Spark, and whoever asks the finished run, may be in another folder.
+    # Spark workers, and later commands on the finished run, may have another working directory.
     config = Config.of(config, ignore=[path if is_remote(path) else os.path.abspath(path) for path in config.ignore])  # noqa: PTH100
     out = output.target
     with _explained(out), reserve(out) as folder:
@@ -100,7 +100,7 @@ def begin(output: Output, inputs: Sequence[str], config: Config, watch: Watch) -
         output.check(overwrite=config.overwrite)
         is_fresh = spooled is not None
         workspace = open_workspace(folder, out, manifest, overwrite=config.overwrite, is_fresh=is_fresh)
-        del manifest  # of many files it is large, and this frame stays
+        del manifest  # it is large for many files, and this stack frame stays alive
         _check_disk(own, plan, config, folder)
         yield RunSetup(
             output=output, ahead=ahead, own=own, workspace=workspace, spooled=spooled, config=config, plan=plan
@@ -116,8 +116,6 @@ def check_settings(config: Config) -> None:
             )
     if config.decisions is not None and config.engine == "spark":
         raise ConfigError("`decisions` does not run on Spark", hint="leave it out, or use --engine local")
-    if config.engine == "spark" and config.audit:
-        raise ConfigError("`audit` does not run on Spark", hint="call neardup.audit(OUT) when the run has ended")
     if config.measure != "hamming" or config.distance is None:  # a distance in bits needs the dimension
         plan_for(config)
 
@@ -147,7 +145,7 @@ def _explained(out: Path) -> Iterator[None]:
 
 
 def _full(out: Path) -> DataError:
-    return DataError(f"the disk of {out} is full", hint=f"make room; {_DONE.format(folder=folder_of(out))}")
+    return DataError(f"the disk of {out} is full", hint=f"free some space; {_DONE.format(folder=folder_of(out))}")
 
 
 def _check_no_runs(paths: Sequence[str]) -> None:
@@ -225,7 +223,7 @@ def _as_piped(file: InputFile) -> dict[str, Any]:
 def check_apart(out: Path, files: Sequence[InputFile]) -> None:
     """Raise if an output would replace an input or a folder that contains one."""
     whole, real_paths = os.path.realpath(out), RealPaths()
-    if not os.path.lexists(whole):  # so nothing is in it
+    if not os.path.lexists(whole):  # so it contains no input
         return
     for path in (file.path for file in files if not is_remote(file.path)):
         real = real_paths.of(path)
@@ -242,7 +240,7 @@ def _check_disk(files: Sequence[InputFile], plan: Plan, config: Config, folder: 
         raise DataError(
             f"this run needs about {say_bytes(needed - done)} more on the disk of {folder.parent}, which has "
             f"{say_bytes(free)} left",
-            hint="make room, choose another -o, or pass --dry-run to write no kept rows",
+            hint="free some space, choose another -o, or pass --dry-run to write no kept rows",
         )
 
 

@@ -183,7 +183,7 @@ def _number(pairs: pa.Table, report: Report) -> pa.Table:
 
 
 def _names(pairs: pa.Table, numbered: pa.Table) -> pa.Table:
-    """Row, doc_id, file and row number in the file of every document in a pair, ascending by row."""
+    """Row, doc_id, file and row number of every document in a pair, ascending by row."""
     rows = np.concatenate([numbered.column(f"row_{side}").to_numpy() for side in "ab"])
     rows, firsts = np.unique(rows, return_index=True)
     columns = [
@@ -282,7 +282,7 @@ def _load(report: Report, tables: dict[str, pa.Table], threshold: float, name: s
 
 
 def _mask(report: Report, removed: pa.Table) -> pa.Table:
-    """Which rows are kept where others are removed than by the run."""
+    """Which rows are kept by the new selection."""
     is_kept = report.mask.copy()
     is_kept[finished.own_rows(report.removed, report.inputs)] = True
     is_kept[finished.own_rows(removed, report.inputs)] = False

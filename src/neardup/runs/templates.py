@@ -1,4 +1,4 @@
-"""Clusters of different documents that share one template: most removals are then for a few shingles that all have."""
+"""Detects clusters of different documents that share only a template, so that a few shingles cause most removals."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from neardup.measures.jaccard import text_sets
 from neardup.pipeline import Outcome
 
 I64 = npt.NDArray[np.int64]
-# A cluster of fewer documents that are no exact copies is left alone; so many of the largest are looked at, a sample of
-# each, in so many parts of the input: what it costs does not grow with the input.
+# The minimum number of documents of a cluster, not counting exact copies; how many of the largest clusters are
+# examined, by a sample of each, in how many parts of the input: the cost does not grow with the input.
 MIN_MEMBERS: Final = 10
 MAX_CLUSTERS: Final = 32
 SAMPLE: Final = 10
 MAX_PARTS: Final = 4
-# Pages of a template share its shingles and next to none besides, and each has shingles of its own: more than the names
-# and dates that tell copies of a licence apart. Edited copies share much that not all of them have.
+# Pages of a template share its shingles and hardly any others, and each has many of its own: more than the names and
+# dates in which copies of a licence differ. Edited copies share shingles that only some of them have.
 MIN_CORE: Final = 0.9
 MIN_OWN_SHINGLES: Final = 20
 MAX_SIMILARITY: Final = 0.95
-# Said only where most removals are of this kind: clusters of real licences and manuals hold some, up to a quarter.
+# Warn only if most removals are of this kind: in corpora of real licences and manuals, up to a quarter are.
 MIN_SHARE: Final = 0.5
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 class _Cluster(NamedTuple):
-    """A large cluster: how many of it were removed, and the rows of a sample of those that are no exact copies."""
+    """A large cluster: how many documents were removed, and the rows of a sample of those that are not exact copies."""
 
     num_removed: int
     sample: I64
 
 
 def warn_of_templates(outcome: Outcome, documents: Documents, config: Config, watch: Watch) -> None:
-    """Warn where many removed documents have a template in common, and name the way out."""
+    """Warn if many removed documents share a template, and say what to do."""
     if config.measure not in SET_MEASURES or not outcome.selects or config.items_column is not None:
         return
     clusters = _largest(outcome.selection, documents)
@@ -54,7 +54,7 @@ def warn_of_templates(outcome: Outcome, documents: Documents, config: Config, wa
 
 
 def advise_on_templates(num_removed: int, num_all: int, num_clusters: int) -> str:
-    """Return what to say of documents that were removed for a template.
+    """Return the warning about documents that were removed because of a template.
 
     >>> print(advise_on_templates(340, 400, 6).partition(";")[0])
     340 of 400 removed documents, in 6 clusters, share little but a template with the kept document
@@ -68,7 +68,7 @@ def advise_on_templates(num_removed: int, num_all: int, num_clusters: int) -> st
 
 
 def is_template(sets: list[npt.NDArray[np.uint64]]) -> bool:
-    """Whether what any two of these sets share is in all of them, and each has much of its own."""
+    """Whether any two of these sets share only what all of them share, and each has much of its own."""
     if len(sets) < 2:
         return False
     core = sets[0]
@@ -80,7 +80,7 @@ def is_template(sets: list[npt.NDArray[np.uint64]]) -> bool:
 
 
 def _largest(selection: pa.Table, documents: Documents) -> list[_Cluster]:
-    """The largest clusters of documents that are similar and not equal, with a sample chosen by a hash of the row."""
+    """The largest clusters of similar but unequal documents, with a sample chosen by a hash of the row."""
     rows, kept_rows = (selection.column(name).to_numpy() for name in ("row", "kept_row"))
     similarity = selection.column("similarity").to_numpy()
     near = np.flatnonzero(similarity < 1)

@@ -246,7 +246,7 @@ def _end_to_end(picked: list[tuple[U64, I64]]) -> tuple[U64, I64]:
 
 
 def least_shared(sets: Sets, threshold: float) -> tuple[I64, I64]:
-    """Return how many shingles of each set a partner shares at least, and how many of those that are indexed."""
+    """Return the minimum number of shingles of each set that a partner shares, in total and among the indexed ones."""
     sizes = np.diff(sets.ends)
     least = np.empty(sizes.size, np.int64)
     kernel.least_sizes(sizes, threshold, least)

@@ -17,10 +17,10 @@ class Contained:
     """An inverted index of reference documents, which finds those that the documents of a batch contain."""
 
     def __init__(self, rows: I64, sets: Sets, *, threshold: float) -> None:
-        """Take the rows of the reference documents, ascending, and their sets; those of another group are others."""
+        """Take the rows of the reference documents, ascending, and their sets; shingles are salted by group."""
         self._rows, self._threshold = rows, threshold
         self._sets = jaccard.raw_sets(*sets)
-        # The groups are part of the shingles.
+        # Shingles are salted by group.
         self._index = build_index(self._sets, *least_shared(self._sets, threshold), np.zeros(rows.size, np.int64))
 
     def find(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -43,7 +43,7 @@ class Contained:
 
 
 def choose_best(pairs: pa.RecordBatch) -> pa.RecordBatch:
-    """Choose for every document that contains others the one it holds most of, ties by row, as schema.CONTAINING."""
+    """Choose for every document the contained one with the largest share, ties by row, as schema.CONTAINING."""
     reference, rows, share, _, own_share = (pairs.column(name).to_numpy() for name in schema.CONTAINED.names)
     order = np.lexsort((reference, -share, rows))
     is_first = np.r_[True, rows[order][1:] != rows[order][:-1]] if rows.size else np.empty(0, np.bool_)

@@ -1,4 +1,4 @@
-"""Containment search: every pair of documents of which one is contained in the other, with both exact shares."""
+"""Containment search: every pair of documents in which one contains the other, with both exact shares."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Containment:
     def find_containers(self, batch: pa.RecordBatch, *, only_against: bool = False) -> pa.RecordBatch:
         """Find the documents that contain those of a batch; return the pairs as schema.CONTAINERS.
 
-        With `only_against` those of a reference document and an input document alone.
+        With `only_against`, only pairs of a reference document and an input document.
         """
         needles = np.searchsorted(self._rows, batch.column("row").to_numpy())
         found, count, compared = np.empty((_ROOM, 3), np.int64), 0, 0

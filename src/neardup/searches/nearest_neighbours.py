@@ -27,7 +27,7 @@ Best = tuple[F64, I64]
 _Scratch = tuple[I64, F64, I64, I64]
 
 
-# Neighbours of a query in one block that there is room for at first, where all are listed.
+# Initial capacity for the neighbours of a query in one block, if all are listed.
 _ROOM: Final = 32
 # Positions of queries and of their neighbours, and the similarities.
 Listed = tuple[I64, I64, F64]
@@ -116,7 +116,7 @@ class SetFinder:
         return ends[0, :count], ends[1, :count], values[:count]
 
     def shares(self, at: I64, places: I64) -> tuple[F64, F64]:
-        """Return the share of each query that its neighbour has, and that of the neighbour that the query has."""
+        """Return the share of each query that its neighbour contains, and the reverse."""
         shared = np.empty(at.size)
         kernel.shared_items(self._queries, self._docs, np.stack([at, places]), shared)
         return shared / self._queries.totals[at], shared / self._docs.totals[places]

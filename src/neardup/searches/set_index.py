@@ -61,7 +61,7 @@ def postings_of(bags: Bags) -> Postings:
 
 
 def walks_of(queries: Bags, postings: Postings, *, is_own: bool) -> Walks:
-    """Return the posting lists of every query, shortest first, ties by hash; with `is_own` not those of length 1."""
+    """Return the posting lists of every query, shortest first, ties by hash; `is_own` drops lists of length 1."""
     keys = postings.keys
     is_listed, at = find_sorted(keys, queries.hashes)
     lengths = np.diff(postings.ends)[at] if keys.size else np.zeros(at.size, np.int64)

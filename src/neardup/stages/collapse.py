@@ -1,4 +1,4 @@
-"""Stage 2 of 6: group documents with equal shingle sets into classes; only the representative goes on."""
+"""Stage 2 of 6: group documents with equal shingle sets into classes; only the representative continues."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from neardup.kernels import lists as list_kernel
 from neardup.kernels import verify as kernel
-from neardup.kernels.similarity import Sets
+from neardup.kernels.similarity import NOBODY, Sets
 
 Array = npt.NDArray[Any]
 # The fields of an outcome that have an entry per document.
@@ -53,22 +53,27 @@ def match_components(
     num_docs = documents.rows.size
     matches, parents, compared = (np.empty(num_docs, np.int64) for _ in range(3))
     outcome = kernel.Outcome(matches, np.empty(num_docs), parents, compared, walked)
-    is_hot = np.empty(component_ends.size - 1, np.bool_)
+    stops = np.empty(component_ends.size - 1, np.int64)
     # Only sets have prefixes.
     lists = _bucket_lists(documents.keys, is_last=not isinstance(documents.items, Sets))
-    found = [kernel.walk_components(documents, component_ends, lists, rule, initial, outcome, is_hot)]
-    for component in np.flatnonzero(is_hot):
+    found = [kernel.walk_components(documents, component_ends, lists, rule, initial, outcome, stops)]
+    for component in np.flatnonzero(stops < component_ends[1:]):
         part = slice(component_ends[component], component_ends[component + 1])
-        found.append(_match_hot(documents, part, rule, initial, outcome))
+        found.append(_match_hot(documents, part, rule, initial, outcome, stops[component] - part.start))
     left, right, similarities = (np.concatenate(columns) for columns in zip(*found, strict=True))
     order = np.argsort(left, kind="stable")
     return Found(outcome, left[order], right[order], similarities[order])
 
 
 def _match_hot(
-    documents: kernel.Documents, part: slice, rule: kernel.Rule, initial: kernel.InitialState, outcome: kernel.Outcome
+    documents: kernel.Documents,
+    part: slice,
+    rule: kernel.Rule,
+    initial: kernel.InitialState,
+    outcome: kernel.Outcome,
+    num_walked: int,
 ) -> tuple[Array, Array, Array]:
-    """Compare the documents of one hot component; return the pairs found."""
+    """Compare the documents of one hot component; return the pairs found. Its first `num_walked` were compared."""
     first, ends = part.start, np.array([0, part.stop - part.start])
     shingles, set_ends = cast(Sets, documents.items)
     sets = Sets(shingles, set_ends[first : part.stop + 1])
@@ -77,12 +82,18 @@ def _match_hot(
     initial = initial._replace(parents=initial.parents - first)
     lists = _bucket_lists(keys, is_last=True)
     prefixes = _prefix_lists(sets, rule.threshold)
-    if _meetings(prefixes, initial.roles) < kernel.COMPARISON_COST * _meetings(lists, initial.roles):
-        lists = prefixes
     outcome = outcome._replace(**{name: getattr(outcome, name)[part] for name in _OF_DOCUMENTS})
+    is_entered = initial.roles & kernel.ENTERED > 0
+    if rule.mode == kernel.LEADERS:  # only the kept ones among those already compared matter
+        is_entered[:num_walked] &= outcome.matches[:num_walked] == NOBODY
+        is_entered[num_walked:] = False
+    is_walking = initial.roles & kernel.COMPARED > 0
+    by_prefix, by_bucket = (_meetings(each, is_walking, is_entered) for each in (prefixes, lists))
+    if by_prefix <= kernel.COMPARISON_COST * by_bucket:
+        lists = prefixes
     compared_before = outcome.compared.copy()
     left, right, similarities = kernel.walk_components(
-        kernel.Documents(sets, signatures, keys, rows), ends, lists, rule, initial, outcome, np.empty(1, np.bool_)
+        kernel.Documents(sets, signatures, keys, rows), ends, lists, rule, initial, outcome, np.empty(1, np.int64)
     )
     outcome.compared[:] += compared_before
     outcome.parents[:] += first
@@ -107,9 +118,9 @@ def _prefix_lists(sets: Sets, threshold: float) -> kernel.Lists:
     return kernel.Lists(prefixes, ends, num_prefixes, by_prefix=True, is_last=True)
 
 
-def _meetings(lists: kernel.Lists, roles: Array) -> int:
-    """Bound the number of candidate pairs from above; twice the true number if every document has both roles."""
-    of_entry = np.repeat(roles, np.diff(lists.ends))
-    walking = np.bincount(lists.numbers[of_entry & kernel.COMPARED > 0], minlength=lists.count)
-    entered = np.bincount(lists.numbers[of_entry & kernel.ENTERED > 0], minlength=lists.count)
+def _meetings(lists: kernel.Lists, is_walking: Array, is_entered: Array) -> int:
+    """Return an upper bound on candidate pairs; twice the true number if every document is compared and entered."""
+    lengths = np.diff(lists.ends)
+    walking = np.bincount(lists.numbers[np.repeat(is_walking, lengths)], minlength=lists.count)
+    entered = np.bincount(lists.numbers[np.repeat(is_entered, lengths)], minlength=lists.count)
     return int(walking @ entered)

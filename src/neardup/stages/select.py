@@ -96,7 +96,7 @@ def _count_copies(classes: pa.Table, num_ahead: int, *, only_against: bool) -> i
 def list_pairs(
     classes: pa.Table, verified: pa.Table, *, num_ahead: int, only_against: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """List every pair found, including those between members of classes, in no order; none has two reference rows.
+    """List every pair found, including those between members of classes, unordered; no pair has two reference rows.
 
     `separate` has made sure that no verified pair consists of two reference documents. With `only_against` no pair has
     two input rows either.
@@ -175,6 +175,7 @@ def close_pairs(rows: I64, priority: I64, pairs: pa.Table) -> I64:
     left, right = (ranks[np.searchsorted(rows, pairs.column(name).to_numpy())] for name in ("row_a", "row_b"))
     parents = np.arange(rows.size)
     components_kernel.union_links(left, right, parents)
+    components_kernel.find_roots(parents)
     kept: I64 = rows[order][parents[ranks]]
     return kept
 

@@ -65,7 +65,7 @@ def sketch(
 
 
 def _only_ignored(texts: pa.Array, sizes: npt.NDArray[np.int64], config: Config) -> pa.Array:
-    """Mark by 1 the texts without shingles that would have some if none were ignored."""
+    """Mark with 1 the texts that have shingles, but only ignored ones."""
     marks, is_empty = np.zeros(len(texts), np.int64), sizes == 0
     whole = jaccard.text_sets(texts.filter(pa.array(is_empty)), Config.of(config, ignore=()))
     marks[is_empty] = np.diff(whole.ends) > 0

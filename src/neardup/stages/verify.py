@@ -74,7 +74,7 @@ def are_ahead(batch: pa.RecordBatch) -> Bools:
 
 
 def roles_within(is_ahead: Bools, config: Config) -> U8:
-    """Return roles: input documents are compared with those before them, reference documents are only compared with.
+    """Return roles: input documents are compared with earlier ones; reference documents only serve as targets.
 
     With `only_against` input documents are compared with reference documents alone.
     """

@@ -1,8 +1,8 @@
 """Stage 5 of 6 for a component larger than memory: verify it block by block in keep order, with the result of `verify`.
 
-With leaders, a block is compared with the kept documents of earlier blocks, which were spilled, then with itself. With
-pairs or the transitive closure, it is compared with all documents of earlier blocks. A document that already has a
-match in an earlier block cannot become a leader, but may still find a better match.
+With leaders, a block is compared with the kept documents of earlier blocks, which were spilled, and with itself. With
+pairs or the transitive closure, it is compared with all documents of earlier blocks, then with itself. A document that
+already has a match in an earlier block cannot become a leader, but may still find a better match.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Blocks(Protocol):
         """Spill documents to disk."""
 
     def stored(self) -> Iterator[pa.RecordBatch]:
-        """Yield the spilled documents, in batches that fit in memory next to a block."""
+        """Yield the spilled documents, in batches no larger than a block."""
 
 
 @dataclasses.dataclass(kw_only=True, slots=True)
@@ -81,25 +81,26 @@ def verify_blocks(blocks: Blocks, plan: Plan, config: Config, tally: Tally | Non
     are compared; about 40 bytes per document of the component; and the listed pairs.
     """
     is_leading = not config.pairs and config.cluster == "leader"
-    tally, num_stored = tally or Tally(), 0
+    tally, num_walks = tally or Tally(), 1
     outcomes: list[_Outcome] = []
     parents = np.empty(0, np.int64)
     for block in blocks:
         outcome = _unknown(block, outcomes)
         parents = np.concatenate([parents, np.arange(outcome.start, outcome.part.stop)])
         documents = prepare(block, plan, config)
-        with tally.counter(block.num_rows, walks=1 + (num_stored if is_leading else len(outcomes))) as walked:
-            if not outcome.is_ahead.all():
-                if is_leading:
-                    _compare_with_kept(documents, outcome, blocks, plan, config, walked)
-                else:
-                    earlier = zip(outcomes, blocks, strict=False)
-                    _compare_with_earlier(documents, outcome, earlier, parents, plan, config, walked)
-            _compare_within(documents, outcome, parents, plan, config, walked)
+        with tally.counter(block.num_rows, walks=num_walks if is_leading else 1 + len(outcomes)) as walked:
+            if outcome.is_ahead.all():
+                pass  # reference documents are not compared with each other
+            elif is_leading:
+                kept = _merged(blocks.stored(), block)
+                num_walks = _compare_with_kept(documents, outcome, kept, plan, config, walked)
+            else:
+                earlier = zip(outcomes, blocks, strict=False)
+                _compare_with_earlier(documents, outcome, earlier, parents, plan, config, walked)
+                _compare_within(documents, outcome, parents, plan, config, walked)
         is_met = outcome.is_ahead if config.only_against else outcome.is_kept
         if is_leading and is_met.any():
             blocks.put(block.filter(pa.array(is_met)))
-            num_stored += 1
         outcomes.append(outcome)
         del documents
     if config.cluster == "components":
@@ -120,21 +121,58 @@ def _unknown(block: pa.RecordBatch, outcomes: list[_Outcome]) -> _Outcome:
     )
 
 
+def _merged(batches: Iterable[pa.RecordBatch], block: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Merge batches up to the size of a block, because each comparison costs time for the whole block."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        merged = [*held, batch]
+        num_rows, num_bytes = sum(part.num_rows for part in merged), sum(part.nbytes for part in merged)
+        if held and (num_rows > block.num_rows or num_bytes > block.nbytes):
+            yield schema.one_batch(held, batch.schema)
+            merged = [batch]
+        held = merged
+    if held:
+        yield schema.one_batch(held, held[0].schema)
+
+
 def _compare_with_kept(
-    documents: Documents, outcome: _Outcome, blocks: Blocks, plan: Plan, config: Config, walked: I64
+    documents: Documents, outcome: _Outcome, kept: Iterable[pa.RecordBatch], plan: Plan, config: Config, walked: I64
+) -> int:
+    """Compare a block with the kept documents of earlier ones and with itself; return the number of walks.
+
+    The last batch of kept documents (usually the only one) is compared in the same walk as the block itself.
+    """
+    num_walks, last = 1, None
+    for batch in kept:
+        if last is not None:
+            roles = np.where(outcome.is_ahead, 0, COMPARED).astype(np.uint8)
+            _walk_behind(last, documents, outcome, roles, plan, config, walked)
+            num_walks += 1
+        last = batch
+    _walk_behind(last, documents, outcome, roles_within(outcome.is_ahead, config), plan, config, walked)
+    return num_walks
+
+
+def _walk_behind(
+    kept: pa.RecordBatch | None,
+    documents: Documents,
+    outcome: _Outcome,
+    roles: U8,
+    plan: Plan,
+    config: Config,
+    walked: I64,
 ) -> None:
-    """Compare a block with the kept documents of earlier ones."""
-    for batch in blocks.stored():
-        before = batch.num_rows
-        both = _joined(prepare(batch, plan, config), documents)
-        state = InitialState(
-            roles=_roles_between(np.ones(before, np.bool_), outcome.is_ahead),
-            values=np.concatenate([np.zeros(before), outcome.values]),
-            rows=np.concatenate([np.zeros(before, np.int64), outcome.kept_rows]),
-            parents=np.arange(both.rows.size),
-        )
-        found = _compare(both, state, plan, config, walked)
-        outcome.learn(found, both.rows)
+    """Compare a block, whose documents have these roles, with kept documents ahead of it."""
+    before = 0 if kept is None else kept.num_rows
+    both = documents if kept is None else _joined(prepare(kept, plan, config), documents)
+    state = InitialState(
+        roles=np.concatenate([np.full(before, ENTERED, np.uint8), roles]),
+        values=np.concatenate([np.zeros(before), outcome.values]),
+        rows=np.concatenate([np.zeros(before, np.int64), outcome.kept_rows]),
+        parents=np.arange(both.rows.size),
+    )
+    found = _compare(both, state, plan, config, walked)
+    outcome.learn(found, both.rows)
 
 
 def _compare_with_earlier(

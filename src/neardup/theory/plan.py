@@ -122,7 +122,7 @@ class Plan:
 
     @property
     def curve_threshold(self) -> float:
-        """Where a slot agrees with chance (1/b)^(1/r), about where the S-curve is steepest; exact: the threshold."""
+        """The similarity where a slot agrees with chance (1/b)^(1/r), near the steepest point; exact: the threshold."""
         if self.is_exact:
             return self.threshold
         return families.similarity_at(self.measure, curve_threshold(self.bands, self.rows), self.width or 0.0)
@@ -329,7 +329,7 @@ def _target(config: Config) -> float:
     if config.recall + loss >= 1:
         raise ConfigError(
             f"`recall` {config.recall} leaves no room for the signature filter, which may drop {FILTER_LOSS:g}",
-            hint=f"ask for less than {1 - FILTER_LOSS:g}, or pass signature_filter=False",
+            hint=f"pass a recall below {1 - FILTER_LOSS:g}, or pass signature_filter=False",
         )
     return config.recall + loss
 

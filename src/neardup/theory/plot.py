@@ -1,4 +1,4 @@
-"""The S-curve of a plan as a picture."""
+"""The S-curve of a plan as a plot."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FALSE: Final = "#d98c00"
 _MISSED: Final = "#c0392b"
 _CURVE: Final = "#1f5fa8"
 _OTHER: Final = "#2e8b57"
-# How many times the distance of the threshold an axis of Euclidean distances is long.
+# The length of an axis of Euclidean distances, as a multiple of the distance at the threshold.
 _FAR: Final = 4.0
 
 
@@ -53,7 +53,7 @@ def plot(plan: Plan, path: str | None, *, other: Plan | None = None, by_distance
     with mpl.rc_context(mpl.rcParamsDefault | style):
         figure = Figure(figsize=(8, 5.5), layout="constrained")
         _draw(figure.add_subplot(), plan, other, _distances(plan) if by_distance else _SIMILARITIES)
-        figure.legend(loc="outside lower center", ncols=2)  # inside it would hide a part of some curve
+        figure.legend(loc="outside lower center", ncols=2)  # inside the axes it would hide part of a curve
         if path is None:
             return figure
         metadata: dict[str, Any] = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
@@ -104,7 +104,7 @@ def _draw(axes: Any, plan: Plan, other: Plan | None, axis: _Axis) -> None:
     right = [threshold] + [place for place in at if place > threshold]
     pairs, others = (left, right) if axis.is_distance else (right, left)
     in_vain, missed = "false candidates, compared but not reported", "missed"
-    if not axis.is_distance:  # an area of distances is another one
+    if not axis.is_distance:  # the area over distances is a different one
         in_vain += f": area {plan.false_positive_area:.4f}"
         missed += f": area {plan.false_negative_area:.2g}"
     axes.fill_between(others, chances(others), color=_FALSE, alpha=0.3, linewidth=0, label=in_vain)
@@ -128,6 +128,6 @@ def _mark_step(axes: Any, plan: Plan, axis: _Axis, color: str) -> None:
     if plan.is_exact:
         return
     step = axis.place(plan.curve_threshold)
-    # Of Jaccard, the chance of a slot is the similarity itself.
+    # For Jaccard, the chance of a slot is the similarity itself.
     words = "(1/b)^(1/r)" if plan.measure == "jaccard" and not axis.is_distance else "step, by (1/b)^(1/r)"
     axes.axvline(step, color=color, linewidth=1, linestyle=":", label=f"{words}: {step:.3f}")

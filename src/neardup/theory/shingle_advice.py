@@ -10,13 +10,13 @@ from neardup.config import Config
 
 # One changed word touches up to `size` shingles: of fewer than ten it leaves less than half.
 FEW_SHINGLES: Final = 10
-# The shingles that a typo leaves mostly as they are, three of them changed.
+# The size at which a typo changes only about three shingles.
 SHORT_SIZE: Final = 3
 _LONG_CHARACTERS: Final = 2000
 
 
 def has_shorter_shingles(config: Config) -> bool:
-    """Whether texts are compared by longer shingles than short texts need."""
+    """Whether the shingles are longer than short texts need."""
     is_text = config.measure in SET_MEASURES and config.items_column is None
     return is_text and (config.unit == "word" or config.size > SHORT_SIZE)
 

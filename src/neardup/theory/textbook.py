@@ -1,4 +1,4 @@
-"""The method as a lecture teaches it, in plain Python on small sets: a reference to read, not to run fast.
+"""The method as a lecture teaches it, in plain Python on small sets: written to be read, not to be fast.
 
 From shingles to Jaccard, from MinHash signatures to bands and buckets. A column is the set of rows that have a 1 in
 it; rows carry the caller's own numbers (most lectures count from 1, some books from 0), columns are named by their
@@ -29,7 +29,7 @@ Pair = tuple[int, int]
 PRIME = 2**61 - 1
 
 
-# A string is a sequence of strings as well; the first overload that fits is meant.
+# A string is also a sequence of strings; the first matching overload applies.
 @overload
 def shingle_set(tokens: str, size: int) -> set[str]: ...  # type: ignore[overload-overlap]
 @overload
@@ -75,7 +75,7 @@ class UniversalHash:
     """One member of the universal class h(x) = ((a x + b) mod p) mod n, of Carter and Wegman.
 
     For two different numbers below p, at most 1/n of all members give them the same value. That needs a prime p, which
-    is not checked here, so that you can try what happens with other numbers.
+    is not checked here, so that you can try other numbers.
 
     >>> UniversalHash(3, 5, prime=11, num_buckets=4)(7)
     0
@@ -283,7 +283,7 @@ def signature_similarity(signatures: Sequence[Sequence[Hashable]]) -> dict[Pair,
 def buckets(signatures: Sequence[Sequence[Hashable]], bands: int) -> list[dict[tuple[Hashable, ...], list[int]]]:
     """Cut a signature matrix into bands; return the buckets of each: the slots of a column there, and its columns.
 
-    The bucket is named by the slots, not by a hash of them: no two columns meet by accident.
+    The bucket is named by the slots, not by a hash of them, so no two columns collide by accident.
 
     >>> buckets([[1, 1, 2], [4, 4, 4]], bands=2)
     [{(1,): [0, 1], (2,): [2]}, {(4,): [0, 1, 2]}]
@@ -298,7 +298,7 @@ def buckets(signatures: Sequence[Sequence[Hashable]], bands: int) -> list[dict[t
 
 
 def banded_candidates(signatures: Sequence[Sequence[Hashable]], bands: int) -> set[Pair]:
-    """Return the columns, two by two, that share a bucket: they are equal in all rows of some band.
+    """Return the pairs of columns that share a bucket: they are equal in all rows of some band.
 
     >>> sorted(banded_candidates([[1, 1, 2], [4, 4, 4], [7, 8, 8], [9, 9, 9]], bands=2))
     [(0, 1), (1, 2)]
@@ -308,7 +308,7 @@ def banded_candidates(signatures: Sequence[Sequence[Hashable]], bands: int) -> s
 
 
 def keep_agreeing(candidates: AbstractSet[Pair], signatures: Sequence[Sequence[Hashable]], least: float) -> set[Pair]:
-    """Keep the candidates whose signatures agree in at least this share of their slots; no set is looked at.
+    """Keep the candidates whose signatures agree in at least this share of their slots, without looking at the sets.
 
     >>> sorted(keep_agreeing({(0, 1), (0, 2)}, [[1, 1, 2], [4, 4, 4]], least=0.8))
     [(0, 1)]

@@ -1,4 +1,4 @@
-"""The texts of a run, read again from its inputs if they are unchanged, or taken from memory."""
+"""The texts of a run: from memory, or read again from its inputs if they are unchanged."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from neardup.web.run_view import RunView
 
 I64 = npt.NDArray[np.int64]
 
-# Characters of one text that a page gets.
+# A page gets at most this many characters of a text.
 MOST_CHARACTERS: Final = 50_000
-# A text of more bytes is not compared again for the page.
+# Longer texts, in bytes, are not compared again for a report.
 _MOST_COMPARED: Final = 1 << 20
-# Once so many bytes are held for a page, the first characters of further texts must do.
+# Once this many bytes of text are held for a page, it gets only the first characters of further texts.
 _MOST_HELD: Final = 128 << 20
 _FIRST_CHARACTERS: Final = 2_000
 
 
 class Text(NamedTuple):
-    """What the page knows of a text: `text` is its beginning if it is long."""
+    """A text as the page gets it: `text` is its beginning if it is long."""
 
     text: str
     num_bytes: int
@@ -45,7 +45,7 @@ def why_absent(run: RunView) -> str | None:
     """Return why the texts of a run cannot be shown; None if they can."""
     config = run.report.config
     if config.measure not in SET_MEASURES:
-        return f"this run compared by {config.measure}, so there are no texts"
+        return f"this run compared items by {config.measure}, not texts"
     if not run.is_from_files:
         return None if run.report.load("texts") is not None else "the documents are no longer in memory"
     try:
@@ -75,7 +75,7 @@ def scan(run: RunView) -> Iterator[tuple[I64, pa.Array]]:
 
 
 def make_text(content: bytes, most_characters: int = MOST_CHARACTERS) -> Text:
-    """Return a text for the page, cut where it is long; the items of a set stand on lines of their own."""
+    """Return a text for the page, cut if it is long; a set has one item per line."""
     # A character takes at most four bytes, so a long text is not decoded as a whole.
     text = content[: 4 * most_characters].decode("utf-8", errors="ignore")
     is_whole = len(content) <= 4 * most_characters and len(text) <= most_characters
@@ -124,7 +124,7 @@ def _which(keys: I64, wanted: I64) -> npt.NDArray[np.bool_]:
 
 
 def alone(config: Config) -> Config:
-    """Return the settings for texts whose HTML has been parsed already."""
+    """Return the settings for texts that have already been extracted from HTML."""
     return Config.of(config, html=False)
 
 

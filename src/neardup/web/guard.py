@@ -1,4 +1,4 @@
-"""What stands before every answer of the server: who may ask, how much and for how long, and headers for browsers."""
+"""Checks every request to the server: host, origin, size, time and concurrency; adds security headers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 MOST_BODY: Final = 4_000_000
 MOST_AT_ONCE: Final = 16
 MOST_SECONDS: Final = 20.0
-# A page of somebody else that resolves its own name to this machine sends that name.
+# DNS rebinding: a foreign page whose name resolves to this machine still sends its own name as the host.
 _HOSTS: Final = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?")
 HEADERS: Final = (
     (b"x-content-type-options", b"nosniff"),
@@ -29,19 +29,19 @@ HEADERS: Final = (
 
 
 def problem(code: str, message: str, hint: str | None = None) -> dict[str, str | None]:
-    """Return an error as every route tells it."""
+    """Return the body of an error response, the same for every route."""
     return {"code": code, "message": message, "hint": hint}
 
 
-TOO_LARGE: Final = problem("too_large", f"a request has at most {MOST_BODY:,} bytes", "send a shorter text")
+TOO_LARGE: Final = problem("too_large", f"a request must not exceed {MOST_BODY:,} bytes", "send a shorter text")
 
 
 class TooLargeError(Exception):
-    """More bytes came than a request may have; the application tells it."""
+    """A request body exceeds MOST_BODY; raised inside the application, which answers 413."""
 
 
 class Guard:
-    """An ASGI application around another one."""
+    """ASGI middleware that refuses what a local page never sends."""
 
     def __init__(
         self, app: App, policy: str, *, most_at_once: int = MOST_AT_ONCE, seconds: float = MOST_SECONDS
@@ -54,7 +54,7 @@ class Guard:
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
-            return  # web sockets are not spoken
+            return  # no WebSocket is accepted
         refused = self._refuse(scope)
         if refused is not None:
             await self._tell(send, *refused)
@@ -68,17 +68,23 @@ class Guard:
     def _refuse(self, scope: Scope) -> tuple[int, dict[str, str | None]] | None:
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
         if not _HOSTS.fullmatch(headers.get(b"host", "")):
-            return 403, problem("host", "this server answers to localhost only", "open http://127.0.0.1 with its port")
+            return 403, problem(
+                "host",
+                "this server answers only requests to localhost",
+                "open the address that `neardup serve` printed",
+            )
         origin = headers.get(b"origin")
         if origin is not None and origin != f"http://{headers[b'host']}":
-            return 403, problem("origin", "this server answers its own page only", "open the address it printed")
-        if scope["method"] not in ("GET", "HEAD", "POST"):
-            return 405, problem("method", f"{scope['method']} is not allowed", "this server is read-only")
+            return 403, problem(
+                "origin",
+                "this server answers only requests from its own page",
+                "open the address that `neardup serve` printed",
+            )
         length = headers.get(b"content-length", "0")
         if not length.isdecimal() or int(length) > MOST_BODY:
             return 413, TOO_LARGE
         if self._running >= self._most:
-            return 429, problem("busy", f"{self._most} requests are being answered", "try again in a second")
+            return 429, problem("busy", f"{self._most} requests are already in progress", "try again in a second")
         return None
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,8 +109,10 @@ class Guard:
             await asyncio.wait_for(self._app(scope, take, give), self._seconds)
         except TimeoutError:
             if not has_begun:
-                hint = "ask for less, or wait until the texts are read"
-                await self._tell(send, 503, problem("too_slow", f"the answer took over {self._seconds:g} s", hint))
+                hint = "request less, or wait until all texts are indexed"
+                await self._tell(
+                    send, 503, problem("too_slow", f"the request took longer than {self._seconds:g} s", hint)
+                )
 
     def _headers(self) -> list[tuple[bytes, bytes]]:
         return [*HEADERS, (b"content-security-policy", self._policy)]

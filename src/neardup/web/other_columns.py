@@ -1,4 +1,4 @@
-"""The columns of a row beside its text and its id, for two documents side by side."""
+"""The columns of a row other than its text and id, to compare two documents."""
 
 from __future__ import annotations
 
@@ -12,19 +12,30 @@ from neardup.io.formats import registry as formats
 from neardup.io.sources.column_choice import choose_columns
 from neardup.web.run_view import RunView
 
-# A table is read as a whole, so larger files are left alone.
-_MOST_BYTES: Final = 16 << 20
+# The other columns of a file are read as a whole, 0.2 s for a file of this size, so larger files are skipped.
+_MOST_BYTES: Final = 64 << 20
+# The approximate expansion of compressed text.
+_GROWTH: Final = 8
+# Tables are held until they are this large in total.
+_MOST_HELD: Final = 64 << 20
 _MOST_COLUMNS: Final = 20
 _MOST_CHARACTERS: Final = 200
 
 
 class OtherColumns:
-    """The other columns of the documents of a run; a file is read when one of its rows is asked for."""
+    """The other columns of the documents of a run; a file is read when one of its rows is requested."""
 
     def __init__(self, run: RunView) -> None:
         self._run = run
         self._tables: dict[int, pa.Table | None] = {}
         self._files = {name: at for at, name in enumerate(run.files)}
+
+    @property
+    def note(self) -> str | None:
+        """What the page says if the columns of some files are not shown."""
+        if not any(entry["size"] > _MOST_BYTES for entry in self._run.report.inputs if "size" in entry):
+            return None
+        return f"Other columns are shown for files of up to {_MOST_BYTES >> 20} MB only."
 
     def of(self, key: int) -> dict[str, str] | None:
         """Return the other columns of a document as texts; None for a file that has none or is large."""
@@ -32,25 +43,37 @@ class OtherColumns:
         at = None if place.file is None else self._files[place.file]
         if at is None or at >= len(self._run.report.inputs):
             return None
-        if at not in self._tables:
-            self._tables[at] = self._read(at)
-        table = self._tables[at]
+        table = self._table(at)
         if table is None or place.row > table.num_rows:
             return None
         row: dict[str, Any] = table.slice(place.row - 1, 1).to_pylist()[0]
-        return {name: str(value)[:_MOST_CHARACTERS] for name, value in row.items() if value is not None}
+        return {name: _cut(str(value)) for name, value in row.items() if value is not None}
+
+    def _table(self, at: int) -> pa.Table | None:
+        if at not in self._tables:
+            table = self._read(at)
+            held = sum(own.nbytes for own in self._tables.values() if own is not None)
+            if held + (0 if table is None else table.nbytes) > _MOST_HELD:
+                self._tables.clear()
+            self._tables[at] = table
+        return self._tables[at]
 
     def _read(self, at: int) -> pa.Table | None:
         config = self._run.report.config
         try:
             file = finished.find_again(self._run.report.inputs[at], config)
+            if file.size * (_GROWTH if file.compression else 1) > _MOST_BYTES:
+                return None
             form = formats.load(file.format)
             columns = choose_columns(file, form.column_names(file, config), config)
-            table = form.table(file, config) if file.size <= _MOST_BYTES else None
+            shown = {name for name in (*columns.text, columns.id, columns.items, columns.vector) if name}
+            table = form.table(file, config, without=shown)
         except DataError:
             return None
-        if table is None:
-            return None
-        shown = set(columns.text) | {columns.id, columns.items, columns.vector}
-        names = [name for name in table.column_names if name not in shown]
-        return table.select(names[:_MOST_COLUMNS]) if names else None
+        names = [] if table is None else [name for name in table.column_names if name][:_MOST_COLUMNS]
+        return table.select(names) if table is not None and names else None
+
+
+def _cut(value: str) -> str:
+    """Return a value, visibly truncated if it is long."""
+    return value if len(value) <= _MOST_CHARACTERS else f"{value[:_MOST_CHARACTERS]}… ({len(value):,} characters)"

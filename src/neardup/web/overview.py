@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import NearDupError
+from neardup.questions.explain import reason_to_keep
 from neardup.report import Report
 from neardup.runs.stored_pairs import StoredCounts, count_stored
 from neardup.version import VERSION
@@ -21,13 +22,13 @@ NUM_LARGEST: Final = 10
 _MOST_ROWS: Final = 100
 _MOST_REASONS: Final = 20
 _MOST_FILES: Final = 50
-# From this many pairs on, selecting again for every step takes longer than one waits for a page.
+# Above this many pairs, selecting again for every step takes too long.
 _MANY_PAIRS: Final = 20_000_000
-_NO_PAIRS: Final = "Run neardup dedup with --pairs to see what a higher threshold would remove."
+_NO_PAIRS: Final = "Run `neardup dedup` with `--pairs` to see what a higher threshold would remove."
 
 
 def overview(run: RunView, *, removed_bytes: int | None = None) -> dict[str, Any]:
-    """Return everything that the first view shows, but for texts."""
+    """Return everything that the first view shows."""
     report, plan = run.report, run.report.plan
     return {
         "version": VERSION,
@@ -59,6 +60,8 @@ def overview(run: RunView, *, removed_bytes: int | None = None) -> dict[str, Any
         "rejected": _rejected(run),
         "largest": _largest(run),
         "shingles": _shingles(report),
+        "reason_to_keep": reason_to_keep(report.config),
+        "asks_containment": report.config.asks_containment,
     }
 
 
@@ -96,10 +99,10 @@ def _recall(report: Report) -> dict[str, Any]:
 
 def _histogram(run: RunView) -> dict[str, list[int] | None]:
     """Counts of similarities by hundredths; the last bin is 1 alone."""
-    pairs = run.report.load("pairs")
+    report = run.report
     return {
         "removed": _bins(run.removals.similarities),
-        "pairs": None if pairs is None else _bins(pairs.column("similarity").to_numpy()),
+        "pairs": None if report.num_pairs is None else _bins(report.pairs.column("similarity").to_numpy()),
     }
 
 
@@ -116,7 +119,10 @@ def thresholds(run: RunView) -> dict[str, Any]:
     if report.num_pairs is None or report.select_again is None:
         return {"steps": [], "hint": _NO_PAIRS}
     if report.num_pairs > _MANY_PAIRS:
-        return {"steps": [], "hint": f"{report.num_pairs:,} pairs are too many to select again for this page."}
+        return {
+            "steps": [],
+            "hint": f"{report.num_pairs:,} stored pairs are too many to compute other thresholds for this page.",
+        }
     first = int(np.ceil(report.config.threshold * 100 - 1e-9))
     try:
         counts = _count(run, [step / 100 for step in range(first, 101)])
@@ -171,7 +177,7 @@ def _largest(run: RunView) -> list[dict[str, Any]]:
 
 
 def _shingles(report: Report) -> dict[str, Any]:
-    """How the page itself cuts texts into shingles, to show which are shared."""
+    """The settings by which the page itself cuts texts into shingles, to show which are shared."""
     config = report.config
     return {
         "unit": "item" if config.items_column is not None else config.unit,
@@ -189,4 +195,6 @@ def _name_run(run: RunView) -> str:
 
 
 def _spelled(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

@@ -12,7 +12,7 @@ from importlib import resources
 from typing import Final, NamedTuple
 
 _STATIC: Final = resources.files("neardup.web") / "static"
-# In the order in which they need each other.
+# In dependency order.
 SCRIPTS: Final = (
     "vendor/htm-preact-standalone.umd.js",
     "vendor/uPlot.iife.min.js",
@@ -29,7 +29,7 @@ SCRIPTS: Final = (
     "app.js",
 )
 STYLES: Final = ("vendor/uPlot.min.css", "page.css")
-# What ends a script, and the two line ends that old browsers do not allow in one.
+# Characters that can end a script, and the two line separators that old browsers do not allow in one.
 _ESCAPED: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
@@ -51,7 +51,7 @@ def _hash(text: str) -> str:
 
 @functools.cache
 def sources() -> Sources:
-    """Join the sources; what is ours shares one scope that nothing else sees."""
+    """Join the sources; our own scripts share one private scope."""
     vendored = [_read(name) for name in SCRIPTS if name.startswith("vendor/")]
     ours = [_read(name) for name in SCRIPTS if not name.startswith("vendor/")]
     script = "\n".join([*vendored, '(() => {\n"use strict";', *ours, "})();\n"])
@@ -64,7 +64,7 @@ def sources() -> Sources:
 
 
 def escape_json(data: bytes) -> str:
-    r"""Spell JSON so that it can stand in a script element.
+    r"""Escape JSON for use inside a script element.
 
     >>> escape_json('["</script>\u2028"]'.encode())
     '["\\u003c/script\\u003e\\u2028"]'
@@ -83,7 +83,7 @@ def render_page(data: str, *, policy: str | None = None) -> str:
         ("POLICY", policy or parts.policy),
         ("STYLE", parts.style),
         ("SCRIPT", parts.script),
-        ("DATA", data),  # last: what stands in it is not looked at again
+        ("DATA", data),  # last, so that nothing is replaced inside the data
     ):
         before, mark, after = page.partition(f"@{name}@")
         if not mark:

@@ -1,4 +1,4 @@
-"""The data of a report in one file: a sample of clusters with their texts that fits into a number of bytes."""
+"""The data of a report in one file: a sample of clusters with their texts that fits the size limit."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ MOST_DRAWN: Final = 500
 # Members of a cluster in a file: the most similar and the least similar ones.
 MOST_MEMBERS: Final = 20
 MOST_ALONE: Final = 100
-# The heat map of a cluster compares every two of so many documents.
+# The most documents in the heat map of a cluster, which compares every pair.
 HEAT_MAP: Final = range(4, 21)
 _CLUSTER_SHARES: Final = (1.0, 0.5, 0.25, 0.1, 0.05, 0.01, 0.0)
-# Rather fewer clusters than fewer characters of each text.
+# The page shows fewer clusters before it shows fewer characters than this of each text.
 _LEAST_CUT: Final = 2_000
 _WHOLE: Final = 1 << 40
 # Texts are stored as numbers of pieces, because near-duplicates share most of them.
@@ -58,9 +58,12 @@ def page_data(run: RunView, limit: int, *, has_texts: bool = True) -> str:
     wanted = np.unique(np.concatenate([*(_shown(run, number) for number in sample.clusters), sample.alone]))
     texts = document_texts.gather(run, wanted.astype(np.int64)) if absent is None else None
     info = overview(run, removed_bytes=None if texts is None else texts.removed_bytes)
-    told = _Told(
-        info, absent, {} if texts is None else _heat_maps(run, sample.clusters, texts), texts, OtherColumns(run)
-    )
+    told = _Told(info, absent, {}, None, {})
+    if texts is not None:
+        other = OtherColumns(run)
+        info["columns_note"] = other.note
+        columns = {key: other.of(key) for key in wanted.tolist()}  # ascending, so that a file is read once
+        told = _Told(info, absent, _heat_maps(run, sample.clusters, texts), texts, columns)
     pieces = Pieces({} if texts is None else {key: text.text for key, text in texts.texts.items()})
     data = ""
     for part in _CLUSTER_SHARES:
@@ -112,13 +115,13 @@ def _heat_maps(run: RunView, numbers: I64, texts: Gathered) -> dict[int, list[fl
 
 
 class _Told(NamedTuple):
-    """What a page says whatever its sample: overview, why there are no texts, heat maps, and texts."""
+    """The parts of a page that do not depend on its sample: overview, heat maps, texts or why not, columns."""
 
     info: dict[str, Any]
     absent: str | None
     matrices: dict[int, list[float]]
     texts: Gathered | None
-    columns: OtherColumns
+    columns: dict[int, dict[str, str] | None]
 
 
 def _encode(run: RunView, sample: _Sample, told: _Told, pieces: Pieces, cut: int) -> tuple[str, list[int]]:
@@ -225,7 +228,7 @@ class _Documents:
             "is_whole": text is not None and text.is_whole and is_whole,
             "kept": None if at is None else int(run.removals.kept_keys[at]),
             "similarity": None if at is None else float(run.removals.similarities[at]),
-            "columns": None if text is None else self._other_columns.of(key),
+            "columns": self._other_columns.get(key),
         }
         for name, value in values.items():
             self.columns[name].append(value)

@@ -28,7 +28,7 @@ def check_limit(limit: int | str) -> int:
 
 
 def make_html(report: Report, *, limit: int | str = DEFAULT_LIMIT, text: bool = True) -> str:
-    """Return a report as one HTML page that needs nothing else, of at most `limit` bytes."""
+    """Return a report as one self-contained HTML page of at most `limit` bytes."""
     size = check_limit(limit)
     room = size - len(render_page("").encode())
     return render_page(page_data(RunView(report), room, has_texts=text))
@@ -37,7 +37,7 @@ def make_html(report: Report, *, limit: int | str = DEFAULT_LIMIT, text: bool = 
 def write_html(
     report: Report, path: Path, *, limit: int | str = DEFAULT_LIMIT, text: bool = True, overwrite: bool = False
 ) -> int:
-    """Write a report as one HTML page, whole or not at all; return its bytes."""
+    """Write a report as one HTML page, atomically; return its size in bytes."""
     if path.is_dir():
         raise DataError(
             f"the output {path} is a folder, but a report is a file", hint=f"name it: -o {path}/report.html"

@@ -57,7 +57,7 @@ class Clusters(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a document stands: a file by name, and its row there, from 1; in memory no file, and its position."""
+    """The location of a document: the name of its file and its row, from 1; in memory no file, and its position."""
 
     file: str | None
     row: int
@@ -73,7 +73,7 @@ class RunView:
         if not isinstance(self.report.load("removed"), pa.Table):
             reason = "this run lists pairs" if self.report.load("pairs") is not None else "this run is on Spark"
             raise NotStoredError(
-                f"{reason}, so there are no removed documents to show",
+                f"{reason}, so it has no removed documents to show",
                 hint="show the folder that `neardup dedup -o` wrote",
             )
 
@@ -108,7 +108,7 @@ class RunView:
         return np.cumsum([0, *rows], dtype=np.int64)
 
     def place(self, key: int) -> Place:
-        """Return where a document stands."""
+        """Return the location of a document."""
         if not self.is_from_files:
             return Place(None, key)
         at = int(np.searchsorted(self.first_keys, key, side="right")) - 1
@@ -140,7 +140,9 @@ class RunView:
         else:
             selection = self.report.load("selection")
             if selection is None:
-                raise NotStoredError("this run keeps no rows", hint="show the report of neardup.deduplicate")
+                raise NotStoredError(
+                    "this run did not store its rows", hint="use the report that neardup.deduplicate returned"
+                )
             keys, kept_keys = (selection.column(name).to_numpy() for name in ("row", "kept_row"))
         return Removals(keys, kept_keys, similarities, ids, kept_ids)
 
@@ -175,7 +177,7 @@ class RunView:
 
     @cached_property
     def document_keys(self) -> I64 | None:
-        """The keys of all documents in the order of the table of clusters; None where blank rows hide them."""
+        """The keys of all documents in the order of the table of clusters; None if blank rows make them unknown."""
         report = self.report
         if not self.is_from_files:
             texts = report.load("texts")
@@ -197,7 +199,7 @@ class RunView:
         return pa.array([], pa.string()) if clusters is None else _texts_of(clusters.column("doc_id"))
 
     def ids(self, keys: Sequence[int]) -> list[str]:
-        """Return the ids of documents in clusters, or of any where no row is blank."""
+        """Return the ids of documents in clusters, or of any document if no row is blank."""
         return [self.id(key) for key in keys]
 
     def id(self, key: int) -> str:
@@ -217,7 +219,7 @@ class RunView:
 
     @property
     def settings(self) -> list[tuple[str, Any]]:
-        """The settings that were given another value than the default; the seed, which may be secret, is left out."""
+        """The settings that differ from the defaults; the seed, which may be secret, is left out."""
         config = self.report.config
         defaults = {field.name: field.default for field in dataclasses.fields(config)}
         hidden = {"seed", "num_perm", "overwrite", "threads", "memory", "master", "spark_conf"}

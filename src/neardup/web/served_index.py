@@ -1,21 +1,19 @@
-"""What a server answers about an index: what it holds, and the near-duplicates of a text."""
+"""Answers of the server about an index: its contents, and the near-duplicates of a text."""
 
 from __future__ import annotations
 
 import dataclasses
 import threading
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from neardup.errors import DataError
 from neardup.index.index import Index
 from neardup.version import VERSION
 
-_HIDDEN: Final = ("seed",)
-
 
 class ServedIndex:
-    """An index, opened to be read."""
+    """An index, opened read-only."""
 
     kind = "index"
 
@@ -25,7 +23,7 @@ class ServedIndex:
         self._lock = threading.Lock()
 
     def start(self) -> None:
-        """Do nothing: an index answers at once."""
+        """Do nothing: an index is ready when it is open."""
 
     def close(self) -> None:
         """Close the index."""
@@ -34,6 +32,7 @@ class ServedIndex:
     def info(self) -> dict[str, Any]:
         """Return what the page shows of the index."""
         config, plan = self._index.config, self._index.plan
+        # Never the seed, which may be secret.
         shown = ("threshold", "recall", "unit", "size", "measure", "fold_numbers", "fold_accents", "normalise")
         return {
             "version": VERSION,
@@ -43,7 +42,7 @@ class ServedIndex:
             "threshold": config.threshold,
             "finding": plan.judgement(),
             "counts": {"documents": len(self._index)},
-            "settings": [[name, str(getattr(config, name))] for name in shown if name not in _HIDDEN],
+            "settings": [[name, str(getattr(config, name))] for name in shown],
         }
 
     def query(self, text: str, k: int) -> dict[str, Any]:
@@ -55,5 +54,5 @@ class ServedIndex:
 
 
 def no_index() -> DataError:
-    """Return the error for a question that only an index answers."""
+    """Return the error for a query that only an index answers."""
     return DataError("this server shows a run, not an index", hint="neardup serve INDEX answers queries")

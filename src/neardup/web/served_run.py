@@ -1,8 +1,10 @@
-"""What a server answers about a finished run: everything, not a sample."""
+"""Answers of the server about a finished run: all of it, not a sample."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import re
 from typing import Any, Final
 
 import numpy as np
@@ -18,14 +20,17 @@ from neardup.web.other_columns import OtherColumns
 from neardup.web.overview import overview
 from neardup.web.page_data import HEAT_MAP, shown_members
 from neardup.web.run_view import RunView
-from neardup.web.text_store import SEARCHED, TextStore
+from neardup.web.text_store import TextStore
+from neardup.web.word_index import Query
 
 I64 = npt.NDArray[np.int64]
 MOST_FOUND: Final = 200
+# Characters of a text that lists of documents quote.
+EXCERPT: Final = 160
 # Members of a cluster that are shown: the most similar and the least similar ones.
 MOST_SHOWN: Final = 200
-# A text of more bytes is not compared again while somebody waits.
-_MOST_COMPARED: Final = 1 << 20
+# Texts of more bytes in total are not compared again while a user waits: comparing this many takes about 0.2 s.
+_MOST_COMPARED: Final = 24 << 20
 
 
 class UnknownError(DataError):
@@ -33,7 +38,7 @@ class UnknownError(DataError):
 
 
 class ServedRun:
-    """A finished run, its texts, and the answers about them."""
+    """A finished run with its texts."""
 
     kind = "run"
 
@@ -41,29 +46,32 @@ class ServedRun:
         self._run = RunView(report)
         self._texts = TextStore(self._run)
         self._config = document_texts.alone(report.config)
-        self._overview = overview(self._run)
+        # From a copy, so that the stored pairs, which only the overview needs, are released.
+        self._overview = overview(RunView(dataclasses.replace(report)))
+        pa.default_memory_pool().release_unused()
         self._orders: dict[str, I64] = {}
+        self._matched: tuple[tuple[str, int], npt.NDArray[np.bool_]] | None = None
         self._columns = OtherColumns(self._run)
 
     def start(self) -> None:
-        """Begin to read the texts."""
+        """Start to read and index the texts in the background."""
         self._texts.read_in_background()
 
     def close(self) -> None:
-        """Give up the texts."""
+        """Delete the temporary copy of the texts."""
         self._texts.close()
 
     def info(self) -> dict[str, Any]:
         """Return the overview."""
         size = self._overview["bytes"] | {"removed": self._texts.removed_bytes}
-        texts = {"state": self._texts.state, "reason": self._texts.reason}
-        return self._overview | {"sample": None, "bytes": size, "texts": texts}
+        about = {"sample": None, "bytes": size, "texts": self._texts.progress(), "columns_note": self._columns.note}
+        return self._overview | about
 
     def clusters(self, *, offset: int, limit: int, sort: str, search: str) -> dict[str, Any]:
-        """Return some clusters in an order, of those with `search` in id or first words."""
+        """Return a range of the sorted clusters; `search` filters them by the id or the words of the kept document."""
         order = self._order(sort)
         if search:
-            order = order[self._matching(search)[order]]
+            order = order[self._matching(search, self._texts.num_indexed)[order]]
         clusters, ids = self._run.clusters, self._cluster_ids
         rows = [
             {
@@ -71,7 +79,7 @@ class ServedRun:
                 "id": ids[number].as_py(),
                 "size": int(clusters.sizes[number]),
                 "weakest": float(clusters.weakest[number]),
-                "head": self._head(int(clusters.keys[number])),
+                "excerpt": _excerpt(self._texts.beginning(int(clusters.keys[number]))),
             }
             for number in order[offset : offset + limit].tolist()
         ]
@@ -92,19 +100,13 @@ class ServedRun:
             self._orders[sort] = np.lexsort((clusters.keys, -values if sort != name else values))
         return self._orders[sort]
 
-    def _matching(self, search: str) -> npt.NDArray[np.bool_]:
-        found = pc.match_substring(self._cluster_ids, search, ignore_case=True)
-        if self._texts.state == "here":
-            at = np.searchsorted(self._texts.keys, self._run.clusters.keys)
-            is_there = at < self._texts.keys.size
-            heads = self._texts.heads.take(pa.array(np.where(is_there, at, 0)))
-            found = pc.or_(found, pc.and_(pa.array(is_there), pc.match_substring(heads, search, ignore_case=True)))
-        which: npt.NDArray[np.bool_] = found.to_numpy(zero_copy_only=False)
-        return which
-
-    def _head(self, key: int) -> str:
-        at = self._texts.position(key)
-        return "" if at is None else " ".join(self._texts.heads[at].as_py().split())
+    def _matching(self, search: str, num_indexed: int) -> npt.NDArray[np.bool_]:
+        """Which clusters have a kept document that matches; the last answer is kept, for the next rows of the list."""
+        if self._matched is None or self._matched[0] != (search, num_indexed):
+            is_named = pc.match_substring(self._cluster_ids, search, ignore_case=True).to_numpy(zero_copy_only=False)
+            by_words = self._texts.find(self._texts.parse(search))
+            self._matched = ((search, num_indexed), is_named | np.isin(self._run.clusters.keys, by_words))
+        return self._matched[1]
 
     def cluster(self, key: int) -> dict[str, Any]:
         """Return a cluster with its members, and the heat map of a small one."""
@@ -122,19 +124,26 @@ class ServedRun:
             "matrix": self._matrix(keys),
         }
 
+    def _contents(self, keys: list[int]) -> list[bytes] | None:
+        """The whole texts of some documents; None if one is missing, or if together they are too long to compare."""
+        sizes = [self._texts.num_bytes(key) for key in keys]
+        if None in sizes or sum(filter(None, sizes)) > _MOST_COMPARED:
+            return None
+        return [content for content in map(self._texts.content, keys) if content is not None]
+
     def _matrix(self, keys: list[int]) -> list[float] | None:
         if len(keys) not in HEAT_MAP or self._config.measure != "jaccard":
             return None
-        contents = [content for content in map(self._texts.content, keys) if content is not None]
-        if len(contents) < len(keys) or max(map(len, contents)) > _MOST_COMPARED:
-            return None
-        return document_texts.similarities_among(contents, self._config)
+        contents = self._contents(keys)
+        return None if contents is None else document_texts.similarities_among(contents, self._config)
 
     def document(self, key: int) -> dict[str, Any]:
         """Return a document by key."""
         if not self._run.has_key(key) or self._is_no_document(key):
             raise UnknownError(f"there is no document {key}", hint="/v1/documents?search=... finds documents")
-        return self._document(key)
+        contents = self._contents([key])
+        num_shingles = None if contents is None else document_texts.count_shingles(contents[0], self._config)
+        return self._document(key) | {"shingles": num_shingles}
 
     def _is_no_document(self, key: int) -> bool:
         at = int(np.searchsorted(self._run.rejected_keys, key))
@@ -153,7 +162,6 @@ class ServedRun:
             "file": place.file,
             "row": place.row,
             "bytes": text and text.num_bytes,
-            "shingles": None if content is None else document_texts.count_shingles(content, self._config),
             "digest": text and text.digest,
             "is_whole": text is not None and text.is_whole,
             "kept": None if at is None else int(run.removals.kept_keys[at]),
@@ -164,31 +172,37 @@ class ServedRun:
 
     def named(self, doc_id: str) -> dict[str, Any]:
         """Return the documents with an id."""
-        keys = self._keys_of(pc.equal(self._run.document_ids, doc_id))
+        keys = self._keys_of(pc.equal(self._run.document_ids, doc_id))[:MOST_FOUND].tolist()
         if not keys:
             raise UnknownError(f"no document is named {doc_id!r}", hint="/v1/documents?search=... finds documents")
-        return {"documents": [self._document(key) for key in keys]}
+        return {"documents": [self.document(key) for key in keys]}
 
-    def _keys_of(self, found: pa.Array) -> list[int]:
-        """The keys of the first documents, in input order, that a mask over all documents names."""
+    @property
+    def _own_keys(self) -> I64:
+        """The keys of the documents of the input, without those of --against; none while blank rows hide them."""
         keys = self._texts.keys if self._texts.state == "here" else self._run.document_keys
-        if keys is None:
-            return []
-        own = keys[keys.size - len(found) :]  # those of --against come first, and are not in the table of clusters
-        rows: list[int] = own[found.to_numpy(zero_copy_only=False)[: own.size]][:MOST_FOUND].tolist()
-        return rows
+        return np.empty(0, np.int64) if keys is None else keys[max(0, keys.size - len(self._run.document_ids)) :]
+
+    def _keys_of(self, found: pa.Array) -> I64:
+        """The keys of the documents that a mask over all ids names."""
+        own = self._own_keys
+        keys: I64 = own[found.to_numpy(zero_copy_only=False)[: own.size]]
+        return keys
 
     def search(self, wanted: str) -> dict[str, Any]:
-        """Return documents with words in their id or first words."""
-        ids, is_here = self._run.document_ids, self._texts.state == "here"
-        found = pc.match_substring(ids, wanted, ignore_case=True)
-        if is_here and len(self._texts.heads) >= len(ids):
-            heads = self._texts.heads.slice(len(self._texts.heads) - len(ids))
-            found = pc.or_(found, pc.match_substring(heads, wanted, ignore_case=True))
-        keys = self._keys_of(pc.equal(ids, wanted))
-        keys += [key for key in self._keys_of(found) if key not in keys]
-        rows = [self._document(key, has_text=False) | {"text": self._head(key)} for key in keys[:MOST_FOUND]]
-        return {"rows": rows, "num_searched": len(ids), "is_text_searched": is_here, "characters": SEARCHED}
+        """Return documents with `wanted` in their id, or all its words in their text; one with that id comes first."""
+        ids, query = self._run.document_ids, self._texts.parse(wanted)
+        num_indexed, own = self._texts.num_indexed, self._own_keys
+        is_found = pc.match_substring(ids, wanted, ignore_case=True).to_numpy(zero_copy_only=False)[: own.size].copy()
+        by_words = self._texts.find(query)
+        is_found[np.searchsorted(own, by_words[by_words >= own[:1]] if own.size else own)] = True
+        found, named = own[is_found], self._keys_of(pc.equal(ids, wanted))
+        keys = np.r_[named, np.setdiff1d(found[: MOST_FOUND + named.size], named)][:MOST_FOUND]
+        rows = [
+            self._document(key, has_text=False) | {"text": _excerpt(self._texts.beginning(key), query)}
+            for key in keys.tolist()
+        ]
+        return {"rows": rows, "total": int(found.size), "num_ids": own.size, "num_texts": num_indexed}
 
     def pair(self, a: int, b: int) -> dict[str, Any]:
         """Return two documents with their exact similarity."""
@@ -197,9 +211,19 @@ class ServedRun:
         for first, second in ((one, other), (other, one)):
             if first["kept"] == second["key"]:
                 similarity = first["similarity"]
-        contents = [content for content in map(self._texts.content, (a, b)) if content is not None]
-        if similarity is None and len(contents) == 2 and self._config.measure in SET_MEASURES:
-            similarity = document_texts.similarities_among(contents, self._config)[0]
+        if similarity is None and self._config.measure in SET_MEASURES:
+            contents = self._contents([a, b])
+            similarity = None if contents is None else document_texts.similarities_among(contents, self._config)[0]
         has_columns = self._texts.state != "absent"
         one["columns"], other["columns"] = (self._columns.of(key) if has_columns else None for key in (a, b))
         return {"a": one, "b": other, "similarity": similarity}
+
+
+def _excerpt(beginning: str, query: Query | None = None) -> str:
+    """Return a line of a text: around the first word of a query, or its first words."""
+    words = sorted((*query.words, *query.beginnings), key=len, reverse=True) if query else []
+    found = re.search("|".join(map(re.escape, words)), beginning, re.IGNORECASE) if words else None
+    start = 0 if found is None or found.start() < EXCERPT // 2 else found.start() - EXCERPT // 4
+    start = beginning.rfind(" ", 0, start) + 1 if start else 0
+    quoted = " ".join(beginning[start : start + EXCERPT].split())
+    return f"… {quoted}" if start else quoted

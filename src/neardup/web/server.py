@@ -1,4 +1,4 @@
-"""The page and its data from a local server: read only, for this machine alone."""
+"""Serves the page and its data, read-only, on loopback only."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Words = Annotated[str, Query(max_length=1000)]
 
 
 class Problem(BaseModel):
-    """What every error says."""
+    """The body of every error."""
 
     code: str
     message: str
@@ -133,7 +133,7 @@ def _cluster_routes(run: ServedRun) -> APIRouter:
         sort: Literal["size", "-size", "weakest", "-weakest", "id", "-id"] = "size",
         search: Words = "",
     ) -> dict[str, Any]:
-        """List clusters in an order, of those with `search` in the id or the first words of the kept document."""
+        """List clusters in an order; `search` filters them by the id or the words of the kept document."""
         return run.clusters(offset=offset, limit=limit, sort=sort, search=search)
 
     @router.get("/clusters/{key}")
@@ -154,7 +154,7 @@ def _document_routes(run: ServedRun) -> APIRouter:
 
     @router.get("/documents")
     def documents(search: Words) -> dict[str, Any]:
-        """Find documents by id and first words."""
+        """Find documents with `search` in their id, or all its words in their text."""
         return run.search(search)
 
     @router.get("/documents/{doc_id:path}")
@@ -169,7 +169,7 @@ def _document_routes(run: ServedRun) -> APIRouter:
 
     @router.post("/query", openapi_extra=_ASKED)
     def query() -> dict[str, Any]:
-        """Refuse: only an index answers queries."""
+        """Refuse: only the server of an index answers queries."""
         raise no_index()
 
     return router
@@ -185,12 +185,14 @@ def _index_routes(index: ServedIndex) -> APIRouter:
         try:
             asked = msgspec.json.decode(body, type=Asked)
         except RecursionError:
-            return JSONResponse(problem("nested", "the request is nested too deeply"), 400)
+            return JSONResponse(
+                problem("nested", "the request is nested too deeply", 'send {"text": "..."} as JSON'), 400
+            )
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             hint = 'send {"text": "..."} as JSON'
             return JSONResponse(problem("invalid", str(error), hint), 422)
         if len(asked.text) > MOST_TEXT:
-            told = problem("too_large", f"a text has at most {MOST_TEXT:,} characters", "send a part of it")
+            told = problem("too_large", f"a text must not exceed {MOST_TEXT:,} characters", "send a part of it")
             return JSONResponse(told, 413)
         return JSONResponse(await run_in_threadpool(index.query, asked.text, asked.k))
 
@@ -221,7 +223,7 @@ async def _tell_invalid(_: Request, error: Exception) -> JSONResponse:
 
 
 def _docs_page(described: dict[str, Any]) -> str:
-    """The routes as a plain page, without a script or anything from outside."""
+    """The routes as a plain page without scripts or external assets."""
     parts = []
     for path, methods in described["paths"].items():
         for method, route in methods.items():
@@ -238,11 +240,11 @@ def _docs_page(described: dict[str, Any]) -> str:
 
 
 class _Server(uvicorn.Server):
-    """Ends at Ctrl-C and SIGTERM as at any other end: with exit code 0."""
+    """A server for which Ctrl-C and SIGTERM are a normal end, with exit code 0."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop at a signal, without raising it again afterwards."""
+        """Stop on a signal without raising it again afterwards."""
         before = {kind: signal.signal(kind, self._stop) for kind in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
@@ -259,7 +261,7 @@ def serve(path: str, *, host: str, port: int, told: Callable[[str], None]) -> No
     if host not in LOOPBACK:
         raise ConfigError(
             f"`host` must be one of {', '.join(LOOPBACK)}, got {host!r}: the server has no authentication",
-            hint="forward the port with ssh -L to look at it from another machine",
+            hint="to look at it from another machine, forward the port with ssh -L",
         )
     served = open_served(path)
     config = uvicorn.Config(
@@ -277,8 +279,10 @@ def serve(path: str, *, host: str, port: int, told: Callable[[str], None]) -> No
     try:
         bound = config.bind_socket()
     except SystemExit as error:
-        raise DataError(f"port {port} of {host} cannot be used", hint="choose another --port, or 0 for any") from error
-    bound.listen(128)  # before the address is told; requests wait until the server runs
+        raise DataError(
+            f"cannot listen on port {port} of {host}", hint="choose another --port, or 0 for any free one"
+        ) from error
+    bound.listen(128)  # before the address is printed; requests wait until the server runs
     address = bound.getsockname()
     told(f"http://{f'[{address[0]}]' if ':' in address[0] else address[0]}:{address[1]}/")
     served.start()

@@ -1,31 +1,38 @@
-"""The texts of a run for a server: copied once to a temporary file, so that any of them is one read away."""
+"""The texts of a run for a server: copied once to a temporary file, then indexed by their words."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import tempfile
 import threading
-from typing import Final
+import time
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from neardup.errors import NearDupError
 from neardup.web import document_texts
-from neardup.web.document_texts import Text
 from neardup.web.run_view import RunView
+from neardup.web.word_index import Query, WordIndex
 
 I64 = npt.NDArray[np.int64]
-# Characters at the beginning of every text that are searched, and stay in memory.
-SEARCHED: Final = 160
+# Bytes at the beginning of a text in which an excerpt for a list of documents is looked for.
+_EXCERPT_BYTES: Final = 1 << 16
+# A search waits for at most so many bytes being indexed, about 20 ms.
+_BATCH_BYTES: Final = 1 << 20
 _DISK_LEFT: Final = 200 * 10**6
 
 
 class TextStore:
-    """All texts of a run; `state` is "reading" until they are all there, or "absent" with a reason."""
+    """All texts of a run.
+
+    state: "reading" until all texts can be shown, then "here"; or "absent", and `reason` says why.
+    num_indexed: how many texts, in input order, can be searched so far; `index_error` says why no more will follow.
+    """
 
     def __init__(self, run: RunView) -> None:
         self._run = run
@@ -33,34 +40,40 @@ class TextStore:
         self.reason = document_texts.why_absent(run)
         self.state = "absent" if self.reason else "reading"
         self.keys: I64 = np.empty(0, np.int64)
-        self.heads: pa.Array = pa.array([], pa.large_string())
         self._starts: I64 = np.zeros(1, np.int64)
         self.removed_bytes: int | None = None
+        self._words: WordIndex | None = None
+        self.num_indexed = 0
+        self.index_error: str | None = None
         self._is_closed = False
 
     def read_in_background(self) -> threading.Thread:
-        """Start to read; the state tells when it is done."""
+        """Start to read and index; `progress` tells how far it is."""
         thread = threading.Thread(target=self.read, daemon=True)
         thread.start()
         return thread
 
     def read(self) -> None:
-        """Read all texts."""
+        """Read and index all texts."""
         if self.state == "absent":
             return
         if self._run.report.bytes_read + _DISK_LEFT > shutil.disk_usage(tempfile.gettempdir()).free:
-            self.state, self.reason = "absent", f"there is no room for them in {tempfile.gettempdir()}"
+            self.state, self.reason = "absent", f"not enough free disk space in {tempfile.gettempdir()} for a copy"
             return
         try:
-            self._read()
+            self._copy()
+            self._index()
         except (NearDupError, OSError, pa.ArrowException) as error:
             self.state, self.reason = "absent", str(error)
-        except ValueError:  # of a file that was closed while it was written
+        except sqlite3.Error as error:
+            if not self._is_closed:
+                self.index_error = f"the word index cannot be built: {error}"
+        except ValueError:  # from a file that was closed while it was being written
             if not self._is_closed:
                 raise
 
-    def _read(self) -> None:
-        keys, heads, starts, end = [np.empty(0, np.int64)], [pa.array([], pa.large_string())], [np.zeros(1, int)], 0
+    def _copy(self) -> None:
+        keys, starts, end = [np.empty(0, np.int64)], [np.zeros(1, int)], 0
         for own, texts in document_texts.scan(self._run):
             if self._is_closed:
                 return
@@ -69,32 +82,65 @@ class TextStore:
             keys.append(own)
             starts.append(end + offsets[1:] - offsets[0])
             end += int(offsets[-1] - offsets[0])
-            heads.append(pc.utf8_slice_codeunits(texts, 0, SEARCHED))
         self._file.flush()
-        self.keys, self._starts, self.heads = np.concatenate(keys), np.concatenate(starts), pa.concat_arrays(heads)
+        self.keys, self._starts = np.concatenate(keys), np.concatenate(starts)
         removed = self._run.removals.keys[self._run.by_key]
         self.removed_bytes = int(np.diff(self._starts)[np.isin(self.keys, removed)].sum())
+        pa.default_memory_pool().release_unused()
         self.state = "here"
+
+    def _index(self) -> None:
+        self._words = WordIndex()
+        while self.num_indexed < self.keys.size and not self._is_closed:
+            first = self.num_indexed
+            stop = int(np.searchsorted(self._starts, self._starts[first] + _BATCH_BYTES, side="right")) - 1
+            stop = max(first + 1, stop)
+            texts = [self._content(at).decode() for at in range(first, stop)]
+            self._words.add(self.keys[first:stop].tolist(), texts)
+            self.num_indexed = stop
+            time.sleep(0)  # lets a search that waits for the index go first
+
+    def progress(self) -> dict[str, Any]:
+        """Return what the page says about the texts, and about how many of them can be searched."""
+        indexed = {"indexed": self.num_indexed, "documents": int(self.keys.size), "error": self.index_error}
+        return {"state": self.state, "reason": self.reason, "search": indexed}
+
+    def parse(self, wanted: str) -> Query:
+        """Return the words of a query; none while no text is indexed."""
+        return Query((), ()) if self._words is None else self._words.parse(wanted)
+
+    def find(self, query: Query) -> I64:
+        """Return the keys, ascending, of the documents indexed so far that have every word of a query."""
+        return np.empty(0, np.int64) if self._words is None else self._words.find(query)
 
     def position(self, key: int) -> int | None:
         """Return the position of a document among all."""
         at = int(np.searchsorted(self.keys, key))
         return at if at < self.keys.size and self.keys[at] == key else None
 
+    def _content(self, at: int, most_bytes: int | None = None) -> bytes:
+        start, stop = int(self._starts[at]), int(self._starts[at + 1])
+        size = stop - start if most_bytes is None else min(most_bytes, stop - start)
+        return os.pread(self._file.fileno(), size, start)
+
+    def num_bytes(self, key: int) -> int | None:
+        """Return the size of a text; None for an unknown document."""
+        at = self.position(key)
+        return None if at is None else int(self._starts[at + 1] - self._starts[at])
+
     def content(self, key: int) -> bytes | None:
         """Return a whole text."""
         at = self.position(key)
-        if at is None:
-            return None
-        start, stop = int(self._starts[at]), int(self._starts[at + 1])
-        return os.pread(self._file.fileno(), stop - start, start)
+        return None if at is None else self._content(at)
 
-    def text(self, key: int) -> Text | None:
-        """Return a text as the page shows it."""
-        content = self.content(key)
-        return None if content is None else document_texts.make_text(content)
+    def beginning(self, key: int) -> str:
+        """Return the beginning of a text, from which lists quote; empty for an unknown document."""
+        at = self.position(key)
+        return "" if at is None else self._content(at, _EXCERPT_BYTES).decode(errors="ignore")
 
     def close(self) -> None:
-        """Delete the temporary file."""
+        """Delete the temporary files."""
         self._is_closed = True
         self._file.close()
+        if self._words is not None:
+            self._words.close()

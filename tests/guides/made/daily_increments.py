@@ -21,12 +21,12 @@ def _page(place: str, day: str) -> str:
 
 
 def _edited(page: str) -> str:
-    """The page of yesterday, with a line above and another last word: 0.95 similar."""
+    """Yesterday's page with a new first line and another last word: similarity 0.95."""
     return f"Updated. {page[:-1]} again."
 
 
 def make(folder: Path) -> None:
-    """Write a file a day: four new pages; from the second day on also a copy and an edit of pages of the day before."""
+    """Write one file per day: four new pages; from day two, also a copy and an edited page of the day before."""
     before: list[str] = []
     for number, day in enumerate(DAYS):
         pages = [_page(place, day) for place in _PLACES[4 * number : 4 * number + 4]]

@@ -278,14 +278,18 @@ class LocalEngine(Threads):
         self, table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema, by: Sequence[SortKey]
     ) -> Iterator[pa.RecordBatch]:
         """Sort in memory if the rows fit, else on disk."""
-        held, size, rest = [], 0, iter(table.to_batches() if isinstance(table, pa.Table) else table)
+        held, size, rest = (
+            deque[pa.RecordBatch](),
+            0,
+            iter(table.to_batches() if isinstance(table, pa.Table) else table),
+        )
         room = None if self._memory is None else self._memory.room() // 2
         for batch in rest:
             held.append(batch)
             size += batch.nbytes
             if room is not None and self._workspace is not None and size * _GROUPING_COST > room:
                 folder = self._workspace.folder / "sort"
-                yield from sort_on_disk(chain(held, rest), schema, by, folder, 2 * room, self.threads)
+                yield from sort_on_disk(chain(_drained(held), rest), schema, by, folder, 2 * room, self.threads)
                 return
         yield from pa.Table.from_batches(held, schema=schema).sort_by(list(by)).combine_chunks().to_batches()
 
@@ -296,13 +300,14 @@ class LocalEngine(Threads):
             rows, smallest = batch.column("row").to_numpy(), batch.column("smallest").to_numpy()
             is_linked[rows] = is_linked[smallest] = True
             components.union_links(rows, smallest, parents)
+        components.find_roots(parents)
         linked = np.flatnonzero(is_linked)
         return pa.table([linked, parents[linked]], schema=schemas.COMPONENTS)
 
     def lookup(self, table: pa.Table, key: str, other: Table, columns: Sequence[str]) -> pa.Table:
         """Select the matching rows from every batch of the other table, then align them with the keys."""
         keys = table.column(key).to_numpy()
-        wanted = np.unique(keys)
+        wanted = keys if (keys[1:] > keys[:-1]).all() else np.unique(keys)
         found = self.find_rows(other, wanted, ["row", *columns]).sort_by("row")
         rows = found.column("row").to_numpy()
         is_found, at = find_sorted(rows, keys)
@@ -403,3 +408,9 @@ class LocalEngine(Threads):
         path = self._workspace.once(f"{name}.arrow", write)
         with pa.OSFile(str(path), "rb") as source:
             return pa.ipc.open_file(source).read_all()
+
+
+def _drained(batches: deque[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Iterate over batches and release each one."""
+    while batches:
+        yield batches.popleft()

@@ -27,7 +27,7 @@ class Memory:
 
     def room(self) -> int:
         """Return the bytes still available."""
-        _trim(self.limit)  # memory that was freed but not returned counts as resident
+        _trim(self.limit)  # memory that was freed but not returned to the system still counts as resident
         return max(MIN_ROOM, self.limit - resident_bytes())
 
 
@@ -40,7 +40,7 @@ def return_freed(limit: int) -> None:
 
 
 def _trim(limit: int) -> None:
-    """Return memory that was freed so far if the limit is tight, before the next stage allocates more."""
+    """Return freed memory to the system if the limit is tight, before the next stage allocates more."""
     malloc_trim = _c_function("malloc_trim", limit)
     if malloc_trim is not None:
         malloc_trim(ctypes.c_size_t(0))

@@ -29,8 +29,8 @@ class Threads:
     def side_by_side(self, step: Callable[[int], T], numbers: Iterable[int], *, in_order: bool = False) -> list[T]:
         """Call a step for every number, in parallel; the first error, in time or in order, stops the others."""
         with ThreadPoolExecutor(self.threads) as pool:
-            futures = [pool.submit(step, number) for number in numbers]
             try:
+                futures = [pool.submit(step, number) for number in numbers]
                 done = set() if in_order else wait(futures, return_when=FIRST_EXCEPTION).done
                 for future in futures:
                     if future in done:

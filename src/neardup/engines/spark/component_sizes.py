@@ -1,4 +1,4 @@
-"""How large the largest component is, learned while components stream by."""
+"""Records the size of the largest component while components are streamed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Largest(AccumulatorParam[Sizes]):
     """Keeps the largest number of documents and the most bytes; a task that runs twice changes nothing."""
 
     def zero(self, value: Sizes) -> Sizes:
-        """Return what nothing is larger than."""
+        """Return the neutral element."""
         del value
         return 0, 0
 
     def addInPlace(self, value1: Sizes, value2: Sizes) -> Sizes:  # noqa: N802 - Spark calls it so
-        """Return the larger of each."""
+        """Return the element-wise maximum."""
         return max(value1[0], value2[0]), max(value1[1], value2[1])
 
 

@@ -20,9 +20,20 @@ from neardup.checks import VECTOR_MEASURES
 from neardup.config import Config
 from neardup.engines.base import BatchStep, Source
 from neardup.engines.spark.arrow_steps import Batches, arrow_schema, map_frame
-from neardup.engines.spark.reading import I64, ROW_BITS, note, notes_schema, read_parts, read_texts, texts_schema
-from neardup.engines.spark.storage import Storage
+from neardup.engines.spark.reading import (
+    I64,
+    ROW_BITS,
+    EndsParam,
+    note,
+    notes_schema,
+    place,
+    read_parts,
+    read_texts,
+    texts_schema,
+)
+from neardup.engines.spark.storage import Storage, in_order, one_task_each
 from neardup.errors import DataError
+from neardup.io.formats import arrow, parquet
 from neardup.io.formats.base import Columns, InputFile, Records
 from neardup.io.sources.in_memory import ID_COLUMNS, content_names
 from neardup.io.sources.parts import FileParts, documents_of
@@ -32,19 +43,32 @@ from neardup.io.values.arrow_rows import batch_records, wanted_names
 from neardup.io.values.columns import choose
 from neardup.io.values.scores import SCORES
 from neardup.io.values.vector_columns import vector_contents
+from neardup.theory.shingle_advice import FEW_SHINGLES
 
 _WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
+# Formats that take less time to read than their texts to sketch.
+_CHEAP: Final = (parquet, arrow)
+# Bytes of text that are worth a task of their own, and the most tasks that read the same part.
+_LEAST_SHARE: Final = 16 << 20
+_MOST_SHARES: Final = 8
+_SHARED_ROW_BITS: Final = 6
 _DIMENSIONS: Final = pa.schema([("row", pa.int64()), ("dimension", pa.int64())])
 
 
 class SparkSource(Source, Protocol):
     """Documents that workers read, at most twice."""
 
+    # What `metrics` came to.
+    counted: dict[str, int]
+
     def read(self, step: BatchStep, schema: pa.Schema) -> DataFrame:
         """Sketch every document; return the notes of reading.py."""
 
     def metrics(self) -> dict[str, Column]:
-        """Return what is to be computed of the notes while they are stored."""
+        """Return the metrics to compute while the notes are stored."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return what workers have reported while the notes were stored, as JSON."""
 
     def settle(self, notes: DataFrame, storage: Storage) -> None:
         """Derive what the whole run needs from the stored notes."""
@@ -57,7 +81,7 @@ class SparkSource(Source, Protocol):
 
 
 class _Noted:
-    """What both kinds of sources share: notes, and ranks by score."""
+    """Shared by both kinds of sources: notes, and ranks by score."""
 
     unit = "bytes"
     num_ahead = -(1 << 63)  # an id may be below 0
@@ -88,21 +112,29 @@ class _Noted:
 
     def metrics(self) -> dict[str, Column]:
         """Return the numbers of a report: documents and rejected rows of the input, and of the files ahead of it."""
-        is_own = F.col("row") >= F.lit(self.num_ahead)
+        is_own, num_shingles = F.col("row") >= F.lit(self.num_ahead), F.col("num_shingles")
         return {
             "own_documents": F.count(F.when(is_own, F.col("num_shingles"))),
             "own_rejected": F.count(F.when(is_own, F.col("reason"))),
             "own_bytes": F.sum(F.when(is_own, F.col("text_bytes"))),
             "ahead_documents": F.count(F.when(~is_own, F.col("num_shingles"))),
             "ahead_rejected": F.count(F.when(~is_own, F.col("reason"))),
+            "ahead_shingles": F.sum(F.when(~is_own, num_shingles)),
+            "with_shingles": F.count_if(num_shingles > 0),
+            "with_few_shingles": F.count_if((num_shingles > 0) & (num_shingles < FEW_SHINGLES)),
         }
+
+    def facts(self) -> dict[str, Any]:
+        """Return nothing: the metrics say all."""
+        return {}
 
     def settle(self, notes: DataFrame, storage: Storage) -> None:
         """Rank the documents by score, if `keep` names a column."""
         self._notes = notes
-        self.counted = {name: int(value or 0) for name, value in (storage.observed(notes) or {}).items()}
+        known = storage.observed(notes) or {}
+        self.counted = {name: int(known[name] or 0) for name in self.metrics()}
         if self.config.keep_column is not None:
-            self._ranks = storage.store("ranks", self._rank(storage))
+            self._ranks = storage.once("ranks", lambda: self._rank(storage))
 
     def _rank(self, storage: Storage) -> DataFrame:
         """Number the rows in the order of their score, the best first, rows without a score last, ties by row."""
@@ -141,20 +173,42 @@ class FileSource(_Noted):
         whole = [msgspec.structs.replace(file, path=_whole_path(file.path)) for file in files]
         self.parts = FileParts(whole, num_ahead_files, Config.of(config, strict=False))
         self.total = self.parts.total
+        self._ends = spark.sparkContext.accumulator({}, EndsParam())
         self.num_rows, self.num_ahead = self.parts.num_parts << ROW_BITS, self.parts.num_ahead_parts << ROW_BITS
 
     def read(self, step: BatchStep, schema: pa.Schema) -> DataFrame:
-        """Sketch with one task per part."""
-        numbers = self._spark.range(0, self.parts.num_parts, 1, max(self.parts.num_parts, 1))
+        """Sketch with one task per part, or several where there are fewer parts than cores."""
+        num_parts, num_shares = self.parts.num_parts, self._num_shares()
+        numbers = self._spark.range(0, num_parts * num_shares, 1, max(num_parts * num_shares, 1))
         notes = notes_schema(schema)
-        return map_frame(numbers, notes, partial(read_parts, parts=self.parts, step=step, notes=notes))
+        read = partial(
+            read_parts, parts=self.parts, num_shares=num_shares, step=step, notes=notes, report=self._ends.add
+        )
+        return map_frame(numbers, notes, read)
+
+    def read_ahead(self) -> Iterator[pa.RecordBatch]:
+        """Read the reference documents, on the driver."""
+        for part in range(self.parts.num_ahead_parts):
+            for _, rows in self.parts.read_pieces(part):
+                for first_row, found in rows:
+                    yield place(self.parts.documents_of(found, first_row), part, self.parts)
+
+    def _num_shares(self) -> int:
+        """Return how many tasks share a part: each reads all of it and uses only its own rows."""
+        if not self.parts.num_parts or not all(self.parts.formats[at] in _CHEAP for at in self.parts.own_files()):
+            return 1
+        most = max(self.parts.total // (self.parts.num_parts * _LEAST_SHARE), 1)
+        return min(-(-self._spark.sparkContext.defaultParallelism // self.parts.num_parts), most, _MOST_SHARES)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the rows of pieces and the columns found, of every part."""
+        return {"ends": [self._ends.value[part] for part in range(self.parts.num_parts)]}
 
     def settle(self, notes: DataFrame, storage: Storage) -> None:
         """Count the rows of files, check what was found, and rank."""
-        ends = notes.where(F.col("piece_rows").isNotNull()).select("row", "piece_rows", "found")
-        rows = sorted(storage.run(ends.collect), key=lambda row: row["row"])
-        self.parts.number([count for row in rows for count in row["piece_rows"]])
-        self.parts.check_found([(sum(row["piece_rows"]), row["found"]) for row in rows])
+        ends = (storage.observed(notes) or {})["ends"]
+        self.parts.number([count for piece_rows, _ in ends for count in piece_rows])
+        self.parts.check_found([(sum(piece_rows), found) for piece_rows, found in ends])
         super().settle(notes, storage)
         if self.config.strict:
             self._check_strict(storage)
@@ -166,7 +220,7 @@ class FileSource(_Noted):
             path = next(entry["path"] for entry in self.summary() if entry["file"] == files[0].as_py())
             raise DataError(
                 f"{path}, row {numbers[0]} cannot be used: {first['reason']}",
-                hint="leave out --strict to set such rows aside and go on",
+                hint="leave out --strict to skip such rows and list them as rejected",
             )
 
     def summary(self) -> list[dict[str, Any]]:
@@ -175,8 +229,11 @@ class FileSource(_Noted):
 
     def texts(self, members: DataFrame) -> DataFrame:
         """Read the parts that have members again; only members leave the worker."""
+        num_shares = self._num_shares()
+        share = F.pmod(F.shiftright("row", _SHARED_ROW_BITS), F.lit(num_shares))
         by_part = members.withColumn("part", F.shiftright("row", ROW_BITS))
-        ordered = by_part.repartition(max(self.parts.num_parts, 1), "part").sortWithinPartitions("part", "row")
+        by_part = by_part.withColumn("task", F.col("part") * num_shares + share)
+        ordered = one_task_each(by_part, "task", self.parts.num_parts * num_shares).sortWithinPartitions("part", "row")
         return map_frame(ordered, texts_schema(self.config), partial(read_texts, parts=self.parts))
 
     def locate(self, rows: I64) -> tuple[pa.Array, I64]:
@@ -237,18 +294,22 @@ class FrameSource(_Noted):
         self.frame = frame
         self.columns = _choose(frame, config)
         self.id_column = str(self.columns.id)
-        self._check_ids(storage)
-        self.total = storage.run(frame.count)
+        self.total = self._check_ids(storage)
         self._rows = self._number(storage)
         super().__init__(self._with_dimension(config, storage))
 
-    def _check_ids(self, storage: Storage) -> None:
+    def _check_ids(self, storage: Storage) -> int:
+        """Return the number of rows; raise for the first id that is null or occurs twice."""
         own = F.col(_quoted(self.id_column))
         counts = self.frame.groupBy(own.alias("id")).count()
-        odd = storage.run(counts.where(F.col("id").isNull() | (F.col("count") > 1)).orderBy("id").first)
+        is_odd = F.col("id").isNull() | (F.col("count") > 1)
+        first_odd = F.min(F.when(is_odd, F.struct("id", "count")))  # null before any other
+        found: Any = storage.run(counts.agg(F.sum("count"), first_odd).first)
+        total, odd = found
         if odd is not None:
             what = "null in a row" if odd["id"] is None else f"{odd['id']!r} in {odd['count']} rows"
             raise DataError(f"the id column {self.id_column!r} must have a unique value in every row, got {what}")
+        return int(total or 0)
 
     def _number(self, storage: Storage) -> DataFrame:
         """Add `row`: the id if it is an integer, else its position in the order of ids."""
@@ -256,8 +317,9 @@ class FrameSource(_Noted):
         wanted = [F.col(_quoted(name)) for name in wanted_names(self.columns)]
         if isinstance(self.frame.schema[self.id_column].dataType, _WHOLE):
             return self.frame.select(own.cast("long").alias("neardup_row"), *wanted)
-        ids = self.frame.select(own.alias("neardup_id")).orderBy("neardup_id")
-        numbered = storage.store("ids", ids.select("neardup_id", F.monotonically_increasing_id().alias("neardup_row")))
+        ids = in_order(self.frame.select(own.alias("neardup_id")), ["neardup_id"], self.total)
+        rows = F.monotonically_increasing_id().alias("neardup_row")
+        numbered = storage.once("ids", lambda: ids.select("neardup_id", rows))
         named = self.frame.join(numbered, own == F.col("neardup_id"))
         return named.select("neardup_row", *wanted)
 
@@ -295,7 +357,7 @@ class FrameSource(_Noted):
         super().settle(notes, storage)
         first = storage.run(self.rejected.orderBy("row").first) if self.config.strict else None
         if first is not None:
-            raise DataError(f"a row cannot be used: {first['reason']}", hint="leave out strict to set such rows aside")
+            raise DataError(f"a row cannot be used: {first['reason']}", hint="leave out strict to skip such rows")
 
     def texts(self, members: DataFrame) -> DataFrame:
         """Select the texts of members from the frame."""

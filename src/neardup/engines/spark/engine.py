@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -17,10 +17,12 @@ from neardup.engines.spark.arrow_steps import Batches, arrow_schema, large, map_
 from neardup.engines.spark.component_sizes import Largest, watch_sizes
 from neardup.engines.spark.counts import add_counts
 from neardup.engines.spark.documents import SparkSource
-from neardup.engines.spark.stars import FEW_LINKS, connect
+from neardup.engines.spark.stars import FEW_LINKS, connect, connect_few
 from neardup.engines.spark.storage import Storage
 from neardup.engines.spark.whole_components import map_whole
 from neardup.events import Tally
+from neardup.io.workspace import Workspace
+from neardup.theory.shingle_advice import FEW_SHINGLES
 
 R = TypeVar("R")
 
@@ -62,23 +64,28 @@ class SparkEngine:
     ) -> None:
         self.spark = spark
         self._folder, self._component_bytes, self._few_links = folder, component_bytes, few_links
+        self._workspace: Workspace | None = None
         self._storage: Storage | None = None
+        self._num_documents = 0  # those with shingles
+        self._links: Observation | None = None  # counted while they are joined
         self._components: Any = None  # those that were verified
-        # Frames stay beside their totals, so that no other one can have their identity.
+        # Keep frames next to their totals, so that no other frame can get the same id().
         self._totals: dict[Any, tuple[DataFrame, Chosen | None, int]] = {}
         self.facts: dict[str, Any] = {"name": "spark"}
 
-    def begin(self, folder: str | None = None) -> SparkEngine:
-        """Return an engine with its own tables for one run; `folder` is used unless this engine has one."""
-        return SparkEngine(
-            self.spark, folder=self._folder or folder, component_bytes=self._component_bytes, few_links=self._few_links
+    def begin(self, workspace: Workspace | None = None) -> SparkEngine:
+        """Return an engine with its own tables for one run; with a workspace, an interrupted run is resumed."""
+        engine = SparkEngine(
+            self.spark, folder=self._folder, component_bytes=self._component_bytes, few_links=self._few_links
         )
+        engine._workspace = workspace
+        return engine
 
     @property
     def storage(self) -> Storage:
         """The tables of this run."""
         if self._storage is None:
-            self._storage = Storage(self.spark, self._folder)
+            self._storage = Storage(self.spark, self._folder, self._workspace)
         return self._storage
 
     def map_documents(
@@ -87,9 +94,19 @@ class SparkEngine:
         """Read the documents on all workers; sets are not kept in memory, because they would be lost with a worker."""
         self.storage.plan_partitions(documents.total * (1 if documents.unit == "bytes" else _BYTES_A_DOCUMENT))
         self.storage.listen(advance, documents.total)
-        read = documents.read(lambda batch: step(batch, None), schema)
-        documents.settle(self.storage.store("notes", read, documents.metrics()), self.storage)
-        return documents.sketches(schema)
+        notes = self.storage.once(
+            "notes",
+            lambda: documents.read(lambda batch: step(batch, None), schema),
+            documents.metrics(),
+            documents.facts,
+        )
+        documents.settle(notes, self.storage)
+        sketches = documents.sketches(schema)
+        self._num_documents = documents.counted["with_shingles"]
+        for below, name in ((None, "with_shingles"), (FEW_SHINGLES, "with_few_shingles")):
+            question = self._question(sketches, None, Chosen("num_shingles", None, below), 0)
+            self._totals[question] = sketches, None, documents.counted[name]
+        return sketches
 
     def choose_rows(
         self,
@@ -130,9 +147,12 @@ class SparkEngine:
         schema: pa.Schema,
     ) -> DataFrame:
         """Map the rows in their partitions, and store the result."""
-        rows, step = _chosen(table, where).select(*columns), make_step()
-        mapped = map_frame(rows, schema, lambda batches: (step(large(batch)) for batch in batches if batch.num_rows))
-        return self.once(name, lambda: mapped)
+
+        def make() -> DataFrame:
+            rows, step = _chosen(table, where).select(*columns), make_step()
+            return map_frame(rows, schema, lambda batches: (step(large(batch)) for batch in batches if batch.num_rows))
+
+        return self.once(name, make)
 
     def map_read(
         self, name: str, documents: SparkSource, sketches: DataFrame, where: Chosen, step: BatchStep, schema: pa.Schema
@@ -148,11 +168,18 @@ class SparkEngine:
         rows = _chosen(table, where).select(*columns).coalesce(max(self.spark.sparkContext.defaultParallelism, 1))
         return self.storage.run(lambda: add_counts(rows, step, num_places), "shingle counts")
 
+    def collect_below(self, table: DataFrame, columns: Sequence[str], row: int) -> pa.Table:
+        """Return the rows below a row that have shingles, on the driver, sorted."""
+        rows = table.where((F.col("row") < F.lit(row)) & (F.col("num_shingles") > 0)).select(*columns)
+        return self.storage.run(rows.toArrow, "reference documents").sort_by("row")
+
     def connected_components(self, links: DataFrame, num_rows: int) -> DataFrame:
-        """Run rounds of large and small stars, storing each."""
+        """Join few documents in one task; otherwise run rounds of large and small stars, storing each."""
         del num_rows
-        components, rounds = connect(links, self.storage, self._few_links)
-        self.facts["component_rounds"] = rounds
+        if self._num_documents <= self._few_links:
+            components, self._links = connect_few(links)
+        else:
+            components, self.facts["component_rounds"] = connect(links, self.storage, self._few_links)
         return components
 
     def lookup(self, table: DataFrame, key: str, other: DataFrame, columns: Sequence[str]) -> DataFrame:
@@ -176,24 +203,28 @@ class SparkEngine:
     ) -> DataFrame:
         """Read the members again, shuffle them by component, and stream them through the step."""
         found, read, self._components = self.storage.observed(components) or {}, Observation(), components
-        self.storage.listen(advance, found["rows"])
-        members = self.lookup(components, "row", sketches, ["priority", "text_bytes"])
-        members = members.observe(read, F.sum("text_bytes").alias("text_bytes")).drop("text_bytes")
-        texts = documents.texts(members).repartition("component")
-        ordered = texts.sortWithinPartitions("component", "priority", "row")
-        whole = partial(map_whole, step=steps.whole, block_step=steps.blocks, limit=self._component_bytes)
         largest = self.spark.sparkContext.accumulator((0, 0), Largest())
-        verified = map_frame(ordered, schema, lambda batches: whole(watch_sizes(batches, largest.add)))
-        stored = self.once("verified", lambda: verified)
-        documents_of_one, bytes_of_one = largest.value
-        self.facts |= {
-            "components": found["components"],
-            "linked_documents": found["rows"],
-            "largest_component": documents_of_one,
-            "linked_text_bytes": read.get["text_bytes"] or 0,
-            "largest_component_bytes": bytes_of_one,
-        }
-        return stored
+        whole = partial(map_whole, step=steps.whole, block_step=steps.blocks, limit=self._component_bytes)
+
+        def make() -> DataFrame:
+            members = self.lookup(components, "row", sketches, ["priority", "text_bytes"])
+            members = members.observe(read, F.sum("text_bytes").alias("text_bytes")).drop("text_bytes")
+            texts = documents.texts(members).repartition("component")
+            ordered = texts.sortWithinPartitions("component", "priority", "row")
+            return map_frame(ordered, schema, lambda batches: whole(watch_sizes(batches, largest.add)))
+
+        def facts() -> dict[str, Any]:
+            documents_of_one, bytes_of_one = largest.value
+            return {
+                "components": found["components"],
+                "linked_documents": found["rows"],
+                "largest_component": documents_of_one,
+                "linked_text_bytes": read.get["text_bytes"] or 0,
+                "largest_component_bytes": bytes_of_one,
+            }
+
+        self.storage.listen(advance, found["rows"])
+        return self.once("verified", make, facts=facts)
 
     def map_classes(
         self, classes: DataFrame, verified: DataFrame | None, step: ClassStep, schema: pa.Schema
@@ -243,8 +274,7 @@ class SparkEngine:
         known = self.storage.observed(table) if where is None and first_row in (0, _LOWEST_ROW) else None
         if known is not None and (column or "rows") in known:
             return int(known[column or "rows"] or 0)
-        # The same rows are selected again for every query.
-        question = id(table), column, where and (where.column, id(where.without), where.below), first_row
+        question = self._question(table, column, where, first_row)
         if question not in self._totals:
             rows = _chosen(table, where)
             if first_row:
@@ -254,14 +284,35 @@ class SparkEngine:
             self._totals[question] = table, where, int(row[0] or 0) if row else 0
         return self._totals[question][-1]
 
+    @staticmethod
+    def _question(table: DataFrame, column: str | None, where: Chosen | None, first_row: int) -> Hashable:
+        """Return the key of a total; the same rows are selected again for every query."""
+        return id(table), column, where and (where.column, id(where.without), where.below), first_row
+
     def compute(self, table: DataFrame, what: str) -> None:
         """Compute a table for its side effects."""
         self.storage.run(table.count, what)
 
-    def once(self, name: str, make: Callable[[], DataFrame], schema: pa.Schema | None = None) -> DataFrame:
-        """Compute and store a table, which has no order."""
+    def once(
+        self,
+        name: str,
+        make: Callable[[], DataFrame],
+        schema: pa.Schema | None = None,
+        *,
+        facts: Callable[[], dict[str, Any]] = dict,
+    ) -> DataFrame:
+        """Compute and store an unordered table; `facts`: returns facts about the run that are then known."""
         del schema
-        return self.storage.store(name, make())
+        stored = self.storage.once(name, make, facts=lambda: {"engine": self._learn() | facts()})
+        self.facts |= (self.storage.observed(stored) or {})["engine"]
+        return stored
+
+    def _learn(self) -> dict[str, Any]:
+        """Return the facts so far; a resumed run takes them from the tables it loads."""
+        if self._links is not None:
+            self.facts["component_rounds"] = [self._links.get["links"]]
+            self._links = None
+        return dict(self.facts)
 
 
 _SIDES: Final = pa.schema(

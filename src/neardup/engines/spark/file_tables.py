@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from neardup import schema
 from neardup.engines.local.groups import split_groups
 from neardup.engines.spark.arrow_steps import Batches, map_frame
 from neardup.engines.spark.documents import FileSource
 from neardup.engines.spark.reading import ROW_BITS
 from neardup.engines.spark.results import cluster_rows, with_ids
-from neardup.engines.spark.storage import Storage, in_order
+from neardup.engines.spark.storage import FEW_ROWS, Storage, in_order, one_task_each, stored_batches
 from neardup.io.formats.base import Verdicts
-from neardup.io.outputs import TableWriter
 from neardup.io.sources.parts import FileParts
 from neardup.io.streams import copy_permissions
 
@@ -37,7 +37,10 @@ _VERDICTS: Final = pa.schema(
         ("cluster_size", pa.int64()),
     ]
 )
+_COUNTED: Final = pa.schema([("rows", pa.int64())])
 _WRITTEN: Final = pa.schema([("at", pa.int64())])
+# Writes batches to a file.
+Write = Callable[[Path, Iterator[pa.RecordBatch]], None]
 _OWN: Final = ("row", "doc_id", "file", "number")
 
 
@@ -45,6 +48,7 @@ def removed_table(source: FileSource, selection: DataFrame, num_rows: int) -> Da
     """Return schema.REMOVED_FROM_FILES in input order."""
     ends = [_OWN, ("kept_row", "kept_id", "kept_file", "kept_number")]
     columns = ["doc_id", "kept_id", "similarity", "file", "number as row", "kept_file", "kept_number as kept_row"]
+    columns += selection.columns[len(schema.SELECTION) :]
     return in_order(_named(source, selection, ends), ["row"], num_rows).selectExpr(*columns)
 
 
@@ -61,6 +65,7 @@ def pairs_table(source: FileSource, row_pairs: DataFrame, num_rows: int) -> Data
     """Return schema.PAIRS_FROM_FILES in input order."""
     ends = [("row_a", "doc_a", "file_a", "number_a"), ("row_b", "doc_b", "file_b", "number_b")]
     columns = ["doc_a", "doc_b", "similarity", "file_a", "number_a as row_a", "file_b", "number_b as row_b"]
+    columns += row_pairs.columns[len(schema.ROW_PAIRS) :]
     return in_order(_named(source, row_pairs, ends), ["row_a", "row_b"], num_rows).selectExpr(*columns)
 
 
@@ -73,11 +78,6 @@ def rejected_table(source: FileSource, *, ahead: bool = False) -> DataFrame:
     return in_order(placed, ["row"], num_rows).selectExpr("file", "number as row", "reason")
 
 
-def rejected_batches(source: FileSource, storage: Storage) -> Iterable[pa.RecordBatch]:
-    """Iterate over the rejected rows of the input, in order."""
-    return storage.batches("rejected", rejected_table(source)) if source.counted["own_rejected"] else ()
-
-
 def _named(source: FileSource, table: DataFrame, ends: list[tuple[str, str, str, str]]) -> DataFrame:
     ids = source.ids()
     for row, doc_id, _, _ in ends:
@@ -85,20 +85,45 @@ def _named(source: FileSource, table: DataFrame, ends: list[tuple[str, str, str,
     return source.place(table, ends)
 
 
-def write_table(path: Path, columns: pa.Schema, name: str, table: DataFrame, storage: Storage) -> dict[str, int]:
-    """Write a table in order, on the driver, as the local engine does, and return how many rows it has."""
+def write_table(path: Path, name: str, table: DataFrame, num_rows: int, write: Write, storage: Storage) -> int:
+    """Let one task write a table, which is in order, to a file; return how many rows it has.
+
+    No row passes through the driver. What many tasks have sorted is stored first, and that task reads it in order.
+    """
+    folder = None
+    if num_rows > FEW_ROWS:
+        folder = storage.path_of(storage.once(f"{name}-sorted", lambda: table))
+        table = storage.spark.range(0, 1, 1, 1)
+    step = partial(_write_rows, folder=folder, path=path.resolve(), write=write)
+    written: list[Any] = storage.run(map_frame(table, _COUNTED, step).collect, name)
+    if not written:  # a table that Spark knows to be empty has no task
+        write(path, iter(()))
+    return sum(row["rows"] for row in written)
+
+
+def _write_rows(rows: Batches, folder: str | None, path: Path, write: Write) -> Iterator[pa.RecordBatch]:
+    """Write batches, or a stored table, to a file; retries and speculative attempts are safe."""
     num_rows = 0
-    with TableWriter(path, columns) as writer:
-        for batch in storage.batches(name, table):
-            writer.write(batch)
+
+    def counted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        nonlocal num_rows
+        for batch in batches:
             num_rows += batch.num_rows
-    return {f"num_{name}": num_rows}
+            yield batch
+
+    draft = path.with_name(f".{uuid.uuid4().hex}{path.suffix}")
+    try:
+        write(draft, counted(rows if folder is None else stored_batches(folder)))
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    yield pa.record_batch([pa.array([num_rows])], schema=_COUNTED)
 
 
 def write_kept(source: FileSource, selection: DataFrame, members: DataFrame, folder: str) -> DataFrame:
     """Return a frame with one row per input file that writes its kept rows when computed."""
     parts = source.parts
-    is_absent = F.col("num_shingles").isNull() & F.col("piece_rows").isNull() & (F.col("row") >= source.num_ahead)
+    is_absent = F.col("num_shingles").isNull() & (F.col("row") >= source.num_ahead)
     absent = source.notes.where(is_absent).selectExpr("row", "cast(null as string) kept_id", "null similarity")
     removed = selection.withColumn("kept_id", F.lit(None).cast("string"))
     if source.config.mark:
@@ -106,7 +131,7 @@ def write_kept(source: FileSource, selection: DataFrame, members: DataFrame, fol
         removed = source.place(kept, [("kept_row", "kept_id", "kept_file", "kept_number")])
     said = removed.select("row", "kept_id", "similarity").unionByName(absent)
     said = said.withColumn("cluster_size", F.lit(None).cast("bigint"))
-    if source.config.mark:  # a kept row is said only for the size of its cluster
+    if source.config.mark:  # kept rows are listed only for the size of their cluster
         documents = source.documents.where(F.col("row") >= source.num_ahead)
         sized = cluster_rows(documents, members).where("cluster_size > 1").select("row", "cluster_size")
         said = said.drop("cluster_size").join(sized, "row", "full")
@@ -116,7 +141,8 @@ def write_kept(source: FileSource, selection: DataFrame, members: DataFrame, fol
     )
     every = every.withColumn("cluster_size", F.lit(None).cast("bigint"))
     by_file = map_frame(said, _VERDICTS, partial(map, partial(_by_file, parts=parts))).unionByName(every)
-    ordered = by_file.repartition(max(len(own), 1), "at").sortWithinPartitions("at", "number")
+    numbered = by_file.withColumn("task", F.col("at") - own.start)
+    ordered = one_task_each(numbered, "task", len(own)).drop("task").sortWithinPartitions("at", "number")
     return map_frame(ordered, _WRITTEN, partial(_write_files, parts=parts, folder=folder))
 
 

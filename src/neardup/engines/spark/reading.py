@@ -1,17 +1,18 @@
 """What workers return for the rows they read: notes, that is, sketches with ids, scores and rejected rows.
 
-Notes have one row per document, one per rejected row (`num_shingles` is null), and one at the end of every part
-(`piece_rows` is not null).
+Notes have one row per document, and one per rejected or blank row, where `num_shingles` is null.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyspark.accumulators import AccumulatorParam
 
 from neardup import schema
 from neardup.config import Config
@@ -26,14 +27,14 @@ from neardup.io.values.scores import SCORES
 from neardup.io.values.sorted_search import find_sorted
 
 I64 = npt.NDArray[np.int64]
+# By part: the number of rows of every piece, and the names of the columns found.
+Ends = dict[int, tuple[list[int], list[str]]]
 # A row encodes the number of its part and its position there, which is less than 2**ROW_BITS.
 ROW_BITS: Final = 36
 _BESIDE: Final = (
     ("id", pa.string()),
     ("score", SCORES),
     ("reason", pa.string()),
-    ("piece_rows", pa.list_(pa.int64())),
-    ("found", pa.list_(pa.string())),
 )
 
 
@@ -66,28 +67,57 @@ def _padded(columns: dict[str, pa.Array], num_rows: int, notes: pa.Schema) -> pa
     return pa.record_batch(arrays, schema=pa.schema([field.with_nullable(True) for field in notes]))
 
 
+class EndsParam(AccumulatorParam[Ends]):
+    """Collects the rows of pieces and the columns found, by part; shares of a part, and retries, report the same."""
+
+    def zero(self, value: Ends) -> Ends:
+        """Return nothing."""
+        del value
+        return {}
+
+    def addInPlace(self, value1: Ends, value2: Ends) -> Ends:  # noqa: N802 - Spark calls it so
+        """Return both."""
+        value1.update(value2)
+        return value1
+
+
 def read_parts(
-    numbers: Iterable[pa.RecordBatch], parts: FileParts, step: BatchStep, notes: pa.Schema
+    numbers: Iterable[pa.RecordBatch],
+    parts: FileParts,
+    num_shares: int,
+    step: BatchStep,
+    notes: pa.Schema,
+    report: Callable[[Ends], None],
 ) -> Iterator[pa.RecordBatch]:
-    """Read parts of files and sketch their documents."""
-    for part in (part for batch in numbers for part in batch.column("id").to_pylist()):
-        yield from joined(_read_part(part, parts, step, notes))
+    """Read parts of files and sketch their documents; `num_shares` tasks share a part, batch by batch."""
+    for number in (number for batch in numbers for number in batch.column("id").to_pylist()):
+        part, share = divmod(number, num_shares)
+        ends: tuple[list[int], list[str]] = ([], [])
+        batches = _read_part(part, parts, ends)
+        own = (batch for at, batch in enumerate(batches) if at % num_shares == share)
+        yield from joined(chain.from_iterable(_noted(part, parts, batch, step, notes) for batch in own))
+        report({part: ends})
 
 
-def _read_part(part: int, parts: FileParts, step: BatchStep, notes: pa.Schema) -> Iterator[pa.RecordBatch]:
-    piece_rows: list[int] = []
-    names: set[str] = set()
+def _read_part(part: int, parts: FileParts, ends: tuple[list[int], list[str]]) -> Iterator[tuple[int, Records]]:
+    """Read the batches of a part, each with its first row; add the rows of pieces and the columns found to `ends`."""
+    piece_rows, names = ends
     for pieces, rows in parts.read_pieces(part):
         num_rows = 0
         for first_row, found in rows:
-            documents = place(parts.documents_of(found, first_row), part, parts)
-            spots = np.setdiff1d(np.arange(found.num_rows), found.rows)
-            yield from note(step(documents), found, (part << ROW_BITS) + first_row + spots, notes)
+            yield first_row, found
             num_rows += found.num_rows
-            names |= found.found
+            names += sorted(found.found.difference(names))
         piece_rows += [num_rows // len(pieces)] * len(pieces)
-    ends: dict[str, Any] = {"row": [part << ROW_BITS], "piece_rows": [piece_rows], "found": [sorted(names)]}
-    yield _padded({name: pa.array(value, notes.field(name).type) for name, value in ends.items()}, 1, notes)
+
+
+def _noted(
+    part: int, parts: FileParts, batch: tuple[int, Records], step: BatchStep, notes: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    first_row, found = batch
+    documents = place(parts.documents_of(found, first_row), part, parts)
+    spots = np.setdiff1d(np.arange(found.num_rows), found.rows)
+    yield from note(step(documents), found, (part << ROW_BITS) + first_row + spots, notes)
 
 
 def place(documents: pa.RecordBatch, part: int, parts: FileParts) -> pa.RecordBatch:

@@ -83,7 +83,7 @@ def count_selection(
 ) -> dict[str, Any]:
     """Count the removed documents: all, below the threshold, for a reference document; and those that were spared."""
     config, removed, special = source.config, engine.total(selection), (0, 0)
-    # Only chains lead to documents that are less similar.
+    # Only chains of pairs can remove documents below the threshold.
     if removed and (config.cluster == "components" or source.num_ahead > 0):
         is_below, is_against = F.col("similarity") < config.threshold, F.col("kept_row") < source.num_ahead
         found: Any = engine.storage.run(selection.agg(F.count_if(is_below), F.count_if(is_against)).first)

@@ -21,10 +21,14 @@ _DEFAULTS: Final = {
     "spark.log.level": "FATAL",
     "spark.python.daemon.module": "neardup.engines.spark.worker_daemon",
 }
+# Java that compiles itself less and collects garbage in one thread: the driver only plans, and a short run on
+# executors ends before better code has paid for itself (83 against 46 CPU seconds for 106 MB).
+_QUICK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_SHORT_BYTES: Final = 4 << 30
 
 
-def open_engine(config: Config) -> SparkEngine:
-    """Use the active session, as with spark-submit or in a notebook, or start one."""
+def open_engine(config: Config, num_bytes: int) -> SparkEngine:
+    """Use the active session, as with spark-submit or in a notebook, or start one for this many bytes of input."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("neardup")
     if config.master is not None:
@@ -36,7 +40,10 @@ def open_engine(config: Config) -> SparkEngine:
     if is_ours:
         # PySpark warns about the version of pandas, which it requires although nothing here uses it.
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-        for name, value in _DEFAULTS.items():
+        quick = {"spark.driver.extraJavaOptions": _QUICK}
+        if num_bytes < _SHORT_BYTES:
+            quick["spark.executor.extraJavaOptions"] = _QUICK
+        for name, value in (_DEFAULTS | quick).items():
             if not any(setting.startswith(f"{name}=") for setting in config.spark_conf):
                 builder = builder.config(name, value)
     try:

@@ -7,11 +7,12 @@ left, one task connects them as the local engine does.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F  # noqa: N812 - as every book on Spark writes it
 
 from neardup import schema
@@ -28,7 +29,8 @@ def connect(links: DataFrame, storage: Storage, few_links: int = FEW_LINKS) -> t
 
     Every round is stored, so that a lost worker does not undo the rounds before.
     """
-    links = storage.store("links", map_frame(links, schema.LINKS, _forests), _fingerprint())
+    contracted = map_frame(links, schema.LINKS, _forests)
+    links = storage.once("links", lambda: contracted, _fingerprint())
     sizes, before = [], None
     while True:
         now = storage.observed(links)
@@ -36,10 +38,34 @@ def connect(links: DataFrame, storage: Storage, few_links: int = FEW_LINKS) -> t
         if now == before or sizes[-1] <= few_links:
             break
         before = now
-        links = storage.store(f"links-{len(sizes)}", _small_star(_large_star(links)), _fingerprint())
+        links = storage.once(f"links-{len(sizes)}", partial(_starred, links), _fingerprint())
     if now != before:
         links = map_frame(links.coalesce(1), schema.LINKS, lambda batches: [_forest(list(batches))])
     return _labels(links), sizes
+
+
+def connect_few(links: DataFrame) -> tuple[DataFrame, Observation]:
+    """Return schema.COMPONENTS of few documents, joined by one task in the job that stores them.
+
+    The observation has the number of links, as `links`.
+    """
+    watched = Observation()
+    contracted = map_frame(links, schema.LINKS, _forests).observe(watched, F.count(F.lit(1)).alias("links"))
+    return _labels(map_frame(contracted.repartition(1), schema.LINKS, _one_forest)), watched
+
+
+def _one_forest(batches: Batches) -> Iterator[pa.RecordBatch]:
+    """Contract the links of all batches; what is held never has more links than there are rows."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(part.num_rows for part in held) >= FEW_LINKS:
+            held = [_forest(held)]
+    yield _forest(held)
+
+
+def _starred(links: DataFrame) -> DataFrame:
+    return _small_star(_large_star(links))
 
 
 def _forests(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -60,12 +86,13 @@ def _forest(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     rows, places = np.unique(ends, return_inverse=True)
     parents = np.arange(rows.size)
     kernel.union_links(places[: table.num_rows], places[table.num_rows :], parents)
+    kernel.find_roots(parents)
     is_child = parents != np.arange(rows.size)
     return pa.record_batch([pa.array(rows[is_child]), pa.array(rows[parents[is_child]])], schema=schema.LINKS)
 
 
 def _fingerprint() -> dict[str, Column]:
-    """Tell links apart beside their number: a sum of hashes too wide to overflow."""
+    """Return a fingerprint of links, to detect changes: a sum of hashes, wide enough not to overflow."""
     return {"fingerprint": F.sum(F.xxhash64("row", "smallest").cast("decimal(20,0)"))}
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import shutil
 import tempfile
 import uuid
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -17,37 +19,48 @@ import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
 
 from neardup import errors, schema
 from neardup.engines.base import Advance
 from neardup.engines.spark.listener import report_jobs
 from neardup.io.streams import filesystem
+from neardup.io.workspace import Workspace
 
 T = TypeVar("T")
 # Columns whose sum is taken while a table is written, so that no extra job is needed.
 _SUMMED: Final = {"num_shingles", "text_bytes", "compared", *schema.CONTENTS.names} - {"row"}
 # What one task sorts and writes by itself.
-_FEW_ROWS: Final = 1_000_000
+FEW_ROWS: Final = 1_000_000
 # Adaptive execution makes a job of every exchange, and every broadcast is a job; our tables are of known size.
 _SETTINGS: Final = {"spark.sql.adaptive.enabled": "false", "spark.sql.autoBroadcastJoinThreshold": "-1"}
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _UNSET_PARTITIONS: Final = "200"
-_BYTES_A_PARTITION: Final = 32 << 20
+# Text per partition of an exchange. A task costs tens of milliseconds whatever it does, and what most exchanges send is
+# less than a tenth of the text; the texts of components are at most all of it, which Spark sorts on disk.
+_BYTES_A_PARTITION: Final = 128 << 20
+# Every task that writes for an exchange keeps a line for each of its partitions.
+_MOST_PARTITIONS: Final = 1 << 15
 _RAISED = re.compile(r"neardup\.errors\.(\w+): (.*?)(?:\n\nhint: (.*?))?(?:\n|$)(?!\n?hint)", re.DOTALL)
 
 
 class Storage:
-    """Stores frames as Parquet, so that they are computed once and survive the loss of a worker."""
+    """Stores frames as Parquet, so that they are computed once and survive the loss of a worker.
 
-    def __init__(self, spark: SparkSession, folder: str | None) -> None:
+    With a workspace, finished tables are recorded in its journal, and a resumed run loads them.
+    """
+
+    def __init__(self, spark: SparkSession, folder: str | None, workspace: Workspace | None = None) -> None:
         self.spark = spark
-        above = folder or _usual_folder(spark)
+        self._workspace = workspace
+        above = folder or _usual_folder(spark, workspace)
+        # Every start has a folder of its own, because a killed one may have left half a table.
         self.folder = f"{above.rstrip('/')}/neardup-{uuid.uuid4().hex}"
-        # Frames must be usable as long as the session lives.
-        weakref.finalize(spark, _remove, spark, self.folder)
+        if workspace is None:  # frames must be usable as long as the session lives
+            weakref.finalize(spark, _remove, spark, self.folder)
         self._listening: tuple[Advance, int] | None = None
         # Frames stay here, so that no other one can have their identity.
-        self._observed: dict[int, tuple[DataFrame, dict[str, Any]]] = {}
+        self._observed: dict[int, tuple[DataFrame, dict[str, Any], str]] = {}
         self._num_partitions = max(spark.sparkContext.defaultParallelism, 1)
 
     def listen(self, advance: Advance, total: int) -> None:
@@ -56,19 +69,57 @@ class Storage:
 
     def plan_partitions(self, num_bytes: int) -> None:
         """Choose how many partitions an exchange has, from the size of the input."""
-        self._num_partitions = max(self._num_partitions, -(-num_bytes // _BYTES_A_PARTITION))
+        self._num_partitions = max(self._num_partitions, min(-(-num_bytes // _BYTES_A_PARTITION), _MOST_PARTITIONS))
 
-    def store(self, name: str, frame: DataFrame, metrics: Mapping[str, Column] | None = None) -> DataFrame:
-        """Compute a frame and return it as stored; `metrics` are computed in the same job, see `observed`."""
-        path, observation = f"{self.folder}/{name}", Observation()
+    def once(
+        self,
+        name: str,
+        make: Callable[[], DataFrame],
+        metrics: Mapping[str, Column] | None = None,
+        facts: Callable[[], dict[str, Any]] = dict,
+    ) -> DataFrame:
+        """Compute a frame and return it as stored, or load it if an interrupted run has finished it.
+
+        metrics: computed in the same job; facts: called after it, and kept beside what was observed.
+        """
+        stored = self._load(name)
+        if stored is None:
+            frame = make()
+            path, known = f"{self.folder}/{name}", self._write(name, frame, metrics or {}) | facts()
+            stored = self._read(path, frame.schema, known)
+            if self._workspace is not None:
+                entry = {"path": path, "schema": frame.schema.json(), "observed": known}
+                self._workspace.finish(_journal_name(name), entry)
+        elif self._listening is not None:
+            advance, total = self._listening
+            self._listening = None
+            advance(total)
+        return stored
+
+    def _write(self, name: str, frame: DataFrame, metrics: Mapping[str, Column]) -> dict[str, Any]:
+        observation = Observation()
         sums = {column: F.sum(column) for column in frame.columns if column in _SUMMED}
         if "component" in frame.columns:
             sums["components"] = F.count_if(F.col("row") == F.col("component"))
-        every = {"rows": F.count(F.lit(1)), **sums, **(metrics or {})}
+        every = {"rows": F.count(F.lit(1)), **sums, **metrics}
         watched = frame.observe(observation, *(metric.alias(alias) for alias, metric in every.items()))
-        self.run(lambda: watched.write.parquet(path), name)
-        stored = self.spark.read.schema(frame.schema).parquet(path)
-        self._observed[id(stored)] = stored, observation.get
+        self.run(lambda: watched.write.parquet(f"{self.folder}/{name}"), name)
+        # A sum of hashes is a decimal, which JSON cannot hold.
+        return {name: int(value) if isinstance(value, Decimal) else value for name, value in observation.get.items()}
+
+    def _load(self, name: str) -> DataFrame | None:
+        """Return a table of an interrupted run, if all of it is still there."""
+        if self._workspace is None or not self._workspace.has(_journal_name(name)):
+            return None
+        known = self._workspace.facts(_journal_name(name))
+        files, inner = filesystem(_address(known["path"]))
+        if not files.exists(f"{inner}/_SUCCESS"):
+            return None
+        return self._read(known["path"], StructType.fromJson(json.loads(known["schema"])), known["observed"])
+
+    def _read(self, path: str, columns: StructType, observed: dict[str, Any]) -> DataFrame:
+        stored = self.spark.read.schema(columns).parquet(path)
+        self._observed[id(stored)] = stored, observed, path
         return stored
 
     def observed(self, frame: DataFrame) -> dict[str, Any] | None:
@@ -76,14 +127,14 @@ class Storage:
         found = self._observed.get(id(frame))
         return None if found is None else found[1]
 
-    def batches(self, name: str, frame: DataFrame) -> Iterator[pa.RecordBatch]:
-        """Compute a frame, and read it on the driver in order, batch by batch."""
-        self.store(name, frame)
-        path = f"{self.folder}/{name}"
-        files, inner = filesystem(path) if "://" in path else filesystem(f"file://{path}")
-        for part in sorted(files.glob(f"{inner}/part-*.parquet")):
-            with files.open(part, "rb") as source, pq.ParquetFile(source) as parquet:
-                yield from parquet.iter_batches()
+    def path_of(self, frame: DataFrame) -> str:
+        """Return the folder of a stored frame."""
+        return self._observed[id(frame)][-1]
+
+    def discard(self) -> None:
+        """Remove the tables of this start, and of those that it has resumed."""
+        for folder in {self.folder, *(path.rpartition("/")[0] for _, _, path in self._observed.values())}:
+            _remove(self.spark, folder)
 
     def run(self, action: Callable[[], T], what: str = "count") -> T:
         """Run a Spark action; an error of ours raised by a worker is raised again as itself."""
@@ -108,15 +159,40 @@ class Storage:
                 self.spark.conf.set(name, value)
 
 
+def _journal_name(table: str) -> str:
+    return f"spark/{table}"
+
+
+def _address(path: str) -> str:
+    return path if "://" in path else f"file://{path}"
+
+
+def stored_batches(folder: str) -> Iterator[pa.RecordBatch]:
+    """Read a table that was stored in order, batch by batch."""
+    files, inner = filesystem(_address(folder))
+    for part in sorted(files.glob(f"{inner}/part-*.parquet")):
+        with files.open(part, "rb") as source, pq.ParquetFile(source) as parquet:
+            yield from parquet.iter_batches()
+
+
 def in_order(frame: DataFrame, keys: Sequence[str], num_rows: int) -> DataFrame:
     """Sort a frame of about `num_rows`: a small one in one task, since many tasks need a job that draws a sample."""
-    if num_rows > _FEW_ROWS:
+    if num_rows > FEW_ROWS:
         return frame.orderBy(*keys)
     return frame.repartition(1).sortWithinPartitions(*keys)
 
 
-def _usual_folder(spark: SparkSession) -> str:
-    """The checkpoint folder of the session; on one machine a temporary one."""
+def one_task_each(frame: DataFrame, column: str, num_tasks: int) -> DataFrame:
+    """Send the rows of each number below `num_tasks` to a task of their own, where Spark can (4.1), else by hash."""
+    if hasattr(frame, "repartitionById"):
+        return frame.repartitionById(max(num_tasks, 1), F.col(column).cast("int"))
+    return frame.repartition(max(num_tasks, 1), column)
+
+
+def _usual_folder(spark: SparkSession, workspace: Workspace | None) -> str:
+    """The workspace, or the checkpoint folder of the session; on one machine a temporary one."""
+    if workspace is not None:
+        return str((workspace.folder / "spark").resolve())
     context = spark.sparkContext
     if (named := context.getCheckpointDir()) is not None:
         return named

@@ -34,7 +34,7 @@ def map_whole(
 ) -> Iterator[pa.RecordBatch]:
     """Apply a step to whole components, many at a time; `block_step` to one of more than `limit` bytes.
 
-    The documents of a component stand together, best priority first.
+    The documents of a component are contiguous, best priority first.
     """
     stream = (_as_block(batch) for batch in batches if batch.num_rows)
     last: list[pa.RecordBatch] = []  # of the component that may continue in the next batch

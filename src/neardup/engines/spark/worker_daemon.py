@@ -14,9 +14,9 @@ _TEXTS = ["one two three four five six seven", "one two three four five six eigh
 
 
 def load_kernels() -> None:
-    """Run both methods on next to nothing, on this thread alone: workers are forked from here."""
+    """Run both methods on tiny input, on this thread alone, because workers are forked from here."""
     for method in ("lsh", "exact"):
-        neardup.find_pairs(_TEXTS, threshold=0.5, method=method, threads=1)
+        neardup.find_pairs(_TEXTS, threshold=0.5, size=2, method=method, threads=1)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
@@ -101,10 +101,11 @@ def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Confi
                 yield batch_records(piece, columns, config)
 
 
-def table(file: InputFile, config: Config) -> pa.Table:  # noqa: ARG001
-    """Return all rows with all their columns."""
+def table(file: InputFile, config: Config, *, without: Collection[str] = ()) -> pa.Table:  # noqa: ARG001
+    """Return all rows with all columns but some."""
     with _open(file) as (reader, _), readable(file, _KIND):
-        return reader.read_all()
+        rows = reader.read_all()
+    return rows.select([place for place, name in enumerate(rows.column_names) if name not in without])
 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:

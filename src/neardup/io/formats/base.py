@@ -6,7 +6,7 @@ A format is a module of this folder with the five functions of `Format`; `regist
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -39,9 +39,9 @@ class InputFile(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=F
     """A file of documents; there may be a million of them.
 
     path: what opens it, a local path or an fsspec address; name: its path below kept/, and its name in every table;
-    compression: "gzip", "zstd" or None; modified: nanoseconds, or what a remote filesystem tells instead;
+    compression: "gzip", "zstd" or None; modified: nanoseconds, or the tag that a remote filesystem reports;
     encoding: of its text, None for UTF-8;
-    identity: what else tells a local file from one put in its place, "" where that is not known;
+    identity: what else distinguishes a local file from a replacement, "" if unknown;
     head: its `streams.head_of`, once a run has started.
     """
 
@@ -92,7 +92,8 @@ class Records:
     texts: large_string, one per document, no null, valid UTF-8; large_binary for measures of other contents;
     ids: string, null if the document has none;
     scores: the values for keep="max:COLUMN", as scores.SCORES; groups: string; rejected: (row, reason);
-    found: the names in `Columns` that occur in at least one row, even as null.
+    found: the names in `Columns` that occur in at least one row, even as null;
+    columns: all rows as they were read, if the format can write kept rows from them.
     """
 
     num_rows: int
@@ -103,6 +104,7 @@ class Records:
     groups: pa.Array | None
     rejected: list[tuple[int, str]]
     found: frozenset[str]
+    columns: pa.RecordBatch | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,7 +113,8 @@ class Verdicts:
 
     is_kept: one per row of the file; False for removed, rejected and blank rows;
     removed: the removed rows, ascending, from 0; kept_ids: string, the kept document of each; similarities: float64;
-    cluster_sizes: one per row of the file, None where they are all 1, or no marks are written.
+    cluster_sizes: one per row of the file, None where they are all 1, or no marks are written;
+    held: `Records.columns` of the spans of the file that are still in memory.
     """
 
     is_kept: npt.NDArray[np.bool_]
@@ -119,6 +122,7 @@ class Verdicts:
     kept_ids: pa.Array
     similarities: npt.NDArray[np.float64]
     cluster_sizes: npt.NDArray[np.int64] | None = None
+    held: Mapping[tuple[int, int], Sequence[pa.RecordBatch]] = dataclasses.field(default_factory=dict)
 
     def sizes(self, start: int, stop: int) -> npt.NDArray[np.int64]:
         """Return the sizes of the clusters of some rows."""
@@ -137,8 +141,8 @@ class Format(Protocol):
     def read(self, file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:
         """Read the rows that begin in a span, batch by batch."""
 
-    def table(self, file: InputFile, config: Config) -> pa.Table | None:
-        """Return all rows with all their columns, blank and bad rows as nulls; None for a format without columns."""
+    def table(self, file: InputFile, config: Config, *, without: Collection[str] = ()) -> pa.Table | None:
+        """Return all rows with all columns but some, blank and bad rows as nulls; None for a format without columns."""
 
     def write(self, file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
         """Write the kept rows of a file to `target`, unchanged; with config.mark, all documents with marks."""
@@ -149,7 +153,7 @@ def one_span(file: InputFile) -> list[tuple[int, int]]:
     return [(0, file.size)]
 
 
-def no_columns(file: InputFile, config: Config) -> None:
+def no_columns(file: InputFile, config: Config, *, without: Collection[str] = ()) -> None:
     """Return None: the column names, and the table, of a format without columns."""
 
 

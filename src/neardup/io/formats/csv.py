@@ -6,7 +6,7 @@ import csv
 import io
 import itertools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, BinaryIO, NamedTuple, Self
 
 import pyarrow as pa
@@ -51,8 +51,8 @@ def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Confi
     check_unchanged(file)
 
 
-def table(file: InputFile, config: Config) -> pa.Table:
-    """Return all records after the header, every field as text."""
+def table(file: InputFile, config: Config, *, without: Collection[str] = ()) -> pa.Table:
+    """Return all records after the header, every field as text, without some columns."""
     with open_input(file) as stream:
         rows = _rows(stream, file, config)
         header = _header(file, rows)
@@ -60,7 +60,9 @@ def table(file: InputFile, config: Config) -> pa.Table:
         bare: list[str | None] = [None] * len(names)
         fields = [row.fields if row.reason is None and len(row.fields) == len(names) else bare for row in rows]
     columns = zip(*fields, strict=True) if fields else ([] for _ in names)
-    return pa.Table.from_arrays([pa.array(column, pa.large_string()) for column in columns], names=names)
+    chosen = [(name, column) for name, column in zip(names, columns, strict=True) if name not in without]
+    arrays = [pa.array(column, pa.large_string()) for _, column in chosen]
+    return pa.Table.from_arrays(arrays, names=[name for name, _ in chosen])
 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:

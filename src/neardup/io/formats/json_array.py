@@ -1,8 +1,8 @@
-"""JSON arrays of objects, one row per element. A file is held in memory as a whole, to find its elements."""
+"""JSON arrays of objects, one row per element. A file is parsed in memory as a whole, to find its elements."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 import msgspec
@@ -19,17 +19,17 @@ from neardup.io.values import gather
 from neardup.io.values.oversize import PROCESS_BYTES
 
 split = one_span
-# Bytes that an array takes in memory, a byte of it: itself, its elements, and a batch of them on its way.
+# Bytes of memory per byte of an array: the array itself, its elements, and a batch of them.
 _COST: Final = 4
 
 
 def column_names(file: InputFile, config: Config) -> list[str]:
-    """Return the columns of the first elements, in the order they come up."""
+    """Return the columns of the first elements, in order of appearance."""
     return jsonl.names_in(_elements(file, config)[: jsonl.NUM_SAMPLE_ROWS])
 
 
 def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:  # noqa: ARG001
-    """Read the elements, a batch at a time."""
+    """Read the elements, batch by batch."""
     rows = jsonl.Rows(columns, config)
     for group in _groups(_elements(file, config), config):
         if len(group[0]) > config.max_document:
@@ -39,13 +39,13 @@ def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Confi
     check_unchanged(file)
 
 
-def table(file: InputFile, config: Config) -> pa.Table:
-    """Return all elements with all their columns."""
-    return jsonl.objects(_elements(file, config))
+def table(file: InputFile, config: Config, *, without: Collection[str] = ()) -> pa.Table:
+    """Return all elements with all columns but some."""
+    return jsonl.objects(_elements(file, config), without)
 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
-    """Write an array of the kept elements byte for byte, or with config.mark of all documents with their marks."""
+    """Write an array of the kept elements byte for byte; with config.mark, all documents with marks."""
     if verdicts.is_kept.all() and not config.mark:
         copy_file(file, target)
         check_unchanged(file)
@@ -78,7 +78,7 @@ def _elements(file: InputFile, config: Config) -> list[bytes]:
 
 
 def _content(file: InputFile, config: Config) -> bytes:
-    limit = config.memory or max(MIN_MEMORY, free_bytes() // 2)  # as a run has it where nothing is said
+    limit = config.memory or max(MIN_MEMORY, free_bytes() // 2)  # the default limit of a run
     most = (limit - PROCESS_BYTES) // _COST
     with open_input(file) as stream:
         content = stream.read(most + 1)
@@ -92,7 +92,7 @@ def _content(file: InputFile, config: Config) -> bytes:
 
 
 def _groups(elements: list[bytes], config: Config) -> Iterator[list[bytes]]:
-    """Cut elements into runs of about BATCH_BYTES; one that is longer, or too long, is a run of its own."""
+    """Split elements into runs of about BATCH_BYTES; a longer one, or one that is too long, is a run of its own."""
     most = min(BATCH_BYTES, config.max_document)
     first = size = 0
     for row, element in enumerate(elements):

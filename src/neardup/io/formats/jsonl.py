@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -61,7 +61,7 @@ def column_names(file: InputFile, config: Config) -> list[str]:
 
 
 def names_in(sample: Iterable[bytes]) -> list[str]:
-    """Return the columns of some objects, in the order they come up."""
+    """Return the columns of some objects, in order of appearance."""
     names: dict[str, None] = {}
     decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
     for line in sample:
@@ -79,7 +79,7 @@ def _check_no_document(file: InputFile, sample: list[bytes]) -> None:
         kind = "array" if first.startswith(b"[") else "object"
         raise DataError(
             f"{file.path} is a single JSON {kind}, not JSON Lines (one object per line)",
-            hint="pass --format json" if kind == "array" else "rewrite it, as with jq -c .",
+            hint="pass --format json" if kind == "array" else "convert it, for example with jq -c .",
         )
 
 
@@ -94,23 +94,26 @@ def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Confi
     check_unchanged(file)
 
 
-def table(file: InputFile, config: Config) -> pa.Table:
-    """Return all lines with all their columns."""
+def table(file: InputFile, config: Config, *, without: Collection[str] = ()) -> pa.Table:
+    """Return all lines with all columns but some."""
     blocks: list[pa.Table] = []
     for block in lines.line_blocks(file, (0, file.size), config):
         groups = [[b""]] if isinstance(block, Oversize) else lines.row_groups(block)
-        blocks += [objects(group) for group in groups]
+        blocks += [objects(group, without) for group in groups]
     return whole_rows.joined(blocks or [objects([])])
 
 
-def objects(group: Iterable[bytes]) -> pa.Table:
-    """Return objects with all their columns; a blank or bad one has none."""
+def objects(group: Iterable[bytes], without: Collection[str] = ()) -> pa.Table:
+    """Return objects with all their columns but some; a blank or bad one has none."""
     decoder, rows = msgspec.json.Decoder(dict[str, Any]), []
     for line in group:
         try:
-            rows.append(decoder.decode(line))
+            row = decoder.decode(line)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            rows.append({})
+            row = {}
+        for name in without:
+            row.pop(name, None)
+        rows.append(row)
     return whole_rows.table_of(rows)
 
 
@@ -174,6 +177,7 @@ class Rows:
         self._loose = self._decoder(dict.fromkeys(kinds, Any | UnsetType))
         self._take_text = self._text_taker()
         self._name = self._name_to_cut()
+        self._room: tuple[Any, Any] = np.empty(0, np.int64), np.empty(0, np.uint8)  # of `_cut`, for every block
 
     def batches(self, block: bytes, config: Config) -> Iterator[Records]:
         """Decode the lines of a block: all at once, or one by one if one of them is blank or bad."""
@@ -225,8 +229,10 @@ class Rows:
             return None
         # Arrow's allocator reuses freed memory, while NumPy makes the system zero new pages each time.
         texts = pa.allocate_buffer(len(block) + json_text.BLOCK, resizable=True)
-        ends: npt.NDArray[np.int64] = np.empty(json_text.most_lines(len(block), self._name.size) + 1, np.int64)
-        rest: npt.NDArray[np.uint8] = np.empty(len(block), np.uint8)
+        num_ends = json_text.most_lines(len(block), self._name.size) + 1
+        if num_ends > self._room[0].size or len(block) > self._room[1].size:
+            self._room = np.empty(num_ends, np.int64), np.empty(len(block), np.uint8)
+        ends, rest = self._room[0][:num_ends], self._room[1][: len(block)]
         num_rest = json_text.cut_texts(
             np.frombuffer(block, np.uint8), self._name, np.frombuffer(texts, np.uint8), ends, rest
         )
@@ -273,7 +279,7 @@ class Rows:
         ]
         rename = {field: name for name, field in self._fields.items()}
         try:
-            if not any("." in name for name in kinds):  # it may lead into an object
+            if not any("." in name for name in kinds):  # it may be a path into an object
                 return msgspec.json.Decoder(msgspec.defstruct("Row", fields, rename=rename, gc=False))
         except ValueError:  # a name with a quote, a backslash or a control character
             pass
@@ -320,7 +326,7 @@ class Rows:
 
 
 class _AnyNames:
-    """Decodes rows with a column whose name msgspec does not take for a field, or that is within an object."""
+    """Decodes rows with a column whose name msgspec does not support, or that is nested in an object."""
 
     def __init__(self, row: type[Any], fields: dict[str, str]) -> None:
         self._row, self._fields = row, fields
@@ -333,7 +339,7 @@ class _AnyNames:
 
 
 def _value_at(values: dict[str, Any], name: str) -> Any:
-    """Return the value of a column, by its name, or by a path of names with dots between them."""
+    """Return the value of a column, by its name or a dotted path."""
     if name in values:
         return values[name]
     for step in name.split("."):
@@ -360,7 +366,7 @@ def _reason_against_json(line: bytes, error: Exception) -> str:
             json.loads(line)
         except (ValueError, RecursionError):
             pass
-        else:  # msgspec rejects half of a surrogate pair, Python does not
+        else:  # msgspec rejects a lone surrogate, Python does not
             return "lone surrogate escape, which has no UTF-8 encoding"
     return f"broken JSON: {str(error).removeprefix('JSON is malformed: ')}"
 

@@ -20,12 +20,14 @@ from neardup.io.values.oversize import SKIPPED_AT_ONCE, Oversize, most_held, pas
 
 column_names = table = no_columns
 BOM: Final = b"\xef\xbb\xbf"
+# Bytes per read and write, which stay in the cache of a core.
+_COPIED_AT_ONCE: Final = 1 << 20
 # Returns what to write for a block of lines, given the bounds of the lines and the row of the first.
 Render = Callable[[bytes, npt.NDArray[np.int64], int], bytes]
 
 
 def split(file: InputFile) -> list[tuple[int, int]]:
-    """Cut a file into spans of bytes of about equal size; a compressed or encoded file is one span."""
+    """Split a file into byte spans of about equal size; a compressed or encoded file is one span."""
     count = 1 if file.is_one_stream else max(1, -(-file.size // records.PART_BYTES))
     return list(itertools.pairwise(file.size * part // count for part in range(count + 1)))
 
@@ -132,21 +134,28 @@ def broken_lines(lines: list[bytes], config: Config) -> list[tuple[int, str]]:
     return [(row, reason) for row, line in enumerate(lines) if (reason := gather.reason_against_bytes(line, config))]
 
 
-def write_kept(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
+def write_kept(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:  # noqa: ARG001
     """Write the lines of kept rows byte for byte, and no BOM."""
-    if verdicts.is_kept.all() and not _has_bom(file):
+    has_bom = _has_bom(file)
+    if verdicts.is_kept.all() and not has_bom:
         copy_file(file, target)
         check_unchanged(file)
         return
-
-    def kept(block: bytes, bounds: npt.NDArray[np.int64], first: int) -> bytes:
-        is_kept = verdicts.is_kept[first : first + len(bounds) - 1]
-        # Consecutive kept lines are written as one slice: `runs` has the bounds of these slices.
-        runs = bounds[np.flatnonzero(np.diff(is_kept.astype(np.int8), prepend=0, append=0))].reshape(-1, 2)
-        view = memoryview(block)
-        return b"".join([view[begin:end] for begin, end in runs.tolist()])
-
-    write_rendered(file, target, kept, config)
+    # One extra row, not kept, for anything after the last newline.
+    is_kept = np.append(verdicts.is_kept, False)
+    buffer, row = bytearray(_COPIED_AT_ONCE), 0
+    view, values = memoryview(buffer), np.frombuffer(buffer, np.uint8)
+    with open_input(file) as stream, open_output_like(file, target) as output:
+        stream.read(len(BOM) * has_bom)
+        while size := stream.readinto(buffer):
+            ends = np.flatnonzero(values[:size] == ord("\n")) + 1
+            own = is_kept[row : row + ends.size + 1]
+            # Consecutive kept lines are written as one slice: `runs` has the bounds of these slices.
+            bounds = np.r_[0, ends, size]
+            runs = bounds[np.flatnonzero(np.diff(own.astype(np.int8), prepend=0, append=0))].reshape(-1, 2)
+            output.write(b"".join([view[begin:end] for begin, end in runs.tolist()]))
+            row += ends.size
+    check_unchanged(file)
 
 
 def write_rendered(file: InputFile, target: str, render: Render, config: Config) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from neardup.config import Config
@@ -15,13 +15,13 @@ from neardup.io.formats.base import (
     BATCH_BYTES,
     BATCH_ROWS,
     MARK_COLUMNS,
-    PART_BYTES,
     Columns,
     InputFile,
     Records,
     Verdicts,
 )
-from neardup.io.streams import copy_file, open_output
+from neardup.io.formats.parquet_sizes import BUFFER_BYTES, row_bytes
+from neardup.io.streams import copy_file, open_arrow_output
 from neardup.io.values.arrow_rows import (
     batch_records,
     decoded_pieces,
@@ -34,13 +34,12 @@ from neardup.io.values.arrow_rows import (
     wanted_names,
 )
 from neardup.io.values.columns import outer_column
+from neardup.schema import one_array, one_batch
 
 _KIND: Final = "Parquet"
-# Without a buffer, a whole column chunk is read ahead: 274 instead of 46 MB for a row group of 1 GB.
-_BUFFER_BYTES: Final = 1 << 20
-_PROBE_ROWS: Final = 16
-# The most bytes of a batch if all rows have the longest value of a dictionary.
-_MAX_BATCH_BYTES: Final = 4 * BATCH_BYTES
+# Approximate maximum bytes of a written row group, because pyarrow buffers it in memory.
+_GROUP_BYTES: Final = 64 << 20
+_TEXT_TYPES: Final = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 # Columns with more bytes per value than this were not dictionary-encoded; trying to costs a sixth of the writing time.
 _LONG_VALUE: Final = 32
 
@@ -49,7 +48,7 @@ _LONG_VALUE: Final = 32
 def _open(file: InputFile) -> Iterator[Any]:
     with opened(file, _KIND) as source:
         with readable(file, _KIND):
-            parquet = pq.ParquetFile(source, pre_buffer=False, buffer_size=_BUFFER_BYTES)
+            parquet = pq.ParquetFile(source, pre_buffer=False, buffer_size=BUFFER_BYTES)
         with parquet:
             yield parquet
 
@@ -57,8 +56,11 @@ def _open(file: InputFile) -> Iterator[Any]:
 def split(file: InputFile) -> list[tuple[int, int]]:
     """Split a file into spans of row groups of about PART_BYTES, uncompressed."""
     with _open(file) as parquet:
-        metadata = parquet.metadata
-        return join_parts([metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)])
+        return _spans(parquet.metadata)
+
+
+def _spans(metadata: Any) -> list[tuple[int, int]]:
+    return join_parts([metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)])
 
 
 def column_names(file: InputFile, config: Config) -> list[str] | None:  # noqa: ARG001
@@ -71,71 +73,38 @@ def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Confi
     """Read the documents of some row groups, batch by batch."""
     with _open(file) as parquet, readable(file, _KIND):
         names = [name for name in wanted_names(columns) if outer_column(parquet.schema_arrow, name) is not None]
-        for batch in _batches(file, parquet, range(*span), names):
+        groups = range(*span)
+        num_rows, num_written = (_batch_rows(row_bytes(file, parquet, groups, chosen)) for chosen in (names, None))
+        # A multiple of the rows per write, so that batches kept in memory need not be concatenated.
+        for batch in _batches(parquet, groups, names, max(1, num_rows // num_written) * num_written):
+            stays = _can_stay(batch, parquet.schema_arrow)
             for piece in decoded_pieces(batch):
-                yield batch_records(piece, columns, config)
+                found = batch_records(piece, columns, config)
+                yield dataclasses.replace(found, columns=piece) if stays else found
 
 
-def table(file: InputFile, config: Config) -> pa.Table:  # noqa: ARG001
-    """Return all rows with all their columns."""
+def table(file: InputFile, config: Config, *, without: Collection[str] = ()) -> pa.Table:  # noqa: ARG001
+    """Return all rows with all columns except some, which are not read."""
     with _open(file) as parquet, readable(file, _KIND):
-        return parquet.read(use_threads=False)
+        names = [name for name in parquet.schema_arrow.names if name not in without]
+        return parquet.read(columns=names if without else None, use_threads=False)
 
 
-def _batches(file: InputFile, parquet: Any, groups: Sequence[int], names: list[str] | None) -> Iterator[pa.RecordBatch]:
+def _batches(parquet: Any, groups: Sequence[int], names: list[str] | None, num_rows: int) -> Iterator[pa.RecordBatch]:
     # One thread, because callers read several spans in parallel.
-    yield from parquet.iter_batches(
-        batch_size=_batch_rows(file, parquet, groups, names), row_groups=list(groups), columns=names, use_threads=False
-    )
+    yield from parquet.iter_batches(num_rows, row_groups=list(groups), columns=names, use_threads=False)
 
 
-def _batch_rows(file: InputFile, parquet: Any, groups: Sequence[int], names: list[str] | None) -> int:
-    """Estimate how many rows hold BATCH_BYTES, by the row group with the longest rows and by dictionaries."""
-    metadata = parquet.metadata
-    leaves = [parquet.schema.column(place) for place in range(metadata.num_columns)]
-    places = [
-        place
-        for place, leaf in enumerate(leaves)
-        if names is None or any(leaf.path == name or leaf.path.startswith(f"{name}.") for name in names)
-    ]
-    row_bytes = 1.0
-    for group in map(metadata.row_group, groups):
-        group_bytes = sum(group.column(place).total_uncompressed_size for place in places)
-        row_bytes = max(row_bytes, group_bytes / max(group.num_rows, 1))
-    # A dictionary stores repeated texts once, so the metadata may be far below the decoded size: probe the first rows
-    # of lists, and the dictionaries of columns.
-    lists = [leaves[place].path for place in places if leaves[place].max_repetition_level]
-    if lists and groups:
-        first_rows = parquet.iter_batches(_PROBE_ROWS, row_groups=[groups[0]], columns=lists, use_threads=False)
-        probe = next(first_rows, None)
-        if probe is not None and probe.num_rows:
-            row_bytes = max(row_bytes, probe.nbytes / probe.num_rows)
-    flat = [leaves[place].path for place in places if leaves[place].path not in lists]
-    longest = max((_longest_values(file, metadata, group, flat) for group in groups), default=0)
-    return max(1, min(BATCH_ROWS, int(BATCH_BYTES / row_bytes), _MAX_BATCH_BYTES // max(longest, 1)))
+def _batch_rows(row_bytes: float) -> int:
+    """Return how many rows of this size take about BATCH_BYTES."""
+    return max(1, min(BATCH_ROWS, int(BATCH_BYTES / row_bytes)))
 
 
-def _longest_values(file: InputFile, metadata: Any, number: int, paths: Sequence[str]) -> int:
-    """Add up the longest dictionary value of each column of a row group: the most bytes of a row."""
-    group = metadata.row_group(number)
-    chunks = [group.column(place) for place in range(group.num_columns)]
-    stored = [
-        chunk.path_in_schema
-        for chunk in chunks
-        if chunk.path_in_schema in paths and chunk.has_dictionary_page and chunk.physical_type == "BYTE_ARRAY"
-    ]
-    longest = 0
-    with opened(file, _KIND) as source:
-        parquet = pq.ParquetFile(
-            source, metadata=metadata, read_dictionary=stored, pre_buffer=False, buffer_size=_BUFFER_BYTES
-        )
-        # Reading one row loads the whole dictionary.
-        for row in parquet.iter_batches(1, row_groups=[number], columns=stored, use_threads=False) if stored else ():
-            for column in row.columns:
-                if pa.types.is_dictionary(column.type):
-                    longest += pc.max(pc.binary_length(column.dictionary)).as_py() or 0
-            break
-    return longest
+def _can_stay(batch: pa.RecordBatch, schema: pa.Schema) -> bool:
+    """Whether kept rows can be written from these columns: sliced and concatenated anywhere, next to other columns."""
+    is_plain = all(pa.types.is_primitive(kind) or kind in _TEXT_TYPES for kind in batch.schema.types)
+    # A dotted path may name a column or a field of another one.
+    return is_plain and len(set(schema.names)) == len(schema) and not any("." in name for name in schema.names)
 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
@@ -143,36 +112,82 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
     if is_untouched(verdicts, config):
         copy_file(file, target)
         return
-    with _open(file) as parquet, open_output(target, None) as output:
+    with _open(file) as parquet, open_arrow_output(target) as output:
+        with readable(file, _KIND):
+            spans = {span: row_bytes(file, parquet, range(*span), None) for span in _spans(parquet.metadata)}
         schema = output_schema(parquet.schema_arrow, mark=config.mark)
-        rows = output_batches(file, _all_rows(file, parquet), verdicts, mark=config.mark)
+        rows = output_batches(file, _all_rows(file, parquet, spans, verdicts), verdicts, mark=config.mark)
+        most_rows = min(_group_rows(parquet.metadata), int(_GROUP_BYTES / max(spans.values(), default=1.0)))
         with pq.ParquetWriter(output, schema, **_layout(parquet.metadata, schema, mark=config.mark)) as writer:
-            for table in _row_groups(rows, _group_rows(parquet.metadata)):
+            for table in _row_groups(rows, max(1, most_rows)):
                 writer.write_table(table, row_group_size=table.num_rows)
 
 
-def _all_rows(file: InputFile, parquet: Any) -> Iterator[pa.RecordBatch]:
+def _all_rows(
+    file: InputFile, parquet: Any, spans: Mapping[tuple[int, int], float], verdicts: Verdicts
+) -> Iterator[pa.RecordBatch]:
+    """Iterate over all rows; batches end at the same rows whether they are still in memory or read again."""
     with readable(file, _KIND):
-        yield from _batches(file, parquet, range(parquet.metadata.num_row_groups), None)
+        for span, size in spans.items():
+            held = verdicts.held.get(span)
+            if held is None:
+                yield from _even(parquet, range(*span), None, _batch_rows(size))
+            else:
+                yield from _completed(held, parquet, span, _batch_rows(size))
+
+
+def _even(parquet: Any, groups: Sequence[int], names: list[str] | None, num_rows: int) -> Iterator[pa.RecordBatch]:
+    """Read batches of `num_rows` rows, the last one shorter; pyarrow may end a batch at the end of a row group."""
+    waiting: list[pa.RecordBatch] = []
+    missing = num_rows
+    for batch in _batches(parquet, groups, names, num_rows):
+        rest = batch
+        while rest.num_rows >= missing:
+            yield one_batch([*waiting, rest.slice(0, missing)], batch.schema)
+            rest, waiting, missing = rest.slice(missing), [], num_rows
+        if rest.num_rows:
+            waiting.append(rest)
+            missing -= rest.num_rows
+    if waiting:
+        yield one_batch(waiting, waiting[0].schema)
+
+
+def _completed(
+    held: Sequence[pa.RecordBatch], parquet: Any, span: tuple[int, int], num_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Split the columns in memory into batches, and read the other columns of the same rows."""
+    schema, table = parquet.schema_arrow, pa.Table.from_batches(held)
+    names = [name for name in schema.names if name not in table.column_names]
+    others = _even(parquet, range(*span), names, num_rows) if names else None
+    for first in range(0, table.num_rows, num_rows):
+        # Usually no copy: the batches that were read have the same length.
+        columns = {
+            name: one_array(column)
+            for name, column in zip(table.column_names, table.slice(first, num_rows).columns, strict=True)
+        }
+        if others is not None:
+            other = next(others)
+            columns |= dict(zip(names, other.columns, strict=True))
+        yield pa.record_batch([columns[name] for name in schema.names], schema=schema)
 
 
 def _group_rows(metadata: Any) -> int:
     return max((metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)), default=1)
 
 
-def _row_groups(batches: Iterator[pa.RecordBatch], max_rows: int) -> Iterator[pa.Table]:
-    """Collect batches into tables of `max_rows` or PART_BYTES, because pyarrow writes a row group from memory."""
+def _row_groups(batches: Iterator[pa.RecordBatch], most_rows: int) -> Iterator[pa.Table]:
+    """Collect batches into tables of `most_rows`; different batch boundaries would give different bytes."""
     waiting: list[pa.RecordBatch] = []
-    num_rows = num_bytes = 0
+    num_rows = 0
     for batch in batches:
         waiting.append(batch)
-        num_rows, num_bytes = num_rows + batch.num_rows, num_bytes + batch.nbytes
-        while num_rows >= max_rows or num_bytes >= PART_BYTES:
+        num_rows += batch.num_rows
+        while num_rows >= most_rows:
             table = pa.Table.from_batches(waiting)
-            yield table.slice(0, max_rows)
-            waiting = table.slice(max_rows).to_batches()
-            num_rows, num_bytes = max(0, num_rows - max_rows), sum(rest.nbytes for rest in waiting)
-    if waiting:
+            yield table.slice(0, most_rows)
+            waiting = table.slice(most_rows).to_batches()
+            num_rows -= most_rows
+    if num_rows:
         yield pa.Table.from_batches(waiting)
 
 

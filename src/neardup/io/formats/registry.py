@@ -1,4 +1,4 @@
-"""The file formats: which module reads which ending. A new format is one module and one line here."""
+"""The file formats: which module reads which extension. A new format is one module and one line here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io.formats.base import Format
 
-# Named, not imported: a run loads only the formats that its files have.
+# Module names, not imports: a run loads only the formats of its files.
 MODULES: Final = {
     "jsonl": "neardup.io.formats.jsonl",
     "parquet": "neardup.io.formats.parquet",
@@ -28,7 +28,7 @@ ENDINGS: Final = {
     **dict.fromkeys((".warc", ".wet"), "warc"),
     **dict.fromkeys((".txt", ".text", ".md", ".rst", ".html", ".htm"), "text"),
 }
-# Read in a folder without tables: source code and other text, one document per file.
+# In a folder without tables, these are read too: source code and other text, one document per file.
 _SOURCES: Final = """
     adoc asm bash bat bib c cc cfg cjs clj cmake cmd conf cpp cs css cu cxx d dart diff el erl ex exs f f90 fish
     fs go gradle groovy h hh hpp hs ini java jl js jsx kt kts less lisp log lua m mjs mk ml mli mm nim org pas
@@ -36,11 +36,11 @@ _SOURCES: Final = """
     tf toml ts tsx v vb vhd vue xml yaml yml zig zsh
 """
 SOURCE_ENDINGS: Final = frozenset(f".{ending}" for ending in _SOURCES.split())
-# Not one text each, whatever is in them.
+# Archives and other compressed files, which are never plain text.
 _ARCHIVES: Final = frozenset({".7z", ".bz2", ".lz4", ".rar", ".tar", ".tgz", ".xz", ".zip"})
 TABLES: Final = ("jsonl", "json", "parquet", "csv", "arrow", "warc")
 COMPRESSIONS: Final = {".gz": "gzip", ".zst": "zstd"}
-# These compress within the file and are read from its end.
+# These have internal compression and are read from their end.
 _NEVER_COMPRESSED: Final = ("parquet", "arrow")
 KNOWN: Final = (
     f"known extensions: {' '.join(ENDINGS)}, all except Parquet and Arrow also with {' or '.join(COMPRESSIONS)}; "
@@ -54,9 +54,9 @@ def load(name: str) -> Format:
 
 
 def format_of(path: str, config: Config, *, is_named: bool) -> tuple[str, str | None] | None:
-    """Return format and compression by the settings, else by the ending of a path; None for one that is not known.
+    """Return format and compression by the settings, else by the extension of a path; None for an unknown one.
 
-    is_named: the file was asked for by its name, so any other ending but that of an archive is plain text.
+    is_named: the user named the file itself, so any unknown extension except that of an archive is plain text.
     """
     ending, compression = endings(path)
     other = "text" if is_named and ending not in _ARCHIVES else None
@@ -65,7 +65,7 @@ def format_of(path: str, config: Config, *, is_named: bool) -> tuple[str, str | 
         return None
     if compression is not None and name in _NEVER_COMPRESSED:
         raise DataError(f"{path} is a compressed {ending} file, which cannot be read", hint="decompress it first")
-    if name == "warc":  # its records are compressed one by one, and cut out as they are
+    if name == "warc":  # its records are compressed one by one, and extracted unchanged
         if compression not in (None, "gzip"):
             raise DataError(
                 f"{path} is compressed in a way that WARC readers do not support", hint="decompress it first"
@@ -75,7 +75,7 @@ def format_of(path: str, config: Config, *, is_named: bool) -> tuple[str, str | 
 
 
 def endings(path: str) -> tuple[str, str | None]:
-    """Return the ending that tells the format, in lower case, and the compression.
+    """Return the extension that determines the format, in lower case, and the compression.
 
     >>> endings("corpus/Part-1.JSONL.gz")
     ('.jsonl', 'gzip')
@@ -86,6 +86,6 @@ def endings(path: str) -> tuple[str, str | None]:
 
 
 def _split_ending(name: str) -> tuple[str, str]:
-    """Split a file name before its last dot, unless it begins or ends with that; pathlib takes 10 times as long."""
+    """Split a file name before its last dot, unless the name begins or ends with it; pathlib takes 10 times as long."""
     stem, dot, ending = name.rpartition(".")
     return (stem, dot + ending) if stem and ending else (name, "")

@@ -22,7 +22,7 @@ def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Confi
 
 
 def read_all(files: Iterable[InputFile], config: Config) -> Iterator[Records]:
-    """Read many files, a row each, as one batch of rows while they are small."""
+    """Read many files, one row each; small ones are combined into one batch."""
     rows: list[int] = []
     texts: list[bytes] = []
     rejected: list[tuple[int, str]] = []
@@ -43,7 +43,7 @@ def read_all(files: Iterable[InputFile], config: Config) -> Iterator[Records]:
 
 
 def _content(file: InputFile, config: Config) -> bytes | str:
-    """Return the text of a file as bytes, or the reason against it."""
+    """Return the text of a file as bytes, or the reason to reject it."""
     small = None if file.is_one_stream or file.size > most_held(config) else read_small(file)
     if small is not None:
         content: bytes | Oversize = small[0]
@@ -64,7 +64,7 @@ def _records(
 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:  # noqa: ARG001
-    """Copy the file if its document is kept; else nothing is written."""
+    """Copy the file if its document is kept; otherwise write nothing."""
     if verdicts.is_kept.all():
         copy_file(file, target)
         check_unchanged(file)

@@ -1,7 +1,7 @@
 """WARC and WET files: a document is a response or conversion record with text or HTML, named by its URL.
 
-Every record is a row; requests, images and other records are rows but not documents. HTML is compared by its content,
-as `html_content` says, whether `html` is set or not: the record tells that it is HTML.
+Every record is a row; requests, images and other records are rows but not documents. HTML records are compared by their
+content, according to `html_content`, even if `html` is not set.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COPIED_AT_ONCE: Final = 1 << 20
 
 
 def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:  # noqa: ARG001
-    """Read the records, a batch at a time."""
+    """Read the records, batch by batch."""
     batch = _Batch(config)
     with open_input(file) as stream:
         for record in _records(file, stream):
@@ -41,7 +41,7 @@ def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Confi
 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:  # noqa: ARG001
-    """Write the kept records byte for byte, compressed or not as they are, and the records that describe the file."""
+    """Write the kept records byte for byte, still compressed if they were, and the warcinfo records."""
     with open_input(file) as stream:
         found = [(record.stream_pos, _kind(record) == _INFO) for record in _records(file, stream)]
     starts = [start for start, _ in found]
@@ -87,7 +87,7 @@ def _records(file: InputFile, stream: BinaryIO) -> Iterator[Any]:
 
 
 class _Batch:
-    """Gathers rows up to the size of a batch."""
+    """Collects rows up to the size of a batch."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -103,7 +103,7 @@ class _Batch:
         return self._size >= BATCH_BYTES or self._num_rows == BATCH_ROWS
 
     def add(self, record: Any) -> None:
-        """Take one record."""
+        """Add one record."""
         row, self._num_rows = self._num_rows, self._num_rows + 1
         if _kind(record) not in _DOCUMENTS:
             return
@@ -122,7 +122,7 @@ class _Batch:
             self._size += len(text)
 
     def records(self) -> Records:
-        """Return the rows that were taken."""
+        """Return the collected rows."""
         pages = pa.array([self._texts[place] for place in self._pages], pa.large_string())
         readable, reasons = readable_texts(pages, self._config) if len(pages) else (pages, {})
         for place, text in zip(self._pages, readable.to_pylist(), strict=True):
@@ -135,12 +135,12 @@ class _Batch:
             ids=[self._ids[place] for place in kept],
         )
         rejected = sorted([*self._rejected, *((self._rows[place], reason) for place, reason in bad.items())])
-        plain = Config.of(self._config, html=False)  # HTML has become text
+        plain = Config.of(self._config, html=False)  # HTML was already converted to text
         return gather.records_of(self._num_rows, values, rejected, found=frozenset(), config=plain)
 
 
 def _text_of(record: Any, config: Config) -> tuple[str, bool] | None:
-    """Return the text of a record and whether it is HTML; None for what is neither; raise the reason against it."""
+    """Return the text of a record and whether it is HTML; None for other content; raise RowError if it is unusable."""
     declared = record.headers.get("Content-Length") or ""
     if not declared.isdigit():
         raise gather.RowError("the record has no Content-Length")
@@ -162,7 +162,7 @@ def _text_of(record: Any, config: Config) -> tuple[str, bool] | None:
 
 
 def _decoded(content: bytes, charset: str | None) -> str:
-    """Decode as UTF-8, or as the record or the page says; what is broken in a page becomes U+FFFD, as in a browser."""
+    """Decode as UTF-8, or as the record or page declares; invalid bytes in a page become U+FFFD, as in a browser."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -12,7 +12,7 @@ I64 = npt.NDArray[np.int64]
 
 
 class ClusterSizes:
-    """The sizes of clusters, from the selection of all documents that are not the kept one of theirs."""
+    """The sizes of clusters, from the selection of all their members other than the kept document."""
 
     def __init__(self, members: pa.Table) -> None:
         self._rows, self._kept_rows = (members.column(name).to_numpy() for name in ("row", "kept_row"))

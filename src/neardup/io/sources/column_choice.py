@@ -18,15 +18,15 @@ from neardup.io.values.columns import likeliest_text, named_columns
 from neardup.io.values.contents import dimension_of
 from neardup.io.values.vector_columns import VECTOR_COLUMNS
 
-# What separates columns, besides commas.
+# Delimiters other than a comma.
 _DELIMITERS: Final = (";", "\t", "|", ",")
-# So much of a file tells which of its columns holds prose.
+# How much of a file is read to guess which column holds prose.
 _SAMPLED_COLUMNS: Final = 50
 _SAMPLED_ROWS: Final = 1000
 
 
 def with_dimension(files: Sequence[InputFile], config: Config) -> Config:
-    """Return the settings with the dimension of the first usable vector of all files, where none is set."""
+    """Return the settings with the dimension of the first usable vector of all files, unless it is set."""
     if config.measure not in VECTOR_MEASURES or config.dimension is not None:
         return config
     first_rejected = None
@@ -40,7 +40,7 @@ def with_dimension(files: Sequence[InputFile], config: Config) -> Config:
                 first_rejected = f"{file.path} row {num_rows + row + 1}: {reason}"
             num_rows += records.num_rows
     if first_rejected is not None and config.measure == "hamming" and config.distance is not None:
-        raise DataError(  # otherwise the error would be about the number of bits, although there are none
+        raise DataError(  # otherwise the error would be about the number of bits, although there are no vectors
             f"no row has a usable vector; the first is {first_rejected}",
             hint="pass --vector-column to name the column with the vectors, and --packed if they are packed bits",
         )
@@ -56,7 +56,7 @@ def read_records(file: InputFile, config: Config, columns: Columns | None = None
 
 
 def choose_columns(file: InputFile, names: list[str] | None, config: Config) -> Columns:
-    """Return the columns to take of a file; a column that a setting names is taken even where the file lacks it."""
+    """Return the columns to use from a file; a column named by a setting is included even if the file lacks it."""
     if names is None:
         _check_no_columns(file, config)
         if config.measure in VECTOR_MEASURES:
@@ -114,7 +114,7 @@ def _no_text(file: InputFile, names: list[str], config: Config) -> NoReturn:
 
 
 def hint_of_columns(file: InputFile, names: list[str], config: Config, missing: str = "") -> str:
-    """Say what to do about a column that a file lacks; `missing` is one that was asked for, else it is the text."""
+    """Return a hint for a column that a file lacks: the requested column `missing`, or else the text column."""
     other = _other_delimiter(file, names, config)
     if other is not None:
         return f"the header looks separated by {other!r}: pass --delimiter {other!r}"
@@ -128,14 +128,14 @@ def hint_of_columns(file: InputFile, names: list[str], config: Config, missing: 
 
 
 def _other_delimiter(file: InputFile, names: list[str], config: Config) -> str | None:
-    """Return what separates the columns of a CSV file whose header was read as one column."""
+    """Return the likely delimiter of a CSV file whose header was read as one column."""
     if file.format != "csv" or len(names) != 1 or config.delimiter is not None:
         return None
     return next((mark for mark in _DELIMITERS if mark in names[0]), None)
 
 
 def _first_texts(file: InputFile, names: list[str], config: Config) -> Iterator[tuple[str, pa.Array]]:
-    """Iterate over the columns of a file that hold text, with that of its first rows."""
+    """Iterate over the text columns of a file, with the text of the first rows."""
     plain = Config(format=config.format, encoding=config.encoding, delimiter=config.delimiter, memory=config.memory)
     for name in dict.fromkeys(names[:_SAMPLED_COLUMNS]):
         batches = read_records(file, plain, Columns(text=(name,)))

@@ -21,11 +21,13 @@ from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io.formats.base import InputFile, Records, Verdicts, text_bytes
 from neardup.io.sources.cluster_sizes import ClusterSizes
+from neardup.io.sources.held_rows import HeldRows
 from neardup.io.sources.kept_ids import KeptIds
 from neardup.io.sources.notes import Notes, joined
 from neardup.io.sources.parts import I64, FileParts
 from neardup.io.streams import check_unchanged, copy_file, copy_permissions, read_small, write_small
 from neardup.io.values import keep_order
+from neardup.io.values.sorted_search import find_sorted
 from neardup.io.workspace import Workspace, read_batches
 
 Advance = Callable[[int], None]
@@ -65,6 +67,7 @@ class FileDocuments(FileParts):
         self._removed: tuple[pa.Table, I64] | None = None
         self._held: dict[int, list[pa.RecordBatch]] = {}
         self._room_to_hold = room_to_hold
+        self.held_rows = HeldRows()
         self._lock = threading.Lock()
 
     def read(self, part: int, advance: Advance) -> Iterator[pa.RecordBatch]:
@@ -106,6 +109,8 @@ class FileDocuments(FileParts):
                 if notes is not None:
                     self._check_strict(pieces, num_rows, found)
                     notes.add(first_row, found)
+                    if found.columns is not None and pieces.start >= self.file_pieces[self.num_ahead_files]:
+                        self.held_rows.put(pieces.start, found.columns)
                 yield self.documents_of(found, first_row)
                 num_rows += found.num_rows
             if notes is not None:
@@ -131,7 +136,7 @@ class FileDocuments(FileParts):
                 before += sum(earlier.num_rows for earlier in self.records(at, span))
             raise DataError(
                 f"{self.files[at].path}, row {before + first_row + row + 1} cannot be used: {reason}",
-                hint="leave out --strict to set such rows aside and go on",
+                hint="leave out --strict to skip such rows and list them as rejected",
             )
 
     def settle(self, sort: Callable[..., Iterable[pa.RecordBatch]]) -> None:
@@ -144,7 +149,7 @@ class FileDocuments(FileParts):
             self._priorities = keep_order.rank(ordered, self.num_rows, self.config.keep)
 
     def decided_rows(self, priority: int) -> I64:
-        """Return the rows that decisions put at a place of the keep order, ascending; known once rows are numbered."""
+        """Return the rows to which decisions assign a keep order, ascending; known once rows are numbered."""
         if self.decided is None:
             return np.empty(0, np.int64)
         is_wanted = self.decided.priorities == priority
@@ -181,7 +186,11 @@ class FileDocuments(FileParts):
         """Iterate over row and doc_id of every document of a part."""
         for batch in read_batches(self._workspace.folder / f"names/{part:06}.arrow"):
             rows = batch.column("row").to_numpy() + self.first_rows[part]
-            yield pa.record_batch({"row": rows, "doc_id": pc.coalesce(batch.column("id"), self.name_rows(rows))})
+            yield pa.record_batch({"row": rows, "doc_id": self._named(batch.column("id"), rows)})
+
+    def _named(self, ids: pa.Array, rows: I64) -> pa.Array:
+        """Return ids, with names in place of missing ones."""
+        return pc.coalesce(ids, self.name_rows(rows)) if ids.null_count else ids
 
     def num_ids_within(self, room: int) -> int:
         """Return how many ids fit in about `room` bytes."""
@@ -195,9 +204,9 @@ class FileDocuments(FileParts):
         found = [pa.array([], pa.string())]
         for part in np.flatnonzero(np.diff(ends)).tolist():
             wanted = rows[ends[part] : ends[part + 1]]
-            for batch in self.names(part):
-                is_wanted = np.isin(batch.column("row").to_numpy(), wanted, assume_unique=True)
-                found.append(batch.column("doc_id").filter(pa.array(is_wanted)))
+            for batch in read_batches(self._workspace.folder / f"names/{part:06}.arrow"):
+                is_wanted, at = find_sorted(batch.column("row").to_numpy() + self.first_rows[part], wanted)
+                found.append(self._named(batch.column("id").take(pa.array(at[is_wanted])), wanted[is_wanted]))
         return pa.concat_arrays(found)
 
     def name_pairs(self, pairs: pa.RecordBatch, num_ids: int) -> Iterator[pa.RecordBatch]:
@@ -271,7 +280,7 @@ class FileDocuments(FileParts):
         return [range(first, stop) for first, stop in pairwise(bounds)]
 
     def write_texts(self, group: range, folder: Path, selection: pa.Table) -> str:
-        """Write those text files of a group that are kept to a folder; return their `digest_texts`."""
+        """Write the kept text files of a group to a folder; return their `digest_texts`."""
         is_kept, _ = self._is_kept(group, selection)
         whole = hashlib.sha256()
         for file, kept in zip(self.files[group.start : group.stop], is_kept.tolist(), strict=True):
@@ -291,7 +300,7 @@ class FileDocuments(FileParts):
         return whole.hexdigest()
 
     def digest_texts(self, group: range, folder: Path, selection: pa.Table) -> str:
-        """Return the digest of what `write_texts` has written, to tell whether it is still there, whole."""
+        """Return the digest of the files that `write_texts` wrote, to check whether they are intact."""
         is_kept, _ = self._is_kept(group, selection)
         whole = hashlib.sha256()
         for file, kept in zip(self.files[group.start : group.stop], is_kept.tolist(), strict=True):
@@ -301,7 +310,7 @@ class FileDocuments(FileParts):
         return whole.hexdigest()
 
     def _is_kept(self, files: range, selection: pa.Table) -> tuple[npt.NDArray[np.bool_], slice]:
-        """Return which rows of consecutive files are kept, and the slice of the selection about them."""
+        """Return which rows of consecutive files are kept, and their slice of the selection."""
         first, stop = self.file_first_rows[[files.start, files.stop]].tolist()
         is_kept = np.zeros(stop - first, np.bool_)
         begin, end = self.file_pieces[[files.start, files.stop]]
@@ -325,10 +334,16 @@ class FileDocuments(FileParts):
             kept_ids=kept_ids.slice(own.start, removed.num_rows) if self.config.mark else pa.array([], pa.string()),
             similarities=removed.column("similarity").to_numpy(),
             cluster_sizes=sizes.of(rows) if self.config.mark else None,
+            held=self._take_held(at),
         )
         self.formats[at].write(self.files[at], target, verdicts, self.config)
         copy_permissions(self.files[at], target)
         check_unchanged(self.files[at])
+
+    def _take_held(self, at: int) -> dict[tuple[int, int], list[pa.RecordBatch]]:
+        """Return the columns of a file that are still in memory, by span."""
+        taken = {self.piece(number)[1]: self.held_rows.take(number) for number in range(*self.file_pieces[at : at + 2])}
+        return {span: held for span, held in taken.items() if held is not None}
 
 
 def _add_text(whole: Any, content: bytes) -> None:

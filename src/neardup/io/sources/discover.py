@@ -1,4 +1,4 @@
-"""Which files a run reads, and what they are called in the output."""
+"""Which files a run reads, and their names in the output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from neardup.io.sources.file_list import FileList
 from neardup.io.streams import filesystem, is_remote, local_version, open_input, version_in
 
 _WILDCARDS: Final = "*?["
-# What Spark leaves in a folder that it has written.
+# Marker files that Spark writes to an output folder.
 _SUCCESS: Final = "_SUCCESS"
 _PROBED_BYTES: Final = 4096
 _NAMED_ENDINGS: Final = 5
@@ -48,7 +48,7 @@ class _Found(NamedTuple):
 def find_files(inputs: Sequence[str], config: Config, warn: Callable[[str], None] | None = None) -> FileList:
     """Return the files of all inputs: in the given order, those of a folder or a glob sorted by path.
 
-    `warn` is told of files that a folder or a glob leads to and that are not read.
+    `warn` is called for files in a folder or a glob that are not read.
     """
     found: list[_Found] = []
     left_out: list[str] = []
@@ -106,8 +106,8 @@ def has_documents(folder: str, config: Config) -> bool:
 
 
 def _say_left_out(paths: Sequence[str]) -> str:
-    """Say which files were not read, by their endings."""
-    counts = collections.Counter(formats.endings(path)[0] or "no ending" for path in paths)
+    """Count the files that were not read, by extension."""
+    counts = collections.Counter(formats.endings(path)[0] or "no extension" for path in paths)
     named = ", ".join(f"{count:,} with {ending}" for ending, count in counts.most_common(_NAMED_ENDINGS))
     more = ", ..." if len(counts) > _NAMED_ENDINGS else ""
     files = "1 file was" if len(paths) == 1 else f"{len(paths):,} files were"
@@ -116,7 +116,7 @@ def _say_left_out(paths: Sequence[str]) -> str:
 
 def _expand(address: str, config: Config, left_out: list[str]) -> list[_Found]:
     if not address:
-        raise DataError("an input must be a file, a folder or a glob, got ''", hint="use . for the folder you are in")
+        raise DataError("an input must be a file, a folder or a glob, got ''", hint="use . for the current folder")
     if is_remote(address):
         candidates, is_named = _expand_remote(address)
     else:
@@ -134,12 +134,12 @@ def _expand(address: str, config: Config, left_out: list[str]) -> list[_Found]:
 
 
 def _usable(candidates: list[_Found], config: Config) -> list[_Found]:
-    """Choose what is read of a folder or a glob: known formats, and source code where a folder holds no table."""
+    """Choose what to read in a folder or a glob: known formats, and source code if a folder has no table."""
     candidates = [file for file in candidates if _last_part(file.name) != _SUCCESS]
     kinds = [formats.format_of(file.name, config, is_named=file.is_named) for file in candidates]
     if any(kind and kind[0] in formats.TABLES for kind in kinds):
         return [file for file, kind in zip(candidates, kinds, strict=True) if kind]
-    # What is text by its ending, or by its content, is read as if it had been named.
+    # A file that is text by its extension or content is read as if it had been named.
     return [
         file if kind else file._replace(is_named=True)
         for file, kind in zip(candidates, kinds, strict=True)
@@ -157,7 +157,7 @@ def _is_source(file: _Found) -> bool:
         with open(file.path, "rb", buffering=0) as stream:  # noqa: PTH123
             return b"\0" not in stream.read(_PROBED_BYTES)
     except OSError:
-        return True  # it says why when it is read
+        return True  # reading it will report why
 
 
 def _is_glob(address: str) -> bool:
@@ -315,12 +315,12 @@ def _status(found: _Found) -> os.stat_result | None:
         status = os.stat(path)  # noqa: PTH116
     except FileNotFoundError as error:
         what = "is a link to a file that does not exist" if os.path.islink(path) else "does not exist"  # noqa: PTH114
-        raise DataError(f"{path} {what}", hint="check the spelling, and the folder you are in") from error
+        raise DataError(f"{path} {what}", hint="check the spelling and the current folder") from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
     if not stat.S_ISREG(status.st_mode):
         raise DataError(f"{path} is not a regular file", hint="write its content to a file first, or use - for stdin")
-    # A file that everyone may read needs no further question.
+    # A world-readable file needs no further check.
     if status.st_mode & _READABLE != _READABLE and not os.access(path, os.R_OK):
         raise DataError(f"{path} cannot be read: permission denied", hint="ask its owner for read permission")
     return status

@@ -1,4 +1,4 @@
-"""A compact list of the files of a run, which may be a million."""
+"""A compact list of the files of a run, possibly a million."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DECODER: Final = msgspec.msgpack.Decoder(InputFile)
 
 
 class FileList(Sequence[InputFile]):
-    """A list of files that takes about 210 bytes for each, a third of the objects, which are made when asked for."""
+    """A list of about 210 bytes per file, a third of the size of the objects, which are created on access."""
 
     def __init__(self, files: Iterable[InputFile] = ()) -> None:
         self._packed: list[bytes] = files._packed if isinstance(files, FileList) else [*map(_ENCODER.encode, files)]
@@ -35,7 +35,7 @@ class FileList(Sequence[InputFile]):
         return map(_DECODER.decode, self._packed)
 
     def __add__(self, others: FileList) -> FileList:
-        """Return the files of two lists, which share what they hold."""
+        """Concatenate two lists, sharing their contents."""
         both = FileList()
         both._packed = self._packed + others._packed
         return both

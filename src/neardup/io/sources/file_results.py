@@ -24,7 +24,7 @@ _LEAST_ID_BYTES: Final = 8 << 20
 
 
 class FileResults:
-    """Writes the selection of a run on files; `room` tells how many bytes of memory are left."""
+    """Writes the selection of a run on files; `room` returns how many bytes of memory are left."""
 
     def __init__(
         self, source: FileDocuments, selection: pa.Table, clustered: pa.Table, room: Callable[[], int]
@@ -120,7 +120,7 @@ class FileResults:
 
 
 def _size_of(path: Path) -> int:
-    """The size of a file that is being written, 0 as long as there is none."""
+    """The size of a file that is being written, 0 until it exists."""
     try:
         return path.stat().st_size
     except OSError:

@@ -20,9 +20,9 @@ def is_from(source: Any, package: str) -> bool:
 
 
 def as_arrow(source: Any, content_name: ContentName, unusable: Unusable) -> tuple[pa.Table, list[Any] | None]:
-    """Return the table, and its contents apart where a pandas column holds what no Arrow column can.
+    """Return the table, and the contents separately if a pandas column holds values that Arrow cannot represent.
 
-    content_name: chooses the column that is compared, None where several are; unusable: which of its values cannot be.
+    content_name: chooses the column to compare, None for several; unusable: which of its values cannot be compared.
     """
     if is_from(source, "pandas") and hasattr(type(source), "columns"):
         return _pandas_table(source, content_name, unusable)
@@ -45,7 +45,7 @@ def _pandas_table(frame: Any, content_name: ContentName, unusable: Unusable) -> 
         if name is None or not odd or len(set(names)) < len(names):
             said = str(error) if isinstance(error, UnicodeError) else "; ".join(map(str, error.args))
             raise DataError(
-                f"the frame cannot become an Arrow table: {said}",
+                f"the frame cannot be converted to an Arrow table: {said}",
                 hint="give every column one type and its own name, or pass fewer: frame[['id', 'text']]",
             ) from error
         usable = [None if row in odd else content for row, content in enumerate(contents)]
@@ -54,7 +54,7 @@ def _pandas_table(frame: Any, content_name: ContentName, unusable: Unusable) -> 
 
 
 def pandas_values(column: Any) -> list[Any]:
-    """The values of a pandas column; what pandas takes for missing (NaN, NaT, NA) is None."""
+    """The values of a pandas column; what pandas treats as missing (NaN, NaT, NA) becomes None."""
     values, is_missing = column.tolist(), column.isna().tolist()
     return [None if missing else value for value, missing in zip(values, is_missing, strict=True)]
 
@@ -82,7 +82,7 @@ def _arrow_table(source: Any) -> pa.Table:
         try:
             return pa.table(source)
         except pa.ArrowInvalid as error:
-            raise DataError(f"`source` gives an Arrow stream that is not a table: {error}") from error
+            raise DataError(f"`source` exports an Arrow stream that is not a table: {error}") from error
     raise DataError(
         "`source` must be a list of texts, a dict of id to text, or a table (Arrow, pandas, polars, datasets), "
         f"got {type(source).__name__}",

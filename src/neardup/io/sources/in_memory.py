@@ -46,21 +46,21 @@ from neardup.io.values.whole_rows import rename_doc_id
 
 TEXT_COLUMNS: Final = ("text", "content", "body")
 ID_COLUMNS: Final = ("id", "url")
-# Tables of the library itself name documents so.
+# The name that the library's own tables use.
 HELD_ID_COLUMNS: Final = (*ID_COLUMNS, "doc_id")
 # A shuffled dataset has one chunk per row; chunks are the unit of work, so smaller ones than this are combined.
 MIN_CHUNK_BYTES: Final = 1 << 20
 BATCH_ROWS: Final = records.BATCH_ROWS
-# So many rows tell which column holds prose.
+# How many rows are read to guess which column holds prose.
 _SAMPLED_ROWS: Final = 1000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Source:
-    """What was read.
+    """The result of reading a source.
 
     documents: the usable rows, as schema.DOCUMENTS; rejected: the others, with the reason;
-    ids: the id of every row; original: the rows as they came in; columns: which of its columns were taken;
+    ids: the id of every row; original: the rows unchanged; columns: which of its columns were used;
     has_repeated_ids: whether an id names several rows.
     """
 
@@ -78,17 +78,17 @@ class Source:
 
 
 class ItemSets(NamedTuple):
-    """What was passed as `items=`: sets to compare instead of texts."""
+    """The argument `items=`: sets to compare instead of texts."""
 
     values: Any
 
 
 class _Taken(NamedTuple):
-    """What a source gives before it is checked.
+    """The contents of a source before they are checked.
 
-    original: None where the source is one column; reasons: why rows are unusable whatever their values;
+    original: None if the source is one column; reasons: why rows are unusable regardless of their values;
     unfilled: the column of `original` that still has to be filled with the values;
-    nested: columns of `original` that are taken out of its structs, and are not part of the source.
+    nested: columns of `original` that were extracted from its structs, and are not part of the source.
     """
 
     values: Any
@@ -121,7 +121,7 @@ def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> So
         [pa.array(np.arange(len(texts))), texts, keep_priority(original, texts, config), _groups(original, config)],
         schema=schema.documents(texts.type),
     )
-    if reasons:  # a filter copies every text
+    if reasons:  # filtering copies every text
         is_usable = np.ones(len(texts), np.bool_)
         is_usable[list(reasons)] = False
         documents = documents.filter(pa.array(is_usable))
@@ -137,7 +137,7 @@ def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> So
 
 
 def _original(taken: _Taken, ids: pa.Array, role: str, contents: Any, config: Config) -> pa.Table:
-    """Return the rows as they came in; those of one column are named by their ids."""
+    """Return the original rows; those of a single column get their ids as names."""
     if taken.original is None:
         _no_columns(config)
         return pa.table({"doc_id": ids, role: contents})
@@ -147,7 +147,7 @@ def _original(taken: _Taken, ids: pa.Array, role: str, contents: Any, config: Co
 
 
 def _take(source: Any, config: Config, ids: Any) -> _Taken:
-    """Find the contents and the ids of a source, and their columns."""
+    """Find the contents and the ids of a source, and the columns they come from."""
     is_items = isinstance(source, ItemSets)
     source = source.values if is_items else source
     if isinstance(source, Mapping) and not is_from(source, "datasets"):
@@ -209,7 +209,7 @@ def _take_dicts(rows: list[Any], config: Config, ids: Any) -> _Taken:
 
 
 def _take_columns(original: pa.Table, values: Any, config: Config, ids: Any) -> _Taken:
-    """Find contents, where they are not known, and ids among the columns of a table."""
+    """Find the contents, unless known, and the ids among the columns of a table."""
     names = original.column_names
     chosen = content_names(names, config, original)
     columns = {_role(config): " + ".join(chosen)}
@@ -229,7 +229,7 @@ def _no_other_ids(ids: Any, named_by: str) -> None:
 
 
 def with_ids(read: Source) -> pa.Table:
-    """Return the rows as they came in with their ids as `doc_id`; another column of that name gets a longer one."""
+    """Return the original rows with their ids as `doc_id`; another column of that name is renamed."""
     original, names = read.original, read.original.column_names
     if read.columns.get("id") == "doc_id" or (not read.columns and "doc_id" in names):
         return original
@@ -349,9 +349,9 @@ def _no_text(names: list[str], table: pa.Table | None) -> str:
 
 
 def _no_columns(config: Config) -> None:
-    """A source that is one column of texts has no other column to name."""
+    """Raise if a setting names a column: a source that is one column of texts has no others."""
     for setting, column in named_columns(config):
-        if setting != "items_column":  # it may stand for `items=`
+        if setting != "items_column":  # it may be the column of `items=`
             raise ConfigError(
                 f"`{setting}` names the column {column!r}, but the source has no columns",
                 hint="pass a table, or leave the setting out",
@@ -392,7 +392,7 @@ def _rejected(reasons: dict[int, str], config: Config) -> pa.Table:
         row = min(reasons)
         raise DataError(
             f"row {row} cannot be used: {reasons[row]}",
-            hint="leave out strict=True to set such rows aside and go on",
+            hint="leave out strict=True to skip such rows and list them as rejected",
         )
     rows = sorted(reasons)
     return pa.table([[None] * len(rows), rows, [reasons[row] for row in rows]], schema=schema.REJECTED)

@@ -19,7 +19,7 @@ class KeptIds:
     """
 
     def __init__(self, kept_rows: I64, ids_of: Callable[[I64], pa.Array], num_at_once: int) -> None:
-        """Take the kept row of every removed document, what tells the ids of ascending rows, and how many to hold."""
+        """Take the kept row of every removed document, a function from rows to ids, and how many ids to hold."""
         self._kept_rows, self._ids_of, self._num_at_once = kept_rows, ids_of, num_at_once
         self._first, self._held = 0, pa.array([], pa.string())
         self._lock = threading.Lock()
@@ -37,7 +37,7 @@ class KeptIds:
         return pa.concat_arrays(found)
 
     def _hold(self, first: int) -> None:
-        self._held = pa.array([], pa.string())  # makes room for the next
+        self._held = pa.array([], pa.string())  # frees memory for the next ones
         rows, inverse = np.unique(self._kept_rows[first : first + self._num_at_once], return_inverse=True)
         self._held = self._ids_of(rows).take(pa.array(inverse))
         self._first = first

@@ -32,7 +32,7 @@ class MemoryTables:
             self._tables["pairs"] = name_pairs(read, row_pairs)
 
     def load(self, name: str) -> pa.Table | None:
-        """Return a table by name, None for one that was not made."""
+        """Return a table by name, None if it does not exist."""
         read = self._read
         if name == "kept":
             return in_memory.with_ids(read).take(pa.array(self._kept_rows))

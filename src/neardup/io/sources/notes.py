@@ -17,7 +17,7 @@ from neardup.io.formats.base import BATCH_ROWS, Records
 from neardup.io.values.scores import SCORES
 from neardup.io.workspace import Workspace
 
-# The most small batches that are combined into one.
+# The most small batches to combine into one.
 _MANY_BATCHES: Final = 256
 _NAMES: Final = pa.schema([("row", pa.int64()), ("id", pa.string())])
 _SCORED_NAMES: Final = pa.schema([*_NAMES, ("score", SCORES)])

@@ -14,14 +14,14 @@ from neardup.io.formats.base import InputFile
 from neardup.io.sources.column_choice import read_records
 from neardup.io.sources.discover import find_file
 
-# Near names are looked for among this many ids.
+# Similar ids are searched among this many.
 _MANY_IDS: Final = 100_000
 
 
 def split_address(address: str) -> tuple[str, str] | None:
-    """Return file and id of `FILE:ID`, None for anything else; a file whose own name has a colon is that file.
+    """Return file and id of `FILE:ID`, None for anything else, including an existing file with a colon in its name.
 
-    An id may have colons too: the file is the shortest part before one that exists.
+    An id may contain colons too: the file is the shortest prefix before a colon that exists.
     """
     if os.path.lexists(address):
         return None

@@ -50,7 +50,7 @@ class FileParts:
         self.first_rows = self.file_first_rows = np.zeros(0, np.int64)
 
     def _choose_columns(self) -> list[Columns]:
-        """Choose the columns of every file; those of text, which has none, are the same object."""
+        """Choose the columns of every file; text files, which have none, share one object."""
         of_text: Columns | None = None
         chosen: list[Columns] = []
         for file, form in zip(self.files, self.formats, strict=True):
@@ -63,7 +63,7 @@ class FileParts:
         return chosen
 
     def _split(self) -> tuple[list[int], list[int]]:
-        """Split the files into pieces; return the size of each, in the file and about in text."""
+        """Split the files into pieces; return the size of each in the file, and approximately in text."""
         counts, files, spans, sizes, of_text = [0], array("q"), array("q"), [], []
         for at, (file, form, columns) in enumerate(zip(self.files, self.formats, self.columns, strict=True)):
             found = form.split(file)
@@ -71,7 +71,7 @@ class FileParts:
             files.extend([at] * len(found))
             spans.extend(chain.from_iterable(found))
             sizes += [file.size // max(len(found), 1)] * len(found)
-            # Progress counts text, which takes more room than a compressed file.
+            # Progress counts text, which is larger than a compressed file.
             of_text += [num_text_bytes(file, columns.text) // max(len(found), 1)] * len(found)
         self.file_pieces: I64 = np.cumsum(counts, dtype=np.int64)
         self._piece_files: I64 = np.array(files, np.int64)
@@ -129,7 +129,7 @@ class FileParts:
         self.first_rows, self.file_first_rows = firsts[self.part_pieces], firsts[self.file_pieces]
 
     def check_found(self, parts: Sequence[tuple[int, Sequence[str]]]) -> None:
-        """Raise for a column that was asked for and no row of the input has; `parts`: rows and columns found."""
+        """Raise if no row of the input has a requested column; `parts`: rows and columns found."""
         own = parts[self.num_ahead_parts :]
         found = {name for _, names in own for name in names}
         config = self.config
@@ -163,14 +163,14 @@ class FileParts:
         return self.file_names.take(pa.array(at)), rows - self.file_first_rows[at] + 1
 
     def name_rows(self, rows: I64) -> pa.Array:
-        """Return the name of each row that has no id: file and number, the file alone where it is one document."""
+        """Return the name of each row without an id: file and row number, or the file alone if it is one document."""
         files, numbers = self.locate(rows)
         is_whole = self.is_text[self._files_of(rows)]
         numbered = pc.binary_join_element_wise(files, pa.array(numbers).cast(pa.string()), ":")
         return pc.if_else(pa.array(is_whole), files, numbered)
 
     def _files_of(self, rows: I64) -> I64:
-        # Of files without rows that begin at the same row, the last one has it.
+        # Empty files begin at the same row as the next file; the last one contains the row.
         at: I64 = np.searchsorted(self.file_first_rows[:-1], rows, side="right") - 1
         return at
 
@@ -181,7 +181,7 @@ class FileParts:
     def columns_taken(self) -> dict[str, str]:
         """Return the columns of every role in the input files, comma-separated if files differ."""
         taken: dict[str, list[str]] = {}
-        # Files of text share one object: it is taken once.
+        # Text files share one object, which is counted once.
         own = {id(self.columns[at]): self.columns[at] for at in self.own_files()}
         for columns in own.values():
             for role, name in columns.taken().items():

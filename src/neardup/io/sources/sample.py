@@ -16,15 +16,15 @@ from neardup.io.sources.column_choice import choose_columns, read_records
 from neardup.io.sources.text_size import COMPRESSED, PLAIN, num_text_bytes
 from neardup.io.values.arrow_rows import opened
 
-# Fewer documents of a large file tell little of the others.
+# Fewer documents of a large file say little about the rest.
 _FEW_DOCUMENTS: Final = 300
 
 
 class FileSample(NamedTuple):
-    """Records of some files.
+    """Records sampled from some files.
 
-    All files together hold `scale` times as many rows, `text_scale` times as much text, and `read_scale` times what was
-    read.
+    All files together hold `scale` times as many rows, `text_scale` times as much text, and `read_scale` times as many
+    bytes as were read.
     """
 
     records: list[Records]
@@ -34,23 +34,23 @@ class FileSample(NamedTuple):
 
     @property
     def documents(self) -> int:
-        """About how many documents all files hold."""
+        """The estimated number of documents in all files."""
         return round(sum(len(found.texts) for found in self.records) * self.scale)
 
     @property
     def text_bytes(self) -> int:
-        """About how many bytes of text all files hold."""
+        """The estimated bytes of text in all files."""
         return round(sum(int(text_bytes(found.texts).sum()) for found in self.records) * self.text_scale)
 
 
 def sample_files(
     files: Sequence[InputFile], config: Config, *, num_files: int, most_bytes: int, spread: int = 1
 ) -> FileSample:
-    """Sample records of `num_files` files, and of those after each, up to `most_bytes` of text together.
+    """Sample records of `num_files` files, and of the files after each, up to `most_bytes` of text in total.
 
-    Of many small files that makes stretches of consecutive ones: near-duplicates often stand near each other. Of a
-    large file up to `spread` times as much is read, and the first records of every batch are taken: what a file begins
-    with may be unlike the rest.
+    With many small files, this gives runs of consecutive files: near-duplicates are often close to each other. Of a
+    large file, up to `spread` times as much is read, and the first records of every batch are taken, because the
+    beginning of a file may differ from the rest.
     """
     starts = range(0, len(files), max(1, -(-len(files) // num_files)))
     sampled: list[Records] = []
@@ -72,7 +72,7 @@ def sample_files(
 
 
 class _Sampled(NamedTuple):
-    """Records of a file: `share` of its rows, `text_share` of its text, one of `stride` that were read."""
+    """Records of a file: `share` of its rows, `text_share` of its text, one in `stride` of the records read."""
 
     records: list[Records]
     share: float
@@ -98,7 +98,7 @@ def _sample_file(file: InputFile, config: Config, most_bytes: int, spread: int) 
 
 
 def _sampled(file: InputFile, found: list[Records], columns: Columns, stride: int, *, is_whole: bool) -> _Sampled:
-    """Say how much of a file records are. One long document among few rows makes the two shares differ widely."""
+    """Estimate the share of a file in rows and in text; one long document among few rows makes them differ widely."""
     share = text_share = _share(file, found, is_whole=is_whole)
     if file.format == "parquet" and not is_whole:
         text_share = min(1.0, _num_bytes(found) / max(1, num_text_bytes(file, columns.text)))
@@ -125,7 +125,7 @@ def _num_bytes(records: Sequence[Records]) -> int:
 
 
 def _share(file: InputFile, found: Sequence[Records], *, is_whole: bool) -> float:
-    """How much of the file the records are: all of it, so many of its rows, or what their text makes likely."""
+    """The share of the file that the records are: all of it, the share of its rows, or an estimate from their text."""
     if is_whole or not file.size:
         return 1.0
     if file.format == "parquet":

@@ -15,7 +15,7 @@ from neardup.io.work_folder import remove_tree
 STDIN_PATH: Final = "-"
 _MAGIC: Final = ((b"PAR1", ".parquet"), (b"ARROW1", ".arrow"), (b"\xff\xff\xff\xff", ".arrows"), (b"WARC/", ".warc"))
 _COMPRESSED: Final = ((b"\x1f\x8b", ".gz"), (b"\x28\xb5\x2f\xfd", ".zst"))
-# A name that fits the format that the settings give.
+# The file extension for each format.
 _ENDINGS: Final = {
     "jsonl": ".jsonl",
     "json": ".json",
@@ -29,7 +29,7 @@ _ENDINGS: Final = {
 
 
 def spool(inputs: Sequence[str], folder: Path, config: Config) -> tuple[list[str], str | None]:
-    """Replace "-" among inputs by a file in `folder` with what standard input holds; return that file too."""
+    """Replace "-" among inputs by a file in `folder` with the contents of standard input; return that file too."""
     if not inputs:
         raise ConfigError("no input was given", hint="name files, folders or globs, or - for standard input")
     if list(inputs).count(STDIN_PATH) > 1:
@@ -53,7 +53,7 @@ def _store(folder: Path, config: Config) -> Path:
 
 
 def _ending(head: bytes, config: Config) -> str:
-    """Tell the format from the first bytes: Parquet and Arrow by their magic, else what the settings say, else JSON."""
+    """Detect the format from the first bytes: Parquet and Arrow by their magic, else the settings, else JSON Lines."""
     for magic, ending in _MAGIC:
         if head.startswith(magic):
             return ending

@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 from neardup.io.formats.base import InputFile
 from neardup.io.values.arrow_rows import opened
 
-# Bytes of a file for a byte of text: compressed, or with the marks of a format around it.
+# Bytes of a file per byte of text: compressed, or with the markup of a format.
 COMPRESSED: Final = 0.25
 PLAIN: Final = 1.05
 
 
 def num_text_bytes(file: InputFile, columns: Sequence[str] = ()) -> int:
-    """Return about how many bytes of text a file holds, in these columns where it tells, else in all."""
+    """Estimate how many bytes of text a file holds, in these columns if the file records it, else in all."""
     if file.format != "parquet":
         return round(file.size / (COMPRESSED if file.compression else PLAIN))
     with opened(file, "Parquet") as source:

@@ -98,7 +98,8 @@ def decoded_pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """
     encoded = [place for place, kind in enumerate(batch.schema.types) if pa.types.is_dictionary(kind)]
     if not encoded or not batch.num_rows:
-        yield from pieces(batch)
+        # Batches are planned to have about BATCH_BYTES; cutting those that have a little more leaves a tiny piece.
+        yield from pieces(batch) if batch.nbytes > 2 * BATCH_BYTES else (batch,)
         return
     sizes = np.full(batch.num_rows, batch.nbytes // batch.num_rows, np.int64)
     for place in encoded:

@@ -84,7 +84,7 @@ def storage(column: pa.Array) -> pa.Array:
 
 
 def column_at(batch: pa.RecordBatch, name: str) -> pa.Array | None:
-    """Take a column by its name, or by a path of names with dots between them that leads into structs."""
+    """Take a column by its name, or by a dotted path into structs."""
     places = batch.schema.get_all_field_indices(name)
     if len(places) > 1:
         raise DataError(f"{len(places)} columns are named {name!r}", hint="rename all but one")
@@ -101,7 +101,7 @@ def column_at(batch: pa.RecordBatch, name: str) -> pa.Array | None:
 
 
 def outer_column(columns: pa.Schema, name: str) -> str | None:
-    """Return the column that holds what a name says: itself, or the struct that a path with dots begins with."""
+    """Return the top-level column of a name: itself, or the struct at the start of a dotted path."""
     if name in columns.names or "." not in name:
         return name if name in columns.names else None
     outer = name.partition(".")[0]
@@ -109,7 +109,7 @@ def outer_column(columns: pa.Schema, name: str) -> str | None:
 
 
 def likeliest_text(columns: Iterable[tuple[str, pa.Array]]) -> str | None:
-    """Name the column of texts that reads most like prose: the one with the most words, or else the most bytes."""
+    """Return the text column that looks most like prose: the one with the most words, or else the most bytes."""
     best: tuple[float, float, str | None] = 0.0, 0.0, None
     for name, texts in columns:
         num_rows = max(1, len(texts))
@@ -179,7 +179,7 @@ def _usable_values(values: list[Any]) -> tuple[pa.ChunkedArray, dict[int, str]]:
         try:
             return pa.chunked_array([pa.array(values, pa.large_string())]), {}
         except UnicodeEncodeError:
-            pass  # a lone surrogate somewhere: found and named below
+            pass  # some value has a lone surrogate; it is located below
     reasons = {row: reason for row, value in enumerate(values) if (reason := reason_against(value))}
     texts = [None if row in reasons else value for row, value in enumerate(values)]
     return pa.chunked_array([pa.array(texts, pa.large_string())]), reasons
@@ -201,7 +201,7 @@ def reason_against(value: Any) -> str | None:
 
 
 def checked_ids(ids: Any, num_rows: int, rejected: Collection[int]) -> pa.Array:
-    """Return ids as int64 or string; mixed ids raise, and null ones unless their row is rejected anyway."""
+    """Return ids as int64 or string; raise for mixed ids, and for null ids of rows that are not rejected."""
     named = _id_array(ids)
     if len(named) != num_rows:
         raise DataError(
@@ -246,7 +246,7 @@ def _id_array(ids: Any) -> pa.Array:
 
 
 def _odd_id(ids: list[Any]) -> str | None:
-    """Describe the first id that Arrow does not support, by itself or in one column with the first id."""
+    """Describe the first id that Arrow does not support, on its own or together with the first id."""
     for row, value in enumerate(ids):
         try:
             pa.array([ids[0], value])

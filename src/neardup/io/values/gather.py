@@ -86,7 +86,7 @@ def is_utf8(block: bytes) -> bool:
 
 
 def reason_against_bytes(line: bytes, config: Config) -> str | None:
-    """Say why bytes are not UTF-8; None if they are. What could not be decoded from another encoding is not."""
+    """Return why bytes are not valid UTF-8, None if they are; text that could not be decoded to UTF-8 is not."""
     try:
         line.decode()
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""HTML to text: the main content of a page, or all that a reader would see."""
+"""HTML to text: the main content of a page, or all visible text."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pyarrow as pa
 from neardup.config import Config
 from neardup.errors import MissingExtraError
 
-# What a page can make the extractor, or the way back to Arrow, raise; anything else is not about the page.
+# What the extractor, or the conversion to Arrow, raises for a bad page; any other error is not the page's fault.
 _PAGE_ERRORS: Final = (ValueError, RuntimeError, TypeError, pa.ArrowException)
-# What no article is part of, by the landmarks of HTML and the names that most sites use. The extractor leaves most of
-# it out by itself; what remained of banners and footers hid 34 of 40 mirrors of a made crawl (tests/runs/web_pages.py).
+# Elements outside the article, by HTML landmarks and the names that most sites use. The extractor drops most of them
+# itself; the remaining banners and footers hid 34 of 40 mirrors in a synthetic crawl (tests/runs/web_pages.py).
 _LANDMARKS: Final = ("banner", "navigation", "complementary", "contentinfo", "search")
 _TEMPLATE_NAMES: Final = (
     *("header", "site-header", "page-header", "masthead", "navbar", "navigation", "menu", "sidebar"),
@@ -31,7 +31,7 @@ def readable_texts(pages: pa.Array | pa.ChunkedArray, config: Config) -> tuple[p
     try:
         return html_to_text(pages, config), {}
     except _PAGE_ERRORS:
-        pass  # a page is at fault: found and named below
+        pass  # some page is at fault; it is located below
     texts, reasons = [], dict[int, str]()
     for row in range(len(pages)):
         try:

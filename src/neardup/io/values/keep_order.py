@@ -58,5 +58,6 @@ def rank(batches: Iterable[pa.RecordBatch], num_rows: int, keep: str) -> I64:
 def mixed_kinds(keep: str) -> StaleError:
     """Return the error for a column that holds numbers and texts."""
     return StaleError(
-        f"`keep` orders by {keep.partition(':')[2]!r}, which holds numbers and texts", hint="give the column one type"
+        f"`keep` orders by {keep.partition(':')[2]!r}, which contains both numbers and texts",
+        hint="give the column one type",
     )

@@ -16,12 +16,12 @@ _NUMBERS = "biuf"
 
 
 def is_matrix(source: Any) -> bool:
-    """Whether a source is an array with rows and columns, or a sparse matrix; SciPy is not imported to tell."""
+    """Whether a source is an array with rows and columns, or a sparse matrix; checked without importing SciPy."""
     return (isinstance(source, np.ndarray) and source.ndim == 2) or _is_sparse(source)
 
 
 def item_column(matrix: Any, config: Config) -> pa.Array:
-    """Return a matrix as a column of items, named by the numbers of the columns, with weights where they count."""
+    """Return a matrix as a column of items, named by column number, with weights if the measure uses them."""
     is_weighted = config.measure == "weighted"
     if config.multiset:
         raise ConfigError(
@@ -45,7 +45,7 @@ def item_column(matrix: Any, config: Config) -> pa.Array:
 
 
 def _item_numbers(matrix: npt.NDArray[Any]) -> pa.Array:
-    """Take whole numbers for the numbers of items, unless they look like a matrix of 0 and 1."""
+    """Read whole numbers as item numbers, unless they look like a matrix of 0 and 1."""
     if matrix.dtype.kind == "f":
         raise DataError(
             f"`items` must be a matrix of bool, or of weights with measure='weighted', got {matrix.dtype}",
@@ -64,7 +64,7 @@ def _is_sparse(source: Any) -> bool:
 
 
 def _sparse_column(matrix: Any, *, is_weighted: bool) -> pa.Array:
-    rows = matrix.tocsr(copy=True)  # adding duplicates up changes a matrix in place
+    rows = matrix.tocsr(copy=True)  # summing duplicates changes a matrix in place
     rows.sum_duplicates()
     values = np.asarray(rows.data)
     if not is_weighted and not np.isfinite(values).all():

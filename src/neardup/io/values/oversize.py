@@ -16,7 +16,7 @@ from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io.formats.base import BATCH_BYTES, InputFile, text_bytes
 
-# Memory of the process before it reads: libraries and compiled kernels.
+# Memory of the process before it reads anything: libraries and compiled kernels.
 PROCESS_BYTES: Final = 250 * 10**6
 # Bytes of memory per byte of a document: the line, its text, its shingles while they are sorted.
 COST: Final = 12
@@ -49,7 +49,7 @@ def passed(size: int, file: InputFile, config: Config) -> Oversize:
     needed = PROCESS_BYTES + COST * size
     raise DataError(
         f"{file.path} holds a document of {size:,} bytes, which needs {needed / 1e6:,.0f} MB of memory",
-        hint=f"pass --memory {-(-needed // 10**6)}MB or more, or a smaller --max-document to set such documents aside",
+        hint=f"pass --memory {-(-needed // 10**6)}MB or more, or a smaller --max-document to reject such documents",
     )
 
 

@@ -21,12 +21,12 @@ Reasons = dict[int, str]
 
 
 def is_dicts(rows: list[Any]) -> bool:
-    """Whether rows are records by name: the first that is not None decides."""
+    """Whether rows are dicts: the first that is not None decides."""
     return isinstance(_first(rows), Mapping)
 
 
 def is_baskets(rows: list[Any], config: Config) -> bool:
-    """Whether dicts hold the weight of each item, rather than columns: all numbers, and none is the column of items."""
+    """Whether dicts map items to weights, not columns to values: all numbers, and no key is the items column."""
     if config.measure != "weighted" or any(config.items_column in row for row in rows if isinstance(row, Mapping)):
         return False
     first: Mapping[Any, Any] = next((row for row in rows if isinstance(row, Mapping) and row), {})
@@ -42,7 +42,7 @@ def is_pairs(rows: list[Any], *, of_texts: bool) -> bool:
 
 
 def columns_of(rows: list[Any]) -> tuple[dict[str, list[Any]], Reasons]:
-    """Return the values of dicts by name, None for one that a row does not have, and why rows are none."""
+    """Return the values of dicts by column, None for missing ones, and the reason for each row that is not a dict."""
     reasons = {row: _reason(value, "a dict") for row, value in enumerate(rows) if not isinstance(value, Mapping)}
     names = dict.fromkeys(name for row in rows if isinstance(row, Mapping) for name in row)
     for name in names:
@@ -53,7 +53,7 @@ def columns_of(rows: list[Any]) -> tuple[dict[str, list[Any]], Reasons]:
 
 
 def values_at(rows: list[Any], path: str) -> list[Any]:
-    """Return the values within dicts of dicts, None where one of the steps of a path with dots is missing.
+    """Return the values at a dotted path into nested dicts, None if a step of the path is missing.
 
     >>> values_at([{"page": {"text": "a"}}, {"page": None}, None], "page.text")
     ['a', None, None]
@@ -65,7 +65,7 @@ def values_at(rows: list[Any], path: str) -> list[Any]:
 
 
 def split_pairs(rows: list[Any]) -> tuple[list[Any], list[Any], Reasons]:
-    """Return the ids and the contents of pairs, and why rows are none."""
+    """Return the ids and the contents of pairs, and the reason for each row that is not a pair."""
     reasons = {
         row: _reason(value, "an (id, text) tuple")
         for row, value in enumerate(rows)
@@ -76,21 +76,21 @@ def split_pairs(rows: list[Any]) -> tuple[list[Any], list[Any], Reasons]:
 
 
 def as_table(columns: dict[str, list[Any]], content: str | None) -> pa.Table:
-    """Return the columns as a table; that of the content, which may hold anything, is null as yet."""
+    """Return the columns as a table; the content column, which may hold anything, is still null."""
     arrays = {}
     for name, values in columns.items():
         try:
             arrays[name] = pa.nulls(len(values)) if name == content else pa.array(values)
         except CONVERSION_ERRORS as error:
             raise DataError(
-                f"column {name!r} of the dicts cannot become an Arrow column: {error}",
+                f"column {name!r} of the dicts cannot be converted to an Arrow column: {error}",
                 hint="give its values one type, or leave it out of the dicts",
             ) from error
     return pa.table(arrays)
 
 
 def item_rows(rows: list[Any], config: Config) -> tuple[pa.Array, Reasons]:
-    """Return items that came as Python values as a column; the reason for every row that has none."""
+    """Convert items given as Python values to a column; also return the reason for each unusable row."""
     is_weighted, reasons = config.measure == "weighted", dict[int, str]()
     take = weighted_items if is_weighted else _items
     usable: list[Any] = []
@@ -109,7 +109,7 @@ def item_rows(rows: list[Any], config: Config) -> tuple[pa.Array, Reasons]:
     try:
         return pa.array(usable, kind), reasons
     except UnicodeEncodeError:
-        pass  # a lone surrogate somewhere: found and named below
+        pass  # some item has a lone surrogate; it is located below
     for row, items in enumerate(usable):
         try:
             pa.array([items], kind)
@@ -120,7 +120,7 @@ def item_rows(rows: list[Any], config: Config) -> tuple[pa.Array, Reasons]:
 
 
 def _items(value: Any) -> list[str]:
-    """Return the items of a row as strings; a text is cut at white space."""
+    """Return the items of a row as strings; a text is split at white space."""
     if isinstance(value, str):
         return value.split()
     if not isinstance(value, (Collection, np.ndarray)):

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from neardup.errors import StaleError
 
-# A number and what a double cannot hold of it (integers are not exact from 2**53 on), or a text.
+# A number as a double plus the remainder that the double cannot hold (integers above 2**53), or a text.
 SCORES: Final = pa.struct([("number", pa.float64()), ("rest", pa.int64()), ("text", pa.string())])
 _FAR: Final = 2**116
 _UNITS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
@@ -60,7 +60,7 @@ def sortable_column(column: pa.Array, name: str = "it") -> pa.Array:
         return _floats(column.cast(pa.float32()) if pa.types.is_float16(kind) else column)
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind):
         return sortable_values(_nanoseconds(column))
-    if pa.types.is_decimal(kind) or kind == pa.uint64():  # rare, so by value: a double would round them
+    if pa.types.is_decimal(kind) or kind == pa.uint64():  # rare, so converted one by one: a double would round them
         return sortable_values([None if value is None else _plain_number(value) for value in column.to_pylist()])
     raise UnsortableError(
         f"`keep` orders by {name!r}, which cannot be sorted: {kind}", hint="use a number, text or date"
@@ -72,7 +72,7 @@ def _plain_number(value: Any) -> int | float:
 
 
 def _nanoseconds(column: pa.Array) -> list[int | None]:
-    """Bring every unit of time to one scale, in integers of any size."""
+    """Convert every unit of time to nanoseconds, as integers of any size."""
     kind = column.type
     unit = {pa.date32(): _DAY, pa.date64(): 10**6}.get(kind) or _UNITS[kind.unit]
     width = pa.int32() if kind.bit_width == 32 else pa.int64()
@@ -82,7 +82,7 @@ def _nanoseconds(column: pa.Array) -> list[int | None]:
 def _integers(column: pa.Array) -> pa.Array:
     integers = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     numbers = integers.astype(np.float64)
-    # The double next to the largest integers is 2**63, which no integer of 64 bits holds.
+    # The largest integers round to the double 2**63, which does not fit in a signed 64-bit integer.
     is_above = numbers >= 2.0**63
     rest = np.where(is_above, integers - (2**63 - 1) - 1, integers - np.where(is_above, 0, numbers).astype(np.int64))
     return _scores(pa.array(numbers), pa.array(rest), None, column)

@@ -1,7 +1,7 @@
-"""Vectors of numbers or bits: Arrow columns of lists become the contents that measures of vectors take.
+"""Vectors of numbers or bits: converts Arrow columns of lists to the contents that vector measures take.
 
-Numbers become 64-bit floats, so that what is compared is what was given. Bits become words of 64, behind one word that
-says how many there are.
+Numbers become 64-bit floats, so that they are compared exactly as given. Bits become 64-bit words, preceded by one word
+with their number.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Vectors(NamedTuple):
 
 
 def vector_contents(column: pa.Array, config: Config) -> Vectors:
-    """Turn a column of vectors into contents; those of another dimension than the first, or the set one, are bad."""
+    """Convert a column of vectors to contents; reject those that differ in dimension from the first or the setting."""
     column = storage(column)
     reasons: Reasons = dict.fromkeys(np.flatnonzero(~is_valid(column)).tolist(), "vector is null")
     values: npt.NDArray[Any]
@@ -52,7 +52,7 @@ def vector_contents(column: pa.Array, config: Config) -> Vectors:
 
 
 def as_column(array: npt.NDArray[Any]) -> pa.Array:
-    """Return a matrix as a column of vectors, a row each, without a copy where its type allows."""
+    """Return a matrix as a column of vectors, one per row, without a copy if its type allows."""
     if array.dtype.kind not in "fiub":
         raise DataError(
             f"`source` must be an array of numbers or bits, got the type {array.dtype}",
@@ -68,7 +68,7 @@ def as_column(array: npt.NDArray[Any]) -> pa.Array:
 
 
 def unmasked(value: Any) -> Any:
-    """Return a masked array as a list with None for what is masked; Arrow would read the masked values."""
+    """Return a masked array as a list with None for masked entries; Arrow would read the values under the mask."""
     return value.tolist() if isinstance(value, np.ma.MaskedArray) else value
 
 
@@ -80,7 +80,7 @@ def rows_as_column(rows: list[Any]) -> tuple[pa.Array, Reasons]:
         if is_list(column.type) or pa.types.is_null(column.type) or pa.types.is_binary(column.type):
             return column, {}
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        pass  # some row is at fault: found and named below
+        pass  # some row is at fault; it is located below
     reasons: Reasons = {}
     usable: list[list[float] | None] = []
     for row, value in enumerate(rows):
@@ -123,7 +123,7 @@ def _bytes(column: pa.Array, reasons: Reasons) -> tuple[npt.NDArray[np.uint8], n
 
 
 def _numbers(column: pa.Array, reasons: Reasons) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """All numbers end to end, NaN for a null, and how many each row has."""
+    """All numbers concatenated, NaN for a null, and how many each row has."""
     kind = column.type
     flat = storage(column.flatten()) if is_list(kind) else None
     if flat is None or not _is_numeric(flat.type):
@@ -148,7 +148,7 @@ def _is_numeric(kind: pa.DataType) -> bool:
 
 
 def _reject_values(values: npt.NDArray[Any], lengths: npt.NDArray[np.int64], config: Config, reasons: Reasons) -> None:
-    """Say what is wrong with no numbers, or zeros alone, numbers that are none, and bits that are neither 0 nor 1."""
+    """Reject empty vectors, zero vectors, NaN or infinite numbers, and bits other than 0 and 1."""
     for row in np.flatnonzero(lengths == 0).tolist():
         reasons.setdefault(row, "vector is empty")
     if config.packed:
@@ -185,7 +185,7 @@ def _first_length(lengths: npt.NDArray[np.int64], reasons: Reasons) -> int:
 
 
 def _bit_words(rows: npt.NDArray[Any], dimension: int, config: Config) -> npt.NDArray[np.uint64]:
-    """Pack the bits of every row into words, behind a word with their number."""
+    """Pack the bits of every row into words, preceded by a word with their number."""
     packed = rows if config.packed else np.packbits(rows.astype(np.uint8), axis=1)
     padded = np.pad(packed, ((0, 0), (_WORD_BYTES, -packed.shape[1] % _WORD_BYTES)))
     words = padded.view(np.uint64)

@@ -1,4 +1,4 @@
-"""Items with weights: Arrow columns of maps, of pairs or of vectors become the contents that weighted Jaccard takes.
+"""Items with weights: converts Arrow columns of maps, pairs or vectors to the contents that weighted Jaccard takes.
 
 An item is hashed once, here, with the key of the seed; contents are pairs of words, its hash and its weight as a
 64-bit float.
@@ -20,7 +20,7 @@ from neardup.kernels.keys import shingle_key
 from neardup.kernels.unicode import load_table
 
 Reasons = dict[int, str]
-# Two sums of weights are added.
+# Two such sums can be added without overflow.
 LARGEST_SUM: Final = 1e300
 WEIGHTED_ITEMS: Final = pa.large_list(pa.struct([("item", pa.large_string()), ("weight", pa.float64())]))
 
@@ -75,7 +75,7 @@ def _numbered(column: pa.Array) -> pa.Array:
 
 
 def _pairs(column: pa.Array) -> tuple[pa.Array, pa.Array] | None:
-    """All items and all weights end to end."""
+    """All items and all weights, concatenated."""
     kind = column.type
     if not (is_list(kind) and pa.types.is_struct(kind.value_type) and kind.value_type.num_fields == 2):
         return None

@@ -1,4 +1,4 @@
-"""The rows of files with every column they have, as one table; files may have different columns."""
+"""The rows of files with all their columns, as one table; files may have different columns."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def joined(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def with_doc_ids(table: pa.Table, ids: pa.Array, id_column: str | None) -> pa.Table:
-    """Put ids in front as `doc_id`; another column of that name gets a longer one, unless the ids come from it."""
+    """Prepend the ids as `doc_id`; another column of that name is renamed, unless the ids come from it."""
     names = [name for name in table.column_names if name]
     table = table.select([place for place, name in enumerate(table.column_names) if name])
     if id_column == "doc_id" and names.count("doc_id") == 1:
@@ -39,7 +39,7 @@ def with_doc_ids(table: pa.Table, ids: pa.Array, id_column: str | None) -> pa.Ta
 
 
 def rename_doc_id(table: pa.Table) -> pa.Table:
-    """Give columns called doc_id a longer name."""
+    """Rename columns called doc_id."""
     names = list(table.column_names)
     for at in (at for at, name in enumerate(names) if name == "doc_id"):
         while names[at] in table.column_names:
@@ -71,7 +71,7 @@ def _with_distinct_names(table: pa.Table) -> pa.Table:
 
 
 def _mixed_columns(schemas: Sequence[pa.Schema]) -> set[str]:
-    """The columns whose types in different tables have no common one."""
+    """The columns whose types in different tables have no common type."""
     fields: dict[str, list[pa.Schema]] = {}
     for columns in schemas if len(schemas) > 1 else ():
         for field in columns:

@@ -43,12 +43,12 @@ function Page({ source, marks }) {
     return () => removeEventListener("hashchange", change);
   }, []);
   useEffect(() => {
-    // A server reads the texts while the page is already shown.
-    if (!source.isServed || source.info.texts?.state !== "reading") return undefined;
+    // A server reads and indexes the texts while the page is already shown.
+    if (!source.isServed || isReady(source.info)) return undefined;
     const timer = setInterval(async () => {
       source.info = await source.refresh().catch(() => source.info);
       redraw((times) => times + 1);
-      if (source.info.texts.state !== "reading") clearInterval(timer);
+      if (isReady(source.info)) clearInterval(timer);
     }, 1000);
     return () => clearInterval(timer);
   }, []);
@@ -73,14 +73,29 @@ function Page({ source, marks }) {
     <header class="top"><div class="inner">
       <a class="brand" href="#/"><strong>neardup</strong> <span><${Visible} text=${source.info.name} /></span></a>
       <nav aria-label="views">${views.map(([path, label]) => html`<a href=${`#/${path}`} aria-current=${route.name === path ? "page" : null}>${label}${path === "review" && marks.all().length ? html` <span class="badge">${marks.all().length}</span>` : ""}</a>`)}</nav>
-      <div class="tools"><button onClick=${() => setTheme(next[theme])} title="light, dark, or as the system says">Theme: ${theme}</button>
+      <div class="tools"><button onClick=${() => setTheme(next[theme])} title="light, dark, or as the system is set">Theme: ${theme}</button>
         <button aria-label="keyboard help" onClick=${() => help.current.showModal()}>?</button></div>
     </div></header>
-    ${source.info.texts?.state === "reading" && html`<div class="loading" role="progressbar" aria-label="reading the texts"></div>`}
+    <${Progress} info=${source.info} />
     <main id="main" ref=${main} tabindex="-1"><${Boundary} route=${location.hash}><${View} route=${route} /><//></main>
-    <footer class="foot"><p>${source.isServed ? "Served from this machine; nothing is sent anywhere." : "One file; it loads nothing from anywhere."}</p></footer>
+    <footer class="foot"><p>${source.isServed ? "Served from this machine only." : "A single file that makes no network requests."}</p></footer>
     <${Help} dialog=${help} />
   <//>`;
+}
+
+/** Whether the server has read and indexed all texts, or never will. */
+function isReady({ texts }) {
+  if (!texts || texts.state === "absent") return true;
+  return texts.state === "here" && (!texts.search || texts.search.error !== null || texts.search.indexed >= texts.search.documents);
+}
+
+/** How far the server is with the texts. */
+function Progress({ info }) {
+  if (isReady(info)) return null;
+  if (info.texts.state === "reading") return html`<div class="progress" role="status"><div class="loading" role="progressbar" aria-label="reading the texts"></div><p class="caption">Reading the texts…</p></div>`;
+  const { indexed, documents } = info.texts.search, done = Math.floor((100 * indexed) / documents);
+  return html`<div class="progress"><div class="bar" role="progressbar" aria-label="indexing words" aria-valuenow=${done} aria-valuemin="0" aria-valuemax="100"><span style=${{ width: `${done}%` }}></span></div>
+    <p class="caption">Indexing the words of all texts for search: ${done} %</p></div>`;
 }
 
 /** Shows an error of a view instead of a blank page. */
@@ -91,7 +106,7 @@ class Boundary extends htmPreact.Component {
   }
 }
 
-const KEYS = [["j / k", "next / previous entry"], ["Enter", "open it"], ["/", "search"], ["o c r", "overview, clusters, review"], ["u", "undo the last mark"], ["?", "this help"]];
+const KEYS = [["j / k", "next / previous row"], ["Enter", "open the row"], ["/", "search"], ["o c r", "overview, clusters, review"], ["u", "undo the last mark"], ["?", "this help"]];
 
 const Help = ({ dialog }) => html`<dialog ref=${dialog} aria-labelledby="help-title"><h2 id="help-title">Keyboard</h2>
   <dl class="facts">${KEYS.map(([key, meaning]) => html`<dt><kbd>${key}</kbd></dt><dd>${meaning}</dd>`)}</dl>

@@ -1,4 +1,4 @@
-// Charts by uPlot: colours from the style sheet, drawn again when the theme or the width changes.
+// Charts by uPlot: colours from the style sheet, redrawn when the theme or the width changes.
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
@@ -72,7 +72,7 @@ function Histogram({ bins, threshold, from, what }) {
   return html`<${Chart} make=${make} data=${data} label=${`Histogram of the similarities of ${what}, from ${from.toFixed(2)} to 1`} />`;
 }
 
-/** The chance to be found by similarity, over the histogram of what was found. */
+/** The chance of being found by similarity, over the histogram of what was found. */
 function SCurve({ curve, bins, threshold }) {
   const most = Math.max(1, ...bins);
   const data = useMemo(() => [curve.map((_, at) => at / 100), bins.map((value) => value / most), curve], [curve, bins]);
@@ -82,7 +82,7 @@ function SCurve({ curve, bins, threshold }) {
     series: [{}, bars("removals", colour("muted-bar")), { label: "chance", stroke: colour("accent"), width: 2, points: { show: false } }],
     hooks: { draw: [lineAt(threshold)] },
   });
-  return html`<${Chart} make=${make} data=${data} label=${`Chance to find a pair by its similarity: ${percent(curve[Math.round(threshold * 100)], 2)} at the threshold ${threshold}`} />`;
+  return html`<${Chart} make=${make} data=${data} label=${`Chance of finding a pair by its similarity: ${percent(curve[Math.round(threshold * 100)], 2)} at the threshold ${threshold}`} />`;
 }
 
 /** How many clusters have which size, both on logarithmic scales. */

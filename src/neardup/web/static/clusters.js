@@ -1,6 +1,6 @@
-// All clusters in a list of any length, and one cluster with its members.
+// The list of all clusters, and one cluster with its members.
 
-/** What of the run is in this page, in words. */
+/** Which clusters this page holds, in words; null for all. */
 function scopeOf(info) {
   const { sample, counts } = info;
   if (!sample) return null;
@@ -14,24 +14,24 @@ function ClusterList({ params }) {
   const { source, go } = useShared();
   const sort = params.get("sort") || "size", search = params.get("search") || "";
   const [typed, setTyped] = useState(search);
-  const inputs = [sort, search];
+  const inputs = [sort, search, source.info.texts.state];
   const first = useLoaded(() => source.clusters({ offset: 0, limit: 1, sort, search }), inputs);
   const set = (values) => go("clusters", { sort, search, ...values });
   useEffect(() => {
-    const timer = setTimeout(() => typed !== search && set({ search: typed }), 200);
+    const timer = setTimeout(() => typed !== search && set({ search: typed }), TYPING_PAUSE);
     return () => clearTimeout(timer);
   }, [typed]);
   const scope = scopeOf(source.info);
   return html`<h1>Clusters</h1>
-    ${scope && html`<p class="caption">${scope}</p>`}
-    <label class="filter">Filter by id or first words <input type="search" value=${typed} onInput=${(event) => setTyped(event.currentTarget.value)} /></label>
+    ${scope && html`<p class="caption"><${Prose} text=${scope} /></p>`}
+    <label class="filter">Filter by the id or words of the kept document <input type="search" value=${typed} onInput=${(event) => setTyped(event.currentTarget.value)} /></label>
     <${Loaded} state=${first}>${({ total }) => html`
       <p class="caption" aria-live="polite">${plural(total, "cluster")}</p>
-      ${total === 0 ? html`<${Empty}>${search ? "No cluster matches." : "No cluster lost a document."}<//>` : html`
+      ${total === 0 ? html`<${Empty}>${search ? "No cluster matches." : "Nothing was removed, so there are no clusters."}<//>` : html`
       <div class="table" role="table" aria-label="clusters" aria-rowcount=${total + 1}>
         <div role="rowgroup"><div class="columns head-row" role="row">
           <${SortHead} name="size" label="documents" sort=${sort} set=${set} />
-          <${SortHead} name="weakest" label="weakest" sort=${sort} set=${set} />
+          <${SortHead} name="weakest" label="weakest similarity" sort=${sort} set=${set} />
           <${SortHead} name="id" label="kept document" sort=${sort} set=${set} />
           <span role="columnheader" class="wide">first words</span></div></div>
         <${VirtualList} total=${total} rowHeight=${44} label="clusters" inputs=${inputs}
@@ -40,7 +40,7 @@ function ClusterList({ params }) {
             <span role="cell" class="number">${count(row.size)}</span>
             <span role="cell"><${Similarity} value=${row.weakest} threshold=${source.info.threshold} /></span>
             <span role="cell" class="cut"><a data-row href=${`#/cluster/${row.key}`}><${Id} id=${row.id} /></a></span>
-            <span role="cell" class="cut wide quiet"><bdi><${Visible} text=${row.head} /></bdi></span></div>`} />
+            <span role="cell" class="cut wide quiet"><bdi><${Visible} text=${row.excerpt} /></bdi></span></div>`} />
       </div>`}`}<//>`;
 }
 
@@ -53,7 +53,7 @@ function SortHead({ name, label, sort, set }) {
 
 function ClusterView({ number }) {
   const { source } = useShared();
-  const state = useLoaded(() => source.cluster(number), [number]);
+  const state = useLoaded(() => source.cluster(number), [number, source.info.texts.state]);
   return html`<${Loaded} state=${state}>${(cluster) => html`<${Cluster} cluster=${cluster} info=${source.info} />`}<//>`;
 }
 
@@ -62,21 +62,22 @@ function Cluster({ cluster, info }) {
   const hiddenMembers = cluster.size - cluster.documents.length;
   return html`<p class="crumbs"><a href="#/clusters">Clusters</a></p>
     <h1><${Id} id=${kept.id} /></h1>
-    <p class="lead">Kept, and stands for ${plural(cluster.size - 1, "other")}. ${members.length ? html`The weakest member is ${similar(cluster.weakest)} similar to it.` : ""}</p>
+    <p class="lead">Kept, and represents ${plural(cluster.size - 1, "other document")}. ${members.length ? html`The weakest similarity is ${similar(cluster.weakest)}.` : ""}</p>
     <p class="caption"><${Visible} text=${placeOf(kept)} /></p>
     <div class="actions"><${MarkButton} one=${kept} /></div>
     <section class="card" aria-labelledby="members"><h2 id="members">Members</h2>
-      ${hiddenMembers > 0 && html`<p class="caption">${count(members.length)} of ${count(cluster.size - 1)} members: the most similar and the least similar ones.</p>`}
-      <div class="scroll" tabindex="0" role="group" aria-label="members"><table><thead><tr><th>similarity to the kept one</th><th>document</th><th class="wide">place</th><th>decision</th></tr></thead>
+      ${hiddenMembers > 0 && html`<p class="caption">${count(members.length)} of ${count(cluster.size - 1)} members: the most and the least similar ones.</p>`}
+      <div class="scroll" tabindex="0" role="group" aria-label="members"><table><thead><tr><th>similarity to the kept document</th><th>document</th><th class="wide">location</th><th>decision</th></tr></thead>
         <tbody>${members.map((one) => html`<tr><td><${Similarity} value=${one.similarity} threshold=${info.threshold} /></td>
           <td><a data-row href=${`#/pair/${cluster.key}/${one.key}`}><${Id} id=${one.id} /></a></td>
           <td class="wide quiet"><${Visible} text=${placeOf(one)} /></td>
           <td><${MarkButton} one=${one} isSmall /></td></tr>`)}</tbody></table></div></section>
     ${cluster.matrix && html`<${HeatMap} cluster=${cluster} />`}
+    ${!cluster.matrix && cluster.size >= 4 && cluster.size <= 20 && kept.text !== null && info.measure === "jaccard" && html`<p class="caption">No heat map: the texts are too long to compare every two of them for this page.</p>`}
     <${SharedText} cluster=${cluster} info=${info} />`;
 }
 
-/** Every two members by their similarity. */
+/** The similarity of every two members. */
 function HeatMap({ cluster }) {
   const { documents, matrix } = cluster, size = documents.length;
   const least = Math.min(...matrix);
@@ -84,8 +85,8 @@ function HeatMap({ cluster }) {
   // Pale to strong, without the shades on which neither dark nor light figures are readable.
   const rank = (value) => (least === 1 ? 1 : (value - least) / (1 - least));
   const strength = (value) => (rank(value) < 0.75 ? 0.1 + 0.45 * rank(value) : 0.52 + 0.48 * rank(value));
-  return html`<section class="card" aria-labelledby="heat"><h2 id="heat">Every two members</h2>
-    <p class="caption">From ${similar(least)} (pale) to 1.0 (strong). Member 1 is the kept document.</p>
+  return html`<section class="card" aria-labelledby="heat"><h2 id="heat">Pairwise similarities</h2>
+    <p class="caption">From ${similar(least)} (pale) to 1.0 (dark). Document 1 is the kept one.</p>
     <div class="scroll" tabindex="0" role="group" aria-label="heat map"><table class="heat"><thead><tr><td></td>${documents.map((_, at) => html`<th scope="col">${at + 1}</th>`)}<td></td></tr></thead>
       <tbody>${documents.map((one, low) => html`<tr><th scope="row">${low + 1}</th>
         ${documents.map((other, high) => {
@@ -97,7 +98,7 @@ function HeatMap({ cluster }) {
         })}<td class="quiet cut"><${Id} id=${one.id} /></td></tr>`)}</tbody></table></div></section>`;
 }
 
-/** The kept text, with what every shown member has too. */
+/** The kept text; what every member shown has too is highlighted. */
 function SharedText({ cluster, info }) {
   const texts = cluster.documents.map((one) => one.text);
   const shared = useMemo(() => {
@@ -112,6 +113,7 @@ function SharedText({ cluster, info }) {
     return { stretches: sharedStretches(own, keys), num: keys.size, all };
   }, [cluster]);
   if (texts[0] === null) return html`<${NoText} info=${info} />`;
+  const isCut = cluster.documents.some((one) => one.text !== null && !one.is_whole);
   const text = texts[0];
   const parts = [];
   let end = 0;
@@ -121,12 +123,12 @@ function SharedText({ cluster, info }) {
     end = stretch.end;
   }
   parts.push(html`<span class=${shared ? "apart" : ""}><${Visible} text=${text.slice(end)} /></span>`);
-  return html`<section class="card" aria-labelledby="share"><h2 id="share">What they share</h2>
-    ${shared && html`<p class="caption">${count(shared.num)} of the ${plural(shared.all, "shingle")} of the kept text are in ${cluster.documents.length === 2 ? "both" : "every member shown"}; the rest is pale.</p>`}
+  return html`<section class="card" aria-labelledby="share"><h2 id="share">Shared text</h2>
+    ${shared && html`<p class="caption">${count(shared.num)} of the ${plural(shared.all, "shingle")} of the kept text ${isCut ? "as far as it is shown " : ""}are in ${cluster.documents.length === 2 ? "both" : "every member shown"}; the rest is grey.${isCut ? " Texts are cut, so only the parts shown are compared." : ""}</p>`}
     <div class="text" tabindex="0" role="group" aria-label="text of the kept document"><bdi>${parts}</bdi></div>
     <${Cut} one=${cluster.documents[0]} /></section>`;
 }
 
 const Cut = ({ one }) => !one.is_whole && one.text !== null && html`<p class="caption cut-here">Cut here: ${count(one.text.length)} characters of a text of ${bytes(one.bytes)}.</p>`;
 
-const NoText = ({ info }) => html`<div class="notice"><p>The texts are not here: <${Visible} text=${info.texts.reason || "they are still being read"} />.</p></div>`;
+const NoText = ({ info }) => html`<div class="notice"><p>The texts are not available: <${Visible} text=${info.texts.reason || "they are still being read"} />.</p></div>`;

@@ -1,4 +1,4 @@
-// Decisions of the reader: kept in the browser, undone step by step, exported for `neardup dedup --decisions`.
+// Marks of the reviewer: stored in the browser, undone step by step, exported for `neardup dedup --decisions`.
 
 const MOST_UNDONE = 1000;
 
@@ -60,7 +60,7 @@ function marksAsJson(marks) {
 
 const sortedMarks = (marks) => [...marks].sort((a, b) => a.key - b.key);
 
-/** A cell that no spreadsheet takes for a formula. */
+/** A CSV cell that no spreadsheet evaluates as a formula. */
 function csvCell(value) {
   const text = String(value ?? "");
   const safe = /^[=+\-@\t\r]/.test(text) ? "'" + text : text;

@@ -12,9 +12,9 @@ function Overview() {
     <div class="two">
       <section class="card" aria-labelledby="sizes"><h2 id="sizes">Cluster sizes</h2>
         <p class="caption">Number of clusters by number of documents, both logarithmic.</p>
-        ${info.sizes.length ? html`<${Sizes} sizes=${info.sizes} />` : html`<${Empty}>No cluster lost a document.<//>`}</section>
-      <section class="card" aria-labelledby="curve"><h2 id="curve">Chance to be found</h2>
-        <p class="caption">${info.recall.is_exact ? "The exact method finds every pair at or above the threshold." : `By similarity, with ${info.method}.`} Bars: similarities of the removals.</p>
+        ${info.sizes.length ? html`<${Sizes} sizes=${info.sizes} />` : html`<${Empty}>Nothing was removed, so there are no clusters.<//>`}</section>
+      <section class="card" aria-labelledby="curve"><h2 id="curve">Chance of being found</h2>
+        <p class="caption">${info.recall.is_exact ? "The exact method finds every pair at or above the threshold." : `By similarity, with ${info.method}.`} Bars: similarities of removed documents.</p>
         <${SCurve} curve=${info.curve} bins=${info.histogram.removed} threshold=${info.threshold} /></section>
     </div>
     <${Largest} info=${info} />
@@ -28,17 +28,17 @@ function Promise_({ info }) {
     <h1 id="promise">${count(counts.removed)} of ${plural(counts.documents, "document")} removed</h1>
     <p class="lead">${info.finding}
       ${info.cluster === "leader"
-        ? html` Every removed document is at least ${info.threshold} similar to the kept one that stands for it.`
-        : html` Removed documents are connected to the kept one by a chain of similar ones; ${count(counts.below)} are less similar to it than ${info.threshold}.`}</p>
+        ? html` Every removed document is at least ${info.threshold} similar to the kept document that represents it.`
+        : html` Removed documents are connected to the kept one by a chain of similar documents; ${count(counts.below)} of them are less than ${info.threshold} similar to it.`}</p>
     <${Exceptions} info=${info} />
     <dl class="figures">
       <${Figure} name="kept" value=${count(counts.kept)} />
       <${Figure} name="removed" value=${count(counts.removed)} note=${`${percent(share)} of the documents, ${plural(counts.exact_duplicates, "exact copy", "exact copies")}`} />
       <${Figure} name="rejected" value=${count(counts.rejected)} />
       <${Figure} name="clusters" value=${count(counts.clusters)} />
-      <${Figure} name="recall promised" value=${recall.is_exact ? "1" : floorTo(recall.promised, 4)} note=${`at similarity ${info.threshold}`} />
+      <${Figure} name="recall promised" value=${floorTo(recall.is_exact ? 1 : recall.promised, 4)} note=${`at similarity ${info.threshold}`} />
       <${Figure} name="recall measured" value=${recall.audit && recall.audit.recall !== null ? floorTo(recall.audit.recall, 4) : "–"}
-        note=${recall.audit && recall.audit.recall !== null ? `${floorTo(recall.audit.low, 4)} to ${floorTo(recall.audit.high, 4)}, ${plural(recall.audit.pairs, "pair")}` : "not audited: neardup audit, or dedup --audit"} />
+        note=${recall.audit && recall.audit.recall !== null ? `${floorTo(recall.audit.low, 4)} to ${floorTo(recall.audit.high, 4)}, ${plural(recall.audit.pairs, "pair")}` : "not measured; see neardup audit"} />
     </dl>
     ${size.removed !== null && html`<${Where} read=${size.read} removed=${size.removed} />`}
   </section>`;
@@ -49,7 +49,7 @@ const Figure = ({ name, value, note }) => html`<div><dt>${name}</dt><dd>${value}
 function Exceptions({ info }) {
   const made = info.decisions;
   if (!made || !(made.kept + made.removed)) return null;
-  return html`<p class="caption">Exceptions by decision: ${count(made.kept)} kept although similar to another, ${count(made.removed)} removed on request.</p>`;
+  return html`<p class="caption">Exceptions by decision: ${count(made.kept)} kept although similar to a kept document, ${count(made.removed)} removed although not similar enough.</p>`;
 }
 
 function Where({ read, removed }) {
@@ -64,7 +64,7 @@ function Where({ read, removed }) {
 
 function Rejected({ rejected, documents }) {
   return html`<section class="card warn" aria-labelledby="rejected">
-    <h2 id="rejected">${plural(rejected.total, "row")} of ${count(documents)} could not be used</h2>
+    <h2 id="rejected">${plural(rejected.total, "row")} of ${count(documents)} rejected</h2>
     <ul class="plain">${rejected.reasons.map(([reason, times]) => html`<li><span class="figure">${count(times)}</span> <${Visible} text=${reason} /></li>`)}</ul>
     <details><summary>${rejected.total > rejected.rows.length ? `The first ${rejected.rows.length} rows` : "All rows"}</summary>
       <div class="scroll" tabindex="0" role="group" aria-label="rejected rows"><table><thead><tr><th>file</th><th class="number">row</th><th>reason</th></tr></thead>
@@ -84,13 +84,14 @@ function Threshold({ info }) {
   const chosen = steps[at];
   const threshold = chosen ? chosen.threshold : info.threshold;
   const bins = info.histogram[what] || info.histogram.removed;
+  const isEmpty = !bins.some((value) => value > 0);
   const from = Math.max(0, Math.min(info.threshold, bins.findIndex((value) => value > 0) / 100 || 0) - 0.05);
   return html`<section class="card" aria-labelledby="similarities">
     <div class="head"><h2 id="similarities">Similarities</h2>
       ${hasPairs && html`<div class="choice" role="group" aria-label="what the histogram shows">
         <button aria-pressed=${what === "removed"} onClick=${() => setWhat("removed")}>removals</button>
         <button aria-pressed=${what === "pairs"} onClick=${() => setWhat("pairs")}>pairs</button></div>`}</div>
-    <${Histogram} bins=${bins} threshold=${threshold} from=${from} what=${what === "pairs" ? "all found pairs" : "the removals"} />
+    ${isEmpty ? html`<${Empty}>Nothing was removed.<//>` : html`<${Histogram} bins=${bins} threshold=${threshold} from=${from} what=${what === "pairs" ? "all found pairs" : "the removals"} />`}
     ${steps.length > 0
       ? html`<div class="slider"><label for="threshold">Threshold</label>
           <input id="threshold" type="range" min="0" max=${steps.length - 1} step="1" value=${at}
@@ -98,14 +99,14 @@ function Threshold({ info }) {
             onInput=${(event) => setAt(Number(event.currentTarget.value))} />
           <output for="threshold">${threshold.toFixed(2)}</output></div>
         <p class="caption" id="at-threshold" aria-live="polite">At ${threshold.toFixed(2)}: <strong>${count(chosen.removed)}</strong> removed, <strong>${count(chosen.kept)}</strong> kept, ${plural(chosen.clusters, "cluster")}, ${plural(chosen.pairs, "pair")}${at > 0 ? html`; ${count(steps[0].removed - chosen.removed)} fewer removals than in this run` : ""}.</p>`
-      : html`<p class="caption">${hint}</p>`}
+      : html`<p class="caption"><${Prose} text=${hint} /></p>`}
   </section>`;
 }
 
 function Largest({ info }) {
   if (!info.largest.length) return null;
   return html`<section class="card" aria-labelledby="largest"><h2 id="largest">Largest clusters</h2>
-    <div class="scroll" tabindex="0" role="group" aria-label="largest clusters"><table><thead><tr><th class="number">documents</th><th>kept document</th><th>weakest member</th><th>its similarity</th></tr></thead>
+    <div class="scroll" tabindex="0" role="group" aria-label="largest clusters"><table class="roomy"><thead><tr><th class="number">documents</th><th>kept document</th><th>weakest member</th><th>similarity</th></tr></thead>
       <tbody>${info.largest.map((row) => html`<tr>
         <td class="number">${count(row.size)}</td>
         <td><a data-row href=${`#/cluster/${row.key}`}><${Id} id=${row.id} /></a></td>
@@ -116,7 +117,7 @@ function Largest({ info }) {
 function Facts({ info }) {
   return html`<section class="card" aria-labelledby="facts"><h2 id="facts">This run</h2>
     <dl class="facts">
-      <dt>method</dt><dd>${info.method}${info.reason ? html` <span class="note">${info.reason}</span>` : ""}</dd>
+      <dt>method</dt><dd>${info.method}${info.reason ? html` <span class="note">${info.reason.replace(`${info.method}: `, "")}</span>` : ""}</dd>
       ${info.settings.map(([name, value]) => html`<dt>${name}</dt><dd><${Visible} text=${value} /></dd>`)}
       <dt>text read</dt><dd>${bytes(info.bytes.read)} in ${info.seconds.toFixed(2)} s</dd>
       ${info.files.length > 0 && html`<dt>${plural(info.num_files, "file")}</dt><dd><ul class="plain">${info.files.map((file) => html`<li><${Visible} text=${file.file} /> <span class="note">${plural(file.rows, "row")}${file.ahead ? ", compared against" : ""}</span></li>`)}

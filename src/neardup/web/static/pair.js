@@ -5,7 +5,7 @@ const CONTEXT = 120;
 
 function PairView({ a, b }) {
   const { source } = useShared();
-  const state = useLoaded(() => source.pair(a, b), [a, b]);
+  const state = useLoaded(() => source.pair(a, b), [a, b, source.info.texts.state]);
   return html`<${Loaded} state=${state}>${(pair) => html`<${Pair} pair=${pair} info=${source.info} />`}<//>`;
 }
 
@@ -22,7 +22,7 @@ function Pair({ pair, info }) {
       <span class="legend"><span class="sample shared">shared shingles</span> <span class="sample gone">only left</span> <span class="sample new">only right</span></span></div>`}
     ${hasTexts ? html`<${Texts} a=${a} b=${b} info=${info} isShort=${isShort} />`
       : html`<div class="sides">${[a, b].map((one) => html`<${Side} one=${one} />`)}</div><${NoText} info=${info} />`}
-    <${Columns} a=${a} b=${b} />`;
+    <${Columns} a=${a} b=${b} info=${info} />`;
 }
 
 function Verdict({ pair, info }) {
@@ -31,9 +31,9 @@ function Verdict({ pair, info }) {
   const shared = info.measure === "jaccard" && similarity !== null && a.shingles !== null && b.shingles !== null
     ? Math.round((similarity * (a.shingles + b.shingles)) / (1 + similarity)) : null;
   return html`<dl class="figures">
-    <${Figure} name="similarity" value=${similar(similarity)} note=${similarity === null ? "not compared by the run" : similarity < info.threshold ? `below the threshold ${info.threshold}` : `at or above the threshold ${info.threshold}`} />
-    ${shared !== null && html`<${Figure} name="left in right" value=${a.shingles ? percent(shared / a.shingles) : "–"} note=${`${count(shared)} of ${plural(a.shingles, "shingle")}`} />
-    <${Figure} name="right in left" value=${b.shingles ? percent(shared / b.shingles) : "–"} note=${`${count(shared)} of ${plural(b.shingles, "shingle")}`} />`}
+    <${Figure} name="similarity" value=${similar(similarity)} note=${similarity === null ? "not compared in this run" : similarity < info.threshold ? `below the threshold ${info.threshold}` : `at or above the threshold ${info.threshold}`} />
+    ${shared !== null && html`<${Figure} name="left contained in right" value=${a.shingles ? percent(shared / a.shingles) : "–"} note=${`${count(shared)} of ${plural(a.shingles, "shingle")}`} />
+    <${Figure} name="right contained in left" value=${b.shingles ? percent(shared / b.shingles) : "–"} note=${`${count(shared)} of ${plural(b.shingles, "shingle")}`} />`}
   </dl>`;
 }
 
@@ -57,7 +57,7 @@ function styleSide(length, passages, stretches, side) {
     while (passage < passages.length && passages[passage][side][1] <= start) passage++;
     while (stretch < stretches.length && stretches[stretch].end <= start) stretch++;
     const isIn = stretch < stretches.length && stretches[stretch].start <= start;
-    runs.push({ start, end, passage, isEqual: passages[passage] ? passages[passage].isEqual : true, link: isIn ? stretch : null });
+    runs.push({ start, end, passage, isEqual: !passages[passage] || passages[passage].isEqual || passages[passage].isUnknown?.[side] === true, link: isIn ? stretch : null });
   }
   return runs;
 }
@@ -66,6 +66,9 @@ function Texts({ a, b, info, isShort }) {
   const root = useRef(null);
   const view = useMemo(() => {
     const passages = differ(a.text, b.text);
+    // Behind the cut of one text nobody knows what the other has on its own.
+    const last = passages[passages.length - 1];
+    if (last && !last.isEqual) last.isUnknown = { a: !b.is_whole, b: !a.is_whole };
     const shinglesA = findShingles(a.text, info.shingles), shinglesB = findShingles(b.text, info.shingles);
     const keysA = new Set(shinglesA.map((one) => one.key)), keysB = new Set(shinglesB.map((one) => one.key));
     const stretchesA = sharedStretches(shinglesA, keysB), stretchesB = sharedStretches(shinglesB, keysA);
@@ -134,8 +137,8 @@ function Run({ run, side, text, follow }) {
   return html`<span class="shared" data-link=${run.link} onClick=${() => follow(side, run.link)}>${marked}</span>`;
 }
 
-function Columns({ a, b }) {
-  if (!a.columns || !b.columns) return null;
+function Columns({ a, b, info }) {
+  if (!a.columns || !b.columns) return info.columns_note ? html`<p class="caption">${info.columns_note}</p>` : null;
   const names = [...new Set([...Object.keys(a.columns), ...Object.keys(b.columns)])];
   if (!names.length) return null;
   return html`<section class="card" aria-labelledby="columns"><h2 id="columns">Other columns</h2>

@@ -2,6 +2,9 @@
 
 const { html, render, createContext, useState, useEffect, useLayoutEffect, useMemo, useRef, useContext, useCallback } = htmPreact;
 
+// Milliseconds after the last key before a search starts.
+const TYPING_PAUSE = 120;
+
 const Shared = createContext(null);
 /** Source, marks and theme of the page. */
 const useShared = () => useContext(Shared);
@@ -21,14 +24,14 @@ function bytes(number) {
   return `${number} B`;
 }
 
-/** A text of a document: only ever text, with characters that hide spelled out. */
+/** A text of a document: only ever text, with invisible and reordering characters spelled out. */
 function Visible({ text }) {
   const parts = useMemo(() => cutHidden(text), [text]);
   if (parts.length === 1) return parts[0];
-  return parts.map((part, at) => (at % 2 ? html`<span class="hidden-character" title="a character that would not be seen">${part}</span>` : part));
+  return parts.map((part, at) => (at % 2 ? html`<span class="hidden-character" title="an invisible or reordering character">${part}</span>` : part));
 }
 
-/** The id of a document; long ones are cut in the middle by style, not in the text. */
+/** The id of a document; the style sheet shortens long ones, the text is complete. */
 const Id = ({ id }) => html`<bdi class="id"><${Visible} text=${id} /></bdi>`;
 
 const placeOf = (one) => (one.file === null ? `row ${one.row}` : `${one.file}, row ${one.row}`);
@@ -41,7 +44,7 @@ function Similarity({ value, threshold }) {
   </span>`;
 }
 
-/** Load something; show a bar if that takes longer than a second, and the error if it fails. */
+/** Load something: `isSlow` after a second, `error` if it fails. */
 function useLoaded(load, inputs) {
   const [state, setState] = useState({ value: null, error: null, isSlow: false });
   useEffect(() => {
@@ -67,26 +70,31 @@ function Loaded({ state, children }) {
 
 const Failure = ({ error }) => html`<div class="notice" role="alert">
   <p><strong><${Visible} text=${error.message} /></strong></p>
-  ${error.hint && html`<p><${Visible} text=${error.hint} /></p>`}
+  ${error.hint && html`<p><${Prose} text=${error.hint} /></p>`}
 </div>`;
+
+/** A sentence of ours, with what stands between backticks as code. */
+const Prose = ({ text }) => text.split("`").map((part, at) => (at % 2 ? html`<code>${part}</code>` : html`<${Visible} text=${part} />`));
 
 const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
 
-/** Buttons to mark a document as wrongly removed, or as one that should go. */
+/** A button that marks a removed document to be kept, or a kept one to be removed. */
 function MarkButton({ one, isSmall }) {
-  const { marks } = useShared();
+  const { marks, source } = useShared();
   const mark = marks.get(one.key);
   const wanted = one.kept === null || one.kept === undefined ? "remove" : "keep";
   const label = wanted === "keep" ? "Should be kept" : "Should be removed";
-  if (!one.digest) {
-    return html`<button class="mark" disabled title="Without its text a document cannot be named in a decision.">${label}</button>`;
+  if (source.info.texts.state !== "here") {
+    return html`<button class="mark" disabled title="A decision identifies a document by a digest of its text, which is not available.">${label}</button>`;
   }
+  // A server leaves the digest out of long lists.
+  const change = async () => marks.set(one.digest ? one : await source.document(one.key), mark ? null : wanted);
   return html`<button class=${"mark" + (mark ? " is-marked" : "")} aria-pressed=${mark ? "true" : "false"} data-mark
-    onClick=${() => marks.set(one, mark ? null : wanted)}>
+    title=${wanted === "keep" ? "mark: this removal is wrong" : "mark: this document should be removed"} onClick=${change}>
     ${mark ? "✓ " : ""}${isSmall ? (wanted === "keep" ? "Keep" : "Remove") : label}</button>`;
 }
 
-/** A list of any length of which only what is seen is built. */
+/** A list of any length; only the visible rows are built. */
 function VirtualList({ total, rowHeight, load, row, label, inputs }) {
   const outer = useRef(null);
   const [scroll, setScroll] = useState(0);

@@ -18,18 +18,19 @@ function fileSource(data) {
       text: column("text") === null ? null : column("text").map((piece) => pieces[piece]).join(""),
     };
   };
-  const head = (key) => firstWords(get(key).text);
   let rows = null;
-  const allRows = () => (rows ??= clusters.map(([key, size, weakest]) => ({ key, size, weakest, id: get(key).id, head: head(key) })));
+  const allRows = () => (rows ??= clusters.map(([key, size, weakest]) => ({ key, size, weakest, id: get(key).id, excerpt: excerpt(get(key).text) })));
+  const matcher = (search) => {
+    const wanted = search.toLowerCase(), patterns = parseQuery(search);
+    return (one) => one.id.toLowerCase().includes(wanted) || hasWords(one.text, patterns);
+  };
 
   return {
     info: data.info,
     isServed: false,
     async clusters({ offset, limit, sort, search }) {
-      const wanted = search.toLowerCase();
-      const found = wanted
-        ? allRows().filter((row) => row.id.toLowerCase().includes(wanted) || (get(row.key).text || "").toLowerCase().includes(wanted))
-        : allRows();
+      const matches = matcher(search);
+      const found = search ? allRows().filter((row) => matches(get(row.key))) : allRows();
       const sorted = [...found].sort(ORDERS[sort] || ORDERS.size);
       return { total: sorted.length, rows: sorted.slice(offset, offset + limit) };
     },
@@ -44,14 +45,12 @@ function fileSource(data) {
       return { a: one, b: other, similarity: similarityOf(one, other, byCluster, matrices) };
     },
     async search(text) {
-      const wanted = text.toLowerCase(), found = [];
-      for (const key of documents.key) {
-        const one = get(key);
-        if (one.id.toLowerCase().includes(wanted) || (one.text || "").toLowerCase().includes(wanted)) found.push(one);
-        if (found.length >= MOST_FOUND) break;
-      }
+      const found = [...documents.key].sort((a, b) => a - b).map(get).filter(matcher(text));
       found.sort((one, other) => (other.id === text) - (one.id === text));
-      return { rows: found, num_searched: documents.key.length, is_text_searched: data.info.texts.state === "here" };
+      const words = text.toLowerCase().split(/\s+/);
+      const shown = found.slice(0, MOST_FOUND).map((one) => ({ ...one, text: excerpt(one.text, words) }));
+      const size = documents.key.length;
+      return { rows: shown, total: found.length, num_ids: size, num_texts: data.info.texts.state === "here" ? size : 0 };
     },
   };
 }
@@ -78,8 +77,6 @@ function similarityOf(one, other, byCluster, matrices) {
 
 /** Where the similarity of two members stands in the upper triangle of a matrix, row by row. */
 const cellOf = (low, high, size) => (low * (2 * size - low - 1)) / 2 + high - low - 1;
-
-const firstWords = (text) => (text || "").slice(0, 160).replace(/\s+/g, " ").trim();
 
 /** An error with what to do about it. */
 class PageError extends Error {

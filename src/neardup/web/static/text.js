@@ -1,4 +1,4 @@
-// Texts: words and shingles as the library cuts them, the difference of two texts, and characters that hide.
+// Texts: words and shingles as the library cuts them, the difference of two texts, and invisible characters.
 
 const WORD = /[\p{L}\p{M}\p{Nd}\p{Nl}]+/gu;
 const SPACELESS =
@@ -9,7 +9,7 @@ const ACCENTS = /[\u0300-\u036f]/g;
 const HIDDEN =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}\ud800-\udfff]/gu;
 
-/** Cut a text into plain strings and the names of characters that would not be seen, in turn. */
+/** Cut a text into plain strings and the code points of invisible characters, alternately. */
 function cutHidden(text) {
   const parts = [];
   let end = 0;
@@ -61,6 +61,36 @@ function findWords(text, settings) {
     flush(start);
   }
   return words;
+}
+
+const WORD_EDGE = "[\\p{L}\\p{M}\\p{N}]";
+
+const foldForSearch = (text) => text.normalize("NFD").replace(ACCENTS, "").toLowerCase();
+
+/** Patterns that find the words of a query, as the word index of the server does; the last one may be unfinished. */
+function parseQuery(query) {
+  const words = foldForSearch(query).match(/[\p{L}\p{M}\p{N}]+/gu) || [];
+  return words.map((word, at) => {
+    if (SPACELESS.test(word)) return new RegExp(word, "u");
+    const isOpen = at === words.length - 1 && !/[^\p{L}\p{M}\p{N}]$/u.test(query);
+    return new RegExp(`(?<!${WORD_EDGE})${word}${isOpen ? "" : `(?!${WORD_EDGE})`}`, "u");
+  });
+}
+
+/** Whether a text has every word of a query. */
+function hasWords(text, patterns) {
+  const folded = text && patterns.length ? foldForSearch(text) : "";
+  return folded !== "" && patterns.every((pattern) => pattern.test(folded));
+}
+
+const EXCERPT = 160;
+
+/** A line of a text: around the longest word of a query, or its first words. */
+function excerpt(text, words = []) {
+  const longest = [...words].sort((a, b) => b.length - a.length)[0];
+  const found = longest ? (text || "").toLowerCase().indexOf(longest) : -1;
+  const start = found < EXCERPT / 2 ? 0 : text.lastIndexOf(" ", found - EXCERPT / 4) + 1 || found;
+  return (start ? "… " : "") + (text || "").slice(start, start + EXCERPT).replace(/\s+/g, " ").trim();
 }
 
 /** The characters of a text with their places, folded; each run of white space is one. */

@@ -1,4 +1,4 @@
-"""The floor plan: names that say their room, bodies short enough to read."""
+"""The layout of the code: unique module names, and functions short enough to read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from neardup.cli.main import COMMANDS
 PACKAGE = Path(__file__).parents[2] / "src" / "neardup"
 FILES = sorted(PACKAGE.rglob("*.py"))
 MAX_BODY = 40
-# Names of roles that a folder has one of.
+# Names for roles that may occur once per folder.
 ROLES = {"__init__", "base", "registry", "engine"}
 
 
@@ -68,9 +68,9 @@ def test_every_folder_is_described_in_the_architecture():
     assert missing == []
 
 
-def test_the_walk_of_a_document_names_functions_that_exist():
+def test_the_path_of_a_document_names_functions_that_exist():
     told = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text("utf-8")
-    walk = told.partition("## The walk of a document")[2].partition("\n## ")[0]
+    walk = told.partition("## The path of a document")[2].partition("\n## ")[0]
     steps = [step.strip("`").split(": ") for step in re.findall(r"`[\w/]+\.py: \w+`", walk)]
     assert len(steps) >= 10
     gone = [

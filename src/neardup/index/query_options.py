@@ -14,16 +14,16 @@ from neardup.index.index_settings import Settings
 from neardup.index.store import Document
 
 
-class Asked(NamedTuple):
+class QueryOptions(NamedTuple):
     """The options of a query; least: the minimum similarity, or containment of the smaller in the larger."""
 
     k: int | None
     least: float
-    is_asked_for: Callable[[Document], bool] | None = None
+    is_requested: Callable[[Document], bool] | None = None
     is_containment: bool = False
 
 
-def asked_of(
+def check_query(
     settings: Settings,
     path: Path,
     k: Any,
@@ -31,12 +31,12 @@ def asked_of(
     where: Any = None,
     since: Any = None,
     containment: Any = None,
-) -> Asked:
+) -> QueryOptions:
     """Return the options of queries; raise if the index cannot answer them."""
     if k is not None and (not isinstance(k, int) or isinstance(k, bool) or k < 1):
         raise ConfigError(f"`k` must be a whole number from 1, or None for all, got {k!r}")
     if containment is None:
-        return Asked(k, _least_similarity(threshold, settings.config), filter_of(where, since))
+        return QueryOptions(k, _least_similarity(threshold, settings.config), filter_of(where, since))
     if threshold is not None:
         raise ConfigError("a query takes `threshold` or `containment`, not both", hint="leave one of them out")
     if not settings.containment:
@@ -45,7 +45,7 @@ def asked_of(
             hint="create it with containment=True",
         )
     check_real("containment", containment, "in (0, 1]", 0 < as_float(containment) <= 1)
-    return Asked(k, float(containment), filter_of(where, since), is_containment=True)
+    return QueryOptions(k, float(containment), filter_of(where, since), is_containment=True)
 
 
 def _least_similarity(threshold: Any, config: Config) -> float:

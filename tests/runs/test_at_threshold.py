@@ -1,4 +1,4 @@
-"""`at_threshold` on runs on files: what a run at that threshold would select among the pairs that were found."""
+"""`at_threshold` on runs on files selects what a run at that threshold would select among the found pairs."""
 
 from __future__ import annotations
 
