@@ -12,6 +12,7 @@ import pytest
 
 from neardup import schema
 from neardup.engines.local.engine import LocalEngine
+from neardup.engines.local.groups import in_range
 from neardup.engines.local.shelves import cut_components
 from neardup.io.formats import base as records
 from neardup.io.sources import in_memory as memory
@@ -242,3 +243,14 @@ def test_no_links_give_no_components():
 def test_a_long_chain_is_one_component(order):
     chain = [(number, number + 1) for number in range(100_000)][::order]
     assert set(components_of(chain).values()) == {0}
+
+
+def test_keys_that_share_their_top_bits_spread_over_all_ranges():
+    # A posting's key is the count of its shingle, here always 2, and the top 56 bits of its hash.
+    keys = [(2 << 56) | random.Random(number).getrandbits(56) for number in range(16_000)]
+    table = [pa.record_batch({"row": pa.array(range(16_000)), "key": pa.array(keys)})]
+
+    rows = [next(in_range(table, "key", number, 16)).column("row").to_pylist() for number in range(16)]
+
+    assert sorted(row for ranged in rows for row in ranged) == list(range(16_000))
+    assert max(map(len, rows)) < 1.2 * 1000  # 6.5 standard deviations

@@ -14,6 +14,8 @@ import pyarrow as pa
 SortKey = tuple[str, str]
 # DuckDB overshoots its memory limit by up to half.
 _SHARE: Final = 0.5
+# Sorted rows are consumed while DuckDB still holds its memory: naming pairs and encoding them as Parquet took 80 MB.
+_CONSUMER_BYTES: Final = 80 << 20
 # DuckDB fails with less. Rows of numbers take less than texts: 32 million pairs were sorted in 32 MiB by one thread,
 # and not in 24.
 _LEAST_BYTES, _LEAST_BYTES_OF_NUMBERS = 64 << 20, 32 << 20
@@ -26,11 +28,11 @@ _BUFFERS_OF_NUMBERS: Final = 2
 def sort_on_disk(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, by: Sequence[SortKey], folder: Path, room: int, threads: int
 ) -> Iterator[pa.RecordBatch]:
-    """Sort rows with about `room` bytes of memory."""
+    """Sort rows with about `room` bytes of memory, including what the consumer of the rows takes."""
     import duckdb
 
     is_numeric = all(field.type.num_buffers == _BUFFERS_OF_NUMBERS for field in schema)
-    least, given = _LEAST_BYTES_OF_NUMBERS if is_numeric else _LEAST_BYTES, int(room * _SHARE)
+    least, given = _LEAST_BYTES_OF_NUMBERS if is_numeric else _LEAST_BYTES, int((room - _CONSUMER_BYTES) * _SHARE)
     settings: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": f"{max(least, given) >> 20}MiB",
         "temp_directory": str(folder),

@@ -250,8 +250,10 @@ class LocalEngine(Threads):
 
         def mapped(view: View, number: int, held: Sequence[pa.RecordBatch] | None) -> pa.RecordBatch:
             batches = filtered(table, view.columns, where) if held is None else held
-            ranged = list(in_range(batches, view.by[0], number, ranges))
-            return step(schemas.one_batch(ranged, sub_schema(table, view.columns)))
+            # No variable holds the batches of the range, so that they are freed before the step begins.
+            return step(
+                schemas.one_batch(list(in_range(batches, view.by[0], number, ranges)), sub_schema(table, view.columns))
+            )
 
         with ThreadPoolExecutor(self.threads) as pool:
             waiting: deque[Future[pa.RecordBatch]] = deque()

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from neardup import schema as schemas
 
+# 2**64 divided by the golden ratio. The keys of postings begin with a count, so most of them share their top bits: of
+# 16 ranges, four held nearly everything.
+_MIXER: Final = np.uint64(0x9E3779B97F4A7C15)
+
 
 def in_range(batches: Iterable[pa.RecordBatch], column: str, number: int, ranges: int) -> Iterator[pa.RecordBatch]:
-    """Filter the rows whose hash in `column` falls in the given one of `ranges` equal ranges."""
+    """Filter the rows whose mixed hash in `column` falls in the given one of `ranges` equal ranges."""
     if ranges == 1:
         yield from batches
         return
     shift = np.uint64(64 - ranges.bit_length() + 1)
     for batch in batches:
         hashes = batch.column(column).to_numpy().view(np.uint64)
-        at = np.flatnonzero(hashes >> shift == np.uint64(number))
+        at = np.flatnonzero((hashes * _MIXER) >> shift == np.uint64(number))
         # NumPy takes numbers in a quarter of the time that Arrow filters them.
         yield pa.record_batch([pa.array(values.to_numpy()[at]) for values in batch.columns], schema=batch.schema)
 
