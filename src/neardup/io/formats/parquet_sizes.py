@@ -1,22 +1,22 @@
-"""How many bytes the rows of a Parquet file take once they are decoded, from metadata, page headers and dictionaries.
+"""How many bytes the rows of a Parquet file take once they are decoded, from metadata, pages and dictionaries.
 
-A dictionary stores repeated values once, so decoded rows may take far more than the file says. Page headers say how
-many values are dictionary-encoded; pyarrow (26.0) does not expose them, so they are parsed here. If these values could
-take much memory, they are read once as references to the dictionary, and what they refer to is added up. Files may be
-hostile: whatever cannot be understood here is left to pyarrow.
+A dictionary stores repeated values once, so decoded rows may take far more than the file says. The pages say how many
+values are dictionary-encoded, and how often the same one is used. If these values could take much memory, pyarrow reads
+them once as references to the dictionary, and what they refer to is added up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from neardup.io.formats.base import BATCH_BYTES, BATCH_ROWS, InputFile
+from neardup.io.formats.parquet_pages import find_dictionary
 from neardup.io.streams import is_remote
 from neardup.io.values.arrow_rows import opened
 
@@ -25,18 +25,9 @@ BUFFER_BYTES: Final = 1 << 20
 _PROBE_ROWS: Final = 16
 # A batch may take four times BATCH_BYTES if all rows have the longest value of a dictionary.
 _LONGEST_SHARE: Final = 4
-# Most page headers are shorter; one with statistics may hold two values. Longer ones than the second are not read.
-_HEADER_BYTES, _MAX_HEADER_BYTES = 256, 1 << 20
-# How many answers of `_longest_repeated` are remembered: a file is asked when it is read and when it is written.
-_MOST_KNOWN: Final = 1 << 14
-_known: dict[tuple[InputFile, int, str], int] = {}
-# From parquet.thrift: fields of PageHeader, of the headers in it, page types and encodings.
-_PAGE_TYPE, _UNCOMPRESSED_SIZE, _COMPRESSED_SIZE, _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = 1, 2, 3, 5, 7, 8
-_NUM_VALUES, _ENCODING, _ENCODING_V2 = 1, 2, 4
-_IS_DICTIONARY_PAGE: Final = 2
-_DICTIONARY_ENCODINGS: Final = (2, 8)
-# Types of the compact protocol.
-_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
+# How many answers of `_longest_known` are kept: a file is asked when it is sampled, read and written.
+_MOST_KNOWN: Final = 1 << 16
+_known: dict[tuple[str, int, str, int, int], int] = {}
 
 
 def row_bytes(file: InputFile, parquet: Any, groups: Sequence[int], names: Sequence[str] | None) -> float:
@@ -59,13 +50,12 @@ def row_bytes(file: InputFile, parquet: Any, groups: Sequence[int], names: Seque
     with opened(file, "Parquet") as source:
         for number in groups:
             group = metadata.row_group(number)
-            chunks = [chunk for chunk in map(group.column, places) if chunk.path_in_schema not in lists]
             num_bytes = sum(group.column(place).total_uncompressed_size for place in places)
-            longest = 0
-            for chunk in filter(_has_long_dictionary, chunks):
-                found = None if is_remote(file.path) else find_dictionary(source, chunk)
-                if found is None or found.is_risky:
-                    longest += _longest_known(file, parquet, number, chunk.path_in_schema, found)
+            longest = sum(
+                _longest_known(file, parquet, source, number, place)
+                for place in places
+                if leaves[place].path not in lists and _has_long_dictionary(group.column(place))
+            )
             largest = max(largest, num_bytes / max(group.num_rows, 1), longest / _LONGEST_SHARE)
     return largest
 
@@ -74,124 +64,21 @@ def _has_long_dictionary(chunk: Any) -> bool:
     return bool(chunk.has_dictionary_page) and chunk.physical_type == "BYTE_ARRAY"
 
 
-class Dictionary(NamedTuple):
-    """The dictionary of a column chunk, according to page headers.
-
-    num_encoded: the values of the chunk that refer to it; num_bytes: its size;
-    comes_first: whether no other value stands before those that refer to it.
-    """
-
-    num_encoded: int
-    num_bytes: int
-    comes_first: bool
-
-    @property
-    def is_risky(self) -> bool:
-        """Whether a batch could be too large if one value took the whole dictionary and all rows referred to it."""
-        return self.num_encoded * self.num_bytes > _LONGEST_SHARE * BATCH_BYTES
-
-
-def find_dictionary(source: Any, chunk: Any) -> Dictionary | None:
-    """Return the dictionary of a column chunk; None if its page headers cannot be read.
-
-    Args:
-        source: the file, for random access.
-        chunk: the metadata of a column chunk with a dictionary.
-    """
-    offset = chunk.dictionary_page_offset
-    stop = offset + chunk.total_compressed_size
-    num_encoded = num_plain = num_bytes = 0
-    comes_first = True
-    try:
-        while offset < stop:
-            header, size = _read_header(source, offset, stop)
-            if min(header[_COMPRESSED_SIZE], header[_UNCOMPRESSED_SIZE]) < 0:
-                return None
-            offset += size + header[_COMPRESSED_SIZE]
-            if header[_PAGE_TYPE] == _IS_DICTIONARY_PAGE:
-                num_bytes = max(num_bytes, header[_UNCOMPRESSED_SIZE])
-            for place, encoding in ((_DATA_PAGE, _ENCODING), (_DATA_PAGE_V2, _ENCODING_V2)):
-                if place not in header:
-                    continue
-                if header[place][encoding] in _DICTIONARY_ENCODINGS:
-                    num_encoded += header[place][_NUM_VALUES]
-                    comes_first = comes_first and not num_plain
-                else:
-                    num_plain += 1
-    # Encrypted, damaged, hostile, or written by a later version.
-    except (KeyError, IndexError, TypeError, ValueError, OSError, RecursionError):
-        return None
-    return Dictionary(num_encoded, num_bytes, comes_first)
-
-
-def _read_header(source: Any, offset: int, stop: int) -> tuple[dict[int, Any], int]:
-    """Return a page header, and its length."""
-    num_bytes = _HEADER_BYTES
-    while True:
-        data = source.read_at(min(num_bytes, stop - offset), offset)
-        try:
-            return _Compact(data).struct()
-        except IndexError:
-            if num_bytes >= min(stop - offset, _MAX_HEADER_BYTES):
-                raise
-            num_bytes *= 16
-
-
-class _Compact:
-    """Reads structs of the Thrift compact protocol; raises IndexError if the bytes are truncated."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self._at = data, 0
-
-    def struct(self) -> tuple[dict[int, Any], int]:
-        """Return the numbers and nested structs of a struct by field, and its end."""
-        fields: dict[int, Any] = {}
-        field = 0
-        while byte := self._byte():
-            field = field + (byte >> 4) if byte >> 4 else self._number()
-            fields[field] = self._value(byte & 0xF)
-        return fields, self._at
-
-    def _byte(self) -> int:
-        self._at += 1
-        return self._data[self._at - 1]
-
-    def _size(self) -> int:
-        size = shift = 0
-        while (byte := self._byte()) & 0x80:
-            size |= (byte & 0x7F) << shift
-            shift += 7
-        return size | byte << shift
-
-    def _number(self) -> int:
-        size = self._size()
-        return size >> 1 ^ -(size & 1)
-
-    def _value(self, kind: int) -> Any:
-        if kind in (_TRUE, _FALSE):
-            return kind == _TRUE
-        if kind == _STRUCT:
-            return self.struct()[0]
-        if kind in (_LIST, _SET):
-            byte = self._byte()
-            count = byte >> 4 if byte >> 4 != 0xF else self._size()
-            return [self._byte() if byte & 0xF in (_TRUE, _FALSE) else self._value(byte & 0xF) for _ in range(count)]
-        if kind in (_BYTE, _DOUBLE, _BINARY):
-            size = {_BYTE: 1, _DOUBLE: 8}.get(kind) or self._size()
-            self._at += size
-            return None
-        return self._number()
-
-
-def _longest_known(file: InputFile, parquet: Any, number: int, path: str, found: Dictionary | None) -> int:
-    """Return `_longest_repeated`, remembered."""
-    key = file, number, path
-    if key not in _known:
+def _longest_known(file: InputFile, parquet: Any, source: Any, number: int, place: int) -> int:
+    """Return the bytes of the longest value of a dictionary, 0 if little is repeated; remembered."""
+    key = file.path, file.size, file.modified, number, place
+    longest = _known.get(key)
+    if longest is None:
+        chunk, leaf = parquet.metadata.row_group(number).column(place), parquet.schema.column(place)
+        found = None if is_remote(file.path) else find_dictionary(source, chunk, leaf.max_definition_level)
+        longest = 0
+        if found is None or found.most_decoded > _LONGEST_SHARE * BATCH_BYTES:
+            num_rows = found.num_encoded if found is not None and found.comes_first else None
+            longest = _longest_repeated(file, parquet.metadata, number, leaf.path, num_rows)
         if len(_known) >= _MOST_KNOWN:
             _known.clear()
-        num_rows = found.num_encoded if found is not None and found.comes_first else None
-        _known[key] = _longest_repeated(file, parquet.metadata, number, path, num_rows)
-    return _known[key]
+        _known[key] = longest
+    return longest
 
 
 def _longest_repeated(file: InputFile, metadata: Any, number: int, path: str, num_rows: int | None) -> int:
