@@ -1,6 +1,6 @@
 """`python -m neardup` is the command `neardup`."""
 
-from neardup.cli.main import main
+from neardup.cli.main import program
 
 if __name__ == "__main__":
-    main()
+    program()

@@ -254,3 +254,16 @@ def test_keys_that_share_their_top_bits_spread_over_all_ranges():
 
     assert sorted(row for ranged in rows for row in ranged) == list(range(16_000))
     assert max(map(len, rows)) < 1.2 * 1000  # 6.5 standard deviations
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_batches_read_ahead_come_in_order_and_raise_what_the_reader_raises(threads):
+    def read():
+        yield from batches_of([1], [2], [3])
+        raise ValueError("the reader failed")
+
+    seen = []
+    with pytest.raises(ValueError, match="the reader failed"):
+        for batch in LocalEngine(threads).ahead(read()):
+            seen += batch.column("row").to_pylist()
+    assert seen == [1, 2, 3]

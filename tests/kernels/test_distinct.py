@@ -335,3 +335,12 @@ def test_gathered_sets_are_contiguous(documents, data):
         gathered = np.empty(shingles.size, np.uint64)
         module.gather_sets(shingles, starts, gathered, gathered_ends)
         assert gathered.tolist() == [value for at in order for value in documents[at]]
+
+
+@given(values=st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 40)), mask=st.sampled_from([0, 1, 15, 2**63]))
+def test_a_sample_has_the_shingles_without_the_bits_of_the_mask(values, mask):
+    for module in (distinct, PLAIN):
+        places, sampled = np.empty(len(values), np.int64), np.empty(len(values), np.uint64)
+        count = module.sample_shingles(np.array(values, np.uint64), np.uint64(mask), places, sampled)
+        expected = [(at, value) for at, value in enumerate(values) if not value & mask]
+        assert list(zip(places[:count].tolist(), sampled[:count].tolist(), strict=True)) == expected

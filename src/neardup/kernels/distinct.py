@@ -149,6 +149,24 @@ def sort_sets(shingles, ends, distinct, distinct_ends):
 
 
 @kernel
+def sample_shingles(shingles, mask, places, sampled):
+    """Select the shingles that have none of the bits of a mask; return how many there are.
+
+    shingles  uint64[num_shingles]
+    mask      uint64
+    places    int64 [num_shingles]  written from the front; positions in `shingles`
+    sampled   uint64[num_shingles]  written from the front
+    """
+    count = np.uint64(0)
+    for at in range(np.uint64(shingles.size)):
+        shingle = shingles[at]
+        places[count] = at
+        sampled[count] = shingle
+        count += np.uint64((shingle & mask) == ZERO)  # no branch, which would be mispredicted once in 16 times
+    return np.int64(count)
+
+
+@kernel
 def gather_sets(shingles, starts, gathered, ends):
     """Copy sets from arbitrary offsets, end to end.
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schema
+from neardup.kernels import distinct
 from neardup.measures.base import U64, group_salts
 from neardup.stages.prefix import U8
 
@@ -38,9 +39,10 @@ class Sampler:
 
     def __call__(self, values: U64) -> int:
         """Sample the sets of the next documents."""
-        chosen = np.flatnonzero((values & _MASK) == 0)
-        self._places.append(chosen + self._num_seen)
-        self._values.append(values[chosen])
+        places, sampled = np.empty(values.size, np.int64), np.empty(values.size, np.uint64)
+        count = distinct.sample_shingles(values, _MASK, places, sampled)
+        self._places.append(places[:count] + self._num_seen)
+        self._values.append(sampled[:count].copy())
         self._num_seen += values.size
         return 0 if self._hold is None else self._hold(values)
 

@@ -38,6 +38,7 @@ from neardup.engines.local.shelves import SHELF_BYTES, cut_held, map_shelved, pl
 from neardup.engines.local.tables import (
     FileTable,
     InMemoryTable,
+    WrittenParts,
     batches_of,
     chosen,
     filtered,
@@ -138,10 +139,11 @@ class LocalEngine(Threads):
     ) -> Table:
         """Read parts in parallel, and process their batches in parallel; each part is a file of the workspace."""
         slots, workspace = threading.Semaphore(2 * self.threads + 1), self._workspace
+        written = WrittenParts(self.room() // 16)
         with ThreadPoolExecutor(self.threads) as workers:
 
             def results(part: int) -> Iterator[pa.RecordBatch]:
-                return (result for _, result in self.in_order(read(part), step, workers, slots))
+                return written.keep(part, (done for _, done in self.in_order(read(part), step, workers, slots)))
 
             if workspace is None:
                 return InMemoryTable([batch for part in range(documents.num_parts) for batch in results(part)], schema)
@@ -151,7 +153,7 @@ class LocalEngine(Threads):
 
             paths = self.side_by_side(store, range(documents.num_parts), in_order=documents.stops_at_first)
         # In the first pass, rows and priorities are still local to the part.
-        return FileTable(paths, schema, self.room() // 16, documents if name == _SKETCHES else None)
+        return FileTable(paths, schema, self.room() // 16, documents if name == _SKETCHES else None, written)
 
     def scan_documents(self, documents: Documents, step: BatchStep, schema: pa.Schema, advance: Advance) -> pa.Table:
         """Apply a step to every document and return the results in memory, in the order of parts and batches."""
@@ -215,9 +217,9 @@ class LocalEngine(Threads):
         return FileTable([path], schema, self.room() // 16)
 
     def count(self, table: Table, columns: Sequence[str], where: Bools, step: CountStep, num_places: int) -> Counts:
-        """Count on one thread: concurrent increments of a counter would be lost."""
+        """Count on one thread, because concurrent increments of a counter would be lost; another one reads ahead."""
         counts = np.zeros(num_places, np.uint8)
-        for batch in filtered(table, columns, where):
+        for batch in self.ahead(filtered(table, columns, where)):
             step(batch, counts)
         return counts
 

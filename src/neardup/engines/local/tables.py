@@ -25,17 +25,55 @@ class InMemoryTable:
         return (batch.select(list(columns)) for batch in self._batches)
 
 
+class WrittenParts:
+    """The batches of a table by part, kept as they are written to files, as long as they are few; thread-safe."""
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._parts: dict[int, list[pa.RecordBatch]] = {}
+        self._lock = threading.Lock()
+
+    def keep(self, part: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Pass on the batches of a part, and keep them."""
+        own: list[pa.RecordBatch] = []
+        for batch in batches:
+            yield batch
+            with self._lock:
+                self._room -= min(self._room, batch.nbytes)
+                if not self._room:
+                    self._parts.clear()
+            own.append(batch)
+            if not self._room:
+                own.clear()
+        with self._lock:
+            if self._room:
+                self._parts[part] = own
+
+    def get(self, part: int) -> list[pa.RecordBatch] | None:
+        """Return the batches of a part, None if they are only on disk."""
+        return self._parts.get(part)
+
+
 class FileTable:
     """A table in files, cached in memory if it is small.
 
-    With `documents`, there is one file per part, with rows and priorities local to the part.
+    With `documents`, there is one file per part, with rows and priorities local to the part. `written` has parts that
+    need not be read again.
     """
 
-    def __init__(self, paths: Sequence[Path], schema: pa.Schema, room: int, documents: Documents | None = None) -> None:
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        schema: pa.Schema,
+        room: int,
+        documents: Documents | None = None,
+        written: WrittenParts | None = None,
+    ) -> None:
         self._paths = paths
         self._documents = documents
         self.schema = schema
         self._is_small = sum(path.stat().st_size for path in paths) <= room
+        self._written = written if self._is_small else None
         self._held: list[pa.RecordBatch] | None = None
         self._lock = threading.Lock()
 
@@ -46,11 +84,13 @@ class FileTable:
         with self._lock:
             if self._held is None:
                 self._held = list(self._read(self.schema.names))
+                self._written = None
         return (batch.select(list(columns)) for batch in self._held)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for part, path in enumerate(self._paths):
-            for batch in read_batches(path, list(columns)):
+            written = None if self._written is None else self._written.get(part)
+            for batch in read_batches(path, list(columns)) if written is None else written:
                 yield batch if self._documents is None else self._documents.place(part, batch)
 
 

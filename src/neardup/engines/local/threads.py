@@ -94,6 +94,18 @@ class Threads:
                 future.cancel()
                 slots.release()
 
+    def ahead(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Iterate over batches while another thread, if there is one, prepares the next."""
+        if self.threads == 1:
+            yield from batches
+            return
+        rest = iter(batches)
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(next, rest, None)
+            while (batch := waiting.result()) is not None:
+                waiting = pool.submit(next, rest, None)
+                yield batch
+
     def map_batches(
         self, batches: Iterable[pa.RecordBatch], step: BatchStep, schema: pa.Schema, advance: Advance = no_progress
     ) -> pa.Table:
