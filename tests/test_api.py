@@ -19,6 +19,7 @@ import neardup
 import oracles
 from neardup.errors import ConfigError, DataError, MissingExtraError, NotStoredError
 from neardup.events import StageAdvanced, StageFinished, StageStarted, Warned
+from runs.corpora import cut
 
 REPORT_KEYS = [  # DESIGN.md section 6
     *("config", "plan", "documents", "kept", "removed", "rejected", "exact_duplicates", "pairs_verified", "seconds"),
@@ -265,7 +266,7 @@ def test_borderline_lists_the_least_similar_pairs_first():
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_progress_reports_every_stage_to_its_end(threads, monkeypatch):
-    monkeypatch.setattr("neardup.io.formats.base.BATCH_BYTES", 500)
+    cut(monkeypatch, batch_bytes=500)
     events = []
     neardup.deduplicate(oracles.random_corpus(2, 100), threshold=0.5, size=2, threads=threads, progress=events.append)
     assert [event.stage for event in events if isinstance(event, StageStarted)] == STAGES
@@ -485,7 +486,7 @@ def test_promise_4_same_bytes_for_any_threads_and_batches(cluster, monkeypatch):
     texts = [*oracles.random_corpus(4, 400), None, *near_copies(50)]
     runs = []
     for threads, batch_bytes in itertools.product((1, 2, 8), (1, 4 << 20, 1 << 40)):
-        monkeypatch.setattr("neardup.io.formats.base.BATCH_BYTES", batch_bytes)
+        cut(monkeypatch, batch_bytes=batch_bytes)
         report = neardup.find_pairs(texts, cluster=cluster, threshold=0.5, size=2, threads=threads)
         counts = (report.documents, report.exact_duplicates, report.pairs_verified, report.bytes_read)
         runs.append((ipc_bytes(report), ipc_bytes(report.at_threshold(0.8)), counts))

@@ -12,6 +12,7 @@ import pytest
 
 import neardup
 from neardup.cli.notebook_bars import TICK_SECONDS, NotebookBars
+from neardup.cli.progress import Lines
 from neardup.errors import ConfigError, DataError
 from neardup.events import StageAdvanced, StageFinished, StageStarted, Warned
 
@@ -126,17 +127,25 @@ def test_a_plan_can_plot_its_curve(tmp_path):
 # progress
 
 
-def test_progress_true_shows_warnings_and_stages_on_stderr(capsys, monkeypatch):
-    monkeypatch.setattr("neardup.cli.progress.PATIENCE_SECONDS", 0.0)
+def test_progress_true_shows_warnings_on_stderr(capsys):
     report = neardup.deduplicate([PAGE, NEAR], bands=9, rows=13, progress=True)
     said = capsys.readouterr()
     assert said.out == ""
     assert f"warning: {report.warnings[0]}\n" in said.err
-    assert re.search(r"verifying: done in \d+ s", said.err)
-    neardup.neighbours([PAGE, NEAR], progress=True)
-    assert re.search(r"comparing: done in \d+ s", capsys.readouterr().err)
+    neardup.neighbours([PAGE, NEAR, None], progress=True)
+    assert "warning: 1 row cannot be used: row 2:" in capsys.readouterr().err
     neardup.deduplicate([PAGE, NEAR], bands=9, rows=13, progress=False)
     assert capsys.readouterr().err == ""
+
+
+def test_a_slow_stage_is_announced_with_its_name_and_its_end():
+    said = []
+    lines = Lines(said.append, patience_seconds=0.0)
+    neardup.deduplicate([PAGE, NEAR], progress=lines)
+    neardup.neighbours([PAGE, NEAR], progress=lines)
+    lines.stop()
+    for words in ("verifying", "comparing"):
+        assert any(re.fullmatch(rf"{words}: done in \d+ s.*", line) for line in said), said
 
 
 class Notebook:

@@ -24,7 +24,6 @@ from fuzz.checks import Runs, check_files, check_in_memory
 
 # The time limit for shrinking a failing case.
 SHRINK_SECONDS = 20
-MAX_FAILURES = 5
 
 
 def check(case: Case, runs: Runs) -> None:
@@ -68,7 +67,7 @@ def _kind(error: Exception) -> tuple[type[Exception], str]:
     return type(error), str(error).partition(" ")[0].partition("\n")[0]
 
 
-def fuzz(seeds: Iterable[int], *, seconds: float | None = None) -> tuple[int, list[str]]:
+def fuzz(seeds: Iterable[int], *, seconds: float | None = None, max_failures: int = 5) -> tuple[int, list[str]]:
     """Check the cases of seeds until time runs out; return their number, and a report for each failure."""
     until = None if seconds is None else time.monotonic() + seconds
     num_cases, failures = 0, []
@@ -76,7 +75,7 @@ def fuzz(seeds: Iterable[int], *, seconds: float | None = None) -> tuple[int, li
         runs = Runs(Path(name))
         try:
             for seed in seeds:
-                if (until is not None and time.monotonic() > until) or len(failures) == MAX_FAILURES:
+                if (until is not None and time.monotonic() > until) or len(failures) == max_failures:
                     break
                 num_cases += 1
                 case = random_case(seed)

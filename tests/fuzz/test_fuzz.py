@@ -18,10 +18,9 @@ def test_two_hundred_random_cases_agree_with_the_oracle():
 
 
 def test_a_wrong_result_is_found_shrunk_and_reported_with_its_seed(monkeypatch):
-    monkeypatch.setattr("fuzz.fuzz.MAX_FAILURES", 1)
     seeds = [seed for seed in range(60) if not random_case(seed).in_files]
     monkeypatch.setattr(oracles, "jaccard", lambda a, b: len(a & b) / max(1, len(a | b) - 1))
-    num_cases, (failure,) = fuzz(seeds)
+    num_cases, (failure,) = fuzz(seeds, max_failures=1)
     seed = seeds[num_cases - 1]
     assert f"python tests/fuzz/fuzz.py --seed {seed}" in failure
     assert 1 <= failure.count("Row(") <= 2

@@ -10,6 +10,7 @@ from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io.formats import arrow
 from neardup.io.formats.base import MARK_COLUMNS, Columns, InputFile, Verdicts
+from runs.corpora import cut
 
 CONFIG = Config()
 TEXT = Columns(text=("text",), id="id")
@@ -83,7 +84,7 @@ def test_every_document_is_read_once_and_in_order(tmp_path, kind, compression):
 def test_a_file_is_cut_by_batches_and_a_stream_is_one_span(tmp_path, monkeypatch):
     file = stored(tmp_path, "file", batches_of(6))
     assert arrow.split(file) == [(0, 6)]
-    monkeypatch.setattr("neardup.io.values.arrow_rows.PART_BYTES", file.size // 3 + 1)
+    cut(monkeypatch, part_bytes=file.size // 3 + 1)
     assert arrow.split(file) == [(0, 2), (2, 4), (4, 6)]
     assert sum(records.num_rows for records in read_all(file)) == 60
     assert len(arrow.split(stored(tmp_path, "stream", batches_of(6)))) == 1

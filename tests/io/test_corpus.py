@@ -16,6 +16,7 @@ from neardup.engines.local.engine import LocalEngine
 from neardup.errors import DataError
 from neardup.io.formats import base as records
 from neardup.io.formats import registry as formats
+from neardup.io.sources import parts
 from neardup.io.sources.cluster_sizes import ClusterSizes
 from neardup.io.sources.corpus import FileDocuments
 from neardup.io.sources.discover import find_files
@@ -61,7 +62,7 @@ WRITERS = {"jsonl": write_jsonl, "parquet": write_parquet, "arrow": write_arrow,
 def small_parts(monkeypatch):
     """Cut files of a few rows into parts, and parts into batches."""
     monkeypatch.setattr(records, "PART_BYTES", 60)
-    monkeypatch.setattr("neardup.io.sources.parts.JOINED_BYTES", 0)
+    monkeypatch.setattr(parts, "JOINED_BYTES", 0)
     monkeypatch.setattr(records, "BATCH_BYTES", 40)
     monkeypatch.setattr(tables, "PART_BYTES", 1)
 

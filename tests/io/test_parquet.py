@@ -12,6 +12,7 @@ from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io.formats import parquet
 from neardup.io.formats.base import MARK_COLUMNS, Columns, InputFile, Verdicts
+from runs.corpora import cut
 
 CONFIG = Config()
 TEXT = Columns(text=("text",), id="id")
@@ -248,12 +249,12 @@ def test_a_large_row_group_is_written_as_several(tmp_path, monkeypatch):
 @pytest.mark.parametrize("names", [("id", "text"), ("text",)])
 @pytest.mark.parametrize("mark", [False, True])
 def test_rows_in_memory_and_rows_read_again_give_the_same_bytes(tmp_path, monkeypatch, names, mark):
-    monkeypatch.setattr(parquet, "BATCH_BYTES", 3000)
-    monkeypatch.setattr("neardup.io.values.arrow_rows.BATCH_BYTES", 500)  # cuts batches, so that they must be joined
+    cut(monkeypatch, batch_bytes=500)
+    monkeypatch.setattr(parquet, "BATCH_BYTES", 3000)  # batches are read, then cut, so that they must be joined
     texts = [None if row % 7 == 0 else f"{row:0{row % 90 + 1}d}" for row in range(600)]
     table = pa.table({"other": [["a"] * (row % 3) for row in range(600)], "text": texts, "id": range(600)})
     file = stored(tmp_path, table, row_group_size=150)
-    monkeypatch.setattr("neardup.io.values.arrow_rows.PART_BYTES", file.size // 2)
+    cut(monkeypatch, part_bytes=file.size // 2)
     columns = Columns(text=("text",), id="id" if "id" in names else None)
     held = {
         span: [records.columns for records in parquet.read(file, span, columns, CONFIG)] for span in parquet.split(file)

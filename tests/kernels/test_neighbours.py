@@ -54,3 +54,17 @@ def test_compiled_kernels_equal_plain_python(kind, share, seed, num_docs, k):
             stage.kernel = kernel
     for one, two in zip(compiled, in_python, strict=True):
         assert one.tobytes() == two.tobytes()
+
+
+@pytest.mark.parametrize("kind", [Sets, Weights, Bits, Vectors, Points])
+@given(seed=SEEDS, num_docs=st.integers(1, 30), block=st.integers(1, 9), room=st.integers(1, 3), k=st.integers(1, 4))
+def test_neighbours_do_not_depend_on_blocks_and_buffers(kind, seed, num_docs, block, room, k):
+    rng = np.random.default_rng(seed)
+    docs = Compared(drawn_items(kind, rng, num_docs), rng.integers(0, 2, num_docs))
+    best, listed = [], []
+    for limits in ({}, {"block": block, "room": room}):
+        finder = stage.finder_for(docs, None, stage.SearchOptions(k=k, above=0.0, **limits))
+        best.append([part.tolist() for part in finder.find(0, num_docs)])
+        listed.append(sorted(zip(*(part.tolist() for part in finder.find_all(0, num_docs)), strict=True)))
+    assert best[0] == best[1]
+    assert listed[0] == listed[1]

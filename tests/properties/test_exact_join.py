@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import neardup
 import oracles
 from neardup.stages import prefix
+from runs.corpora import cut
 
 THRESHOLDS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95, 1.0)
 WORDS = tuple(f"w{number}" for number in range(12))
@@ -116,7 +117,7 @@ def test_batches_and_threads_do_not_matter(monkeypatch):
     run = {"size": 1, "threshold": 0.7, "method": "exact"}
     expected = neardup.find_pairs(texts, threads=1, **run)
     for batch_bytes, threads in itertools.product((1, 300, 5_000), (1, 2, 3)):
-        monkeypatch.setattr("neardup.io.formats.base.BATCH_BYTES", batch_bytes)
+        cut(monkeypatch, batch_bytes=batch_bytes)
         report = neardup.find_pairs(texts, threads=threads, **run)
         assert report.pairs.equals(expected.pairs)
         assert report.removed.equals(expected.removed)

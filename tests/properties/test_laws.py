@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import neardup
 import oracles
 from grids import pairwise_grid
+from runs.corpora import cut
 
 TABLES = ("pairs", "removed", "kept", "clusters", "rejected")
 CLUSTERS = ("leader", "components")
@@ -73,9 +74,7 @@ def test_result_does_not_depend_on_threads(plan):
 def test_results_do_not_depend_on_batches(num_bytes, threads, monkeypatch):
     run_settings = {"threshold": 0.5, "size": 2, "keep": "longest"}
     expected = [tables_of(neardup.find_pairs(corpus(20), cluster=cluster, **run_settings)) for cluster in CLUSTERS]
-    monkeypatch.setattr("neardup.io.formats.base.BATCH_BYTES", num_bytes)
-    monkeypatch.setattr("neardup.io.sources.in_memory.BATCH_ROWS", 7)
-    monkeypatch.setattr("neardup.measures.jaccard.CACHE_BYTES", num_bytes // 2)
+    cut(monkeypatch, batch_bytes=num_bytes, batch_rows=7, cache_bytes=num_bytes // 2)
     assert expected == [
         tables_of(neardup.find_pairs(corpus(20), cluster=cluster, threads=threads, **run_settings))
         for cluster in CLUSTERS

@@ -283,9 +283,7 @@ def test_rejected_rows_are_python_warnings_without_a_progress_function():
 
 @pytest.mark.parametrize("has_queries", [False, True])
 @pytest.mark.parametrize("measure", MEASURES)
-def test_without_k_all_neighbours_above_the_threshold_are_listed(measure, has_queries, monkeypatch):
-    monkeypatch.setattr("neardup.searches.nearest_neighbours._ROOM", 1)
-    monkeypatch.setattr("neardup.searches.nearest_neighbours.BLOCK", 7)
+def test_without_k_all_neighbours_above_the_threshold_are_listed(measure, has_queries):
     docs, threshold = (
         corpus(measure, 60),
         0.1537 if measure == "euclidean" else 0.5137 if measure == "hamming" else 0.3137,

@@ -16,7 +16,9 @@ from neardup.errors import ConfigError, DataError
 from neardup.events import StageStarted
 from neardup.runs import recall
 from neardup.runs.recall import _interval
+from neardup.searches.audit_sample import FIRST_ROOM
 from neardup.theory.plan import FILTER_LOSS, plan_for
+from runs.corpora import cut
 
 TEXTS = oracles.random_corpus(11, 150)
 FERRY = "the ferry to the island leaves every morning at nine from the second pier behind the old customs house"
@@ -80,10 +82,15 @@ def test_only_documents_of_one_group_are_pairs():
 def test_results_do_not_depend_on_threads_or_batches(threads, batch_bytes, monkeypatch):
     report = neardup.find_pairs(TEXTS, **WEAK)
     expected = neardup.audit(report, sample=40)
-    monkeypatch.setattr("neardup.io.formats.base.BATCH_BYTES", batch_bytes)
-    monkeypatch.setattr("neardup.measures.jaccard.CACHE_BYTES", 300)
-    monkeypatch.setattr("neardup.searches.audit_sample._FIRST_ROOM", 1)
+    cut(monkeypatch, batch_bytes=batch_bytes, cache_bytes=300)
     assert measured(neardup.audit(report, sample=40, threads=threads)) == measured(expected)
+
+
+def test_candidates_beyond_the_buffer_are_all_found():
+    texts = [f"{FERRY} number {number}" for number in range(100)]
+    answer = neardup.audit(neardup.find_pairs(texts, threshold=0.5))
+    assert len(texts) * (len(texts) - 1) > FIRST_ROOM
+    assert (answer.pairs, answer.recall) == (4950, 1.0)
 
 
 def test_copies_are_found_and_counted():

@@ -17,9 +17,10 @@ import oracles
 from neardup import api
 from neardup.config import Config
 from neardup.engines.local.limits import Memory
-from neardup.io.formats import arrow, base, parquet
-from neardup.io.sources import parts
+from neardup.io.formats import arrow, base, json_array, parquet, text, warc
+from neardup.io.sources import in_memory, parts
 from neardup.io.values import arrow_rows
+from neardup.measures import jaccard
 
 # One equal slot makes a bucket, so that a run finds what the oracle finds: 2**-20 misses a pair at the threshold.
 EVERY_PAIR = {"bands": 20, "rows": 1, "signature_filter": False, "threshold": 0.5, "size": 2}
@@ -131,16 +132,24 @@ def _by_bands(settings):
     return Config.of(**({} if "recall" in settings else {"method": "lsh"}) | settings)
 
 
-def cut(monkeypatch, *, batch_bytes=None, part_bytes=None):
-    """Split the input into batches and parts of about this many bytes, in every format."""
-    if batch_bytes is not None:
-        for module in (base, parquet):
-            monkeypatch.setattr(module, "BATCH_BYTES", batch_bytes)
-        monkeypatch.setattr(arrow_rows, "pieces", functools.partial(arrow_rows.pieces, num_bytes=batch_bytes))
-    if part_bytes is not None:
-        for module in (base, arrow, arrow_rows):
-            monkeypatch.setattr(module, "PART_BYTES", part_bytes)
-        monkeypatch.setattr(parts, "JOINED_BYTES", part_bytes)
+# Where the code reads each limit on the size of a piece of the input.
+LIMITS = {
+    "batch_bytes": ("BATCH_BYTES", (base, arrow_rows, json_array, parquet, text, warc)),
+    "part_bytes": ("PART_BYTES", (base, arrow, arrow_rows)),
+    "joined_bytes": ("JOINED_BYTES", (parts,)),
+    "batch_rows": ("BATCH_ROWS", (in_memory,)),
+    "cache_bytes": ("CACHE_BYTES", (jaccard,)),
+}
+
+
+def cut(monkeypatch, **limits):
+    """Split the input into batches and parts of about this many bytes or rows, in every format."""
+    if "part_bytes" in limits:
+        limits.setdefault("joined_bytes", limits["part_bytes"])
+    for name, limit in limits.items():
+        constant, modules = LIMITS[name]
+        for module in modules:
+            monkeypatch.setattr(module, constant, limit)
 
 
 def shrink(monkeypatch, room):

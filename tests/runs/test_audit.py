@@ -56,7 +56,7 @@ def test_an_audit_during_the_run_equals_one_after_it(run, tmp_path):
 
 
 def test_results_do_not_depend_on_parts_or_threads(tmp_path, monkeypatch):
-    monkeypatch.setattr("neardup.io.sources.parts.JOINED_BYTES", 1)
+    corpora.cut(monkeypatch, joined_bytes=1)
     files = [corpora.write_rows(tmp_path / f"{at}.jsonl", DOCUMENTS[at::7]) for at in range(7)]
     report = corpora.deduplicate(files, tmp_path / "out", audit=True, **WEAK)
     truth = found_and_true([text for at in range(7) for text in TEXTS[at::7]], **WEAK)

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import neardup
 from neardup.cli.main import commands
-from runs.corpora import EVERY_PAIR, rows, write_rows
+from runs.corpora import EVERY_PAIR, cut, rows, write_rows
 
 pytestmark = pytest.mark.slow("jobs of Spark")
 
@@ -71,7 +71,7 @@ def stop_at(stage):
     ],
 )
 def test_a_run_on_spark_writes_the_same_files_as_a_local_run(spark, tmp_path, monkeypatch, settings):
-    monkeypatch.setattr("neardup.io.sources.parts.JOINED_BYTES", 0)
+    cut(monkeypatch, joined_bytes=0)
     write_corpus(tmp_path / "in")
     monkeypatch.chdir(tmp_path)  # workers have another working folder
     source = Path("in")

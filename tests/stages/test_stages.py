@@ -262,8 +262,8 @@ def test_verify_of_nothing_is_nothing():
 # select
 
 
-def listed(classes, verified, num_ahead=0):
-    batches = list(list_pairs(classes, verified, num_ahead=num_ahead))
+def listed(classes, verified, num_ahead=0, **limits):
+    batches = list(list_pairs(classes, verified, num_ahead=num_ahead, **limits))
     assert all(batch.schema == schema.ROW_PAIRS for batch in batches)
     rows = pa.Table.from_batches(batches, schema=schema.ROW_PAIRS).to_pylist()
     pairs = {(row["row_a"], row["row_b"]): row["similarity"] for row in rows}
@@ -311,11 +311,10 @@ def test_select_does_not_depend_on_the_order_of_the_verified_rows():
 
 
 @pytest.mark.parametrize("listed_at_once", [1, 3, 1 << 20])
-def test_pairs_of_classes_are_listed_member_by_member(monkeypatch, listed_at_once):
-    monkeypatch.setattr("neardup.stages.select.LISTED_AT_ONCE", listed_at_once)
+def test_pairs_of_classes_are_listed_member_by_member(listed_at_once):
     classes, verified = classes_of(0, 1, 2, 3, 1, 0), verified_of(CHAIN, threshold=0.7, pairs=True)
     near = {(0, 1): 0.75, (0, 4): 0.75, (1, 5): 0.75, (4, 5): 0.75, (1, 2): 0.8, (2, 4): 0.8}
-    assert listed(classes, verified) == near | {(0, 5): 1.0, (1, 4): 1.0}
+    assert listed(classes, verified, listed_at_once=listed_at_once) == near | {(0, 5): 1.0, (1, 4): 1.0}
     assert count_pairs(classes, verified, num_ahead=0) == 8
 
 

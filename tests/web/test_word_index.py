@@ -117,7 +117,7 @@ def test_while_it_is_being_built_the_index_answers_for_what_it_has(served, monke
         add(index, keys, texts)
         parts.append(served.search("x2"))
 
-    monkeypatch.setattr("neardup.web.text_store._BATCH_BYTES", 1000)
+    served._texts.batch_bytes = 1000
     monkeypatch.setattr(WordIndex, "add", ask_after)
     served._texts.read()
     numbers = [part["num_texts"] for part in parts]

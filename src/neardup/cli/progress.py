@@ -102,9 +102,16 @@ class _Stage:
 class Lines:
     """Plain lines: one when a stage turns out to be slow, then one every LOG_SECONDS, and one at its end."""
 
-    def __init__(self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        say: Callable[[str], None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
         self._say = say
         self._clock = clock
+        self._patience_seconds = patience_seconds
         self._stages: dict[str, _Stage] = {}
         self._lock = threading.Lock()
         self._stopped = threading.Event()
@@ -131,7 +138,7 @@ class Lines:
             now = self._clock()
             for stage in self._stages.values():
                 since = now - (stage.began if stage.said is None else stage.said)
-                if since >= (PATIENCE_SECONDS if stage.said is None else LOG_SECONDS):
+                if since >= (self._patience_seconds if stage.said is None else LOG_SECONDS):
                     stage.said = now
                     self._say(_how_far(stage, now - stage.began))
 
@@ -146,7 +153,7 @@ class Lines:
 
     def _finish(self, stage: _Stage | None) -> None:
         seconds = 0.0 if stage is None else self._clock() - stage.began
-        if stage is None or (stage.said is None and seconds < PATIENCE_SECONDS):
+        if stage is None or (stage.said is None and seconds < self._patience_seconds):
             return
         done, rate = amount(stage.done, stage.unit), amount(stage.done / max(seconds, 1e-9), stage.unit)
         did = f", {done}, {rate}/s" if stage.done and stage.unit != KERNELS else ""

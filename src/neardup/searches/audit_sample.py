@@ -34,7 +34,7 @@ _FREQUENT: Final = 4
 _COARSE: Final = 16
 _FINE_BITS: Final = 16
 _INDEX_PLACES: Final = 4
-_FIRST_ROOM: Final = 1 << 12
+FIRST_ROOM: Final = 1 << 12
 # The S-curve is interpolated linearly between this many points, with an error below 1e-5.
 _CURVE_STEPS: Final = 1 << 12
 # Chances are added up as integers in this unit, so that the order of batches does not matter.
@@ -205,7 +205,7 @@ class Sample:
 
 def find_candidates(index: kernel.Index, docs: Sets, groups: I64, start: int, seen: tuple[I64, ...]) -> I64:
     """Return candidate pairs that share enough indexed shingles: position of the document, number of the set."""
-    room = _FIRST_ROOM
+    room = FIRST_ROOM
     while True:
         found = np.empty((room, 2), np.int64)
         count = kernel.find_candidates(*docs, groups, index, start, seen, found)

@@ -17,7 +17,7 @@ from neardup.kernels.similarity import Sets
 from neardup.searches.set_index import BYTES_A_SHINGLE, I64, Compared, as_bags, postings_of, walks_of
 
 # Initial capacity for pairs; if a batch has more, it is searched again with room for all of them.
-_ROOM: Final = 1 << 14
+ROOM: Final = 1 << 14
 
 
 def collect_sets(batches: Iterable[pa.RecordBatch], room: int) -> tuple[I64, I64, Sets]:
@@ -64,7 +64,7 @@ class Containment:
         With `only_against`, only pairs of a reference document and an input document.
         """
         needles = np.searchsorted(self._rows, batch.column("row").to_numpy())
-        found, count, compared = np.empty((_ROOM, 3), np.int64), 0, 0
+        found, count, compared = np.empty((ROOM, 3), np.int64), 0, 0
         while True:
             count, compared = kernel.find_containers(
                 self._docs,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import queue
+from collections.abc import Iterator
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -20,14 +21,13 @@ from neardup.searches.set_index import F64, I64, Compared, as_bags, postings_of,
 
 # Queries per call and documents per block; fixed, so that results do not depend on the number of threads.
 SPAN: Final = 256
-BLOCK: Final = 4096
+_BLOCK: Final = 4096
 # Upper bounds on sums of weights are raised by this factor, because the exact sums are added in another order.
 _SLACK: Final = 1 + 1e-9
 Best = tuple[F64, I64]
 _Scratch = tuple[I64, F64, I64, I64]
 
 
-# Initial capacity for the neighbours of a query in one block, if all are listed.
 _ROOM: Final = 32
 # Positions of queries and of their neighbours, and the similarities.
 Listed = tuple[I64, I64, F64]
@@ -38,11 +38,15 @@ class SearchOptions:
     """Return at most k documents per query, each with a similarity above `above`.
 
     share: what the shared items of two sets are divided by, as the kernel names it.
+    block: how many documents a query is compared with at once.
+    room: initial capacity for the neighbours of a query in one block, if all are listed.
     """
 
     k: int
     above: float
     share: int = int(kernel.OF_UNION)
+    block: int = _BLOCK
+    room: int = _ROOM
 
 
 class Finder(Protocol):
@@ -104,7 +108,7 @@ class SetFinder:
 
     def find_all(self, start: int, stop: int) -> Listed:
         """List the neighbours of the queries from start to stop; retry with a larger buffer if it is too small."""
-        room, scratch = _ROOM * (stop - start), self._scratch()
+        room, scratch = self._options.room * (stop - start), self._scratch()
         while True:
             values, ends = np.empty(room), np.empty((2, room), np.int64)
             bags = self._queries, self._docs, self._walks, self._postings, self._own
@@ -150,16 +154,16 @@ class _AllPairs:
     def find(self, start: int, stop: int) -> Best:
         """Answer the queries from start to stop."""
         best = _nothing(stop - start, self._options.k, self._options.above)
-        for first in range(0, self._num_docs, BLOCK):
-            self._compare((start, stop), (first, min(first + BLOCK, self._num_docs)), best)
+        for block in self._blocks():
+            self._compare((start, stop), block, best)
         return best
 
     def find_all(self, start: int, stop: int) -> Listed:
         """List the neighbours of the queries from start to stop, block by block."""
         queries, rows, similarities = [], [], []
-        for first in range(0, self._num_docs, BLOCK):
-            block = first, min(first + BLOCK, self._num_docs)
-            for room in (min(_ROOM, block[1] - first), block[1] - first):
+        for block in self._blocks():
+            size = block[1] - block[0]
+            for room in (min(self._options.room, size), size):
                 values, places = _nothing(stop - start, room, self._options.above)
                 self._compare((start, stop), block, (values, places))
                 if (places[:, -1] == NOBODY).all():
@@ -169,6 +173,10 @@ class _AllPairs:
             rows.append(places[at, ranks])
             similarities.append(values[at, ranks])
         return np.concatenate(queries), np.concatenate(rows), np.concatenate(similarities)
+
+    def _blocks(self) -> Iterator[tuple[int, int]]:
+        for first in range(0, self._num_docs, self._options.block):
+            yield first, min(first + self._options.block, self._num_docs)
 
 
 class BitFinder(_AllPairs):

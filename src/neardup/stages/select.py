@@ -94,12 +94,17 @@ def _count_copies(classes: pa.Table, num_ahead: int, *, only_against: bool) -> i
 
 
 def list_pairs(
-    classes: pa.Table, verified: pa.Table, *, num_ahead: int, only_against: bool = False
+    classes: pa.Table,
+    verified: pa.Table,
+    *,
+    num_ahead: int,
+    only_against: bool = False,
+    listed_at_once: int = LISTED_AT_ONCE,
 ) -> Iterator[pa.RecordBatch]:
     """List every pair found, including those between members of classes, unordered; no pair has two reference rows.
 
     `separate` has made sure that no verified pair consists of two reference documents. With `only_against` no pair has
-    two input rows either.
+    two input rows either. A batch has at most `listed_at_once` rows.
     """
     left, right, values = _verified_pairs(verified)
     rows, representatives = _listed(classes, left, right)
@@ -117,8 +122,8 @@ def list_pairs(
     values = np.r_[values, np.ones(twins.size + behind.size)]
     ends = np.cumsum(sizes[left] * sizes[right])
     # A pair of large classes is split as well: 8,000 copies make 64 million combinations.
-    for first in range(0, int(ends[-1]) if ends.size else 0, LISTED_AT_ONCE):
-        places = np.arange(first, min(first + LISTED_AT_ONCE, int(ends[-1])))
+    for first in range(0, int(ends[-1]) if ends.size else 0, listed_at_once):
+        places = np.arange(first, min(first + listed_at_once, int(ends[-1])))
         at = np.searchsorted(ends, places, side="right")
         a, b = _members(members, starts, sizes, left[at], right[at], places - np.r_[0, ends][at])
         # Within a part each pair occurs in both orders, and every member is paired with itself.

@@ -22,8 +22,6 @@ from neardup.web.word_index import Query, WordIndex
 I64 = npt.NDArray[np.int64]
 # Bytes at the beginning of a text in which an excerpt for a list of documents is looked for.
 _EXCERPT_BYTES: Final = 1 << 16
-# A search waits for at most so many bytes being indexed, about 20 ms.
-_BATCH_BYTES: Final = 1 << 20
 _DISK_LEFT: Final = 200 * 10**6
 
 
@@ -32,7 +30,10 @@ class TextStore:
 
     state: "reading" until all texts can be shown, then "here"; or "absent", and `reason` says why.
     num_indexed: how many texts, in input order, can be searched so far; `index_error` says why no more will follow.
+    batch_bytes: how many bytes are indexed at once; a search waits for them, about 20 ms.
     """
+
+    batch_bytes = 1 << 20
 
     def __init__(self, run: RunView) -> None:
         self._run = run
@@ -93,7 +94,7 @@ class TextStore:
         self._words = WordIndex()
         while self.num_indexed < self.keys.size and not self._is_closed:
             first = self.num_indexed
-            stop = int(np.searchsorted(self._starts, self._starts[first] + _BATCH_BYTES, side="right")) - 1
+            stop = int(np.searchsorted(self._starts, self._starts[first] + self.batch_bytes, side="right")) - 1
             stop = max(first + 1, stop)
             texts = [self._content(at).decode() for at in range(first, stop)]
             self._words.add(self.keys[first:stop].tolist(), texts)

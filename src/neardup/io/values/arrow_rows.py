@@ -84,7 +84,7 @@ def wanted_names(columns: Columns) -> list[str]:
     return list(dict.fromkeys(name for name in (*names, columns.id, columns.score, columns.group) if name is not None))
 
 
-def pieces(batch: pa.RecordBatch, num_bytes: int = BATCH_BYTES) -> Iterator[pa.RecordBatch]:
+def pieces(batch: pa.RecordBatch, num_bytes: int) -> Iterator[pa.RecordBatch]:
     """Split a batch into pieces of about this many bytes, without a copy."""
     num_rows = max(1, batch.num_rows * num_bytes // max(batch.nbytes, 1))
     for first in range(0, batch.num_rows, num_rows):
@@ -99,7 +99,7 @@ def decoded_pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     encoded = [place for place, kind in enumerate(batch.schema.types) if pa.types.is_dictionary(kind)]
     if not encoded or not batch.num_rows:
         # Batches are planned to have about BATCH_BYTES; cutting those that have a little more leaves a tiny piece.
-        yield from pieces(batch) if batch.nbytes > 2 * BATCH_BYTES else (batch,)
+        yield from pieces(batch, BATCH_BYTES) if batch.nbytes > 2 * BATCH_BYTES else (batch,)
         return
     sizes = np.full(batch.num_rows, batch.nbytes // batch.num_rows, np.int64)
     for place in encoded:
