@@ -86,9 +86,13 @@ PROTECTIONS = (
     Protection(
         "bidi and control characters spelled out",
         "static/text.js",
-        "for (const found of text.matchAll(HIDDEN))",
+        "for (const found of text.matchAll(isLine ? HIDDEN_IN_LINE : HIDDEN))",
         "for (const found of [])",
         BROWSER,
+    ),
+    Protection("line ends in ids spelled out", "static/text.js", "isLine ? HIDDEN_IN_LINE : HIDDEN", "HIDDEN", BROWSER),
+    Protection(
+        "very long ids are cut", "static/parts.js", "if (id.length <= MOST_OF_ID)", "if (id.length >= 0)", BROWSER
     ),
     Protection("no formula in CSV", "static/marks.js", '? "\'" + text : text', "? text : text", BROWSER),
 )

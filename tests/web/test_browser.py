@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import neardup
+from web import long_ids
 from web.conftest import Tab
 from web.made_run import SETTINGS, documents
 from web.test_report_file import data_of
@@ -362,4 +363,15 @@ def test_what_lies_behind_a_cut_is_not_called_a_difference(browser, tmp_path):
     assert page.locator(".cut-here").count() == 2
     assert page.locator("del.gone").count() == 0
     assert set("".join(page.locator("ins.new").all_inner_texts()).split()) == {f"more{n}" for n in range(40)}
+    tab.close()
+
+
+def test_very_long_and_hostile_ids_are_cut_and_can_be_copied(browser, tmp_path):
+    report = neardup.load(long_ids.make_run(tmp_path))
+    (tmp_path / "ids.html").write_text(report.to_html(), "utf-8")
+    data = data_of((tmp_path / "ids.html").read_text("utf-8"))
+    assert data["documents"]["id"] == list(long_ids.IDS)
+    assert max(len(row["weakest_id"]) for row in data["info"]["largest"]) <= 1001
+    tab = Tab(browser, f"file://{tmp_path / 'ids.html'}")
+    long_ids.check_views(tab)
     tab.close()

@@ -21,6 +21,7 @@ from neardup.web import document_texts, guard
 from neardup.web.run_view import RunView
 from neardup.web.server import make_app, open_served, serve
 from neardup.web.text_store import TextStore
+from web import long_ids
 from web.conftest import Tab
 from web.made_run import SETTINGS, documents
 from web.test_browser import until
@@ -392,6 +393,43 @@ def test_the_last_member_of_a_large_cluster_can_be_marked(browser, tmp_path):
     assert mark["digest"] == document_texts.digest_of(documents()["ferry-0"].encode())
     tab.close()
     assert started.stop() == 0
+
+
+@pytest.fixture
+def start():
+    """Start servers that end with the test."""
+    started = []
+
+    def start(path):
+        started.append(Started(path))
+        return started[-1].url
+
+    yield start
+    assert [one.stop() for one in started] == [0] * len(started)
+
+
+def test_very_long_and_hostile_ids_are_cut_and_can_be_copied_from_the_server(browser, start, tmp_path):
+    tab = Tab(browser, start(long_ids.make_run(tmp_path)))
+    until(tab.open("search"), "document.querySelector('.progress') === null")
+    long_ids.check_views(tab)
+    tab.close()
+
+
+def test_the_page_of_an_index_cuts_a_very_long_id_and_can_copy_it(browser, start, tmp_path):
+    with neardup.Index.create(tmp_path / "index") as index:
+        index.insert(long_ids.MEGABYTE, long_ids.TEXT)
+    tab = Tab(browser, start(tmp_path / "index"))
+    tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = tab.open()
+    page.fill("#ask", long_ids.TEXT)
+    page.click("text=Find near-duplicates")
+    page.wait_for_selector(".id")
+    assert page.text_content(".id") == long_ids.SHOWN[long_ids.MEGABYTE]
+    page.click(".whole-id summary")
+    page.click("text=Copy the whole id")
+    page.wait_for_selector("text=Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == long_ids.MEGABYTE
+    tab.close()
 
 
 def test_the_page_says_what_the_server_says(browser, server):

@@ -32,6 +32,7 @@ _CLUSTER_SHARES: Final = (1.0, 0.5, 0.25, 0.1, 0.05, 0.01, 0.0)
 # The page shows fewer clusters before it shows fewer characters than this of each text.
 _LEAST_CUT: Final = 2_000
 _WHOLE: Final = 1 << 40
+_MOST_OF_ID: Final = 1_000
 # Texts are stored as numbers of pieces, because near-duplicates share most of them.
 _PIECE: Final = re.compile(r"[^\n]{0,40}[^\n.;!?]*(?:[.;!?]+ ?|\n+|\Z)")
 
@@ -58,6 +59,7 @@ def page_data(run: RunView, limit: int, *, has_texts: bool = True) -> str:
     wanted = np.unique(np.concatenate([*(_shown(run, number) for number in sample.clusters), sample.alone]))
     texts = document_texts.gather(run, wanted.astype(np.int64)) if absent is None else None
     info = overview(run, removed_bytes=None if texts is None else texts.removed_bytes)
+    info["largest"] = [row | {name: _cut_id(row[name]) for name in ("id", "weakest_id")} for row in info["largest"]]
     told = _Told(info, absent, {}, None, {})
     if texts is not None:
         other = OtherColumns(run)
@@ -75,6 +77,11 @@ def page_data(run: RunView, limit: int, *, has_texts: bool = True) -> str:
         if texts is None and len(data.encode()) <= limit:
             break
     return data
+
+
+def _cut_id(doc_id: str) -> str:
+    """Cut a very long id, which the page shows cut anyway; the table of documents has the whole one."""
+    return doc_id if len(doc_id) <= _MOST_OF_ID else f"{doc_id[: _MOST_OF_ID // 2]}…{doc_id[-_MOST_OF_ID // 2 :]}"
 
 
 def _draw(run: RunView) -> _Sample:

@@ -62,6 +62,7 @@ function Cluster({ cluster, info }) {
   const hiddenMembers = cluster.size - cluster.documents.length;
   return html`<p class="crumbs"><a href="#/clusters">Clusters</a></p>
     <h1><${Id} id=${kept.id} /></h1>
+    <${WholeId} id=${kept.id} />
     <p class="lead">Kept, and represents ${plural(cluster.size - 1, "other document")}. ${members.length ? html`The weakest similarity is ${similar(cluster.weakest)}.` : ""}</p>
     <p class="caption"><${Visible} text=${placeOf(kept)} /></p>
     <div class="actions"><${MarkButton} one=${kept} /></div>
@@ -80,7 +81,7 @@ function Cluster({ cluster, info }) {
 /** The similarity of every two members. */
 function HeatMap({ cluster }) {
   const { documents, matrix } = cluster, size = documents.length;
-  const least = Math.min(...matrix);
+  const least = Math.min(...matrix), labels = documents.map((one) => labelOf(one.id));
   const of = (low, high) => (low === high ? 1 : matrix[cellOf(Math.min(low, high), Math.max(low, high), size)]);
   // Pale to strong, without the shades on which neither dark nor light figures are readable.
   const rank = (value) => (least === 1 ? 1 : (value - least) / (1 - least));
@@ -90,7 +91,7 @@ function HeatMap({ cluster }) {
     <div class="scroll" tabindex="0" role="group" aria-label="heat map"><table class="heat"><thead><tr><td></td>${documents.map((_, at) => html`<th scope="col">${at + 1}</th>`)}<td></td></tr></thead>
       <tbody>${documents.map((one, low) => html`<tr><th scope="row">${low + 1}</th>
         ${documents.map((other, high) => {
-          const value = of(low, high), label = `${one.id} and ${other.id}: ${similar(value)}`;
+          const value = of(low, high), label = `${labels[low]} and ${labels[high]}: ${similar(value)}`;
           return html`<td>${low === high
             ? html`<span class="cell same"></span>`
             : html`<a class=${"cell" + (rank(value) >= 0.75 ? " strong" : "")} href=${`#/pair/${one.key}/${other.key}`} title=${label} aria-label=${label}

@@ -38,8 +38,9 @@ function Verdict({ pair, info }) {
 }
 
 function Side({ one, children }) {
-  return html`<section class="side" aria-label=${one.id}>
+  return html`<section class="side" aria-label=${labelOf(one.id)}>
     <header><strong><${Id} id=${one.id} /></strong> <span class=${"status " + (one.kept === null ? "kept" : "removed")}>${one.kept === null ? "kept" : "removed"}</span>
+      <${WholeId} id=${one.id} />
       <p class="caption"><${Visible} text=${placeOf(one)} />${one.bytes !== null && html`, ${bytes(one.bytes)}`}</p>
       <${MarkButton} one=${one} isSmall /></header>${children}</section>`;
 }
@@ -126,7 +127,7 @@ function Pane({ side, one, view, isShort, follow }) {
     }
     shown.push(html`<${Run} key=${at} run=${run} side=${side} text=${text} follow=${follow} />`);
   });
-  return html`<div class="text" data-side=${side} tabindex="0" role="group" aria-label=${`text of ${one.id}`}><bdi>${shown}</bdi></div>`;
+  return html`<div class="text" data-side=${side} tabindex="0" role="group" aria-label=${`text of ${labelOf(one.id)}`}><bdi>${shown}</bdi></div>`;
 }
 
 function Run({ run, side, text, follow }) {

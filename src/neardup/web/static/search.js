@@ -45,6 +45,7 @@ function DocumentView({ number }) {
   return html`<${Loaded} state=${state}>${({ one, kept }) => html`
     <p class="crumbs"><a href="#/search">Search</a></p>
     <h1><${Id} id=${one.id} /> <${Status} one=${one} /></h1>
+    <${WholeId} id=${one.id} />
     <p class="lead" id="why">${kept
       ? html`Removed: it ${source.info.asks_containment ? `contains ${percent(one.similarity)} of the shingles of` : `has a similarity of ${similar(one.similarity)} to`} <a data-row href=${`#/pair/${kept.key}/${one.key}`}><${Id} id=${kept.id} /></a>, which was kept.`
       : one.size ? html`Kept. ${plural(one.size - 1, "document")} removed in its favour. <a data-row href=${`#/cluster/${one.key}`}>See the cluster</a>`
@@ -80,6 +81,6 @@ function IndexOverview({ info }) {
     ${asked !== null && html`<${Loaded} state=${state}>${({ matches }) => html`
       <p class="caption" aria-live="polite">${plural(matches.length, "near-duplicate")} found.</p>
       ${matches.length === 0 ? html`<${Empty}>No document of the index has a similarity of at least ${info.threshold}.<//>` : html`<table><thead><tr><th>similarity</th><th>document</th></tr></thead>
-        <tbody>${matches.map((match) => html`<tr><td><${Similarity} value=${match.similarity} threshold=${info.threshold} /></td><td><${Id} id=${match.doc_id} /></td></tr>`)}</tbody></table>`}`}<//>`}
+        <tbody>${matches.map((match) => html`<tr><td><${Similarity} value=${match.similarity} threshold=${info.threshold} /></td><td><${Id} id=${match.doc_id} /><${WholeId} id=${match.doc_id} /></td></tr>`)}</tbody></table>`}`}<//>`}
     <section class="card" aria-labelledby="facts"><h2 id="facts">This index</h2><dl class="facts">${info.settings.map(([name, value]) => html`<dt>${name}</dt><dd><${Visible} text=${value} /></dd>`)}</dl></section>`;
 }

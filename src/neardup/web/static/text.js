@@ -8,13 +8,14 @@ const ACCENTS = /[\u0300-\u036f]/g;
 // As cli/visible.py: controls, marks that reorder what is read, and formats that are invisible or hide text.
 const HIDDEN =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}\ud800-\udfff]/gu;
+const HIDDEN_IN_LINE = new RegExp(`[\\t\\n${HIDDEN.source.slice(1)}`, "gu");
 
-/** Cut a text into plain strings and the code points of invisible characters, alternately. */
-function cutHidden(text) {
+/** Cut a text into plain strings and the code points of invisible characters, alternately; on one line, also of tabs and line ends. */
+function cutHidden(text, isLine = false) {
   const parts = [];
   let end = 0;
-  for (const found of text.matchAll(HIDDEN)) {
-    if (found[0] === "\r" && text[found.index + 1] === "\n") continue;
+  for (const found of text.matchAll(isLine ? HIDDEN_IN_LINE : HIDDEN)) {
+    if (!isLine && found[0] === "\r" && text[found.index + 1] === "\n") continue;
     parts.push(text.slice(end, found.index), codePoint(found[0]));
     end = found.index + found[0].length;
   }
