@@ -1,8 +1,8 @@
 """What does an audit of 1,000 documents cost, compared with one pass?
 
 A pass is the first pass of a run: read, shingle, sketch. Reading alone, on one thread, is listed for comparison. `held`
-is an audit whose texts stay in memory for its second pass, `read twice` one whose texts do not. The table has wall and
-CPU seconds; on a busy machine, only CPU seconds can be compared. The input is --input (a file or folder), else
+is an audit that keeps the texts in memory for its second pass, `read twice` one that reads them again. The table has
+wall and CPU seconds; on a busy machine, only CPU seconds can be compared. The input is --input (a file or folder), else
 docs.parquet of --corpora, else text found on this machine.
 """
 
@@ -21,10 +21,10 @@ from neardup import schema
 from neardup.config import Config
 from neardup.engines.local.engine import LocalEngine
 from neardup.io.formats import registry as formats
+from neardup.io.sources.column_choice import choose_columns
 from neardup.io.sources.corpus import FileDocuments
-from neardup.io.sources.discover import choose_columns, find_files
+from neardup.io.sources.discover import find_files
 from neardup.io.workspace import Workspace
-from neardup.questions import audit as recall_files
 from neardup.stages.sketch import sketch
 from neardup.theory.plan import plan_for
 
@@ -60,12 +60,12 @@ def reading_pass(path):
 
 def audit_without_room(report):
     """Audit as if no text fitted in memory."""
-    room = recall_files.LocalEngine.room
-    recall_files.LocalEngine.room = lambda _: 0
+    room = LocalEngine.room
+    LocalEngine.room = lambda _: 0
     try:
         return neardup.audit(report)
     finally:
-        recall_files.LocalEngine.room = room
+        LocalEngine.room = room
 
 
 def timed(work, *values):
@@ -84,7 +84,7 @@ def measure(path, repeat):
             again, twice = timed(audit_without_room, report)
             values = [dataclasses.replace(audit, seconds=0, missed=None) for audit in (answer, again)]
             if values[0] != values[1]:
-                raise SystemExit(f"an audit of {path} depends on memory")
+                raise SystemExit(f"the audit of {path} depends on how much memory there is")
             rounds.append((timed(read_alone, path)[1], timed(reading_pass, path)[1], held, twice))
     rows = [_row(name, rounds[1:]) for name in range(2)]  # the first round compiles
     about = {"input": path.name, "documents": report.documents, "text MB": report.bytes_read / 1e6}

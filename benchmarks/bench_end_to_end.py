@@ -2,27 +2,27 @@
 
 Every tool runs as a fresh process on the same Parquet files, and looks for a Jaccard similarity >= .8 of 5-word
 shingles. Wall time includes the start of the process and the reading; the files are in the page cache and the kernels
-of neardup compiled (bench_start.py measures that). Best of --repeat for runs below 10 s, else one run. Core-seconds are
-user and system time of all threads; `busy` is their share of two cores for as long as the run took, `both
-busy` the share of that time in which two threads or more wanted a core. `stages` tells both for each stage.
+of neardup are compiled (bench_start.py measures compilation). Best of --repeat for runs below 10 s, else one run.
+Core-seconds are user and system time of all threads; `busy` is the share of two cores that they used during the run,
+`both busy` the share of the run in which at least two threads were runnable. `stages` has both for each stage.
 
 What recall and precision mean:
   pairs     recall: the share of the true pairs that is listed. precision: the share of the listed pairs that is true.
   removed   recall: the share of the true pairs of which at least one document was removed. precision: the share of the
             removed documents with a true partner among the kept ones; if the tool names the kept one, that one. The
-            true pairs are all pairs whose exact similarity reaches .8, found by truth.py. Peers are measured with the
-            words [a-z0-9]+ that they are given (three take only their own: `own words`), neardup with its Unicode
-            words.
+            true pairs are all pairs whose exact similarity reaches .8, found by truth.py. Peers are judged by the
+            words [a-z0-9]+ that they are given (three of them use their own tokenizer: `own words`), neardup by its
+            Unicode words.
 
-The work: `docs` and `licences` (from --corpora; else the standard library of this Python), `copies`, edited copies of
-the first, and `few duplicates`, copies edited so much that few are similar (corpus.py). --full makes 1.05 GB and 640 MB
-of them; tools that would need hours then run on `copies slice` alone, 100 MB of copies. neardup reads the copies from 8
-Parquet files, from one, and from 8 JSON Lines files, and writes the kept documents in the same format.
---works chooses among them.
+The inputs: `docs` and `licences` (from --corpora; else the standard library of this Python), `copies`, edited copies of
+the first, and `few duplicates`, copies edited so much that few are similar (corpus.py). With --full they have 1.05 GB
+and 640 MB; tools that would take hours then run only on `copies slice`, 100 MB of copies. neardup reads the copies from
+8 Parquet files, from one, and from 8 JSON Lines files, and writes the kept documents in the same format. --works
+selects some of them.
 
 Peers that conflict with neardup's packages (text-dedup; datatrove with xxhash<4, spacy, tokenizers and regex) need
 their own virtual environment: --interpreter datatrove=FOLDER/bin/python. Missing tools are named and skipped. --work
-keeps the inputs and the truth for the next run.
+keeps the inputs and the true pairs for the next run.
 """
 
 import argparse
@@ -49,7 +49,7 @@ NUM_THREADS = 2
 
 @dataclass(frozen=True)
 class Tool:
-    """A peer: its script and arguments, the package it needs, and the kind of its result."""
+    """A peer: its script and arguments, the package it needs, and the kind of result it gives."""
 
     name: str
     script: str
@@ -61,7 +61,7 @@ class Tool:
 
 @dataclass(frozen=True)
 class Work:
-    """Documents to work on; `forms` are the same documents in other files."""
+    """An input; `forms` are the same documents in other files."""
 
     name: str
     source: Path
@@ -97,7 +97,7 @@ def neardup(command, source, out):
 
 
 def by_stage(cost, report):
-    """What each stage cost; they come one after the other, and the report is the last thing that a run writes."""
+    """What each stage cost; stages run one after the other, and the report is the last thing that a run writes."""
     stages, end = {}, cost.seconds - report["seconds"]
     for name, seconds in {"start": end, **report["stages"]}.items():
         begin, end = (0, end) if name == "start" else (end, end + seconds)
@@ -198,7 +198,7 @@ def peer_rows(work, tools, interpreters, folder, repeat):
 
 
 def copies(name, source, folder, num_bytes, *, is_large=False, make=corpus.edited_copies):
-    """Make a work of edited copies, or find it made by an earlier run with the same settings."""
+    """Generate an input of edited copies, or reuse that of an earlier run with the same settings."""
     place = folder / name.replace(" ", "-")
     stamp, settings = place / "made.json", json.dumps({"source": str(source), "bytes": num_bytes})
     if not stamp.exists() or stamp.read_text() != settings:
@@ -209,7 +209,7 @@ def copies(name, source, folder, num_bytes, *, is_large=False, make=corpus.edite
 
 
 def works(options, folder):
-    """Make the chosen works, small first."""
+    """Generate the chosen inputs, small ones first."""
     base = corpus.base(options.corpora, folder)
     few = partial(copies, make=corpus.few_duplicates)
     if options.full:
@@ -248,10 +248,18 @@ def arguments():
     parser.add_argument("--corpora", type=Path, help="folder with docs.parquet and licences.parquet")
     parser.add_argument("--repeat", type=int, default=3, help="runs of a short measurement; the best counts")
     parser.add_argument("--full", action="store_true", help="1 GB of copies instead of 20 MB")
-    parser.add_argument("--tools", default="", help="parts of tool names, by commas: only those that contain one")
-    parser.add_argument("--works", help="names of works, by commas: only those")
-    parser.add_argument("--interpreter", action="append", default=[], metavar="PACKAGE=PATH", help="its own Python")
-    parser.add_argument("--work", type=Path, help="folder to keep made inputs and truth in, for the next run")
+    parser.add_argument("--tools", default="", help="run only tools whose name contains one of these, comma-separated")
+    parser.add_argument("--works", help="run only on these inputs, comma-separated")
+    parser.add_argument(
+        "--interpreter",
+        action="append",
+        default=[],
+        metavar="PACKAGE=PATH",
+        help="the Python of a peer's own environment",
+    )
+    parser.add_argument(
+        "--work", type=Path, help="folder that keeps the generated inputs and the true pairs for the next run"
+    )
     parser.add_argument("--result", default="end_to_end", help="name of the file in results/")
     return parser.parse_args()
 

@@ -1,8 +1,8 @@
 """What does finding every pair cost, compared with banding, and how much does banding miss?
 
-First table: the exact join, LSH at the default recall and SetSimilaritySearch (given ready sets, one thread, up to a
-limit of time) list the pairs of real corpora. Second table: the share of the true pairs of different sets that LSH
-finds at the default recall, and with the bands and rows that datasketch would choose, on the same signatures.
+First table: the exact join, LSH at the default recall and SetSimilaritySearch (given ready-made sets, one thread, with
+a time limit) list the pairs of real corpora. Second table: the share of the true pairs, other than exact copies, that
+LSH finds at the default recall, and with the bands and rows that datasketch would choose, on the same signatures.
 """
 
 import multiprocessing
@@ -42,7 +42,7 @@ def searched(texts, threshold):
     receiver, sender = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.get_context("fork").Process(target=_search, args=(texts, threshold, sender))
     process.start()
-    sender.close()  # so that a failed process is noticed at once, and not mistaken for a slow one
+    sender.close()  # so that a failed process is noticed immediately, and not mistaken for a slow one
     found = receiver.recv() if receiver.poll(PEER_SECONDS) else (None, None)
     process.kill()
     process.join()

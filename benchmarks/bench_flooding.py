@@ -1,8 +1,8 @@
 """Does a document crafted by someone who knows the seed take more than linear time?
 
-Words are found by brute force whose hashes, with the default seed, all fall into one 64th of the hash table that a
-document is put into, so that they collide; for comparison, the same number of ordinary words is measured. Each size
-is twice the one before; `exponent` is how the time grows from one to the next: 1 is linear.
+A brute-force search finds words whose hashes, with the default seed, all fall into the same 64th of a document's hash
+table, so that they collide; for comparison, the same number of ordinary words is measured. Each size is twice the one
+before; `exponent` is how the time grows from one to the next: 1 is linear.
 """
 
 import math

@@ -1,8 +1,8 @@
-"""Do time and memory grow with the input, and not faster?
+"""Do time and memory grow no faster than the input?
 
 - `pages`: text with few duplicates, with the default memory and with `--memory 2GB`. The MB/s of every size must be
   within 10 % of those of the smallest one. 640 MB, 5 GB and 10 GB with --full.
-- `short documents` of about 200 bytes, one in ten a near copy, with `--memory 2GB`: ten times the documents may take at
+- `short documents` of about 200 bytes, one in ten a near-copy, with `--memory 2GB`: ten times the documents may take at
   most 11 times the core-seconds. 1 M and 10 M with --full.
 - `near-copies` of one page, and the same with `strays`: one document in a hundred is cut from the page but below the
   threshold, so it is kept, and every later document shares a bucket with many of them. 3.3 times the documents may
@@ -24,7 +24,7 @@ from neardup.io.free_memory import free_bytes
 
 GIGABYTE = 10**9
 LIMITED = ("--memory", "2GB")
-# Beyond the memory that was asked for, or beyond half of what is free, which is the default.
+# The peak, relative to --memory or to its default, half of the free memory.
 MOST_MEMORY = 1.1
 LEAST_SPEED = 0.9
 MOST_CORE_SECONDS = 1.1
@@ -33,7 +33,7 @@ MOST_SECONDS = 3.8 / (10 / 3)
 
 def main():
     parser = growth.parser(__doc__)
-    parser.add_argument("--only", choices=FAMILIES, action="append", help="measure this alone; repeat for several")
+    parser.add_argument("--only", choices=FAMILIES, action="append", help="measure only this; repeatable")
     options = parser.parse_args()
     rows, broken = [], []
     with tempfile.TemporaryDirectory(dir=options.work) as folder:
@@ -97,7 +97,7 @@ def _measure_counts(name, make, counts, folder, options, settings, broken):
 
 
 def _measure(name, source, options, settings, broken):
-    """Return the row of one size; its peak is judged against the memory that it may take."""
+    """Return the row of one size, and judge its peak against the memory it may take."""
     memory = 2 * GIGABYTE if settings == LIMITED else free_bytes() // 2
     row = growth.measure(name, source, options, settings) | {"memory MB": memory / 1e6}
     if row["peak MB"] * 1e6 > MOST_MEMORY * memory:
@@ -106,7 +106,7 @@ def _measure(name, source, options, settings, broken):
 
 
 def _judge(rows, cost, most, options, broken):
-    """Judge how a cost grows against the documents; small sizes are too short for that."""
+    """Judge how a cost grows with the number of documents; small inputs are over too soon for that."""
     for row in rows:
         if options.full and row[f"times {cost}"] > most * row["times documents"]:
             broken.append(f"{_name(row)}: {row[f'times {cost}']:.1f} times the {cost}")

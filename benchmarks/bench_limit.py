@@ -1,8 +1,8 @@
-"""How near do the kernels come to the same algorithm in C? One core, ASCII words to 128-slot signatures.
+"""How close do the kernels come to the same algorithm in C? One core, ASCII words to 128-slot signatures.
 
-limit.c is the hot path by hand, compiled for this very machine (gcc -O3 -march=native); its signatures must be equal.
-Both process the same buffers in alternation, and the best of --repeat counts, so that other work on the machine affects
-both alike. `share` is the speed of neardup with that of C as 1; `folded` and `shingled` show how C spends its time.
+limit.c is the hot path written by hand, compiled for this machine (gcc -O3 -march=native); its signatures must be
+equal. Both process the same buffers in turns, and the best of --repeat counts, so that other work on the machine
+affects both alike. `share` is the speed of neardup relative to C; `folded` and `shingled` show where C spends its time.
 """
 
 import ctypes
@@ -63,7 +63,7 @@ def measure(name, texts, compiled, repeat):
     config = Config()
     run, written = in_c(compiled, texts, config)
     run(3)
-    assert np.array_equal(written, jaccard.text_signatures(texts, config)), "C writes other signatures"
+    assert np.array_equal(written, jaccard.text_signatures(texts, config)), "C computes different signatures"
     times = {"neardup": [], "C": [], "shingled": [], "folded": []}
     for _ in range(repeat):
         times["neardup"].append(seconds(lambda: jaccard.text_signatures(texts, config)))

@@ -1,10 +1,10 @@
-"""How fast, in how much memory, and how completely are similar vectors, bits and baskets found?
+"""How fast, with how much memory and what recall are similar vectors, bits and baskets found?
 
 Pairs at a threshold among 100,000 vectors of 64 numbers (cosine), 100,000 of 256 bits (Hamming), 100,000 baskets of 10
-items with weights, and 100,000 sets of 10 to 100 items of which one may lie in another, against brute force and other
-tools; and 1 million baskets of 10 items at 0.8. One item in five is a copy with noise, more or less of it. Recall is
-the share of the pairs that an exact search finds. A tenth of all that without --full. To add a tool, a function in
-peers/measure_pairs.py; to add a measure, its data here.
+items with weights, and 100,000 sets of 10 to 100 items some of which contain others, against brute force and other
+tools; and 1 million baskets of 10 items at 0.8. One in five is a copy with a varying amount of noise. Recall is the
+share of the pairs that an exact search finds. Without --full, everything is a tenth of that. To add a tool, write a
+function in peers/measure_pairs.py; to add a measure, add its data here.
 """
 
 import sys
@@ -103,7 +103,7 @@ def main():
         "baskets": 1_000_000 if options.full else 100_000
     }
     jobs = [(measure, tool, counts[measure] // FEWER.get(tool, 1)) for measure, tool in TOOLS]
-    # Where a tool gets fewer items, so does the exact one, once more.
+    # For a tool that gets fewer items, the exact one runs again on as many.
     jobs += [(measure, EXACT[measure], count) for measure, tool, count in jobs if tool in FEWER]
     rows, truth = [], {}
     with tempfile.TemporaryDirectory() as name:

@@ -1,9 +1,9 @@
-"""How fast, in how much memory, and how completely are the 10 nearest of every item found?
+"""How fast, with how much memory and what recall are the 10 nearest neighbours of every item found?
 
 100,000 baskets of 20 items (Jaccard), 100,000 vectors of 64 numbers (cosine) and 100,000 of 256 bits (Hamming), each in
-families of 20 variants of one item; a tenth of that without --full. Recall@10 is the
-share of answers at least as similar as the tenth best that brute force finds, so that equally similar ones count all
-the same. To add a tool, a function in peers/measure_neighbours.py; to add a measure, its data and similarity here.
+families of 20 variants of one item; a tenth of that without --full. Recall@10 is the share of answers at least as
+similar as the tenth best that brute force finds, so that any of several equally similar ones counts. To add a tool,
+write a function in peers/measure_neighbours.py; to add a measure, add its data and similarity here.
 """
 
 import sys

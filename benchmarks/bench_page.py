@@ -1,7 +1,7 @@
 """How long does it take to write a report and to see a view, and how much memory does the server need?
 
 The report of the licences as one file; then a run on 240,000 documents behind `neardup serve`. A view is timed inside
-Chromium, from the click until its content has been drawn. `load_average` tells whether the machine was quiet.
+Chromium, from the click until its content has been drawn. `load_average` shows whether the machine was quiet.
 """
 
 import json
@@ -68,7 +68,7 @@ def report_rows(source, name, folder, driver, repeat):
 
 
 class Server:
-    """`neardup serve` in a process of its own."""
+    """`neardup serve` in a separate process."""
 
     def __init__(self, run):
         self.began = time.perf_counter()
@@ -82,7 +82,7 @@ class Server:
         )
 
     def seconds_until(self, is_done):
-        """Seconds from the start until the server tells of its texts what is waited for."""
+        """Seconds from the start until the state of the texts that the server reports is the one waited for."""
         while not is_done(json.load(urlopen(f"{self.url}v1/info"))["texts"]):  # noqa: S310
             time.sleep(0.2)
         return time.perf_counter() - self.began
@@ -94,7 +94,7 @@ class Server:
 
 
 def views_of(info):
-    """Every view as (name, what is done, when it is there), in the order of a visit."""
+    """Every view as (name, action, condition that it is drawn), in the order of a visit."""
     largest, middle = info["largest"][0], info["counts"]["clusters"] // 2
     key, weakest = largest["key"], largest["weakest_key"]
     go = "location.hash = '#/{}'".format

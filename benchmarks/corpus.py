@@ -1,4 +1,4 @@
-"""The inputs that benchmarks make: edited copies of real text, short documents, one page a million times.
+"""Generated inputs of the benchmarks: edited copies of real text, short documents, a million copies of one page.
 
 Everything follows from a seed: the same call writes the same documents.
 """
@@ -52,7 +52,7 @@ def num_documents(source):
 
 
 def edited_copies(source, folder, num_bytes, *, num_documents=math.inf, seed=1):
-    """Write edited copies of the documents of a file until the text reaches `num_bytes`, or `num_documents` are there.
+    """Write edited copies of the documents of a file until the text reaches `num_bytes`, or there are `num_documents`.
 
     Copy 0 is the document itself; the others replace a share of its words so that the similarity to copy 0 is spread
     evenly over .6 to 1.0. Copies of one document lie far apart, in any of the files. Written three times:
@@ -104,7 +104,7 @@ def slice_of(source, file, num_bytes):
 
 
 def _vocabulary(texts):
-    """Words to put in: every hundredth of the first texts, so that frequent ones stay frequent."""
+    """Replacement words: every hundredth word of the first texts, so that frequent ones stay frequent."""
     words = [word for text in texts[:500] for word in WORD.findall(text)]
     return words[::100]
 
@@ -166,7 +166,7 @@ def _join(folder):
 
 
 def short_documents(file, count, *, seed=1):
-    """Write documents of 20 to 36 words, about 200 bytes; one in ten is a near copy of one of the tenth before."""
+    """Write documents of 20 to 36 words, about 200 bytes; one in ten is a near-copy of one in the tenth before it."""
     random = np.random.default_rng(seed)
     words = _random_words(50_000, random)
     _write_words(file, words, _short_batches(count, len(words), random))
@@ -184,7 +184,7 @@ def hot_page(file, count, *, strays=0.0, seed=1):
 
 
 def pages(folder, num_bytes, *, seed=1):
-    """Write pages of 250 to 1,000 words, about `num_bytes` in 8 files; one in fifty is a near copy of another."""
+    """Write pages of 250 to 1,000 words, about `num_bytes` in 8 files; one in fifty is a near-copy of another."""
     random = np.random.default_rng(seed)
     words = _random_words(50_000, random)
     folder.mkdir()
@@ -225,7 +225,7 @@ def _short_batches(count, num_words, random):
 
 
 def _plant_copies(numbers, previous, num_words, random):
-    """Overwrite one document in ten: a third exact copies, the others with one of the first four words replaced."""
+    """Overwrite one document in ten: a third by exact copies, the others with one of the first four words replaced."""
     rows = np.flatnonzero(random.random(len(numbers)) < 0.1)
     numbers[rows] = previous[random.integers(len(previous), size=len(rows))]
     edited = rows[len(rows) // 3 :]
@@ -250,7 +250,7 @@ def _batch_sizes(count, batch):
 
 
 def _random_words(count, random):
-    """Words of 3 to 9 letters and a space, padded with zero bytes; the first is no word at all."""
+    """Words of 3 to 9 letters and a space, padded with zero bytes; the first is empty."""
     words = random.integers(ord("a"), ord("z") + 1, (count, 10), dtype=np.uint8)
     lengths = random.integers(3, 10, count)
     words[np.arange(10) > lengths[:, None]] = 0
@@ -271,7 +271,7 @@ def _write_words(file, words, batches):
 
 
 def _texts(words, numbers):
-    """Word numbers, one row a document, to texts; whole columns at once."""
+    """Turn word numbers, one row per document, into texts, whole columns at a time."""
     characters = words[numbers].reshape(len(numbers), -1)
     is_used = characters != 0
     ends = np.r_[0, np.cumsum(is_used.sum(axis=1))].astype(np.int64)

@@ -15,10 +15,10 @@ NEARDUP = Path(sys.executable).parent / "neardup"
 
 def parser(description):
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpora", type=Path, help="not used: the documents are made")
+    parser.add_argument("--corpora", type=Path, help="not used: the documents are generated")
     parser.add_argument("--repeat", type=int, default=1, help="runs of each size; the best counts")
-    parser.add_argument("--full", action="store_true", help="the sizes that the promise is about")
-    parser.add_argument("--work", type=Path, help="folder for the temporary files, where the usual one is too small")
+    parser.add_argument("--full", action="store_true", help="the sizes that the targets are about")
+    parser.add_argument("--work", type=Path, help="folder for temporary files, if the default one is too small")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""What the benchmarks share: corpora, timing, the machine, the table and the JSON file."""
+"""Shared by the benchmarks: corpora, timing, the machine, the table and the JSON file."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def arguments(description: str) -> argparse.Namespace:
 
 
 def made_arguments(description: str, full: str) -> argparse.Namespace:
-    """The options of a benchmark that makes its data and runs every tool once; `full` says what --full does."""
+    """The options of a benchmark that generates its data and runs every tool once; `full` says what --full does."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--corpora", type=Path, help="not used: the data is made")
-    parser.add_argument("--repeat", type=int, help="not used: every run is a process")
+    parser.add_argument("--corpora", type=Path, help="not used: the data is generated")
+    parser.add_argument("--repeat", type=int, help="not used: every tool runs once")
     parser.add_argument("--full", action="store_true", help=full)
     return parser.parse_args()
 
@@ -77,7 +77,7 @@ def machine(*packages: str) -> dict[str, Any]:
 
 
 def publish(question: str, rows: list[dict[str, Any]], about: dict[str, Any]) -> None:
-    """Print a table and write it to results/QUESTION.json, which alone has what is nested."""
+    """Print a table and write it to results/QUESTION.json, which also has nested values."""
     nested = {name for row in rows for name, value in row.items() if isinstance(value, dict)}
     columns = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in nested]
     cells = [columns, *[[_cell(row.get(column)) for column in columns] for row in rows]]

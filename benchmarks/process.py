@@ -16,17 +16,17 @@ LIMIT_SECONDS = 2 * 3600
 
 @dataclass(frozen=True)
 class Run:
-    """What one process cost; `samples`: (seconds since it began, its CPU seconds, its threads that want a core)."""
+    """What one process cost; `samples`: (seconds since its start, its CPU seconds, its runnable threads)."""
 
     seconds: float
     peak_bytes: int
     cpu_seconds: float
-    # Of every process seen below it, also of those that nobody waits for, such as the executors of Spark.
+    # Of every descendant that was seen, including those that no parent waits for, such as Spark executors.
     tree_cpu_seconds: float = 0.0
     samples: tuple[tuple[float, float, int], ...] = ()
 
     def between(self, begin, end):
-        """CPU seconds from one time to another, and the share of it in which two threads or more wanted a core."""
+        """CPU seconds between two times, and the share of that time in which at least two threads were runnable."""
         own = [sample for sample in self.samples if begin <= sample[0] <= end]
         if not own:
             return 0.0, None
@@ -34,7 +34,7 @@ class Run:
 
 
 def run(command, log, limit_seconds=LIMIT_SECONDS):
-    """Run a command to its end; its output goes to the file `log`, whose end is shown where it fails."""
+    """Run a command to its end; its output goes to the file `log`, whose last lines are shown if it fails."""
     with Path(log).open("wb") as output:
         began = time.perf_counter()
         process = subprocess.Popen(  # noqa: S603
@@ -42,7 +42,7 @@ def run(command, log, limit_seconds=LIMIT_SECONDS):
         )
         peak = _Peak(process.pid)
         peak.start()
-        # A tool that hangs ends here with all its processes, and not the whole benchmark with it.
+        # A tool that hangs is killed here with all its processes, and the benchmark goes on.
         limit = threading.Timer(limit_seconds, os.killpg, (process.pid, signal.SIGKILL))
         limit.start()
         _, status, usage = os.wait4(process.pid, 0)
@@ -54,7 +54,7 @@ def run(command, log, limit_seconds=LIMIT_SECONDS):
         words = " ".join(map(str, command))
         end = Path(log).read_text("utf-8", "replace")[-2000:]
         raise RuntimeError(f"{words}\n{end}\nexit status {process.returncode} after {seconds:.0f} s")
-    # Sampling needs /proc; elsewhere the largest process of the tree stands for it.
+    # Sampling needs /proc; elsewhere the largest process of the tree is used instead.
     own = usage.ru_utime + usage.ru_stime
     of_tree = max(own, sum(peak.cpu_seconds.values()))
     return Run(seconds, peak.num_bytes or usage.ru_maxrss * 1024, own, of_tree, tuple(peak.samples))
@@ -128,7 +128,7 @@ def _num_running(pid):
 
 
 def _read(path):
-    """The text of a file of /proc, nothing where its process is gone."""
+    """The text of a file of /proc; empty if its process is gone."""
     try:
         return Path(path).read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""Every pair of documents with an exact Jaccard similarity >= t, by a plain method that shares nothing with neardup.
+"""Every pair of documents with an exact Jaccard similarity >= t, by a plain method that shares no code with neardup.
 
     python benchmarks/truth.py INPUT OUTPUT.parquet [--words ascii|unicode] [--threshold .8]
 
@@ -27,7 +27,7 @@ CANDIDATE_BLOCK = 2_000
 
 
 class UnicodeWords(dict):
-    """For str.translate: a word character folded, a separator as a space."""
+    """A table for str.translate: folds word characters, and turns separators into spaces."""
 
     def __missing__(self, code):
         character = chr(code)
@@ -105,7 +105,7 @@ def read_sets(source, words):
 
 
 def least_overlap(size, threshold):
-    """The least number of a set's shingles that a set with J >= t shares with it."""
+    """The minimum number of a set's shingles that any set with J >= t shares with it."""
     overlap = np.ceil(size * threshold).astype(np.int64)
     overlap[(overlap - 1) / size >= threshold] -= 1
     return overlap

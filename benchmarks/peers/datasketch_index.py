@@ -1,4 +1,4 @@
-"""The questions of bench_index.py to datasketch, in memory and on a Redis server of its own."""
+"""The questions of bench_index.py, answered by datasketch in memory and on a Redis server of its own."""
 
 from __future__ import annotations
 

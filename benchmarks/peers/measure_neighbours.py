@@ -1,7 +1,7 @@
-"""The k nearest of every item, found by one tool: MEASURE TOOL DATA K OUT.
+"""The k nearest neighbours of every item, found by one tool: MEASURE TOOL DATA K OUT.
 
-Run as a separate process, to measure its memory. DATA is an .npz of bench_neighbours.py; OUT gets a row of
-places for each item, -1 where the tool found none, and the seconds of the search, without imports and compilation.
+Run as a separate process, to measure its memory. DATA is an .npz of bench_neighbours.py; OUT gets a row of positions
+for each item, -1 where the tool found none, and the seconds of the search, without imports and compilation.
 """
 
 import sys

@@ -1,8 +1,9 @@
-"""The layout of the code: unique module names, and functions short enough to read."""
+"""The layout of the code: unique module names, functions short enough to read, names that scripts can import."""
 
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -79,3 +80,24 @@ def test_the_path_of_a_document_names_functions_that_exist():
         if name not in {function.name for function in functions(PACKAGE / file)}
     ]
     assert gone == []
+
+
+def imported_names(path):
+    """What a script imports from the package, as (module, name)."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "neardup":
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+def test_benchmarks_and_tools_import_names_that_exist():
+    root = PACKAGE.parents[1]
+    scripts = [path for folder in ("benchmarks", "tools") for path in sorted((root / folder).rglob("*.py"))]
+    wanted = [(path.name, *name) for path in scripts for name in imported_names(path)]
+    assert len(wanted) > 20
+
+    def exists(module, name):
+        if hasattr(importlib.import_module(module), name):
+            return True
+        return importlib.util.find_spec(f"{module}.{name}") is not None
+
+    assert [one for one in wanted if not exists(*one[1:])] == []

@@ -43,7 +43,7 @@ def test_a_removed_document_is_explained_with_the_kept_one_and_a_diff(run):
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.splitlines() == [
         "b (pages.jsonl:2) was removed: it has a similarity of 0.7500 to a (pages.jsonl:1), which was kept.",
-        "They share 6 of 8 distinct shingles: 85.7% of the removed document (A), 85.7% of the kept document (B).",
+        "They share 6 of 8 distinct shingles: 85.7 % of the removed document (A), 85.7 % of the kept document (B).",
         "",
         "1 place differs: 1 word only in A, 1 only in B.",
         "--- A  b",
@@ -61,7 +61,7 @@ def test_quiet_leaves_the_texts_out(run):
 def test_a_kept_document_lists_the_documents_removed_for_it(run):
     finished = run("explain", "out", "a", before=stub("doc_id='a', kept_id=None, members=[('b', 0.75), ('d', 1.0)]"))
     assert finished.stdout.splitlines() == [
-        "a (pages.jsonl:2) was kept. 2 documents were removed in favour of it:",
+        "a (pages.jsonl:2) was kept. 2 documents were removed in its favour:",
         "  0.7500  b",
         "  1.0000  d",
     ]
@@ -79,7 +79,7 @@ def test_json_holds_the_whole_explanation(run):
 
 @pytest.mark.parametrize(
     ("doc_id", "words"),
-    [("b", "it has a similarity of"), ("a", "2 documents were removed in favour of it:"), ("c", "was kept")],
+    [("b", "it has a similarity of"), ("a", "2 documents were removed in its favour:"), ("c", "was kept")],
 )
 def test_documents_of_a_real_run_are_explained(run, pages, doc_id, words):
     assert run("dedup", pages.name, "-o", "out").returncode == 0
@@ -119,7 +119,7 @@ def test_the_output_of_pairs_is_explained_too(run, pages, ending):
         told = run("explain", out, first, second).stdout.splitlines()
         places = {"a": "a (pages.jsonl:1)", "b": "b (pages.jsonl:2)"}
         assert told[0] == f"{places[first]} and {places[second]} have a similarity of 0.8750."
-        assert told[1].startswith("They share 14 of 16 distinct shingles: 93.3% of the first (A)")
+        assert told[1].startswith("They share 14 of 16 distinct shingles: 93.3 % of the first (A)")
         assert told[-2:] == (["- house", "+ station"] if first == "a" else ["- station", "+ house"])
     listed = json.loads(run("explain", out, "b", "--json").stdout)["pairs"]
     assert [(pair["doc_a"], pair["doc_b"], pair["row_b"]) for pair in listed] == [("b", "a", 1), ("b", "d", 4)]

@@ -16,10 +16,10 @@ def test_plan_draws_the_curve_and_says_what_it_promises(run):
     assert finished.returncode == 0
     assert finished.stdout.startswith("16 bands x 6 rows find 99.22 % of pairs at 0.8.\n")
     assert "100 % ┤╌" in finished.stdout
-    assert "found, with chance 0.9922 at the threshold (target 0.99, ╌╌)" in finished.stdout
+    assert "found, with a chance of 0.9922 at the threshold (target 0.99, ╌╌)" in finished.stdout
     assert (
         "       0.8  0.992281  the threshold; "
-        "found with chance 0.992181, because the signature filter may drop 0.0001\n" in finished.stdout
+        "found with a chance of 0.992181, because the signature filter may drop 0.0001\n" in finished.stdout
     )
     assert finished.stderr == ""
 
@@ -179,7 +179,7 @@ def test_the_exact_method_has_no_curve_to_draw(run, pages):
 def test_plan_explains_why_the_curve_and_the_promised_recall_differ(run):
     told = run("plan", "--bands", "20", "--rows", "5").stdout
     assert told.startswith("20 bands x 5 rows find 99.954 % of pairs at 0.8.\n")
-    reason = "the threshold; found with chance 0.999544, because the signature filter may drop 0.0001"
+    reason = "the threshold; found with a chance of 0.999544, because the signature filter may drop 0.0001"
     assert f"       0.8  0.999644  {reason}\n" in told
     assert "  the threshold\n" in run("plan", "--bands", "20", "--rows", "5", "--no-signature-filter").stdout
 

@@ -56,7 +56,7 @@ def test_long_and_numerous_passages_are_truncated_and_counted():
 
 
 def test_texts_without_common_shingles_are_reported():
-    assert list(listing(shared_parts(made(1, 100), "other " * 100), "", "…")) == ["They share no 5 words in a row."]
+    assert list(listing(shared_parts(made(1, 100), "other " * 100), "", "…")) == ["They share no run of 5 words."]
 
 
 def test_short_and_mostly_equal_texts_are_shown_in_full():

@@ -213,7 +213,7 @@ def test_an_explanation_states_the_contained_share(programs, tmp_path):
     assert programs.run("dedup", "new.jsonl", "-o", "out", *arguments, cwd=tmp_path).code == 0
     said = programs.run("explain", "out", "n", "--quiet", cwd=tmp_path)
     assert said.stdout.startswith(
-        "n (new.jsonl:1) was removed: it contains 100.0% of the shingles of q (old.jsonl:1), which was kept.\n"
+        "n (new.jsonl:1) was removed: it contains 100.0 % of the shingles of q (old.jsonl:1), which was kept.\n"
     )
 
 

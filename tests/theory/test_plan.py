@@ -163,7 +163,7 @@ def test_a_threshold_near_zero_is_infeasible_not_a_crash(threshold):
 
 def test_an_error_for_too_few_bands_states_their_recall():
     with pytest.raises(
-        ConfigError, match=r"2 bands cannot reach .*: even with 1 row they find 96.0%[\s\S]*give `rows`"
+        ConfigError, match=r"2 bands cannot reach .*: even with 1 row they find 96.0 %[\s\S]*give `rows`"
     ):
         neardup.plan(bands=2)
 

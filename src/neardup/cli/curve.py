@@ -39,7 +39,7 @@ def legend(plan: Plan, symbols: Symbols) -> Iterator[Text]:
     """Return the legend of the drawing."""
     yield Text.assemble(
         (f"{symbols.full} ", FOUND_STYLE),
-        f"right of the threshold {plan.threshold:g} ({symbols.pointer}): found, with chance "
+        f"right of the threshold {plan.threshold:g} ({symbols.pointer}): found, with a chance of "
         f"{plan.recall_at_threshold:.4f} at the threshold (target {plan.recall:g}, {symbols.dashes * 2})",
     )
     yield Text.assemble(
@@ -67,7 +67,7 @@ def _at_threshold(chosen: Plan) -> str:
     found = f"{chosen.recall_at_threshold:.6f}"
     if found == f"{chosen.chance(chosen.threshold):.6f}":
         return "  the threshold"
-    return f"  the threshold; found with chance {found}, because the signature filter may drop {FILTER_LOSS:g}"
+    return f"  the threshold; found with a chance of {found}, because the signature filter may drop {FILTER_LOSS:g}"
 
 
 def _label(row: int, symbols: Symbols) -> str:

@@ -56,7 +56,7 @@ _AS_LINES: Final = options.option(
     "--jsonl",
     "as_lines",
     heading=options.WORK,
-    what="Read one JSON object per line from standard input, and answer each line at once.",
+    what="Read one JSON object per line from standard input, and answer each line immediately.",
     is_flag=True,
 )
 

@@ -207,7 +207,8 @@ def output(metavar: str, what: str, *, required: bool = True) -> Callable[[Funct
 
 def inputs(*, required: bool = True) -> Callable[[Function], Function]:
     """Give a command its inputs; the library resolves them, because a glob is not a path."""
-    return click.argument("inputs", nargs=-1, required=required, type=click.Path(allow_dash=True), metavar="INPUT...")
+    metavar = "INPUT..." if required else "[INPUT...]"
+    return click.argument("inputs", nargs=-1, required=required, type=click.Path(allow_dash=True), metavar=metavar)
 
 
 def as_json(what: str) -> Callable[[Function], Function]:

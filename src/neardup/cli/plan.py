@@ -100,7 +100,7 @@ def _check_comparison(config: Config, picture: str | None, bands: int | None, ro
             "`--compare-bands` adds a curve to the picture of --plot, which was not given", hint="add --plot curve.svg"
         )
     if config.asks_containment:
-        raise ConfigError("banding cannot find containment, so there is no curve to draw", hint="leave it out")
+        raise ConfigError("banding cannot find containment, so there is no curve to draw", hint="leave --plot out")
 
 
 def _with_bands(plan: Plan, bands: int | None, rows: int | None) -> Plan | None:

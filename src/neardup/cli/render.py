@@ -343,15 +343,16 @@ def pairs_of(pairs: Sequence[ListedPair]) -> None:
 def _shared(compared: Comparison, a: str, b: str) -> str:
     union = compared.shingles_a + compared.shingles_b - compared.shared
     return (
-        f"They share {compared.shared:,} of {union:,} distinct shingles: {compared.containment_a:.1%} of {a} (A), "
-        f"{compared.containment_b:.1%} of {b} (B)."
+        f"They share {compared.shared:,} of {union:,} distinct shingles: {100 * compared.containment_a:.1f} % of {a} "
+        f"(A), {100 * compared.containment_b:.1f} % of {b} (B)."
     )
 
 
 def _cause(answer: Explanation) -> str:
     value = answer.similarity or 0.0
-    is_share = asks_containment(answer.measure)
-    return f"it contains {value:.1%} of the shingles of" if is_share else f"it has a similarity of {value:.4f} to"
+    if asks_containment(answer.measure):
+        return f"it contains {100 * value:.1f} % of the shingles of"
+    return f"it has a similarity of {value:.4f} to"
 
 
 def _place(doc_id: str, file: str | None, row: int | None) -> str:
@@ -364,7 +365,7 @@ def _stands_for(name: str, answer: Explanation) -> Iterator[str]:
         yield f"{name} was kept. {answer.reason}, and nothing was removed in its favour."
         return
     removed = "1 document was" if len(members) == 1 else f"{len(members):,} documents were"
-    yield f"{name} was kept. {removed} removed in favour of it:"
+    yield f"{name} was kept. {removed} removed in its favour:"
     yield from (f"  {similarity:.4f}  {doc_id}" for doc_id, similarity in members[:MAX_MEMBERS])
     if len(members) > MAX_MEMBERS:
         yield f"  and {len(members) - MAX_MEMBERS:,} more; --json lists all"

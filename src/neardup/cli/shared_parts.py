@@ -61,7 +61,7 @@ def shared_parts(text_a: str, text_b: str) -> list[Part]:
 def listing(parts: list[Part], text_a: str, ellipsis: str) -> Iterator[str]:
     """List the position and the text of each part; parts of code or verse line by line."""
     if not parts:
-        yield f"They share no {LEAST_WORDS} words in a row."
+        yield f"They share no run of {LEAST_WORDS} words."
         return
     words, lines = sum(part.num_words for part in parts), text_a.split("\n")
     shared = f"{len(parts):,} part{'s'[: len(parts) != 1]} of {words:,} words"

@@ -179,6 +179,8 @@ class Plan:
         'Every pair with similarity >= 0.8 was found (exact method).'
         >>> plan_for(Config(threshold=0.8)).finding()
         'Each pair with similarity >= 0.8 was found with a probability of at least 99.22 % (LSH, 16 bands x 6 rows).'
+        >>> plan_for(Config(bands=9, rows=13)).finding().partition(": ")[2]
+        '40 % of those at the threshold are found, the target is 99 % (LSH, 9 bands x 13 rows).'
         """
         pairs = f"with {self._scale} >= {self.threshold:g}{self._in_distance()}"
         if self.is_exact:
@@ -187,7 +189,10 @@ class Plan:
         if self.keeps_recall:
             return f"Each pair {pairs} was found with a probability of at least {found} (LSH, {self.shape})."
         asked = f"{self.recall * 100:g} %"
-        return f"Pairs {pairs} were found with a probability down to {found}, not {asked} (LSH, {self.shape})."
+        return (
+            f"Pairs {pairs} may have been missed: {found} of those at the threshold are found, the target is {asked} "
+            f"(LSH, {self.shape})."
+        )
 
     @property
     def _scale(self) -> str:
@@ -351,7 +356,7 @@ def _no_plan(config: Config, chance: float, target: float) -> ConfigError:
     if config.bands is not None:
         best = s_curve(chance, config.bands, 1)
         return ConfigError(
-            f"{config.bands} bands cannot reach {asked}: even with 1 row they find {best:.1%}",
+            f"{config.bands} bands cannot reach {asked}: even with 1 row they find {100 * best:.1f} %",
             hint="leave `bands` out, or give `rows` too to accept what they find",
         )
     rows = config.rows or 1

@@ -119,7 +119,7 @@ def _draw(axes: Any, plan: Plan, other: Plan | None, axis: _Axis) -> None:
     axes.axhline(plan.recall, color="grey", linewidth=1, linestyle="--", label=f"target {plan.recall:g}")
     axes.plot([threshold], [plan.chance(plan.threshold)], "o", color=_CURVE)
     axes.set(xlim=(0, axis.end), ylim=(0, 1.05), xlabel=axis.label, ylabel="chance of sharing a bucket")
-    axes.set_title(f"A pair at the threshold is found with chance {plan.recall_at_threshold:.4f}")
+    axes.set_title(f"A pair at the threshold is found with a chance of {plan.recall_at_threshold:.4f}")
     axes.grid(alpha=0.2)
 
 
