@@ -548,7 +548,7 @@ def test_progress_that_cannot_be_called_is_an_error():
 
 
 def test_repr_of_a_report_is_one_line():
-    assert repr(neardup.deduplicate(["a b c"])).startswith("<Report: 1 documents: 1 kept, 0 removed")
+    assert repr(neardup.deduplicate(["a b c"])).startswith("<Report: 1 document: 1 kept, 0 removed")
 
 
 def test_chains_that_end_below_the_threshold_are_counted_in_a_warning():

@@ -289,10 +289,10 @@ def test_a_number_of_slots_that_only_minhash_supports_is_an_error_that_names_it(
             {"num_perm": 100, "measure": "cosine", "sketch": "minhash"},
             "use one of 16, 32, 64, 128, 256, 512, 1024",
         ),
-        ({"bands": 20, "rows": 10}, "use at most 12 bands of 10 rows, or a larger num_perm"),
+        ({"bands": 20, "rows": 10}, "use at most 12 bands of 10 rows, or a larger `num_perm`"),
         (
             {"only_against": True},
-            "name the documents to compare with: --against benchmark.jsonl, or against='benchmark.jsonl'",
+            "name the documents to compare with: against='benchmark.jsonl'",
         ),
         ({"only_against": True, "against": "old", "cluster": "components"}, "leave `cluster` out"),
         ({"per_cluster": 2, "measure": "containment"}, "leave `per_cluster` out"),

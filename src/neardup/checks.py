@@ -104,7 +104,7 @@ def check_bands(bands: int | None, rows: int | None, num_perm: int) -> None:
     if bands is not None and rows is not None and bands * rows > num_perm:
         raise ConfigError(
             f"`bands` x `rows` must be at most `num_perm`, got {bands} x {rows} = {bands * rows} > {num_perm}",
-            hint=f"use at most {num_perm // rows} bands of {rows} rows, or a larger num_perm",
+            hint=f"use at most {num_perm // rows} bands of {rows} rows, or a larger `num_perm`",
         )
 
 
@@ -168,10 +168,11 @@ def as_spark_conf(value: Any) -> tuple[str, ...]:
     if not isinstance(settings, (list, tuple)):
         settings = (None,)
     for setting in settings:
+        shown = setting if isinstance(value, tuple) else value  # the command line passes a tuple
         if not isinstance(setting, str) or not setting.partition("=")[0] or "=" not in setting:
             raise ConfigError(
-                f"`spark_conf` must be a list of settings as name=value, got {value!r}",
-                hint="spark_conf=['spark.executor.memory=4g']",
+                f"`spark_conf` must be settings as name=value, got {shown!r}",
+                hint="pass spark_conf=['spark.executor.memory=4g']",
             )
     return tuple(settings)
 

@@ -102,7 +102,7 @@ def _check_against(config: Any) -> None:
     if config.only_against and not config.against:
         raise ConfigError(
             "`only_against` needs `against`: there is nothing to compare the input with",
-            hint="name the documents to compare with: --against benchmark.jsonl, or against='benchmark.jsonl'",
+            hint="name the documents to compare with: against='benchmark.jsonl'",
         )
     if config.only_against and config.cluster == "components":
         raise ConfigError(

@@ -398,6 +398,7 @@ class Report:
         rejected = f", {self.num_rejected:,} rejected" if self.num_rejected else ""
         causes = f", {self.removed_against:,} against, {self.removed_within:,} within" if self.config.against else ""
         return (
-            f"{self.documents:,} documents: {self.num_kept:,} kept, {self.num_removed:,} removed "
-            f"({self.exact_duplicates:,} exact{causes}){rejected}; {self.plan.judgement()}; {self.seconds:.2f} s"
+            f"{self.documents:,} document{'s'[: self.documents != 1]}: {self.num_kept:,} kept, "
+            f"{self.num_removed:,} removed ({self.exact_duplicates:,} exact{causes}){rejected}; "
+            f"{self.plan.judgement()}; {self.seconds:.2f} s"
         )

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from runs.programs import without_progress
+
 START = "from neardup.cli.main import main; main()"
 WORDS = "the ferry to the island leaves every morning at nine from the second pier behind the old customs house".split()
 
@@ -28,7 +30,7 @@ def run_afresh(tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
     def run_command(*arguments, before=""):
-        return subprocess.run(
+        done = subprocess.run(
             [sys.executable, "-c", f"{before}\n{START}", *map(str, arguments)],
             cwd=tmp_path,
             env=environment,
@@ -37,6 +39,8 @@ def run_afresh(tmp_path):
             text=True,
             check=False,
         )
+        done.stderr = without_progress(done.stderr)
+        return done
 
     return run_command
 

@@ -119,7 +119,7 @@ def test_standard_input_is_audited_in_the_run(run, pages):
         (["audit", "nowhere"], 1, "nowhere is not a finished run"),
         (["audit", "pages.jsonl"], 1, "pages.jsonl is not a finished run"),
         (["audit", "out", "--sample", "0"], 2, "--sample must be a whole number from 1, got 0"),
-        (["audit", "out", "--sample", "many"], 2, "'many' is not a valid integer"),
+        (["audit", "out", "--sample", "many"], 2, "'many' is not a whole number"),
     ],
 )
 @pytest.mark.usefixtures("finished")

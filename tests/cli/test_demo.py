@@ -39,7 +39,7 @@ def test_higher_threshold_removes_exact_copies_only(run):
     ("arguments", "words"),
     [
         (["demo", "--threshold", "80"], "--threshold must be a number in (0, 1], got 80.0\n\nhint: use 0.8 for 80 %"),
-        (["demo", "--threshold", "much"], "'much' is not a valid float"),
+        (["demo", "--threshold", "much"], "'much' is not a number"),
         (["demo", "--cluster", "leaders"], "'leaders' is not one of"),
         (["demo", "--fast"], "there is no option"),
         (["demonstrate"], "there is no command"),

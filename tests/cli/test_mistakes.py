@@ -8,6 +8,7 @@ import click
 import pytest
 
 from neardup.cli import main
+from runs.programs import without_progress
 
 WORDS = "the ferry to the island leaves every morning at nine from the second pier behind the old customs house".split()
 # A wrong value of every option that takes one, whatever the command.
@@ -112,7 +113,7 @@ def say(tmp_path, monkeypatch, capfd):
 
     def run(*arguments):
         code = main.run(list(arguments))
-        return code, capfd.readouterr().err
+        return code, without_progress(capfd.readouterr().err)
 
     return run
 
@@ -203,6 +204,41 @@ def test_a_column_that_no_row_has_is_named(say, arguments, words):
             "pass a recall below 0.9999, or pass --no-signature-filter",
         ),
         (
+            ["dedup", "pages.jsonl", "-o", "out", "--unit", "words"],
+            "invalid value for --unit: 'words' is not one of 'word', 'char'",
+            "did you mean word?",
+        ),
+        (
+            ["plan", "--threshold", "80%"],
+            "invalid value for -t / --threshold: '80%' is not a number",
+            "use 0.8 for 80 %",
+        ),
+        (
+            ["plan", "--size", "five"],
+            "invalid value for --size: 'five' is not a whole number",
+            "neardup plan --help lists the options",
+        ),
+        (
+            ["plan", "--bands", "30", "--rows", "30"],
+            "--bands x --rows must be at most --num-perm, got 30 x 30 = 900 > 128",
+            "use at most 4 bands of 30 rows, or a larger --num-perm",
+        ),
+        (
+            ["dedup", "pages.jsonl", "-o", "out", "--only-against"],
+            "--only-against needs --against: there is nothing to compare the input with",
+            "name the documents to compare with: --against benchmark.jsonl",
+        ),
+        (
+            ["dedup", "pages.jsonl", "-o", "out", "--engine", "spark", "--spark-conf", "cores"],
+            "--spark-conf must be settings as name=value, got 'cores'",
+            "pass --spark-conf spark.executor.memory=4g",
+        ),
+        (
+            ["neighbours", "pages.jsonl", "--threshold", "0.5", "--distance", "0.2"],
+            "--threshold 0.5 and --distance 0.2 disagree",
+            "leave one of them out",
+        ),
+        (
             ["pairs", "pages.jsonl", "-o", "pages.jsonl"],
             "the output pages.jsonl is the input itself",
             "write elsewhere, for example -o pages-clean",
@@ -219,6 +255,17 @@ def test_an_output_that_contains_the_input_is_refused(say, tmp_path):
     code, said = say("dedup", "crawl", "-o", "crawl")
     assert (code, said.splitlines()[0]) == (2, "error: the output crawl contains the input crawl/pages.jsonl")
     assert "-o crawl-clean" in said
+
+
+@pytest.mark.parametrize(
+    "arguments", [["none.jsonl"], ["pages.jsonl", "--against", "new"], ["pages.jsonl", "--text-column", "x"]]
+)
+def test_a_run_that_cannot_start_leaves_no_new_folder(say, tmp_path, arguments):
+    before = sorted(tmp_path.iterdir())
+    code, said = say("dedup", *arguments, "-o", "new/folder/out")
+    assert code in (1, 2), said
+    assert sorted(tmp_path.iterdir()) == before
+    assert "names new, which is neither" not in said
 
 
 def test_dedup_onto_a_file_names_a_folder_instead(say):

@@ -104,4 +104,4 @@ def test_k_all_lists_all_neighbours_above_a_threshold_and_contained_selects_the_
     assert "no threshold is given" in refused.stderr
     refused = run("neighbours", pages.name, "--k", "some")
     assert refused.returncode == 2
-    assert "'some' is not a valid integer" in refused.stderr
+    assert "'some' is not a whole number" in refused.stderr

@@ -119,14 +119,21 @@ def test_a_bar_without_progress_pulses():
 def test_one_long_kernel_call_reports_progress(monkeypatch):
     monkeypatch.setattr(events, "POLL_SECONDS", 0.005)
     page = " ".join(f"w{number}" for number in range(60))
-    told = []
-    texts = [f"{page} x{number}" for number in range(1200)]  # one component, 719,400 pairs, one call
-    report = neardup.deduplicate(texts, method="lsh", threshold=0.7, pairs=True, progress=told.append)
-    assert report.num_pairs == 1200 * 1199 // 2
-    done = [event.done for event in told if isinstance(event, StageAdvanced) and event.stage == "verify"]
+    for size in (
+        1200,
+        2400,
+        4800,
+    ):  # one component, at least 719,400 pairs, one call; longer on a machine too fast for it
+        told = []
+        texts = [f"{page} x{number}" for number in range(size)]
+        report = neardup.deduplicate(texts, method="lsh", threshold=0.7, pairs=True, progress=told.append)
+        assert report.num_pairs == size * (size - 1) // 2
+        done = [event.done for event in told if isinstance(event, StageAdvanced) and event.stage == "verify"]
+        assert done == sorted(done)
+        assert done[-1] == size
+        if len(done) > 4:
+            break
     assert len(done) > 4
-    assert done == sorted(done)
-    assert done[-1] == 1200
 
 
 def test_the_exact_join_reports_the_sets_it_has_processed():
@@ -141,16 +148,21 @@ def test_the_exact_join_reports_the_sets_it_has_processed():
 
 def test_writing_counts_the_bytes_of_the_input_and_moves_within_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr(events, "POLL_SECONDS", 0.002)
-    path = tmp_path / "rows.csv"
-    rows = [f"{number},{' '.join(str(number * at) for at in range(3, 60))}\n" for number in range(1000, 8000)]
-    path.write_text("id,text\n" + "".join([*rows, rows[0]]), "utf-8")
-    told = []
-    neardup.deduplicate(path, out=tmp_path / "out", progress=told.append, method="lsh")
-    (started,) = [event for event in told if isinstance(event, StageStarted) and event.stage == "write"]
-    assert (started.total, started.unit) == (path.stat().st_size, "bytes")
-    done = [event.done for event in told if isinstance(event, StageAdvanced) and event.stage == "write"]
+    for size in (7000, 14_000, 28_000):  # on a machine that is too fast for the clock, more rows
+        path = tmp_path / f"{size}.csv"
+        rows = [
+            f"{number},{' '.join(str(number * at) for at in range(3, 60))}\n" for number in range(1000, 1000 + size)
+        ]
+        path.write_text("id,text\n" + "".join([*rows, rows[0]]), "utf-8")
+        told = []
+        neardup.deduplicate(path, out=tmp_path / f"out{size}", progress=told.append, method="lsh")
+        (started,) = [event for event in told if isinstance(event, StageStarted) and event.stage == "write"]
+        assert (started.total, started.unit) == (path.stat().st_size, "bytes")
+        done = [event.done for event in told if isinstance(event, StageAdvanced) and event.stage == "write"]
+        assert done[-1] == started.total
+        if len(done) > 2:
+            break
     assert len(done) > 2
-    assert done[-1] == started.total
 
 
 def test_a_restarted_pass_is_not_reported_twice():

@@ -19,8 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from neardup.cli.progress import STAGES
-from runs.programs import Finished, Programs
+from runs.programs import Finished, Programs, without_progress
 
 _BLOCK = re.compile(r"^```(console|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _EXIT = re.compile(r"\[exit (\d+)\]")
@@ -85,8 +84,7 @@ def _commands(block: str, line: int) -> Iterator[Command]:
 
 def _check_command(example: Command, where: str, programs: Programs, folder: Path) -> None:
     done = _run(example.command, programs, folder)
-    spoken = [line for line in done.stderr.splitlines(keepends=True) if not _is_progress(line)]
-    printed = "".join(spoken) + done.stdout
+    printed = without_progress(done.stderr) + done.stdout
     assert done.code == example.code, f"{where}: {example.command}\nends with {done.code}, printing\n{printed}"
     if example.printed.strip() and not doctest.OutputChecker().check_output(example.printed, printed, _OPTIONS):
         raise AssertionError(f"{where}: {example.command}\nshould print\n{example.printed}\nbut prints\n{printed}")
@@ -108,11 +106,6 @@ def _run(command: str, programs: Programs, folder: Path) -> Finished:
         check=False,
     )
     return Finished(done.returncode, done.stdout, done.stderr)
-
-
-def _is_progress(line: str) -> bool:
-    """Whether a line shows progress, which appears only on a slow machine."""
-    return line.partition(":")[0] in STAGES.values()
 
 
 def _check_examples(example: Examples, where: str, names: dict[str, Any]) -> None:

@@ -35,9 +35,17 @@ SLOW_STEPS = 1500
 _EVENTS = ("open", "os.rename", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree")
 
 
+def without_progress(said: str) -> str:
+    """Leave out the lines about slow stages, which a run prints on a busy machine only."""
+    from neardup.cli.progress import STAGES
+
+    stages = {*STAGES.values()}
+    return "".join(line for line in said.splitlines(keepends=True) if line.partition(":")[0] not in stages)
+
+
 @dataclasses.dataclass(frozen=True)
 class Finished:
-    """How a run ended; the code is negative for a signal."""
+    """How a run ended; the code is negative for a signal; `stderr` is without progress."""
 
     code: int
     stdout: str
@@ -53,8 +61,8 @@ class Running:
     def wait(self) -> Finished:
         """Wait for the end."""
         code = self._programs.ask(wait=self.pid)
-        words = [self._spoken.with_suffix(ending).read_text("utf-8") for ending in (".out", ".err")]
-        return Finished(code, *words)
+        out, err = (self._spoken.with_suffix(ending).read_text("utf-8") for ending in (".out", ".err"))
+        return Finished(code, out, without_progress(err))
 
     def signal(self, number: int) -> None:
         """Send a signal."""

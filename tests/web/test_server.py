@@ -251,7 +251,7 @@ def test_a_query_has_limits(index_server, body, told):
 
 
 def test_a_body_that_says_it_is_too_long_is_refused_before_it_comes(index_server):
-    connection = http.client.HTTPConnection(index_server.netloc, timeout=5)
+    connection = http.client.HTTPConnection(index_server.netloc, timeout=120)
     connection.putrequest("POST", "/v1/query")
     connection.putheader("Content-Length", "5000000")
     connection.endheaders()

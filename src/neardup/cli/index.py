@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from neardup.cli import options
+from neardup.cli.count_words import documents
 from neardup.config import Config
 from neardup.errors import ConfigError
 
@@ -202,7 +203,7 @@ def query(folder: str, inputs: tuple[str, ...], as_lines: bool, out: str | None,
     elif out is None:
         render.lines(_match_lines(found))
     elif not rest["quiet"]:
-        render.lines([f"{found.num_rows:,} matches. Written to {out}"])
+        render.lines([f"{found.num_rows:,} match{'es'[: 2 * (found.num_rows != 1)]}. Written to {out}"])
 
 
 @index.command(cls=options.Command, short_help="Remove documents by their ids.")
@@ -216,7 +217,7 @@ def remove(folder: str, ids: tuple[str, ...], as_json: bool, quiet: bool) -> Non
     with _open(folder) as opened:
         removed, total = opened.remove(wanted), len(opened)
     told = {"removed": removed, "absent": len(wanted) - removed, "total": total}
-    said = f"Removed {removed:,} of {len(wanted):,} ids. {folder} holds {total:,} documents."
+    said = f"Removed {removed:,} of {len(wanted):,} ids. {folder} holds {documents(total)}."
     _tell(told, [said], as_json=as_json, quiet=quiet)
 
 
@@ -228,8 +229,10 @@ def info(folder: str, as_json: bool) -> None:
     with _open(folder, read_only=True) as opened:
         told, judgement = opened.info(), opened.plan.judgement()
     said = [
-        f"{told['documents']:,} documents, {told['aliases']:,} aliases, {told['bytes']:,} bytes",
-        f"{told['runs']:,} runs, {told['fresh']:,} documents not yet in a run; stores {told['store']}",
+        f"{documents(told['documents'])}, {told['aliases']:,} alias{'es'[: 2 * (told['aliases'] != 1)]}, "
+        f"{told['bytes']:,} bytes",
+        f"{told['runs']:,} run{'s'[: told['runs'] != 1]}, {documents(told['fresh'])} not yet in a run; "
+        f"stores {told['store']}",
         f"{judgement}; {told['signature_format']}",
     ]
     _tell(told, said, as_json=as_json)
@@ -280,7 +283,7 @@ def export(folder: str, file: str, quiet: bool) -> None:
     """Write id, times, payload and text (if stored) of every document to FILE: .parquet, .jsonl or .csv."""
     with _open(folder, read_only=True) as opened:
         count = opened.export(file)
-    _tell({}, [f"{count:,} documents. Written to {file}"], quiet=quiet)
+    _tell({}, [f"{documents(count)}. Written to {file}"], quiet=quiet)
 
 
 def _tell(facts: dict[str, Any], lines: Iterable[str], *, as_json: bool = False, quiet: bool = False) -> None:
@@ -371,8 +374,7 @@ def _conditions(given: Sequence[str]) -> dict[str, Any] | None:
 
 def _stored_lines(told: dict[str, Any], folder: str) -> Iterator[str]:
     if "stored" in told:
-        stored = f"{told['stored']:,} document{'s'[: told['stored'] != 1]}"
-        yield f"Stored {stored}. {folder} holds {told['total']:,}."
+        yield f"Stored {documents(told['stored'])}. {folder} holds {told['total']:,}."
         if told["rejected"]:
             place, reason = told["rejected"][0]
             count = len(told["rejected"])

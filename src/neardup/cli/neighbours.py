@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from neardup.settings import Contained
 
 _SETTINGS: Final = (
-    *("threshold", "distance", "measure", "dimension", "packed", "unit", "size", "multiset", "fold_numbers", "html"),
+    *("distance", "measure", "dimension", "packed", "unit", "size", "multiset", "fold_numbers", "html"),
     "html_content",
     *("normalise", "fold_accents", "ignore"),
     *(
@@ -65,6 +65,14 @@ class _Number(click.ParamType):  # type: ignore[type-arg]
     multiple=True,
     metavar="FILE",
 )
+@options.option(
+    "-t",
+    "--threshold",
+    heading=options.SIMILAR,
+    what="Minimum similarity of a neighbour; above 0, at most 1. By default, any above 0 counts.",
+    type=float,
+    metavar="NUMBER",
+)
 @options.output("FILE", "File to write: .parquet, .jsonl or .csv; printed by default.", required=False)
 @options.settings(*_SETTINGS)
 @options.as_json("the neighbours")
@@ -74,6 +82,7 @@ def neighbours(  # noqa: PLR0913 - click passes every option by name
     k: int | None,
     contained: Contained,
     queries: tuple[str, ...],
+    threshold: float | None,
     out: str | None,
     config: Config,
     as_json: bool,
@@ -97,6 +106,9 @@ def neighbours(  # noqa: PLR0913 - click passes every option by name
     """  # noqa: D301 - click reads the backspace
     from neardup.cli import render
 
+    if threshold is not None:
+        asked = {} if config.distance is None else {"distance": config.distance}
+        config = Config.of(config, threshold=threshold, **asked)
     with render.progress(quiet=quiet) as progress:
         from neardup.questions import neighbours as nearest
 

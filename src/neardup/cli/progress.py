@@ -58,6 +58,7 @@ STAGES: Final = {
     "shingle": "shingling",
     "differ": "computing the diff",
     "explain": "looking up the document",
+    "serve": "starting the server",
 }
 
 

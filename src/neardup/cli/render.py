@@ -22,6 +22,7 @@ from rich.text import Text
 
 from neardup.checks import asks_containment
 from neardup.cli import curve, forecast_view
+from neardup.cli.count_words import documents
 from neardup.cli.symbols import ASCII, UNICODE, Symbols
 from neardup.cli.visible import visible, visible_json, visible_lines
 from neardup.theory.plan import Plan
@@ -119,7 +120,7 @@ def pairs_summary(report: Report, out: str) -> None:
     beside = f"{out}.rejected.jsonl"
     see = f", see {beside}" if Path(beside).exists() else ""
     rejected = f"; {numbers['rejected']:,} rejected{see}" if numbers["rejected"] else ""
-    _print_lines([f"{numbers['documents']:,} documents: {found}{rejected}."])
+    _print_lines([f"{documents(numbers['documents'])}: {found}{rejected}."])
     _print_lines([_found(report), *_audited(report), f"Written to {out}"])
 
 
@@ -134,7 +135,7 @@ def _found(report: Report) -> str:
 def neighbours(found: Any, out: str | None) -> None:
     """Print the neighbours of every document, or where they were written."""
     if out is not None:
-        _print_lines([f"{found.num_rows:,} neighbours. Written to {out}"])
+        _print_lines([f"{found.num_rows:,} neighbour{'s'[: found.num_rows != 1]}. Written to {out}"])
         return
     _print_lines([Text("similarity  rank  document  neighbour", "bold")] if found.num_rows else ["No neighbours."])
     for batch in found.to_batches(max_chunksize=1 << 16):
@@ -187,7 +188,7 @@ def _pair(pair: dict[str, Any]) -> str:
 def _counts(numbers: dict[str, Any]) -> Iterator[str]:
     rejected = f"{numbers['rejected']:,} rejected{', see rejected.jsonl' if numbers['rejected'] else ''}"
     yield (
-        f"{numbers['documents']:,} documents: {numbers['kept']:,} kept, "
+        f"{documents(numbers['documents'])}: {numbers['kept']:,} kept, "
         f"{numbers['removed']:,} removed ({numbers['exact_duplicates']:,} exact), {rejected}."
     )
     if numbers["config"]["against"]:
@@ -350,9 +351,8 @@ def _shared(compared: Comparison, a: str, b: str) -> str:
 
 def _cause(answer: Explanation) -> str:
     value = answer.similarity or 0.0
-    if asks_containment(answer.measure):
-        return f"it contains {100 * value:.1f} % of the shingles of"
-    return f"it has a similarity of {value:.4f} to"
+    contains = f"it contains {100 * value:.1f} % of the shingles of"
+    return contains if asks_containment(answer.measure) else f"it has a similarity of {value:.4f} to"
 
 
 def _place(doc_id: str, file: str | None, row: int | None) -> str:

@@ -16,10 +16,14 @@ _NAMES: Final = frozenset(
     {*SETTINGS, "k", "plot", "sample", "compare_bands", "compare_rows", "containment", "since", "limit", "host"}
 )
 _NAMED: Final = re.compile(r"`(\w+)`")
-_ASSIGNED: Final = re.compile(r"\b([a-z_]+)=('[^']*'|[\w.]+)")
+_ASSIGNED: Final = re.compile(r"(?<![\w.'])([a-z_]+)=('[^']*'|\['[^']*'\]|[\w.]+)")
 # Below this, names share letters by chance: --frobnicate does not mean --strict.
 _CLOSE: Final = 0.65
 _QUOTED: Final = re.compile(r"'(-[^']*)'")
+# What click says of a value, and plain words for it.
+_VALUE: Final = re.compile(r"'([^']*)' is not (?:one of|a valid)")
+_KINDS: Final = (("a valid float", "a number"), ("a valid integer", "a whole number"))
+_PERCENT: Final = re.compile(r"(\d+(?:\.\d+)?) ?%")
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
@@ -36,6 +40,8 @@ def as_options(text: str) -> str:
 
     >>> as_options("`num_perm` must be less; pass signature_filter=False, or num_perm=256")
     '--num-perm must be less; pass --no-signature-filter, or --num-perm 256'
+    >>> as_options("pass spark_conf=['spark.executor.memory=4g']")
+    'pass --spark-conf spark.executor.memory=4g'
     """
     text = _NAMED.sub(lambda found: option_of(found[1]) if found[1] in _NAMES else found[0], text)
     return _ASSIGNED.sub(lambda found: _assigned(found[1], found[2]) if found[1] in _NAMES else found[0], text)
@@ -45,7 +51,8 @@ def _assigned(name: str, value: str) -> str:
     option = option_of(name)
     if value in ("True", "False"):
         return option if value == "True" else f"--no-{option[2:]}"
-    return f"{option} {value.strip(chr(39))}"
+    bare = value.strip("[]'")
+    return f"{option} {bare}"
 
 
 def usage_words(error: click.ClickException) -> tuple[str, str | None]:
@@ -60,4 +67,20 @@ def usage_words(error: click.ClickException) -> tuple[str, str | None]:
         hint = f"did you mean {meant}?" if meant else hint
     elif meant := getattr(error, "possible", None):
         hint = f"did you mean {command} {meant}?"
+    elif isinstance(error, click.BadParameter):
+        hint = _value_hint(error, message) or hint
+    for jargon, plain in _KINDS:
+        message = message.replace(jargon, plain)
     return f"{message[:1].lower()}{message[1:]}", hint
+
+
+def _value_hint(error: click.BadParameter, message: str) -> str | None:
+    """Return the likely choice for a misspelt one, or the number that a percentage stands for."""
+    found = _VALUE.search(message)
+    if found is None or error.param is None:
+        return None
+    if isinstance(error.param.type, click.Choice):
+        meant = nearest(found[1], error.param.type.choices)
+        return None if meant is None else f"did you mean {meant}?"
+    percent = _PERCENT.fullmatch(found[1])
+    return None if percent is None else f"use {float(percent[1]) / 100:g} for {percent[1]} %"

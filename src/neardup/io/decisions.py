@@ -65,7 +65,10 @@ def read_decisions(path: str) -> list[Decision]:
     try:
         stored = msgspec.json.decode(Path(path).read_bytes(), type=_File)
     except OSError as error:
-        raise ConfigError(f"`decisions` {path} cannot be read: {error.strerror or error}") from error
+        raise ConfigError(
+            f"`decisions` {path} cannot be read: {error.strerror or error}",
+            hint="name the file that was exported from the page of a run",
+        ) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(
             f"`decisions` {path} is not a file of decisions: {error}", hint="export it as JSON from the page of a run"

@@ -41,9 +41,11 @@ def folder_of(out: Path) -> Path:
 def reserve(out: Path) -> Iterator[Path]:
     """Lock the work folder of an output for one run; a second run on the same output raises.
 
-    A run that fails before it has finished anything, or whose checkpoints are stale, removes the folder.
+    A run that fails before it has finished anything, or whose checkpoints are stale, removes the folder, and the
+    parents that it made.
     """
     folder = folder_of(out)
+    missing = [above for above in folder.parents if not os.path.lexists(above)]
     with _locked(out) as lock:
         _check_below(folder)
         write_marker(folder, process=os.getpid())
@@ -56,6 +58,9 @@ def reserve(out: Path) -> Iterator[Path]:
             is_of_use = (folder / JOURNAL).exists() or "published" in read_marker(folder)
             if _is_held(lock, folder) and (not is_of_use or isinstance(error, StaleError)):
                 remove_folder(folder)
+                with contextlib.suppress(OSError):  # a parent that is no longer empty stays
+                    for above in missing:
+                        above.rmdir()
             raise
 
 

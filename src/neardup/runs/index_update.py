@@ -19,7 +19,9 @@ def index_update(config: Config, out: str) -> Callable[[], None]:
     """Return a function that inserts the kept documents of a published run into the index of --against."""
     found = indexes_of(config)
     if not found:
-        raise ConfigError("--update needs an index in --against", hint="neardup index create pages.index")
+        raise ConfigError(
+            "--update needs an index in --against", hint="neardup index create pages.index, then --against pages.index"
+        )
     for name in ("mark", "dry_run", "items_column"):
         if getattr(config, name):
             raise ConfigError(f"`{name}` and --update cannot be combined", hint=f"leave `{name}` out")

@@ -75,6 +75,7 @@ def begin(output: Output, inputs: Sequence[str], config: Config, watch: Watch) -
     Yields None if an earlier start of the same run has already published the output.
     """
     check_settings(config)
+    check_against(config)
     # Spark workers, and later commands on the finished run, may have another working directory.
     config = Config.of(config, ignore=[path if is_remote(path) else os.path.abspath(path) for path in config.ignore])  # noqa: PTH100
     out = output.target
@@ -156,7 +157,6 @@ def _check_no_runs(paths: Sequence[str]) -> None:
 
 def _find_ahead(own: FileList, config: Config, out: Path) -> FileList:
     """Find the files of --against, with names that no input file has."""
-    check_against(config)
     paths = kept_of_runs([path for path in config.against if not is_index(path)], out)
     if not paths:
         return FileList()

@@ -199,7 +199,9 @@ class Plan:
         return self.measure if asks_containment(self.measure) else "similarity"
 
     def _in_distance(self) -> str:
-        return "" if self.measure == "jaccard" or self.distance is None else f" (distance {self.distance:g})"
+        if self.measure == "jaccard" or asks_containment(self.measure) or self.distance is None:
+            return ""
+        return f" (distance {self.distance:g})"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as report.json shows it."""
