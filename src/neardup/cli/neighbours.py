@@ -107,8 +107,7 @@ def neighbours(  # noqa: PLR0913 - click passes every option by name
     from neardup.cli import render
 
     if threshold is not None:
-        asked = {} if config.distance is None else {"distance": config.distance}
-        config = Config.of(config, threshold=threshold, **asked)
+        config = Config.of(config, threshold=threshold, distance=config.distance)
     with render.progress(quiet=quiet) as progress:
         from neardup.questions import neighbours as nearest
 
