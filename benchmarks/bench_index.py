@@ -7,6 +7,7 @@
 Documents are 150 random words, and every tenth one is a near-copy of an earlier one. Recall is that of the copies whose
 similarity is between the threshold and 0.85. A measurement of a disk says little without its sync time, so that is
 measured too. Memory is anonymous (RssAnon), its peak is sampled: mapped files are not counted, the system drops them.
+"Cold" queries are those of an index whose files were dropped from memory: as slow as a larger index can get.
 A million documents take 2 GB of disk, and as much again while they are compacted.
 
 Beside it datasketch, in memory and on a Redis server of its own, with the same 5-word shingles and 128 slots: on fewer
@@ -19,6 +20,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import resource
 import statistics
 import tempfile
 import threading
@@ -170,9 +172,47 @@ def measure_index(folder, num_documents):
         gone = [f"{number}" for number in range(0, num_documents, max(1, num_documents // 10_000))][:10_000]
         row["remove s"], row["removed"] = timed(lambda: index.remove(gone))[1], len(gone)
         index.close()
+        row |= measure_cold(path, asked.sample)
         peaks["query"] = memory.take()
     row |= {f"{name} peak anonymous bytes": peak for name, peak in peaks.items()}
     return row | {"peak anonymous bytes": max(peaks.values())}
+
+
+def measure_cold(path, questions):
+    """Query an index none of which is in memory, one by one and in batches; count what is read from disk."""
+    found = {}
+    evict(path)
+    with neardup.Index.open(path, read_only=True) as index:
+        before, seconds = disk_reads(), []
+        for text in questions[-500:]:
+            seconds.append(timed(lambda text=text: index.query(text))[1])
+        num_faults, num_bytes = np.subtract(disk_reads(), before) / len(seconds)
+    found |= {
+        "cold query median ms": statistics.median(seconds) * 1e3,
+        "cold query p99 ms": percentile(seconds, 0.99) * 1e3,
+    }
+    found |= {"cold query faults": num_faults, "cold query bytes read": num_bytes}
+    evict(path)
+    with neardup.Index.open(path, read_only=True) as index:
+        before = disk_reads()
+        found["cold query_many/s"] = len(questions) / timed(lambda: index.query_many(questions))[1]
+        num_faults, num_bytes = np.subtract(disk_reads(), before) / len(questions)
+    return found | {"cold query_many faults": num_faults, "cold query_many bytes read": num_bytes}
+
+
+def evict(path):
+    """Drop the files of an index that nobody has open from memory."""
+    for file in filter(Path.is_file, path.rglob("*")):
+        handle = os.open(file, os.O_RDONLY)
+        os.fsync(handle)
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(handle)
+
+
+def disk_reads():
+    """Return how many faults of this process have waited for the disk, and the bytes that it has read from it."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_majflt, used.ru_inblock * 512
 
 
 def opened_bytes(path, questions):

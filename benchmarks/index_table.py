@@ -22,6 +22,11 @@ ROWS = (
     ("`query`, 99th percentile ms", "query p99 ms", "{:.2f}", "2"),
     ("`query` before `compact`, median ms", "query median ms before compact", "{:.2f}", ""),
     ("`query_many`, per second", "query_many/s", "{:,.0f}", "10,000"),
+    ("cold `query`, median ms", "cold query median ms", "{:.2f}", ""),
+    ("cold `query`, 99th percentile ms", "cold query p99 ms", "{:.2f}", ""),
+    ("cold `query`, KB read", "cold query bytes read", "{:,.0f}", ""),
+    ("cold `query_many`, per second", "cold query_many/s", "{:,.0f}", ""),
+    ("cold `query_many`, KB read per query", "cold query_many bytes read", "{:,.0f}", ""),
     ("`open`, seconds", "open s", "{:.3f}", "0.1"),
     ("`remove`, ids", "removed", "{:,.0f}", ""),
     ("`remove`, seconds", "remove s", "{:.2f}", "2"),
@@ -31,6 +36,7 @@ ROWS = (
     ("bytes per document in memory", "memory bytes/document", "{:,.0f}", ""),
     ("peak of anonymous memory, MB", "peak anonymous bytes", "{:,.0f}", "2,000 (10 M)"),
 )
+UNITS = {"peak anonymous bytes": 1e6, "cold query bytes read": 1e3, "cold query_many bytes read": 1e3}
 HOT = (
     ("near-copies of one page", "copies", "{:,.0f}"),
     ("`insert_new_many`, us each", "insert_new_many us each", "{:,.0f}"),
@@ -58,7 +64,7 @@ def tables(results):
     large = [row | {"tool": "neardup, 10 M"} for result in results[1:] for row in result["rows"]]
     rows = [*main["rows"][:1], *large, *main["rows"][1:]]
     lines = [_line(["", "goal", *(row["tool"] for row in rows)]), _line(["---", *["--:"] * (len(rows) + 1)])]
-    for shown, column, form, goal in ROWS:
+    for shown, column, form, goal in (row for row in ROWS if any(row[1] in measured for measured in rows)):
         lines.append(_line([shown, goal, *(_cell(row, column, form) for row in rows)]))
     lines += ["", _line([shown for shown, _, _ in HOT]), _line(["--:"] * len(HOT))]
     lines += [_line([form.format(row[column]) for _, column, form in HOT]) for row in hot]
@@ -69,7 +75,7 @@ def _cell(row, column, form):
     value = row.get(column)
     if value is None:
         return "-"
-    return form.format(value / 1e6 if column == "peak anonymous bytes" else value)
+    return form.format(value / UNITS.get(column, 1))
 
 
 def _line(cells):

@@ -57,6 +57,20 @@ def test_documents_that_share_a_key_are_found_once(kernel, seed):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
+def test_the_postings_of_a_key_are_found_and_a_damaged_directory_leads_nowhere(kernel):
+    draw = np.random.default_rng(8)
+    values = np.r_[draw.integers(0, 2**64, 40, dtype=np.uint64), np.array([0, 2**64 - 1], np.uint64)]
+    keys, _, directory = postings(values[draw.integers(42, size=(90, 2))], np.ones(90, np.int64))
+    firsts, lasts = np.empty(42, np.int64), np.empty(42, np.int64)
+    kernel.find_postings(values, keys, directory, firsts, lasts)
+    for key, first, last in zip(values, firsts, lasts, strict=True):
+        assert np.flatnonzero(keys == key).tolist() == list(range(first, last))
+    for broken in (directory - 200, directory + 2**62):
+        kernel.find_postings(values, keys, broken, firsts, lasts)
+        assert (lasts < firsts).all()
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_an_empty_run_answers_nothing(kernel):
     keys, sizes = np.empty((0, 3), np.uint64), np.empty(0, np.int64)
     asked = np.ones((2, 3), np.uint64)

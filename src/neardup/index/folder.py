@@ -29,6 +29,7 @@ from neardup.index.database import Tables, explained
 from neardup.index.disk_sync import CommitLog, sync_file, sync_folder
 from neardup.index.folder_view import FRESH_DOCS, RUN_DOCS, FolderChange, FolderView, Fresh, RunVanishedError
 from neardup.index.integrity import find_damage
+from neardup.index.page_requests import DiskReads
 from neardup.index.run_file import RunFile, write_run
 from neardup.index.sketches import Layout, Sketches, damaged, from_bytes
 from neardup.index.store import Answer
@@ -54,7 +55,7 @@ class FolderStore:
         self._writing = threading.RLock()
         self._readers: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
         self._cached: tuple[int, list[RunFile]] = -1, []
-        self._fresh = Fresh(-1)
+        self._fresh, self.disk_reads = Fresh(-1), DiskReads()
         self._writer: sqlite3.Connection | None = None
         self._log = CommitLog(folder / database.LOG)
         self._is_closed = False
@@ -179,7 +180,7 @@ class FolderStore:
             path.unlink(missing_ok=True)
 
     def _merge(self, target: Path, paths: Sequence[Path], tables: Tables, now: float) -> int:
-        runs = [RunFile(path, self.layout) for path in paths]
+        runs = [RunFile(path, self.layout, is_scanned=True) for path in paths]
         count = merge_runs(target, runs, [_live(run, tables, now) for run in runs], self.layout) if runs else 0
         sync_folder(target.parent)
         return count
@@ -276,6 +277,7 @@ class FolderStore:
         """Close all connections, and let others write; the last connection that may write removes SQLite's log."""
         with self._writing:
             self._is_closed = True
+            self._cached, self._fresh = (-1, []), Fresh(-1)  # unmaps the runs, once no thread reads them
             with contextlib.suppress(queue.Empty):
                 while True:
                     self._readers.get_nowait().close()

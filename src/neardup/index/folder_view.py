@@ -15,12 +15,13 @@ import numpy as np
 
 from neardup.errors import DataError
 from neardup.index.database import Tables
-from neardup.index.run_file import RunFile, directory_of, set_postings
+from neardup.index.page_requests import DiskReads, blocks_read, request_in_turn
+from neardup.index.run_file import BAND_POSTINGS, SET_POSTINGS, Postings, RunFile, directory_of, set_postings
 from neardup.index.sketches import GrowingSketches, Layout, Sketches, from_bytes, join, to_bytes
 from neardup.index.store import Document, Met, Shared, already_exists
 from neardup.kernels import lookup
 from neardup.kernels.similarity import Sets
-from neardup.measures.base import I64
+from neardup.measures.base import I64, U64
 
 # The most documents in SQLite before they become a run; a query compares its keys with all of theirs.
 FRESH_DOCS: Final = 2048
@@ -33,6 +34,7 @@ class Runs(Protocol):
     """The part of a store that views use."""
 
     layout: Layout
+    disk_reads: DiskReads
 
     def runs_of(self, view: FolderView) -> list[RunFile]:
         """Return the runs that a commit names."""
@@ -81,13 +83,18 @@ class FolderView:
 
     def look_up(self, asked: Sketches, threshold: float, min_agreement: int) -> Iterator[Met]:
         """Find the documents that share a band key with each query."""
-        for run in self._runs():
-            queries, docs = run.look_up(asked, threshold, min_agreement)
+        reads, blocks = self._store.disk_reads, blocks_read()
+        is_ahead = reads.are_expected()
+        for run in self._runs_for(asked.keys, BAND_POSTINGS, is_ahead=is_ahead):
+            queries, docs = run.look_up(asked, threshold, min_agreement, is_ahead=is_ahead)
             for first in range(0, docs.size, _TAKEN_AT_ONCE):
                 chosen, places = np.unique(docs[first : first + _TAKEN_AT_ONCE], return_inverse=True)
+                if is_ahead:
+                    run.request_documents(chosen)
                 yield Met(
                     queries[first : first + _TAKEN_AT_ONCE], places, run.arrays["numbers"][chosen], run.take(chosen)
                 )
+        reads.note(asked.sizes.size, blocks)
         for numbers, held in self._unsorted():
             queries, docs = lookup.scan(asked.keys, asked.sizes, held.keys, held.sizes, threshold)
             if docs.size:
@@ -95,9 +102,11 @@ class FolderView:
 
     def count_shared(self, sets: Sets, threshold: float) -> Iterator[Shared]:
         """Find the documents that share at least `threshold` of the smaller set with each query."""
-        for run in self._runs():
+        reads, blocks = self._store.disk_reads, blocks_read()
+        for run in self._runs_for(sets.shingles, SET_POSTINGS, is_ahead=reads.are_expected()):
             queries, docs, counts = run.count_shared(sets, threshold)
             yield Shared(queries, run.arrays["numbers"][docs], counts, run.arrays["sizes"][docs])
+        reads.note(sets.ends.size - 1, blocks)
         keys, owners = set_postings(sets)
         directory, sizes = directory_of([keys], keys.size), np.diff(sets.ends)
         for numbers, held in self._unsorted():
@@ -106,6 +115,13 @@ class FolderView:
 
     def _runs(self) -> list[RunFile]:
         return self._store.runs_of(self)
+
+    def _runs_for(self, keys: U64, names: Postings, *, is_ahead: bool) -> list[RunFile]:
+        """Return the runs; is_ahead: request the pages of the postings of these keys, in all runs at once."""
+        runs = self._runs()
+        if is_ahead:
+            request_in_turn(run.request_postings(keys, names) for run in runs)
+        return runs
 
     def _unsorted(self) -> Iterator[tuple[I64, Sketches]]:
         """The documents that are not yet in a run."""
@@ -139,6 +155,7 @@ class FolderView:
         for run in self._runs():
             for first in range(0, run.num_docs, _TAKEN_AT_ONCE):
                 docs = np.arange(first, min(first + _TAKEN_AT_ONCE, run.num_docs))
+                run.request_documents(docs)
                 yield run.arrays["numbers"][docs], run.take(docs)
         yield from self._unsorted()
 

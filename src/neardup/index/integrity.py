@@ -89,7 +89,7 @@ def _check_runs(tables: Tables, folder: Path, layout: Layout, compared: list[I64
 
 
 def _check_run(path: Path, num_docs: int, layout: Layout, compared: list[I64]) -> Iterator[str]:
-    run = RunFile(path, layout)
+    run = RunFile(path, layout, is_scanned=True)
     if run.num_docs != num_docs:
         yield f"{path} has {run.num_docs:,} documents instead of {num_docs:,}"
     if (what := run.check()) is not None:

@@ -17,7 +17,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from neardup.errors import DataError
-from neardup.index.sketches import Layout, Sketches, damaged, item_arrays, item_columns, take_items
+from neardup.index.page_requests import expect_random_reads, request
+from neardup.index.sketches import FLAT, Layout, Sketches, damaged, item_arrays, item_columns, take_items
 from neardup.kernels import lookup
 from neardup.kernels.similarity import Sets
 from neardup.measures.base import F64, I64, U64
@@ -33,6 +34,9 @@ _ALIGNMENT: Final = 64
 # Approximate number of postings per directory entry.
 _POSTINGS_AN_ENTRY: Final = 8
 _BLOCK: Final = 4 << 20
+# The most documents whose signatures are requested before they are compared (16 MB), and whose sizes are (8 MB).
+_SIGNATURES_AT_ONCE: Final = 1 << 15
+_SIZES_AT_ONCE: Final = 1 << 20
 _OPEN: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -197,9 +201,9 @@ def directory_of(parts: Any, num_postings: int) -> I64:
 
 
 class RunFile:
-    """An open run, whose arrays are views of the file."""
+    """An open run, whose arrays are views of the file; is_scanned: it will be read from start to end."""
 
-    def __init__(self, path: Path, layout: Layout) -> None:
+    def __init__(self, path: Path, layout: Layout, *, is_scanned: bool = False) -> None:
         self.path, self._layout = path, layout
         file = os.open(path, _OPEN)
         try:
@@ -209,6 +213,8 @@ class RunFile:
             self._map = mmap.mmap(file, 0, access=mmap.ACCESS_READ)
         finally:
             os.close(file)
+        if not is_scanned:
+            expect_random_reads(self._map)
         self.sections, self.num_docs = _read_header(path, self._map, size, layout)
         self.arrays = {name: self._array(section) for name, section in self.sections.items()}
         self._items = {name: self.arrays[name] for name in item_columns(layout.config)} if layout.has_items else {}
@@ -218,8 +224,50 @@ class RunFile:
         array = np.frombuffer(self._map, section.kind, count, section.offset) if count else np.empty(0, section.kind)
         return array.reshape(section.rows, section.columns) if section.name in _MATRICES else array
 
-    def look_up(self, asked: Sketches, threshold: float, min_agreement: int) -> tuple[I64, I64]:
-        """Return queries and documents that share a bucket and, if items are stored, pass the signature filter."""
+    def request_postings(self, keys: U64, names: Postings) -> Iterator[None]:
+        """Request the pages that a lookup of these keys reads, step by step, because each step says where the next is.
+
+        Nothing is checked here, only kept within the file: the lookup itself reports damage.
+        """
+        directory, bits = self.arrays[names.directory], directory_bits(self.arrays[names.keys].size)
+        keys = np.unique(keys)
+        parts = (keys >> np.uint64(64 - bits)).astype(np.int64) if bits else np.zeros(keys.size, np.int64)
+        self.request(names.directory, parts, parts + 2)
+        yield
+        self.request(names.keys, directory[parts], directory[parts + 1])
+        yield
+        firsts, lasts = np.empty(keys.size, np.int64), np.empty(keys.size, np.int64)
+        lookup.find_postings(keys, self.arrays[names.keys], directory, firsts, lasts)
+        self.request(names.docs, firsts, lasts)
+        yield
+        docs = self.arrays[names.docs][_within(firsts, lasts, _SIZES_AT_ONCE)].astype(np.int64)
+        self.request("sizes", docs, docs + 1)
+
+    def request(self, name: str, firsts: I64, stops: I64) -> None:
+        """Start to read ranges of the rows of a section, without waiting; ranges outside it are cut."""
+        section = self.sections[name]
+        row_bytes = section.columns * np.dtype(section.kind).itemsize
+        starts, stops = (section.offset + np.clip(rows, 0, section.rows) * row_bytes for rows in (firsts, stops))
+        request(self._map, starts, stops)
+
+    def request_documents(self, docs: I64) -> None:
+        """Request the pages of all that `take` reads of some documents, and of their numbers."""
+        for name in ("numbers", "signatures", *self._items):
+            if name not in (*FLAT, "ends"):
+                self.request(name, docs, docs + 1)
+        if "ends" in self._items:
+            self.request("ends", docs, docs + 2)
+            starts, stops = self._items["ends"][docs], self._items["ends"][docs + 1]
+            for name in set(FLAT).intersection(self._items):
+                self.request(name, starts, stops)
+
+    def look_up(
+        self, asked: Sketches, threshold: float, min_agreement: int, *, is_ahead: bool = False
+    ) -> tuple[I64, I64]:
+        """Return queries and documents that share a bucket and, if items are stored, pass the signature filter.
+
+        is_ahead: whether to request pages before they are read.
+        """
         held = self.arrays
         queries, docs, is_sound = lookup.look_up(
             asked.keys, asked.sizes, held["keys"], held["docs"], held["directory"], held["sizes"], threshold
@@ -228,7 +276,13 @@ class RunFile:
             raise damaged(f"a posting of {self.path} points to no document")
         if min_agreement and self._items and self._layout.config.measure in ("jaccard", "weighted"):
             is_agreeing = np.empty(docs.size, np.bool_)
-            lookup.mark_agreeing(asked.signatures, held["signatures"], queries, docs, min_agreement, is_agreeing)
+            for first in range(0, docs.size, _SIGNATURES_AT_ONCE):
+                part = slice(first, first + _SIGNATURES_AT_ONCE)
+                if is_ahead:
+                    self.request("signatures", docs[part], docs[part] + 1)
+                lookup.mark_agreeing(
+                    asked.signatures, held["signatures"], queries[part], docs[part], min_agreement, is_agreeing[part]
+                )
             return queries[is_agreeing], docs[is_agreeing]
         return queries, docs
 
@@ -259,6 +313,13 @@ class RunFile:
 
 
 _MATRICES: Final = ("signatures", "words", "values")
+
+
+def _within(firsts: I64, stops: I64, most: int) -> I64:
+    """Return the positions within ranges, at most `most` of them; a range that ends before it begins is empty."""
+    ends = np.minimum(np.cumsum(np.maximum(stops - firsts, 0)), most)
+    counts = np.diff(ends, prepend=0)
+    return np.repeat(firsts - ends + counts, counts) + np.arange(counts.sum())
 
 
 def _read_header(path: Path, data: Any, size: int, layout: Layout) -> tuple[dict[str, Section], int]:

@@ -24,7 +24,7 @@ ITEM_TYPES: Final[dict[str, Any]] = {
     "euclidean": Points,
 }
 # Arrays of items with one entry per item; `ends` gives their documents. All other arrays have one row per document.
-_FLAT: Final = ("shingles", "hashes", "weights")
+FLAT: Final = ("shingles", "hashes", "weights")
 
 
 class Sketches(NamedTuple):
@@ -95,12 +95,12 @@ def take_items(arrays: dict[str, Any], docs: I64, config: Config) -> Items:
     taken: dict[str, Any] = {}
     if "ends" in arrays:
         starts, stops = arrays["ends"][docs], arrays["ends"][docs + 1]
-        size = next(array.size for name, array in arrays.items() if name in _FLAT)
+        size = next(array.size for name, array in arrays.items() if name in FLAT)
         if not ((starts >= 0) & (starts <= stops) & (stops <= size)).all():
             raise damaged("a set ends before it begins")
         taken["ends"] = np.cumsum(np.r_[0, stops - starts], dtype=np.int64)
     for name, array in arrays.items():
-        if name in _FLAT:
+        if name in FLAT:
             gathered = np.empty(taken["ends"][-1], np.uint64)
             distinct.gather_sets(array.view(np.uint64), starts, gathered, taken["ends"])
             taken[name] = gathered.view(array.dtype)
@@ -121,7 +121,7 @@ def to_bytes(sketches: Sketches, doc: int) -> bytes:
     parts = [sketches.sizes[doc : doc + 1], sketches.keys[doc], sketches.signatures[doc]]
     arrays = item_arrays(sketches.items)
     for name, array in arrays.items():
-        if name in _FLAT:
+        if name in FLAT:
             parts.append(array[arrays["ends"][doc] : arrays["ends"][doc + 1]])
         elif name != "ends":
             parts.append(array[doc])

@@ -90,6 +90,21 @@ def _append_distinct(met, count, query, found):
 
 
 @kernel
+def find_postings(asked, keys, directory, firsts, lasts):
+    """Find where the postings of each key begin and end: [firsts[k], lasts[k]); empty if the directory is damaged.
+
+    asked      uint64[num_asked]
+    keys       uint64[num_postings]  ascending
+    directory  int64 [2**bits + 1]   as for `look_up`
+    firsts     int64 [num_asked]     written
+    lasts      int64 [num_asked]     written
+    """
+    bits = _bits_of(directory)
+    for at in range(asked.size):
+        firsts[at], lasts[at] = _postings_of(asked[at], keys, directory, bits)
+
+
+@kernel
 def look_up(query_keys, query_sizes, keys, docs, directory, sizes, threshold):
     """Find the documents that share a bucket with each query; return (queries, documents), and whether all is sound.
 
