@@ -33,7 +33,7 @@ def spark(tmp_path_factory, pytestconfig):
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.executorEnv.PYTHONPATH": str(Path(neardup.__file__).parents[1]),
-        "spark.python.daemon.module": "neardup.engines.spark.worker_daemon",
+        "spark.python.daemon.module": "neardup.engines.spark_daemon",
         "spark.local.dir": str(tmp_path_factory.mktemp("local")),
         "spark.sql.shuffle.partitions": "2",
         "spark.shuffle.compress": "false",

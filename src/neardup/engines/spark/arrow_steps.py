@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow.types import is_large_list as is_list
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
+
+from neardup import schema as schemas
 
 Batches = Iterator[pa.RecordBatch]
 StreamStep = Callable[[Batches], Iterable[pa.RecordBatch]]
 
 
+# Lists of numbers travel as their bytes, because Spark converts and stores every number of a list by itself.
+LISTS: Final = {"keys": pa.large_list(pa.int64())} | {
+    field.name: field.type for table in (schemas.SETS, schemas.VERIFIED) for field in table if is_list(field.type)
+}
+
+
 def plain(schema: pa.Schema) -> pa.Schema:
-    """Return a schema with the types that Spark sends: no large offsets, every column nullable."""
-    return pa.schema([(field.name, _plain_type(field.type)) for field in schema])
+    """Return a schema with the types that Spark sends: every column nullable, lists of numbers as bytes."""
+    return pa.schema([(field.name, pa.binary() if field.name in LISTS else _narrow(field.type)) for field in schema])
 
 
-def _plain_type(kind: pa.DataType) -> pa.DataType:
+def narrow(schema: pa.Schema) -> pa.Schema:
+    """Return a schema without large offsets, every column nullable."""
+    return pa.schema([(field.name, _narrow(field.type)) for field in schema])
+
+
+def _narrow(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_large_string(kind):
         return pa.string()
     if pa.types.is_large_binary(kind):
@@ -28,13 +45,48 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def large(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Cast lists to the large offsets that steps expect."""
-    fields = [
-        field.with_type(pa.large_list(field.type.value_type)) if pa.types.is_list(field.type) else field
-        for field in batch.schema
+def as_plain(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
+    """Cast a batch to a schema of `plain`."""
+    columns = [
+        _bytes_of(column) if name in LISTS and is_list(column.type) else column.cast(target.field(name).type)
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
     ]
-    return batch.cast(pa.schema(fields))
+    return pa.record_batch(columns, schema=target)
+
+
+def _bytes_of(lists: pa.Array) -> pa.Array:
+    """Return lists of numbers of 8 bytes as their bytes, without a copy of the numbers."""
+    offsets = lists.offsets.to_numpy()
+    numbers = np.ascontiguousarray(lists.values.to_numpy()[offsets[0] : offsets[-1]])
+    buffers = [None, pa.py_buffer((offsets - offsets[0]) * 8), pa.py_buffer(numbers)]
+    found = pa.Array.from_buffers(pa.large_binary(), len(lists), buffers).cast(pa.binary())
+    return pc.if_else(pc.is_valid(lists), found, None) if lists.null_count else found
+
+
+def large(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch of Spark with the lists that steps expect; null becomes an empty list."""
+    columns = [
+        _lists_of(column, LISTS[name]) if name in LISTS else column
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    ]
+    return pa.record_batch(columns, names=batch.schema.names)
+
+
+def large_table(table: pa.Table) -> pa.Table:
+    """Return a table of Spark with the lists that steps expect."""
+    nothing = pa.RecordBatch.from_pylist([], schema=table.schema)
+    return pa.Table.from_batches([large(batch) for batch in [*table.to_batches(), nothing]])
+
+
+def _lists_of(raw: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return the bytes of numbers as lists, without a copy of the numbers."""
+    if not len(raw):
+        return pa.array([], kind)
+    wide = pc.fill_null(raw, b"").cast(pa.large_binary())
+    _, ends, data = wide.buffers()
+    offsets = np.frombuffer(ends, np.int64)[wide.offset : wide.offset + len(wide) + 1]
+    numbers = np.frombuffer(data or b"", kind.value_type.to_pandas_dtype())[offsets[0] // 8 : offsets[-1] // 8]
+    return pa.LargeListArray.from_arrays(pa.array((offsets - offsets[0]) // 8), pa.array(numbers))
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
@@ -52,6 +104,6 @@ def map_frame(frame: DataFrame, schema: pa.Schema, step: StreamStep) -> DataFram
     target = plain(schema)
 
     def run(batches: Batches) -> Batches:
-        return (batch.cast(target) for batch in step(batches) if batch.num_rows)
+        return (as_plain(batch, target) for batch in step(batches) if batch.num_rows)
 
     return frame.mapInArrow(run, spark_schema(schema))

@@ -11,21 +11,20 @@ from pyspark.sql import DataFrame
 
 from neardup.engines.base import Counts, CountStep
 from neardup.engines.local.groups import split_groups
-from neardup.engines.spark.arrow_steps import Batches, large, map_frame
+from neardup.engines.spark.arrow_steps import Batches, StreamStep, map_frame
 
 # Counters sent in one row.
 _PIECE: Final = 1 << 20
 _PIECES: Final = pa.schema([("piece", pa.int64()), ("counts", pa.binary())])
 
 
-def add_counts(rows: DataFrame, step: CountStep, num_places: int) -> Counts:
-    """Let a step count the rows of every partition, and add up the counts."""
+def add_counts(rows: DataFrame, choose: StreamStep, step: CountStep, num_places: int) -> Counts:
+    """Let a step count the rows of every partition that `choose` returns, and add up the counts."""
 
     def counted(batches: Batches) -> Iterator[pa.RecordBatch]:
         counts = np.zeros(num_places, np.uint8)
-        for batch in batches:
-            if batch.num_rows:
-                step(large(batch), counts)
+        for batch in choose(batches):
+            step(batch, counts)
         for piece, start in enumerate(range(0, num_places, _PIECE)):
             yield _piece(piece, counts[start : start + _PIECE])
 

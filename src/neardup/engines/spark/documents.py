@@ -19,11 +19,12 @@ from neardup import schema as schemas
 from neardup.checks import VECTOR_MEASURES
 from neardup.config import Config
 from neardup.engines.base import BatchStep, Source
-from neardup.engines.spark.arrow_steps import Batches, arrow_schema, map_frame
+from neardup.engines.spark.arrow_steps import Batches, StreamStep, arrow_schema, map_frame
 from neardup.engines.spark.reading import (
     I64,
     ROW_BITS,
     EndsParam,
+    folded_schema,
     note,
     notes_schema,
     place,
@@ -58,6 +59,7 @@ _DIMENSIONS: Final = pa.schema([("row", pa.int64()), ("dimension", pa.int64())])
 class SparkSource(Source, Protocol):
     """Documents that workers read, at most twice."""
 
+    config: Config
     # What `metrics` came to.
     counted: dict[str, int]
 
@@ -76,8 +78,8 @@ class SparkSource(Source, Protocol):
     def sketches(self, schema: pa.Schema) -> DataFrame:
         """Return the sketches of all documents, after `settle`."""
 
-    def texts(self, members: DataFrame) -> DataFrame:
-        """Read the texts of the members of components, as reading.texts_schema."""
+    def map_texts(self, members: DataFrame, schema: pa.Schema, step: StreamStep) -> DataFrame:
+        """Read the texts of the members of components, and apply a step to batches of reading.texts_schema."""
 
 
 class _Noted:
@@ -159,7 +161,7 @@ class _Noted:
             is_ahead = F.col("priority") == F.lit(schemas.AHEAD)
             ranked = documents.join(self._ranks, "row")
             documents = ranked.withColumn("priority", F.when(is_ahead, F.col("priority")).otherwise(F.col("rank")))
-        return documents.select(*schema.names)
+        return documents.select(*folded_schema(schema).names)
 
 
 class FileSource(_Noted):
@@ -227,14 +229,15 @@ class FileSource(_Noted):
         """Return the entry of every file in the report, with the path as the user gave it."""
         return [entry | {"path": path} for entry, path in zip(self.parts.summary(), self._paths, strict=True)]
 
-    def texts(self, members: DataFrame) -> DataFrame:
-        """Read the parts that have members again; only members leave the worker."""
+    def map_texts(self, members: DataFrame, schema: pa.Schema, step: StreamStep) -> DataFrame:
+        """Read the parts that have members again, and apply a step; texts do not leave the worker before it."""
         num_shares = self._num_shares()
         share = F.pmod(F.shiftright("row", _SHARED_ROW_BITS), F.lit(num_shares))
         by_part = members.withColumn("part", F.shiftright("row", ROW_BITS))
         by_part = by_part.withColumn("task", F.col("part") * num_shares + share)
         ordered = one_task_each(by_part, "task", self.parts.num_parts * num_shares).sortWithinPartitions("part", "row")
-        return map_frame(ordered, texts_schema(self.config), partial(read_texts, parts=self.parts))
+        parts = self.parts
+        return map_frame(ordered, schema, lambda batches: step(read_texts(batches, parts)))
 
     def locate(self, rows: I64) -> tuple[pa.Array, I64]:
         """Return the file of each row, by name, and its number there, from 1."""
@@ -359,17 +362,22 @@ class FrameSource(_Noted):
         if first is not None:
             raise DataError(f"a row cannot be used: {first['reason']}", hint="leave out strict to skip such rows")
 
-    def texts(self, members: DataFrame) -> DataFrame:
-        """Select the texts of members from the frame."""
-        columns, config = self.columns, self.config
-        wanted = pa.schema([field for field in texts_schema(config) if field.name in ("row", "text", "group")])
+    def map_texts(self, members: DataFrame, schema: pa.Schema, step: StreamStep) -> DataFrame:
+        """Select the texts of members from the frame, and apply a step."""
+        columns, config, target = self.columns, self.config, texts_schema(self.config)
+        wanted = pa.schema([field for field in target if field.name in ("row", "text", "group")])
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 yield _documents(batch, columns, config)[0].select(wanted.names)
 
         own = self._rows.join(members.select(F.col("row").alias("neardup_row")), "neardup_row", "left_semi")
-        return map_frame(own, wanted, run).join(members.select("row", "component", "priority"), "row")
+        texts = map_frame(own, wanted, run).join(members.select("row", "component", "priority"), "row")
+
+        def widened(batches: Batches) -> Iterator[pa.RecordBatch]:
+            return (batch.select(target.names).cast(target) for batch in batches if batch.num_rows)
+
+        return map_frame(texts, schema, lambda batches: step(widened(batches)))
 
     def ids(self) -> DataFrame:
         """Return the id of every row, in its original type."""

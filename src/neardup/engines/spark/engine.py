@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, Final, NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -13,10 +14,12 @@ from pyspark.sql import functions as F  # noqa: N812
 from neardup import schema as schemas
 from neardup.engines.base import Advance, BatchStep, ClassStep, ComponentSteps, Counts, CountStep, DocumentStep, View
 from neardup.engines.local.groups import headed_groups, split_groups, whole_groups
-from neardup.engines.spark.arrow_steps import Batches, arrow_schema, large, map_frame, plain
+from neardup.engines.spark.arrow_steps import Batches, arrow_schema, large, large_table, map_frame
 from neardup.engines.spark.component_sizes import Largest, watch_sizes
 from neardup.engines.spark.counts import add_counts
 from neardup.engines.spark.documents import SparkSource
+from neardup.engines.spark.packed import BLOCKS, Exchange, map_buckets
+from neardup.engines.spark.reading import leave_out, texts_schema, view_batches
 from neardup.engines.spark.stars import FEW_LINKS, connect, connect_few
 from neardup.engines.spark.storage import Storage
 from neardup.engines.spark.whole_components import map_whole
@@ -31,6 +34,10 @@ COMPONENT_BYTES: Final = 64 << 20
 _LOWEST_ROW: Final = -(1 << 63)
 # Assumed bytes of a document of a frame, whose size is not known.
 _BYTES_A_DOCUMENT: Final = 4096
+# A worker sorts the texts of a bucket in memory up to so many times the most of one component.
+_BUCKET_COMPONENTS: Final = 4
+# Rows that every worker reads, to leave them out.
+_FEW_LEFT_OUT: Final = 1_000_000
 # Copies and verified documents per step that lists pairs.
 _LISTED_ROWS: Final = 200_000
 
@@ -127,15 +134,36 @@ class SparkEngine:
         """Shuffle the groups of all views in one exchange; each group streams through one task, in order."""
         self.storage.listen(advance, len(views))
         names, by, order, is_whole = views[0]
-        rows = _chosen(table, where)
-        seen = [
-            F.struct(*(F.col(own).alias(name) for own, name in zip(view.columns, names, strict=True))) for view in views
-        ]
-        rows = rows.select(F.inline(F.array(*seen)))
-        ordered = rows.repartition(*by).sortWithinPartitions(*by, *order)
+        wanted = {name for view in views for name in view.columns}
+        has_keys = "keys" in table.columns and not wanted <= set(table.columns)
+        rows, spare = self._spared(table, where)
+        rows = rows.select(*(name for name in table.columns if name in wanted or (has_keys and name == "keys")))
+        kinds = {field.name: field.type for field in arrow_schema(table)}
+        columns = pa.schema([(name, kinds.get(name, pa.int64())) for name in names])
+        exchange = self._exchange(columns, by, (*by, *order))
+
+        def pack(batches: Batches) -> Iterator[pa.RecordBatch]:
+            spared = (spare(large(batch)) for batch in batches)
+            return exchange.pack(chain.from_iterable(view_batches(batch, views, columns) for batch in spared))
+
         cut = whole_groups if is_whole else headed_groups
-        nothing = pa.RecordBatch.from_pylist([], schema=plain(arrow_schema(rows)))
-        return map_frame(ordered, step(nothing).schema, lambda batches: map(step, cut(batches, by)))
+        nothing = step(pa.RecordBatch.from_pylist([], schema=columns)).schema
+        blocks = map_frame(rows, BLOCKS, pack)
+        return map_buckets(blocks, exchange, nothing, lambda batches: map(step, cut(batches, by)))
+
+    def _exchange(self, columns: pa.Schema, by: tuple[str, ...], order: tuple[str, ...]) -> Exchange:
+        limit = _BUCKET_COMPONENTS * self._component_bytes
+        return Exchange(columns=columns, by=by, order=order, num_buckets=self.storage.num_partitions, limit=limit)
+
+    def _spared(self, table: DataFrame, where: Chosen | None) -> tuple[DataFrame, BatchStep]:
+        """Select rows; few that are left out are left out by the workers, which read them, not by a join."""
+        if where is None or where.without is None:
+            return _chosen(table, where), _all
+        known = self.storage.observed(where.without)
+        if known is None or known["rows"] > _FEW_LEFT_OUT:
+            return _chosen(table, where), _all
+        rows = _chosen(table, where._replace(without=None))
+        return rows, partial(leave_out, folder=self.storage.path_of(where.without)) if known["rows"] else _all
 
     def map_table(
         self,
@@ -149,8 +177,11 @@ class SparkEngine:
         """Map the rows in their partitions, and store the result."""
 
         def make() -> DataFrame:
-            rows, step = _chosen(table, where).select(*columns), make_step()
-            return map_frame(rows, schema, lambda batches: (step(large(batch)) for batch in batches if batch.num_rows))
+            rows, spare = self._spared(table, where)
+            step = make_step()
+            return map_frame(
+                rows.select(*columns), schema, lambda batches: (step(batch) for batch in _widened(batches, spare))
+            )
 
         return self.once(name, make)
 
@@ -159,19 +190,22 @@ class SparkEngine:
     ) -> DataFrame:
         """Read the documents again on all workers, and store the result."""
         rows = _chosen(sketches, where).select("row", F.lit(0).cast("bigint").alias("component"), "priority")
-        return self.once(name, lambda: map_frame(documents.texts(rows), schema, partial(map, step)))
+        return self.once(name, lambda: documents.map_texts(rows, schema, partial(map, step)))
 
     def count(
         self, table: DataFrame, columns: Sequence[str], where: Chosen, step: CountStep, num_places: int
     ) -> Counts:
         """Count on all workers, one array each; the driver holds the sum."""
-        rows = _chosen(table, where).select(*columns).coalesce(max(self.spark.sparkContext.defaultParallelism, 1))
-        return self.storage.run(lambda: add_counts(rows, step, num_places), "shingle counts")
+        rows, spare = self._spared(table, where)
+        rows = rows.select(*columns).coalesce(max(self.spark.sparkContext.defaultParallelism, 1))
+        return self.storage.run(
+            lambda: add_counts(rows, partial(_widened, spare=spare), step, num_places), "shingle counts"
+        )
 
     def collect_below(self, table: DataFrame, columns: Sequence[str], row: int) -> pa.Table:
         """Return the rows below a row that have shingles, on the driver, sorted."""
         rows = table.where((F.col("row") < F.lit(row)) & (F.col("num_shingles") > 0)).select(*columns)
-        return self.storage.run(rows.toArrow, "reference documents").sort_by("row")
+        return large_table(self.storage.run(rows.toArrow, "reference documents").sort_by("row"))
 
     def connected_components(self, links: DataFrame, num_rows: int) -> DataFrame:
         """Join few documents in one task; otherwise run rounds of large and small stars, storing each."""
@@ -189,7 +223,7 @@ class SparkEngine:
 
     def map_tables(self, tables: Sequence[DataFrame], step: BatchStep, schema: pa.Schema) -> DataFrame:
         """Map the rows in their partitions."""
-        mapped = [map_frame(table, schema, partial(map, step)) for table in tables]
+        mapped = [map_frame(table, schema, lambda batches: map(step, map(large, batches))) for table in tables]
         return _union(mapped)
 
     def map_components(
@@ -209,9 +243,10 @@ class SparkEngine:
         def make() -> DataFrame:
             members = self.lookup(components, "row", sketches, ["priority", "text_bytes"])
             members = members.observe(read, F.sum("text_bytes").alias("text_bytes")).drop("text_bytes")
-            texts = documents.texts(members).repartition("component")
-            ordered = texts.sortWithinPartitions("component", "priority", "row")
-            return map_frame(ordered, schema, lambda batches: whole(watch_sizes(batches, largest.add)))
+            columns = texts_schema(documents.config)
+            exchange = self._exchange(columns, ("component",), ("component", "priority", "row"))
+            blocks = documents.map_texts(members, BLOCKS, exchange.pack)
+            return map_buckets(blocks, exchange, schema, lambda batches: whole(watch_sizes(batches, largest.add)))
 
         def facts() -> dict[str, Any]:
             documents_of_one, bytes_of_one = largest.value
@@ -250,8 +285,7 @@ class SparkEngine:
             rows = classes.select(bucket(F.col("representative")), "*")
         else:
             columns = [F.col(name) for name in _SIDES.names]
-            nothing = [F.lit(None).cast("array<bigint>").alias("partners")]
-            nothing += [F.lit(None).cast("array<double>").alias("partner_similarities")]
+            nothing = [F.lit(None).cast("binary").alias(name) for name in ("partners", "partner_similarities")]
             own = F.coalesce("component", "representative")
             copies = self.lookup(classes, "representative", self._components, ["component"])
             documents = self.lookup(verified, "row", self._components, ["component"])
@@ -334,7 +368,16 @@ def _sides(bucket: pa.Table) -> tuple[pa.Table, pa.Table]:
     copies = bucket.filter(is_copy).select(schemas.CLASSES.names).cast(schemas.CLASSES)
     documents = bucket.filter(pa.compute.invert(is_copy)).select(["row", "partners", "partner_similarities"])
     kinds = pa.schema([_SIDES.field(name) for name in documents.column_names])
-    return copies, documents.cast(kinds)
+    return copies, large_table(documents).cast(kinds)
+
+
+def _all(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Leave out no row."""
+    return batch
+
+
+def _widened(batches: Batches, spare: BatchStep) -> Iterator[pa.RecordBatch]:
+    return (spare(large(batch)) for batch in batches if batch.num_rows)
 
 
 def _chosen(table: DataFrame, where: Chosen | None) -> DataFrame:

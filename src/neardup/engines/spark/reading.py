@@ -5,7 +5,8 @@ Notes have one row per document, and one per rejected or blank row, where `num_s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import Final
 
@@ -16,8 +17,9 @@ from pyspark.accumulators import AccumulatorParam
 
 from neardup import schema
 from neardup.config import Config
-from neardup.engines.base import BatchStep
+from neardup.engines.base import BatchStep, View
 from neardup.engines.local.groups import split_groups
+from neardup.engines.spark.storage import stored_batches
 from neardup.io.formats.base import Records
 from neardup.io.sources.notes import joined
 from neardup.io.sources.parts import FileParts
@@ -31,6 +33,7 @@ I64 = npt.NDArray[np.int64]
 Ends = dict[int, tuple[list[int], list[str]]]
 # A row encodes the number of its part and its position there, which is less than 2**ROW_BITS.
 ROW_BITS: Final = 36
+_KEY: Final = schema.key_column(0).rstrip("0")
 _BESIDE: Final = (
     ("id", pa.string()),
     ("score", SCORES),
@@ -46,12 +49,38 @@ def texts_schema(config: Config) -> pa.Schema:
 
 def notes_schema(sketches: pa.Schema) -> pa.Schema:
     """Return the schema of notes: sketches, ids, scores and reasons for rejection."""
-    return pa.schema([*sketches, *_BESIDE])
+    return pa.schema([*folded_schema(sketches), *_BESIDE])
+
+
+def folded_schema(sketches: pa.Schema) -> pa.Schema:
+    """Return the schema of sketches with one list of keys instead of a column for every band."""
+    is_key = {name for name in sketches.names if name.startswith(_KEY)}
+    others = [field for field in sketches if field.name not in is_key]
+    return pa.schema([*others, ("keys", pa.large_list(pa.int64()))] if is_key else others)
+
+
+def _folded(sketched: pa.RecordBatch) -> dict[str, pa.Array]:
+    columns = dict(zip(sketched.schema.names, sketched.columns, strict=True))
+    keys = [columns.pop(name).to_numpy() for name in sketched.schema.names if name.startswith(_KEY)]
+    if keys:
+        ends = np.arange(sketched.num_rows + 1) * len(keys)
+        columns["keys"] = pa.LargeListArray.from_arrays(pa.array(ends), pa.array(np.stack(keys, axis=1).ravel()))
+    return columns
+
+
+def view_batches(batch: pa.RecordBatch, views: Sequence[View], columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Return the columns of each view, under the names of the first; bands are columns of the list of keys."""
+    found = dict(zip(batch.schema.names, batch.columns, strict=True))
+    if "keys" in found:
+        keys = found.pop("keys").flatten().to_numpy().reshape(batch.num_rows, -1)
+        found |= {schema.key_column(band): keys[:, band] for band in range(keys.shape[1])}
+    for view in views:
+        yield pa.record_batch([pa.array(found[name]) for name in view.columns], schema=columns)
 
 
 def note(sketched: pa.RecordBatch, found: Records, absent: I64, notes: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Add ids and scores to the sketches of documents; append the rejected rows, `absent`, with the reason."""
-    columns = dict(zip(sketched.schema.names, sketched.columns, strict=True)) | {"id": found.ids}
+    columns = _folded(sketched) | {"id": found.ids}
     if found.scores is not None:
         columns["score"] = found.scores
     yield _padded(columns, sketched.num_rows, notes)
@@ -130,6 +159,19 @@ def place(documents: pa.RecordBatch, part: int, parts: FileParts) -> pa.RecordBa
         priority = keep_order.priorities(parts.config.keep, rows)
     columns = [pa.array(rows), documents.column("text"), pa.array(priority), documents.column("group")]
     return pa.record_batch(columns, schema=documents.schema)
+
+
+def leave_out(batch: pa.RecordBatch, folder: str) -> pa.RecordBatch:
+    """Return a batch without the rows of a stored table."""
+    is_there, _ = find_sorted(_stored_rows(folder), batch.column("row").to_numpy())
+    return batch.filter(pa.array(~is_there)) if is_there.any() else batch
+
+
+@lru_cache(maxsize=4)
+def _stored_rows(folder: str) -> I64:
+    """Read the rows of a stored table, once per worker."""
+    columns = [batch.column("row").to_numpy() for batch in stored_batches(folder, ["row"])]
+    return np.sort(np.concatenate([np.empty(0, np.int64), *columns]))
 
 
 def read_texts(members: Iterable[pa.RecordBatch], parts: FileParts) -> Iterator[pa.RecordBatch]:

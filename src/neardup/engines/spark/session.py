@@ -19,7 +19,7 @@ _DEFAULTS: Final = {
     # Our own bars show the progress, and our own errors what stopped a run, not a Java stack trace per attempt.
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "FATAL",
-    "spark.python.daemon.module": "neardup.engines.spark.worker_daemon",
+    "spark.python.daemon.module": "neardup.engines.spark_daemon",
 }
 # Java that compiles itself less and collects garbage in one thread: the driver only plans, and a short run on
 # executors ends before better code has paid for itself (83 against 46 CPU seconds for 106 MB).

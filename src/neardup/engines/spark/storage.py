@@ -33,7 +33,12 @@ _SUMMED: Final = {"num_shingles", "text_bytes", "compared", *schema.CONTENTS.nam
 # What one task sorts and writes by itself.
 FEW_ROWS: Final = 1_000_000
 # Adaptive execution makes a job of every exchange, and every broadcast is a job; our tables are of known size.
-_SETTINGS: Final = {"spark.sql.adaptive.enabled": "false", "spark.sql.autoBroadcastJoinThreshold": "-1"}
+# A batch of 10,000 blocks of an exchange might take gigabytes.
+_SETTINGS: Final = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
+}
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _UNSET_PARTITIONS: Final = "200"
 # Text per partition of an exchange. A task costs tens of milliseconds whatever it does, and what most exchanges send is
@@ -71,6 +76,12 @@ class Storage:
         """Choose how many partitions an exchange has, from the size of the input."""
         self._num_partitions = max(self._num_partitions, min(-(-num_bytes // _BYTES_A_PARTITION), _MOST_PARTITIONS))
 
+    @property
+    def num_partitions(self) -> int:
+        """The number of partitions of an exchange: that of the session, if the user has set it."""
+        own = self.spark.conf.get(_PARTITIONS) or _UNSET_PARTITIONS
+        return self._num_partitions if own == _UNSET_PARTITIONS else max(min(int(own), _MOST_PARTITIONS), 1)
+
     def once(
         self,
         name: str,
@@ -103,7 +114,9 @@ class Storage:
             sums["components"] = F.count_if(F.col("row") == F.col("component"))
         every = {"rows": F.count(F.lit(1)), **sums, **metrics}
         watched = frame.observe(observation, *(metric.alias(alias) for alias, metric in every.items()))
-        self.run(lambda: watched.write.parquet(f"{self.folder}/{name}"), name)
+        # Most columns are hashes and rows, for which a dictionary is built in vain.
+        writer = watched.write.option("parquet.enable.dictionary", "false")
+        self.run(lambda: writer.parquet(f"{self.folder}/{name}"), name)
         # A sum of hashes is a decimal, which JSON cannot hold.
         return {name: int(value) if isinstance(value, Decimal) else value for name, value in observation.get.items()}
 
@@ -149,10 +162,13 @@ class Storage:
         chosen = dict(_SETTINGS)
         if self.spark.conf.get(_PARTITIONS) == _UNSET_PARTITIONS:
             chosen[_PARTITIONS] = str(self._num_partitions)
-        before = {name: self.spark.conf.get(name) or "" for name in chosen}
+        before = {}
+        for name in chosen:
+            with contextlib.suppress(PySparkException):  # an older version that lacks it
+                before[name] = self.spark.conf.get(name) or ""
         try:
-            for name, value in chosen.items():
-                self.spark.conf.set(name, value)
+            for name in before:
+                self.spark.conf.set(name, chosen[name])
             yield
         finally:
             for name, value in before.items():
@@ -167,12 +183,12 @@ def _address(path: str) -> str:
     return path if "://" in path else f"file://{path}"
 
 
-def stored_batches(folder: str) -> Iterator[pa.RecordBatch]:
-    """Read a table that was stored in order, batch by batch."""
+def stored_batches(folder: str, columns: Sequence[str] | None = None, task: str = "") -> Iterator[pa.RecordBatch]:
+    """Read a table that was stored in order, batch by batch; `task`: of the files of one task, whose names begin so."""
     files, inner = filesystem(_address(folder))
-    for part in sorted(files.glob(f"{inner}/part-*.parquet")):
+    for part in sorted(files.glob(f"{inner}/part-{task}*.parquet")):
         with files.open(part, "rb") as source, pq.ParquetFile(source) as parquet:
-            yield from parquet.iter_batches()
+            yield from parquet.iter_batches(columns=columns)
 
 
 def in_order(frame: DataFrame, keys: Sequence[str], num_rows: int) -> DataFrame:

@@ -1,0 +1,158 @@
+"""An exchange of rows in blocks: workers partition and sort them, and Java only passes on a few large values.
+
+Spark converts every value of every row four times on its way from one Python worker to another, which for band keys and
+texts took longer than all stages together (decision 29). Here a worker sends one block, a serialised Arrow batch, to
+each bucket.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, groupby
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from neardup import schema as schemas
+from neardup.engines.spark.arrow_steps import StreamStep, map_frame, narrow
+from neardup.engines.spark.storage import one_task_each
+from neardup.io.spill import sort_on_disk
+from neardup.io.values.arrow_rows import pieces
+
+# Maps the number of a bucket and its sorted rows.
+RangeStep = Callable[[int, Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]]
+BLOCKS: Final = pa.schema([("bucket", pa.int32()), ("block", pa.binary())])
+# Rows that are partitioned at once: many, so that blocks are large.
+_PACKED_BYTES: Final = 32 << 20
+_SORTED_BYTES: Final = 16 << 20
+_MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT: Final = np.uint64(32)
+# Validity and values.
+_BUFFERS_OF_NUMBERS: Final = 2
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Exchange:
+    """Which rows meet in a bucket, and in which order.
+
+    columns: the schema of the rows; order: the integers that the rows of a bucket are sorted by; limit: bytes of rows
+    that a worker sorts in memory, more are sorted on its disk; by: rows with equal integers in these columns meet;
+    bounds: instead of `by`, the first value of `order` in every bucket but the first, so that buckets are in order.
+    """
+
+    columns: pa.Schema
+    order: tuple[str, ...]
+    num_buckets: int
+    limit: int
+    by: tuple[str, ...] = ()
+    bounds: tuple[int, ...] | None = None
+
+    @property
+    def _is_numeric(self) -> bool:
+        return all(kind.num_buffers == _BUFFERS_OF_NUMBERS for kind in self.columns.types)
+
+    def pack(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Turn rows into BLOCKS: of about 32 MB of rows, one block for each bucket."""
+        held: list[pa.RecordBatch] = []
+        for batch in batches:
+            held.append(batch)
+            if sum(part.nbytes for part in held) >= _PACKED_BYTES:
+                yield self._blocks(held)
+                held = []
+        if held:
+            yield self._blocks(held)
+
+    def _blocks(self, held: list[pa.RecordBatch]) -> pa.RecordBatch:
+        whole = schemas.one_batch(held, self.columns)
+        buckets = self._buckets(whole)
+        ordered = whole.take(pa.array(np.argsort(buckets, kind="stable")))
+        ends = np.r_[0, np.cumsum(np.bincount(buckets, minlength=self.num_buckets))]
+        used = np.flatnonzero(np.diff(ends))
+        blocks = [self._serialised(ordered.slice(ends[at], ends[at + 1] - ends[at])) for at in used]
+        return pa.record_batch([pa.array(used, pa.int32()), pa.array(blocks, pa.binary())], schema=BLOCKS)
+
+    def _buckets(self, batch: pa.RecordBatch) -> npt.NDArray[np.uint16]:
+        if self.bounds is not None:
+            first = batch.column(self.order[0]).to_numpy()
+            return np.searchsorted(np.array(self.bounds, np.int64), first, side="right").astype(np.uint16)
+        mixed = np.zeros(batch.num_rows, np.uint64)
+        for name in self.by:
+            mixed = (mixed ^ batch.column(name).to_numpy().view(np.uint64)) * _MULTIPLIER
+            mixed ^= mixed >> _SHIFT
+        # NumPy sorts 16 bits by their digits, in linear time.
+        return (mixed % np.uint64(self.num_buckets)).astype(np.uint16)
+
+    def _serialised(self, batch: pa.RecordBatch) -> bytes:
+        if self._is_numeric:  # mostly hashes, which do not compress
+            return bytes(batch.serialize())
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+            writer.write_batch(batch)
+        return bytes(sink.getvalue())
+
+    def unpack(self, blocks: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Return the rows of blocks, sorted, in batches."""
+        rows = chain.from_iterable(map(self._rows, blocks))
+        held: list[pa.RecordBatch] = []
+        size = 0
+        for batch in rows:
+            held.append(batch)
+            size += batch.nbytes
+            if size > self.limit:
+                yield from self._sort_on_disk(chain(held, rows))
+                return
+        if held:
+            yield from self._sort(held)
+
+    def _rows(self, blocks: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        for block in blocks.column("block").drop_null():
+            if self._is_numeric:
+                yield pa.ipc.read_record_batch(block.as_buffer(), self.columns)
+            else:
+                with pa.ipc.open_stream(block.as_buffer()) as reader:
+                    yield from reader
+
+    def _sort(self, held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        whole = schemas.one_batch(held, self.columns)
+        held.clear()  # so that the rows are in memory once
+        places = np.lexsort([whole.column(name).to_numpy() for name in reversed(self.order)])
+        num_rows = max(_SORTED_BYTES * whole.num_rows // max(whole.nbytes, 1), 1)
+        for start in range(0, whole.num_rows, num_rows):
+            yield whole.take(pa.array(places[start : start + num_rows]))
+
+    def _sort_on_disk(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        columns, order = narrow(self.columns), [(name, "ascending") for name in self.order]
+        small = (piece.cast(columns) for batch in rows for piece in pieces(batch, _SORTED_BYTES))
+        with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
+            for batch in sort_on_disk(small, columns, order, Path(folder), self.limit, threads=1):
+                yield from (piece.cast(self.columns) for piece in pieces(batch, _SORTED_BYTES))
+
+
+def map_buckets(blocks: DataFrame, exchange: Exchange, schema: pa.Schema, step: StreamStep) -> DataFrame:
+    """Send blocks to their buckets, and apply a step to the sorted rows of each."""
+    sent = one_task_each(blocks, "bucket", exchange.num_buckets)
+    return map_frame(sent, schema, lambda batches: step(exchange.unpack(batches)))
+
+
+def map_ranges(blocks: DataFrame, exchange: Exchange, schema: pa.Schema, step: RangeStep) -> DataFrame:
+    """Send blocks to their buckets, and apply a step to the number and the sorted rows of each that has a block."""
+    # Before Spark 4.1 several buckets may share a task.
+    sent = one_task_each(blocks, "bucket", exchange.num_buckets).sortWithinPartitions("bucket")
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        singles = (batch.slice(at, 1) for batch in batches for at in range(batch.num_rows))
+        for bucket, own in groupby(singles, lambda single: single.column("bucket")[0].as_py()):
+            yield from step(bucket, exchange.unpack(own))
+
+    return map_frame(sent, schema, run)
+
+
+def markers(spark: SparkSession, num_buckets: int) -> DataFrame:
+    """Return an empty block for every bucket."""
+    return spark.range(num_buckets).selectExpr("cast(id as int) bucket", "cast(null as binary) block")
