@@ -68,12 +68,13 @@ def test_nothing_is_known_of_the_uses_where_there_are_too_many_runs(tmp_path):
     assert found(path).most_used == len(values) * 5000
 
 
-def test_pages_that_hold_fewer_values_than_the_column_are_unknown(tmp_path):
+def test_pages_that_hold_fewer_values_than_the_column_or_a_negative_number_are_unknown(tmp_path):
     path = stored(tmp_path, ["a", "b", "a"], compression="none")
     data, chunk = path.read_bytes(), pq.ParquetFile(path).metadata.row_group(0).column(0)
     at = data.index(b"\x06", chunk.data_page_offset)  # three values, as a signed number of variable length
     assert found(path) is not None
     assert found(path, data=data[:at] + b"\x04" + data[at + 1 :]) is None
+    assert found(path, data=data[:at] + b"\x05" + data[at + 1 :]) is None  # minus three
 
 
 def test_headers_with_long_statistics_are_read(tmp_path):

@@ -92,6 +92,8 @@ def find_dictionary(source: Any, chunk: Any, max_definition_level: int) -> Dicti
                 if place not in header:
                     continue
                 num_values = header[place][_NUM_VALUES]
+                if num_values < 0:
+                    return None
                 if header[place][encoding] in _DICTIONARY_ENCODINGS:
                     pages.append(_Page(offset, header))
                     num_encoded += num_values
