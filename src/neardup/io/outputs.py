@@ -124,7 +124,7 @@ def known_ending(path: str | os.PathLike[str]) -> str:
     ending = Path(path).suffix.lower()
     if ending not in _SINKS:
         raise ConfigError(
-            f"the output {os.fspath(path)!r} must end in .parquet, .jsonl or .csv, got {ending or 'no extension'!r}",
+            f"the output {os.fspath(path)!r} must end in .parquet, .jsonl or .csv, got {ending or 'no extension'}",
             hint="the extension determines the format",
         )
     return ending

@@ -122,9 +122,8 @@ def read_report(run: Path) -> StoredReport:
         report = msgspec.json.decode(path.read_bytes(), type=StoredReport)
         report.settings()
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise DataError(
-            f"{run} is not a finished run: it has no {REPORT}", hint="name the folder that neardup dedup -o wrote"
-        ) from error
+        what = f"is not a finished run: it has no {REPORT}" if run.exists() else "does not exist"
+        raise DataError(f"{run} {what}", hint="name the folder that neardup dedup -o wrote") from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
     except ConfigError as error:
