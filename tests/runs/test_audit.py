@@ -175,7 +175,7 @@ def test_an_output_that_was_altered_is_an_error(finished, tmp_path):
 
 @pytest.mark.parametrize("name", ["nothing", "a.jsonl", "."])
 def test_a_path_that_is_not_a_finished_run_is_an_error(finished, name):
-    with pytest.raises(DataError, match="is not a finished run|nothing does not exist"):
+    with pytest.raises(DataError, match=r"is not a finished run|nothing does not exist"):
         neardup.audit(finished.parent / name)
 
 
