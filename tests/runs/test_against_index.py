@@ -61,6 +61,23 @@ def test_an_index_removes_the_same_documents_as_its_files(tmp_path, old):
     assert (tmp_path / "a" / "kept" / "new.jsonl").read_bytes() == (tmp_path / "b" / "kept" / "new.jsonl").read_bytes()
 
 
+def test_clusters_and_warnings_are_those_of_a_run_against_files(tmp_path, old):
+    text = OLD["31-0"]
+    new = write(
+        tmp_path / "new.jsonl", {"a": text, "own": NEW["32-1"], "b": f"{text} more", "c": OLD["31-1"], "d": text}
+    )
+    settings = {"threshold": 0.7, "method": "lsh"}
+    by_file, by_index = (
+        neardup.deduplicate(new, out=tmp_path / name, against=against, **settings)
+        for name, against in (("a", old[0]), ("b", old[1]))
+    )
+    assert by_index.clusters.equals(by_file.clusters)
+    assert [row["cluster_size"] for row in by_index.clusters.to_pylist()] == [4, 1, 4, 2, 4]
+    assert by_index.removed.column("kept_id").to_pylist() == ["31-0", "31-0", "31-1", "31-0"]
+    assert by_index.largest_clusters() == by_file.largest_clusters()
+    assert not [warning for warning in by_index.warnings if "per_cluster" in warning]
+
+
 def test_only_against_keeps_the_rest_of_the_input(tmp_path, old):
     report = run(tmp_path, old[1], "b", only_against=True)
     assert {row["kept_id"] for row in report.removed.to_pylist()} <= OLD.keys()

@@ -123,7 +123,9 @@ class IndexedDocuments(FileDocuments):
     def with_known(self, selection: pa.Table) -> pa.Table:
         """Return the selection with the matches of the index; documents of the index have negative rows."""
         known = self.known()
-        rows = [known.column("row"), pa.array(-1 - np.arange(known.num_rows)), known.column("similarity")]
+        # Documents with the same match are one cluster, whose kept row names the first of them.
+        _, first, cluster = np.unique(known.column("number").to_numpy(), return_index=True, return_inverse=True)
+        rows = [known.column("row"), pa.array(-1 - first[cluster]), known.column("similarity")]
         added = pa.table(rows, schema=schema.SELECTION)
         return pa.concat_tables([selection.select(schema.SELECTION.names), added]).sort_by("row")
 
@@ -163,8 +165,8 @@ class IndexedFiles(LocalFiles):
     def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
         """Write the tables; documents with a match in the index are among the removed ones."""
         self._warn_of_bands(outcome.plan, watch)
-        selection = self.source.with_known(outcome.selection)
-        return super().results(dataclasses.replace(outcome, selection=selection), watch)
+        selection, members = (self.source.with_known(table) for table in (outcome.selection, outcome.clustered))
+        return super().results(dataclasses.replace(outcome, selection=selection, members=members), watch)
 
     def _warn_of_bands(self, plan: Plan, watch: Watch) -> None:
         """Warn if the index finds less than the plan of the run says, as it does beside the exact method."""
