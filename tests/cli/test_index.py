@@ -20,7 +20,7 @@ def made(run, pages):  # noqa: ARG001
 
 
 def test_insert_reports_the_new_documents(made):
-    assert (made["new"], made["known"], made["total"]) == (2, 2, 2)
+    assert (made["new"], made["known"], made["total"], len(made["rejected"])) == (2, 2, 2, 1)
     assert {row["doc_id"]: row["match_id"] for row in made["documents"]} == {"a": None, "b": "a", "c": None, "d": "a"}
 
 
@@ -50,6 +50,7 @@ def test_query_prints_or_writes_matches(run, tmp_path):
         "    1.0000     1  c  c",
         "    1.0000     1  d  a",
     ]
+    assert shown.stderr.startswith("warning: 1 row was rejected: pages.jsonl:5: ")
     low = run("index", "query", "pages.index", "pages.jsonl", "--least", "0.1")
     assert (low.returncode, "below that of the index" in low.stderr) == (2, True)
 
@@ -98,7 +99,9 @@ def test_json_lines_are_answered_one_by_one(run):
 def test_remove_check_compact_snapshot_and_export(run, tmp_path):
     removed = json.loads(run("index", "remove", "pages.index", "a", "never", "--json").stdout)
     assert removed == {"removed": 1, "absent": 1, "total": 1}
-    assert run("index", "remove", "pages.index", "-", stdin="c\n").stdout.startswith("Removed 1 of 1 ids.")
+    assert run("index", "remove", "pages.index", "-", stdin="c\n").stdout.startswith(
+        "Removed 1 of 1 id. pages.index holds 0 documents."
+    )
     run("index", "insert", "pages.index", "-", stdin=LINE)
     assert run("index", "compact", "pages.index").returncode == 0
     assert run("index", "snapshot", "pages.index", "copy").stdout == "Copied pages.index to copy.\n"

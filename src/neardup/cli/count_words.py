@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 
-def documents(count: int) -> str:
-    """Return a number of documents, in words.
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Return a count with its noun, in the plural unless there is one.
 
-    >>> documents(1), documents(24345)
-    ('1 document', '24,345 documents')
+    >>> counted(1, "document"), counted(24345, "document"), counted(2, "match", "matches")
+    ('1 document', '24,345 documents', '2 matches')
     """
-    return f"{count:,} document{'s'[: count != 1]}"
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"

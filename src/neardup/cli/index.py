@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from neardup.cli import options
-from neardup.cli.count_words import documents
+from neardup.cli.count_words import counted
 from neardup.config import Config
 from neardup.errors import ConfigError
 
@@ -115,6 +115,7 @@ def insert(
     INPUT is what `neardup dedup` takes, or the folder of a finished run; "-" is standard input.
     """
     from neardup.cli import render
+    from neardup.index.batches import rejected_of
 
     with _open(folder) as opened:
         if as_lines:
@@ -131,6 +132,7 @@ def insert(
                 table = opened.insert_new_many(paths, on_duplicate, progress=progress, config=config)
                 num_new = sum(table.column("is_new").to_pylist())
                 told = {"new": num_new, "known": table.num_rows - num_new, "documents": table.to_pylist()}
+                told["rejected"] = rejected_of(table)
         told["total"] = len(opened)
     _tell(told, _stored_lines(told, folder), as_json=as_json, quiet=quiet)
 
@@ -184,6 +186,7 @@ def query(folder: str, inputs: tuple[str, ...], as_lines: bool, out: str | None,
     With --containment also containment_query and containment_doc; the index must have been created with it.
     """
     from neardup.cli import render
+    from neardup.index.batches import rejected_of
 
     asked = {"k": rest["k"] or None, "threshold": rest["least"], "since": rest["since"]}
     asked |= {"where": _conditions(rest["where"]), "containment": rest["containment"]}
@@ -197,13 +200,16 @@ def query(folder: str, inputs: tuple[str, ...], as_lines: bool, out: str | None,
             return
         with _written(out, config) as write, _paths(inputs, config) as paths, _naming_least():
             found = opened.query_many(paths, **asked, config=config)
-            write(found)
+            write(found.replace_schema_metadata(None))
+    rejected = rejected_of(found)
     if rest["as_json"]:
-        render.as_json({"matches": found.to_pylist()})
+        render.as_json({"matches": found.to_pylist(), "rejected": rejected})
     elif out is None:
         render.lines(_match_lines(found))
     elif not rest["quiet"]:
-        render.lines([f"{found.num_rows:,} match{'es'[: 2 * (found.num_rows != 1)]}. Written to {out}"])
+        render.lines([f"{counted(found.num_rows, 'match', 'matches')}. Written to {out}"])
+    for line in () if rest["as_json"] or rest["quiet"] else _rejected_lines(rejected):
+        render.text(f"warning: {line}", is_error=True)
 
 
 @index.command(cls=options.Command, short_help="Remove documents by their ids.")
@@ -217,7 +223,7 @@ def remove(folder: str, ids: tuple[str, ...], as_json: bool, quiet: bool) -> Non
     with _open(folder) as opened:
         removed, total = opened.remove(wanted), len(opened)
     told = {"removed": removed, "absent": len(wanted) - removed, "total": total}
-    said = f"Removed {removed:,} of {len(wanted):,} ids. {folder} holds {documents(total)}."
+    said = f"Removed {removed:,} of {counted(len(wanted), 'id')}. {folder} holds {counted(total, 'document')}."
     _tell(told, [said], as_json=as_json, quiet=quiet)
 
 
@@ -229,9 +235,9 @@ def info(folder: str, as_json: bool) -> None:
     with _open(folder, read_only=True) as opened:
         told, judgement = opened.info(), opened.plan.judgement()
     said = [
-        f"{documents(told['documents'])}, {told['aliases']:,} alias{'es'[: 2 * (told['aliases'] != 1)]}, "
+        f"{counted(told['documents'], 'document')}, {counted(told['aliases'], 'alias', 'aliases')}, "
         f"{told['bytes']:,} bytes",
-        f"{told['runs']:,} run{'s'[: told['runs'] != 1]}, {documents(told['fresh'])} not yet in a run; "
+        f"{counted(told['runs'], 'run')}, {counted(told['fresh'], 'document')} not yet in a run; "
         f"stores {told['store']}",
         f"{judgement}; {told['signature_format']}",
     ]
@@ -283,7 +289,7 @@ def export(folder: str, file: str, quiet: bool) -> None:
     """Write id, times, payload and text (if stored) of every document to FILE: .parquet, .jsonl or .csv."""
     with _open(folder, read_only=True) as opened:
         count = opened.export(file)
-    _tell({}, [f"{documents(count)}. Written to {file}"], quiet=quiet)
+    _tell({}, [f"{counted(count, 'document')}. Written to {file}"], quiet=quiet)
 
 
 def _tell(facts: dict[str, Any], lines: Iterable[str], *, as_json: bool = False, quiet: bool = False) -> None:
@@ -374,14 +380,18 @@ def _conditions(given: Sequence[str]) -> dict[str, Any] | None:
 
 def _stored_lines(told: dict[str, Any], folder: str) -> Iterator[str]:
     if "stored" in told:
-        yield f"Stored {documents(told['stored'])}. {folder} holds {told['total']:,}."
-        if told["rejected"]:
-            place, reason = told["rejected"][0]
-            count = len(told["rejected"])
-            said = "1 row was rejected:" if count == 1 else f"{count:,} rows were rejected; the first is"
-            yield f"{said} {place}: {reason}"
-        return
-    yield f"{told['new']:,} new and {told['known']:,} known documents. {folder} holds {told['total']:,}."
+        yield f"Stored {counted(told['stored'], 'document')}. {folder} holds {told['total']:,}."
+    else:
+        known = counted(told["known"], "known document")
+        yield f"{told['new']:,} new and {known}. {folder} holds {told['total']:,}."
+    yield from _rejected_lines(told["rejected"])
+
+
+def _rejected_lines(rejected: Sequence[Sequence[str]]) -> Iterator[str]:
+    for place, reason in rejected[:1]:
+        count = len(rejected)
+        said = "1 row was rejected:" if count == 1 else f"{count:,} rows were rejected; the first is"
+        yield f"{said} {place}: {reason}"
 
 
 def _match_lines(found: Any) -> Iterator[str]:

@@ -22,7 +22,7 @@ from rich.text import Text
 
 from neardup.checks import asks_containment
 from neardup.cli import curve, forecast_view
-from neardup.cli.count_words import documents
+from neardup.cli.count_words import counted
 from neardup.cli.symbols import ASCII, UNICODE, Symbols
 from neardup.cli.visible import visible, visible_json, visible_lines
 from neardup.theory.plan import Plan
@@ -120,7 +120,7 @@ def pairs_summary(report: Report, out: str) -> None:
     beside = f"{out}.rejected.jsonl"
     see = f", see {beside}" if Path(beside).exists() else ""
     rejected = f"; {numbers['rejected']:,} rejected{see}" if numbers["rejected"] else ""
-    _print_lines([f"{documents(numbers['documents'])}: {found}{rejected}."])
+    _print_lines([f"{counted(numbers['documents'], 'document')}: {found}{rejected}."])
     _print_lines([_found(report), *_audited(report), f"Written to {out}"])
 
 
@@ -188,7 +188,7 @@ def _pair(pair: dict[str, Any]) -> str:
 def _counts(numbers: dict[str, Any]) -> Iterator[str]:
     rejected = f"{numbers['rejected']:,} rejected{', see rejected.jsonl' if numbers['rejected'] else ''}"
     yield (
-        f"{documents(numbers['documents'])}: {numbers['kept']:,} kept, "
+        f"{counted(numbers['documents'], 'document')}: {numbers['kept']:,} kept, "
         f"{numbers['removed']:,} removed ({numbers['exact_duplicates']:,} exact), {rejected}."
     )
     if numbers["config"]["against"]:

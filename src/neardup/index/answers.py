@@ -6,13 +6,18 @@ import dataclasses
 import datetime as dt
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any, Final
+
+import numpy as np
 
 from neardup.errors import ConfigError, DataError
 from neardup.index.store import Document
 
 MOST_PAYLOAD: Final = 1 << 16
+# Python parses JSON recursively, so a payload that could just be written might not be readable from a deeper call.
+MOST_LEVELS: Final = 100
 _RANGES: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "gt": lambda value, bound: value > bound,
     "gte": lambda value, bound: value >= bound,
@@ -82,6 +87,7 @@ def write_payload(payload: Any) -> str | None:
         return None
     if not isinstance(payload, Mapping):
         raise ConfigError(f"`payload` must be a dict, got {payload!r}", hint="payload={'lang': 'de'}")
+    _check_nesting(payload)
     try:
         text = json.dumps(dict(payload), ensure_ascii=False, allow_nan=False)
         size = len(text.encode())
@@ -95,6 +101,27 @@ def write_payload(payload: Any) -> str | None:
             hint="store it elsewhere, and keep a reference to it in the payload",
         )
     return text
+
+
+def _check_nesting(payload: Any) -> None:
+    """Raise if a payload is nested too deeply, or has a key that JSON would turn into another one."""
+    level = [payload]
+    for _ in range(MOST_LEVELS):
+        keys = [key for value in level if isinstance(value, Mapping) for key in value]
+        if wrong := [key for key in keys if not isinstance(key, str)]:
+            raise DataError(
+                f"the payload is not a JSON object: it has the key {wrong[0]!r}", hint="keys must be strings"
+            )
+        # One more than fit in the largest payload: a list may hold another one many times.
+        level = list(islice((inner for value in level for inner in _inner(value)), MOST_PAYLOAD))
+        if not level:
+            return
+    raise DataError(f"the payload is nested more than {MOST_LEVELS} levels deep", hint="store a flatter object")
+
+
+def _inner(value: Any) -> Iterable[Any]:
+    values: Iterable[Any] = value.values() if isinstance(value, Mapping) else value
+    return (inner for inner in values if isinstance(inner, (Mapping, list, tuple)))
 
 
 def read_payload(text: str | None) -> dict[str, Any] | None:
@@ -112,11 +139,13 @@ def as_time(name: str, value: Any) -> float | None:
             value = dt.datetime.fromisoformat(value)
         except ValueError as error:
             raise ConfigError(f"`{name}` must be a time, got {value!r}", hint="write 2026-01-31T12:00") from error
-    if isinstance(value, dt.datetime):
-        return value.timestamp()
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise ConfigError(f"`{name}` must be a datetime, or seconds since 1970, got {value!r}")
-    return float(value)
+    try:
+        seconds = value.timestamp() if isinstance(value, dt.datetime) else value
+        if isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and math.isfinite(seconds):
+            return float(seconds)
+    except (OverflowError, ValueError) as error:  # beyond what the platform, or a float, can represent
+        raise ConfigError(f"`{name}` is too far away", hint="write 2026-01-31T12:00, or leave it out") from error
+    raise ConfigError(f"`{name}` must be a datetime, or seconds since 1970, got {value!r}")
 
 
 def filter_of(where: Any, since: Any) -> Callable[[Document], bool] | None:
@@ -155,11 +184,24 @@ def _condition(name: str, asked: Any) -> Callable[[Any], bool]:
                 f"`where` has {found} for {name!r}",
                 hint=f"a range takes {', '.join(_RANGES)}",
             )
-        return lambda value: all(_is_within(bound, value, limit) for bound, limit in asked.items())
+        limits = {bound: _scalar(name, limit) for bound, limit in asked.items()}
+        return lambda value: all(_is_within(bound, value, limit) for bound, limit in limits.items())
     if isinstance(asked, (list, tuple, set, frozenset)):
-        choices = list(asked)
+        choices = [_scalar(name, choice) for choice in asked]
         return lambda value: any(_is_equal(value, choice) for choice in choices)
-    return lambda value: _is_equal(value, asked)
+    single = _scalar(name, asked)
+    return lambda value: _is_equal(value, single)
+
+
+def _scalar(name: str, value: Any) -> Any:
+    """Return a value that payloads can be compared with; raise if no payload could have it."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is not None and not isinstance(value, (str, int, float, list, dict)):
+        raise ConfigError(
+            f"`where` compares {name!r} with {value!r}, which is not a JSON value",
+            hint="write a date as in the payload: {'day': {'gte': '2026-01-01'}}",
+        )
+    return value
 
 
 def _is_equal(value: Any, other: Any) -> bool:

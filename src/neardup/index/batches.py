@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
@@ -35,6 +36,8 @@ EXPORTED: Final = pa.schema(
         *(("met", pa.int64()), ("first_met", pa.float64()), ("last_met", pa.float64()), ("text", pa.string())),
     ]
 )
+# The key of the metadata of a table with the rejected rows of its source.
+REJECTED: Final = "rejected"
 _EXPORTED_AT_ONCE: Final = 4096
 # The most documents compared with each other before insertion: the number of pairs of near-copies is
 # quadratic.
@@ -93,8 +96,9 @@ def _put(change: Change, batch: Batch, sketches: Sketches, settings: Settings) -
 def query_many(store: Store, read: Iterator[Batch], settings: Settings, options: QueryOptions) -> pa.Table:
     """Answer every document of all batches; each batch from one commit."""
     shape = CONTAINED if options.is_containment else MATCHES
-    tables = [shape.empty_table()]
+    tables, rejected = [shape.empty_table()], list[tuple[str, str]]()
     for batch in read:
+        rejected += batch.rejected
         sketches = _sketch(batch.contents, settings)
         for first in range(0, len(batch.ids), SPAN):
             chosen = take_sketches(sketches, np.arange(first, min(first + SPAN, len(batch.ids))), settings.config)
@@ -103,7 +107,18 @@ def query_many(store: Store, read: Iterator[Batch], settings: Settings, options:
                 return answer(view, chosen, options, settings)
 
             tables.append(_as_table(batch.ids[first : first + SPAN], store.read(ask), shape))
-    return pa.concat_tables(tables).combine_chunks()
+    return _with_rejected(pa.concat_tables(tables).combine_chunks(), rejected)
+
+
+def _with_rejected(table: pa.Table, rejected: Sequence[tuple[str, str]]) -> pa.Table:
+    """Return a table that names the rejected rows of its source in its metadata, if there are any."""
+    return table.replace_schema_metadata({REJECTED: json.dumps(rejected)}) if rejected else table
+
+
+def rejected_of(table: pa.Table) -> list[list[str]]:
+    """Return place and reason of every rejected row of the source of a table."""
+    found: list[list[str]] = json.loads((table.schema.metadata or {}).get(REJECTED.encode(), b"[]"))
+    return found
 
 
 def best_matches(view: View, contents: pa.Array, threshold: float, settings: Settings) -> BestMatches:
@@ -151,8 +166,10 @@ def insert_new_many(
 
     def make(change: Change) -> pa.Table:
         rows: list[tuple[str, bool, str | None, float | None]] = []
+        rejected: list[tuple[str, str]] = []
         with watch.stage("insert") as advance:
             for batch in read:
+                rejected += batch.rejected
                 sketches = _sketch(batch.contents, settings)
                 for first in range(0, len(batch.ids), _IN_TURN):
                     chosen = np.arange(first, min(first + _IN_TURN, len(batch.ids)))
@@ -161,7 +178,7 @@ def insert_new_many(
                         on_duplicate
                     )
                     advance(chosen.size)
-        return _table(rows, INSERTED)
+        return _with_rejected(_table(rows, INSERTED), rejected)
 
     return store.change(make)
 

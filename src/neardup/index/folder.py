@@ -34,7 +34,7 @@ from neardup.index.run_file import RunFile, write_run
 from neardup.index.sketches import Layout, Sketches, damaged, from_bytes
 from neardup.index.store import Answer
 from neardup.index.writer_lock import WriterLock
-from neardup.io.work_folder import remove_folder, reserve
+from neardup.io.work_folder import check_writable, remove_folder, reserve
 from neardup.measures.base import I64
 
 RUNS: Final = "runs"
@@ -246,8 +246,11 @@ class FolderStore:
         self._check_open()
         if os.path.lexists(path):
             raise ConfigError(f"{path} already exists", hint="choose another path for the snapshot")
+        if self.folder.resolve() in path.resolve().parents:
+            raise ConfigError(f"{path} is inside the index {self.folder}", hint="choose a path outside it")
+        check_writable(path, "path")
         for attempt in range(_ATTEMPTS):
-            with explained(path), reserve(path) as work:
+            with explained(path), reserve(path, draft="index") as work:
                 try:
                     self._copy(work / "index")
                 except FileNotFoundError as error:  # a run was merged with others before it was copied

@@ -36,6 +36,7 @@ from neardup.index.index_settings import (
     check_id,
     check_same,
     for_reading,
+    is_id,
     new_settings,
     stored_settings,
 )
@@ -44,7 +45,7 @@ from neardup.index.query_options import QueryOptions, check_query
 from neardup.index.sketches import Sketches, sketch_contents
 from neardup.index.store import Change, Document, Store, View, already_exists
 from neardup.io.outputs import TableWriter, known_ending
-from neardup.io.work_folder import remove_folder, reserve
+from neardup.io.work_folder import check_writable, remove_folder, reserve
 from neardup.measures.registry import measure_of
 
 _TIMEOUT_SECONDS: Final = 10.0
@@ -96,7 +97,8 @@ class Index:
             raise ConfigError(
                 f"{folder} already exists", hint="choose another path; an index that exists is opened, not created"
             )
-        with reserve(folder) as work:
+        check_writable(folder, "path")
+        with reserve(folder, draft="index") as work:
             make_folder(work / "index")
             database.create(work / "index", chosen.as_dict())
             sync_folder(work / "index")
@@ -212,7 +214,8 @@ class Index:
         """Call `insert_new` for every document of a source in turn, all or none.
 
         Returns:
-            A table of doc_id, is_new, match_id and similarity.
+            A table of doc_id, is_new, match_id and similarity. The metadata `rejected` of its schema is a JSON list of
+            the place and reason of every rejected row, if there are any.
         """
         check_choice("on_duplicate", on_duplicate, ON_DUPLICATE)
         read, chosen = self._read(source, ids, config, named=True)
@@ -257,7 +260,7 @@ class Index:
     ) -> pa.Table:
         """Return the documents most similar to each document of a source: query_id, doc_id, similarity, rank.
 
-        With `containment` also containment_query and containment_doc.
+        With `containment` also containment_query and containment_doc. Rejected rows are named as by `insert_new_many`.
         """
         asked = self._options(k, threshold, where, since, containment)
         read, chosen = self._read(source, ids, config, named=False)
@@ -284,6 +287,8 @@ class Index:
 
     def remove(self, ids: str | Iterable[str]) -> int:
         """Remove documents or aliases by their ids; return how many of them existed."""
+        if not isinstance(ids, Iterable):
+            raise ConfigError(f"`ids` must be an id or several, got {ids!r}", hint="remove('a') or remove(['a', 'b'])")
         wanted = [ids] if isinstance(ids, str) else list(ids)
         for doc_id in wanted:
             check_id(doc_id)
@@ -325,7 +330,7 @@ class Index:
         return self._store.read(lambda view: int(view.count()["documents"]))
 
     def __contains__(self, doc_id: object) -> bool:
-        return isinstance(doc_id, str) and bool(self._store.read(lambda view: view.numbers_of([doc_id])))
+        return is_id(doc_id) and bool(self._store.read(lambda view: view.numbers_of([str(doc_id)])))
 
     def info(self) -> dict[str, Any]:
         """Return the counts, size and settings of the index."""

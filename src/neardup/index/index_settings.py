@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from neardup.checks import VECTOR_MEASURES, check_choice, check_type
 from neardup.config import Config
-from neardup.errors import ConfigError, DataError
+from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.index.sketches import Layout, damaged, layout_of
 from neardup.measures.registry import measure_of
 from neardup.theory.plan import Plan, plan_for
@@ -149,6 +149,15 @@ def check_durability(durability: Any, timeout: Any) -> None:
     check_choice("durability", durability, DURABILITIES)
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout >= 0:
         raise ConfigError(f"`timeout` must be a number of seconds from 0, got {timeout!r}")
+
+
+def is_id(value: Any) -> bool:
+    """Whether a value can be an id."""
+    try:
+        check_id(value)
+    except NearDupError:
+        return False
+    return True
 
 
 def check_id(doc_id: Any) -> str:

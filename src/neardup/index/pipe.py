@@ -22,11 +22,13 @@ def insert_lines(index: Index, lines: Iterable[bytes], on_duplicate: str | None)
 
     def insert(given: Answer) -> Answer:
         doc_id, text = given.get("id"), given.get("text")
+        if not isinstance(doc_id, str):
+            raise DataError(f"the id must be a string, got {doc_id!r}", hint='write {"id": "a", "text": "..."}')
         rest = {"payload": given.get("payload"), "expires": given.get("expires")}
         if on_duplicate is None:
-            index.insert(doc_id, text, **rest)  # type: ignore[arg-type]
+            index.insert(doc_id, text, **rest)
             return {"id": doc_id, "is_new": True}
-        answer = index.insert_new(doc_id, text, on_duplicate, **rest)  # type: ignore[arg-type]
+        answer = index.insert_new(doc_id, text, on_duplicate, **rest)
         match = None if answer.match is None else as_answer(answer.match)
         return {"id": doc_id, "is_new": answer.is_new, "match": match}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from neardup.checks import as_float, check_real
 from neardup.config import Config
@@ -12,6 +12,9 @@ from neardup.errors import ConfigError
 from neardup.index.answers import filter_of
 from neardup.index.index_settings import Settings
 from neardup.index.store import Document
+
+# More matches than any index has documents.
+_MOST_MATCHES: Final = 1 << 40
 
 
 class QueryOptions(NamedTuple):
@@ -35,6 +38,7 @@ def check_query(
     """Return the options of queries; raise if the index cannot answer them."""
     if k is not None and (not isinstance(k, int) or isinstance(k, bool) or k < 1):
         raise ConfigError(f"`k` must be a whole number from 1, or None for all, got {k!r}")
+    k = None if k is None else min(k, _MOST_MATCHES)
     if containment is None:
         return QueryOptions(k, _least_similarity(threshold, settings.config), filter_of(where, since))
     if threshold is not None:

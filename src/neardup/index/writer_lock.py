@@ -24,7 +24,13 @@ class WriterLock:
     """Held from its creation until `release`."""
 
     def __init__(self, folder: Path, timeout: float) -> None:
-        self._file = os.open(folder / FILE, _OPEN, 0o600)
+        try:
+            self._file = os.open(folder / FILE, _OPEN, 0o600)
+        except OSError as error:
+            raise DataError(
+                f"the index {folder} cannot be opened for writing: {error.strerror or error}",
+                hint="to query it, open it with read_only=True",
+            ) from error
         try:
             self._wait(folder, timeout)
             os.ftruncate(self._file, 0)

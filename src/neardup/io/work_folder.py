@@ -38,15 +38,21 @@ def folder_of(out: Path) -> Path:
 
 
 @contextlib.contextmanager
-def reserve(out: Path) -> Iterator[Path]:
+def reserve(out: Path, *, draft: str | None = None) -> Iterator[Path]:
     """Lock the work folder of an output for one run; a second run on the same output raises.
 
     A run that fails before it has finished anything, or whose checkpoints are stale, removes the folder, and the
     parents that it made.
+
+    Args:
+        out: the output.
+        draft: an entry of the folder that is made from the start; what a killed process left of it is deleted.
     """
     folder = folder_of(out)
     missing = [above for above in folder.parents if not os.path.lexists(above)]
     with _locked(out) as lock:
+        if draft is not None:
+            remove_tree(folder / draft)
         _check_below(folder)
         write_marker(folder, process=os.getpid())
         aside = folder / REPLACED

@@ -1,0 +1,130 @@
+"""Values that an index cannot use, what a kill leaves behind, and how both are reported."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from neardup import Index
+from neardup.errors import ConfigError, DataError
+
+TEXT = "the quick brown fox jumps over the lazy dog and runs away into the dark green forest"
+OTHER = "a completely different sentence about cooking rice with butter and salt in a large pot"
+
+
+@pytest.fixture
+def index(tmp_path):
+    with Index.create(tmp_path / "pages.index") as made:
+        yield made
+
+
+def ids_of(matches):
+    return [match.doc_id for match in matches]
+
+
+def test_a_payload_is_not_nested_deeply_and_its_keys_are_strings(index):
+    deep: dict[str, object] = {}
+    for _ in range(10_000):
+        deep = {"a": deep}
+    with pytest.raises(DataError, match="nested more than 100 levels deep"):
+        index.insert("a", TEXT, payload=deep)
+    many: list[object] = []
+    for _ in range(200):  # 2 ** 200 lists, were they written
+        many = [many, many]
+    with pytest.raises(DataError, match="nested more than 100 levels deep"):
+        index.insert("a", TEXT, payload={"a": many})
+    for payload in ({1: 2}, {"a": [{1: 2, "1": 3}]}):
+        with pytest.raises(DataError, match="it has the key 1"):
+            index.insert("a", TEXT, payload=payload)
+    fine: dict[str, object] = {"a": 1}
+    for _ in range(99):
+        fine = {"a": fine}
+    index.insert("a", TEXT, payload=fine)
+    assert index.get("a").payload == fine
+
+
+@pytest.mark.parametrize("expires", [10**400, dt.datetime(1, 1, 1), float("inf"), "never"])
+def test_a_time_that_cannot_be_represented_is_an_error(index, expires):
+    with pytest.raises(ConfigError, match="`expires`"):
+        index.insert("a", TEXT, expires=expires)
+    assert len(index) == 0
+
+
+def test_a_huge_k_lists_all_matches(index):
+    index.insert("a", TEXT)
+    assert ids_of(index.query(TEXT, k=10**30)) == ["a"]
+
+
+def test_what_cannot_be_an_id_is_not_in_the_index_and_cannot_be_removed(index):
+    index.insert("a", TEXT)
+    assert [value in index for value in ("a", "\ud800", "\0", 5, None)] == [True, False, False, False, False]
+    with pytest.raises(ConfigError, match="`ids` must be an id or several, got None"):
+        index.remove(None)
+    assert len(index) == 1
+
+
+def test_where_takes_json_values_only(index):
+    index.insert("a", TEXT, payload={"n": 1, "tags": ["x", "y"]})
+    assert ids_of(index.query(TEXT, where={"n": np.int64(1), "tags": [["x", "y"]]})) == ["a"]
+    for value in (np.array([1, 2]), dt.date(2026, 1, 1), {"gte": dt.date(2026, 1, 1)}, [np.array([1, 2])]):
+        with pytest.raises(ConfigError, match=r"`where` compares 'n' with .* which is not a JSON value"):
+            index.query(TEXT, where={"n": value})
+
+
+def test_a_snapshot_inside_the_index_is_an_error(index):
+    with pytest.raises(ConfigError, match="is inside the index"):
+        index.snapshot(index.path / "runs" / "copy")
+
+
+def test_an_index_that_cannot_be_locked_for_writing_says_how_to_read_it(tmp_path):
+    Index.create(tmp_path / "index").close()
+    (tmp_path / "index" / "writer.lock").unlink()
+    (tmp_path / "index" / "writer.lock").mkdir()
+    with pytest.raises(DataError, match=r"cannot be opened for writing: .*\n\nhint: to query it, open"):
+        Index.open(tmp_path / "index")
+
+
+def test_rejected_rows_of_batches_are_named(index):
+    assert index.insert_new_many({"a": TEXT}).schema.metadata is None
+    added = index.insert_new_many({"b": OTHER, "c": None})
+    assert json.loads(added.schema.metadata[b"rejected"]) == [["row 1", "text is null"]]
+    found = index.query_many([None, OTHER])
+    assert found.column("doc_id").to_pylist() == ["b"]
+    assert json.loads(found.schema.metadata[b"rejected"]) == [["row 0", "text is null"]]
+
+
+KILLED = """
+import os, sys
+import neardup
+from neardup.index import folder, index
+path = sys.argv[1]
+if sys.argv[2] == "create":
+    index.sync_folder = lambda _: os._exit(9)
+    neardup.Index.create(path)
+with neardup.Index.create(path) as made:
+    made.insert("a", "to be or not to be that is the question")
+    made.compact()
+    folder.sync_file = lambda _: os._exit(9)
+    made.snapshot(path + " copy")
+"""
+
+
+@pytest.mark.parametrize("step", ["create", "snapshot"])
+def test_what_a_kill_interrupted_can_be_repeated(tmp_path, step):
+    path = tmp_path / "index"
+    assert subprocess.run([sys.executable, "-c", KILLED, str(path), step], check=False).returncode == 9
+    work = f".{path.name}.neardup" if step == "create" else f".{path.name} copy.neardup"
+    assert (tmp_path / work / "index").exists()
+    if step == "create":
+        Index.create(path).close()
+    else:
+        with Index.open(path) as index:
+            index.snapshot(tmp_path / "index copy")
+        with Index.open(tmp_path / "index copy") as copy:
+            assert (list(copy.ids()), copy.check()) == (["a"], [])
+    assert not (tmp_path / work).exists()
