@@ -44,9 +44,9 @@ from neardup.theory.method_choice import MAX_SHINGLES, Contents, decide
 from neardup.theory.plan import Plan, is_open
 from neardup.theory.shingle_advice import FEW_SHINGLES, advise_on_short, has_shorter_shingles
 
-# From this many pairs on, warn before listing them; a pair takes 24 bytes, and four times that while it is sorted.
+# From this many pairs on, warn before listing them; in memory a pair takes 24 bytes, and as many again with its ids.
 MANY_PAIRS: Final = 10_000_000
-BYTES_A_PAIR: Final = 96
+BYTES_A_PAIR: Final = 48
 _CLASS_VIEW: Final = View(
     ("row", "priority", "digest_low", "digest_high"), ("digest_low", "digest_high"), ("priority", "row")
 )

@@ -268,6 +268,7 @@ def listed(classes, verified, num_ahead=0, **limits):
     rows = pa.Table.from_batches(batches, schema=schema.ROW_PAIRS).to_pylist()
     pairs = {(row["row_a"], row["row_b"]): row["similarity"] for row in rows}
     assert len(pairs) == len(rows)
+    assert list(pairs) == sorted(pairs)
     return pairs
 
 

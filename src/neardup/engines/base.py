@@ -163,8 +163,9 @@ class Engine(Protocol):
         once                           materialise a table that is used more than once
 
     A `Table` is opaque: only the engine that made it, and code for that engine, looks inside. Every table has one or
-    two row columns. Tables from `once` and `map_classes` are sorted by `schema.row_order`, if the tables of this engine
-    have an order at all. A step with a name is a checkpoint: a resumed run does not repeat it.
+    two row columns. Tables from `once` are sorted by `schema.row_order`, if the tables of this engine have an order at
+    all; so are those from `map_classes`, whose steps yield rows in that order. A step with a name is a checkpoint: a
+    resumed run does not repeat it.
     """
 
     def map_documents(self, documents: Any, step: DocumentStep, schema: pa.Schema, advance: Advance) -> Table:

@@ -16,13 +16,10 @@ SortKey = tuple[str, str]
 _SHARE: Final = 0.5
 # Sorted rows are consumed while DuckDB still holds its memory: naming pairs and encoding them as Parquet took 80 MB.
 _CONSUMER_BYTES: Final = 80 << 20
-# DuckDB fails with less. Rows of numbers take less than texts: 32 million pairs were sorted in 32 MiB by one thread,
-# and not in 24.
-_LEAST_BYTES, _LEAST_BYTES_OF_NUMBERS = 64 << 20, 32 << 20
+# DuckDB fails with less; with 32 MiB, sorting 32 million rows of numbers by one thread failed now and then.
+_LEAST_BYTES: Final = 64 << 20
 _SQL_DIRECTIONS: Final = {"ascending": "ASC", "descending": "DESC"}
 _SORTED_ROWS: Final = 1 << 17
-# Validity and values.
-_BUFFERS_OF_NUMBERS: Final = 2
 
 
 def sort_on_disk(
@@ -31,10 +28,9 @@ def sort_on_disk(
     """Sort rows with about `room` bytes of memory, including what the consumer of the rows takes."""
     import duckdb
 
-    is_numeric = all(field.type.num_buffers == _BUFFERS_OF_NUMBERS for field in schema)
-    least, given = _LEAST_BYTES_OF_NUMBERS if is_numeric else _LEAST_BYTES, int((room - _CONSUMER_BYTES) * _SHARE)
+    given = int((room - _CONSUMER_BYTES) * _SHARE)
     settings: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": f"{max(least, given) >> 20}MiB",
+        "memory_limit": f"{max(_LEAST_BYTES, given) >> 20}MiB",
         "temp_directory": str(folder),
         # Each thread takes memory of its own.
         "threads": 1 if given <= _LEAST_BYTES else threads,

@@ -101,36 +101,82 @@ def list_pairs(
     only_against: bool = False,
     listed_at_once: int = LISTED_AT_ONCE,
 ) -> Iterator[pa.RecordBatch]:
-    """List every pair found, including those between members of classes, unordered; no pair has two reference rows.
+    """List every pair found, including those between members of classes, by row_a, then row_b.
 
-    `separate` has made sure that no verified pair consists of two reference documents. With `only_against` no pair has
-    two input rows either. A batch has at most `listed_at_once` rows.
+    `separate` has made sure that no verified pair consists of two reference documents; no other pair does. With
+    `only_against` no pair has two input rows either. A batch has at most `listed_at_once` rows.
     """
     left, right, values = _verified_pairs(verified)
     rows, representatives = _listed(classes, left, right)
     # Each class has two parts: an even key for its reference documents, an odd one for those of the input.
     keys = 2 * np.searchsorted(rows, representatives) + (rows >= num_ahead)
     parts, part_of = np.unique(keys, return_inverse=True)
-    members = np.argsort(part_of, kind="stable")
     sizes = np.bincount(part_of, minlength=parts.size)
-    starts = np.cumsum(sizes) - sizes
     own = np.flatnonzero(parts % 2)
     twins = own[:0] if only_against else own[sizes[own] > 1]
     behind = own[np.isin(parts[own] - 1, parts)]  # the reference part of a class comes right before its own part
     left = np.r_[part_of[np.searchsorted(rows, left)], twins, behind - 1]
     right = np.r_[part_of[np.searchsorted(rows, right)], twins, behind]
     values = np.r_[values, np.ones(twins.size + behind.size)]
-    ends = np.cumsum(sizes[left] * sizes[right])
-    # A pair of large classes is split as well: 8,000 copies make 64 million combinations.
-    for first in range(0, int(ends[-1]) if ends.size else 0, listed_at_once):
-        places = np.arange(first, min(first + listed_at_once, int(ends[-1])))
-        at = np.searchsorted(ends, places, side="right")
-        a, b = _members(members, starts, sizes, left[at], right[at], places - np.r_[0, ends][at])
-        # Within a part each pair occurs in both orders, and every member is paired with itself.
-        is_listed = (a < b) | (part_of[a] != part_of[b])
-        row_a, row_b = rows[np.minimum(a, b)[is_listed]], rows[np.maximum(a, b)[is_listed]]
-        columns = [row_a, row_b, values[at][is_listed]]
-        yield pa.record_batch([pa.array(column) for column in columns], schema=schema.ROW_PAIRS)
+    linked = _LinkedParts(part_of, sizes, left, right, values)
+    for first, stop in linked.blocks(listed_at_once):
+        a, b, similarities = linked.pairs(first, stop)
+        for begin in range(0, a.size, listed_at_once):  # a single row may have more partners
+            chosen = slice(begin, begin + listed_at_once)
+            columns = [rows[a[chosen]], rows[b[chosen]], similarities[chosen]]
+            yield pa.record_batch([pa.array(column) for column in columns], schema=schema.ROW_PAIRS)
+
+
+class _LinkedParts:
+    """Documents by part, and the parts whose members are all similar to those of another part, or of the same.
+
+    Pairs come in order without being sorted on disk: every row lists its partners that come after it.
+    """
+
+    def __init__(self, part_of: I64, sizes: I64, left: I64, right: I64, values: npt.NDArray[np.float64]) -> None:
+        is_other = left != right
+        heads = np.r_[left, right[is_other]]
+        order = np.argsort(heads, kind="stable")
+        self._part_of, self._members = part_of, np.argsort(part_of, kind="stable")
+        self._ends = np.cumsum(sizes)
+        self._tails = np.r_[right, left[is_other]][order]
+        self._values = np.r_[values, values[is_other]][order]
+        self._tail_ends = np.searchsorted(heads[order], np.arange(sizes.size + 1))
+        # Ascending, because members are ordered by part, then by place.
+        self._keys = part_of[self._members] * part_of.size + self._members
+        self._reach = np.diff(np.r_[0, np.cumsum(sizes[self._tails])][self._tail_ends])
+
+    def blocks(self, most: int) -> Iterator[tuple[int, int]]:
+        """Cut the places into blocks with at most `most` pairs, at least one place each."""
+        ends, first = np.cumsum(self._reach[self._part_of]), 0
+        while first < ends.size:
+            before = int(ends[first - 1]) if first else 0
+            stop = max(first + 1, int(np.searchsorted(ends, before + most, side="right")))
+            yield first, stop
+            first = stop
+
+    def pairs(self, first: int, stop: int) -> tuple[I64, I64, npt.NDArray[np.float64]]:
+        """Return the places of every pair whose first one is in a block, ascending, and the similarities."""
+        own = self._part_of[first:stop]
+        starts, counts = self._tail_ends[own], np.diff(self._tail_ends)[own]
+        a, links = np.repeat(np.arange(first, stop), counts), _ranges(starts, counts)
+        tails = self._tails[links]
+        starts = np.searchsorted(self._keys, tails * self._part_of.size + a, side="right")
+        counts = self._ends[tails] - starts
+        a, b = np.repeat(a, counts), self._members[_ranges(starts, counts)]
+        values = np.repeat(self._values[links], counts)
+        keys = a * self._part_of.size + b
+        if (keys[1:] < keys[:-1]).any():  # several parts are linked to the same one
+            order = np.argsort(keys, kind="stable")
+            a, b, values = a[order], b[order], values[order]
+        return a, b, values
+
+
+def _ranges(starts: I64, counts: I64) -> I64:
+    """Return the numbers of all ranges, one range after the other."""
+    firsts = np.cumsum(counts) - counts
+    numbers: I64 = np.repeat(starts - firsts, counts) + np.arange(counts.sum())
+    return numbers
 
 
 def select_again(documents: pa.Table, pairs: pa.Table, config: Config) -> pa.Table:
@@ -201,9 +247,3 @@ def _verified_pairs(verified: pa.Table) -> tuple[I64, I64, npt.NDArray[np.float6
     right = partners.flatten().to_numpy()
     values = schema.one_array(verified.column("partner_similarities")).flatten().to_numpy()
     return left, right, values
-
-
-def _members(members: I64, starts: I64, sizes: I64, left: I64, right: I64, numbers: I64) -> tuple[I64, I64]:
-    """Return the members of each numbered combination of two classes; the right class varies fastest."""
-    widths = sizes[right]
-    return members[starts[left] + numbers // widths], members[starts[right] + numbers % widths]

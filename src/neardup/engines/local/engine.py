@@ -372,8 +372,9 @@ class LocalEngine(Threads):
     def map_classes(
         self, classes: pa.Table, verified: pa.Table | None, step: ClassStep, schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
-        """Apply the step once: all components are in memory."""
-        return self._in_row_order(step(classes, verified), schema)
+        """Apply the step once: all components are in memory, so its order is that of the whole table."""
+        del schema
+        return iter(step(classes, verified))
 
     def _in_row_order(self, table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         by = schemas.row_order(schema)
