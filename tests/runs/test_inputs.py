@@ -49,7 +49,8 @@ def test_format_overrides_the_extension(form, run, tmp_path):
     assert f"{2 * documents} documents: {kept} kept" in done.stdout
     # The output can be read in the same format, under the same name.
     again = run("dedup", "out/kept/rows.data", "-o", "again", "--format", form, "--threshold", "0.7")
-    assert f"{kept} documents: {kept} kept, 0 removed" in again.stdout, again.stderr
+    noun = "document" if kept == 1 else "documents"
+    assert f"{kept} {noun}: {kept} kept, 0 removed" in again.stdout, again.stderr
 
 
 def test_csv_is_read_from_standard_input(programs, tmp_path):
