@@ -89,6 +89,32 @@ def test_a_run_on_spark_writes_the_same_files_as_a_local_run(spark, tmp_path, mo
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
+def test_a_large_table_is_a_folder_of_parts_that_every_command_reads(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr("neardup.io.sources.parts.JOINED_BYTES", 0)
+    source = write_corpus(tmp_path / "in")
+    settings = EVERY_PAIR | {"pairs": True}
+    local, out = tmp_path / "local", tmp_path / "spark"
+    expected = neardup.deduplicate(source, out=local, **settings)
+    found = neardup.deduplicate(source, out=out, engine=neardup.SparkEngine(spark, few_rows=5), **settings)
+    for name in ("removed", "clusters", "pairs"):
+        assert len(list((out / f"{name}.parquet").iterdir())) > 1, name
+        for report in (found, neardup.load(out)):
+            assert getattr(report, name).equals(getattr(expected, name)), name
+    assert contents(out)[1] | {"files": None} == contents(local)[1] | {"files": None}
+    removed = found.removed.to_pylist()[0]
+    assert str(neardup.explain(out, removed["doc_id"])) == str(neardup.explain(local, removed["doc_id"]))
+    assert neardup.audit(out).pairs == neardup.audit(local).pairs
+    assert removed["doc_id"] in neardup.load(out).to_html()
+    for run in (local, out):
+        assert CliRunner().invoke(commands, ["pairs", str(run), "-o", f"{run}.csv"]).exit_code == 0
+        neardup.deduplicate(source, out=f"{run}-again", against=[run], only_against=True, **EVERY_PAIR)
+    assert neardup.load(f"{out}-again").removed.num_rows == neardup.load(f"{local}-again").removed.num_rows > 50
+    assert Path(f"{out}.csv").read_bytes() == Path(f"{local}.csv").read_bytes()
+    # Only what the run wrote is replaced, folders of parts included.
+    neardup.deduplicate(source, out=out, overwrite=True, **settings)
+    assert contents(out) == contents(local)
+
+
 def next_job(spark):
     """The number that the next job of a session will have."""
     spark.sparkContext.setJobGroup("probe", "probe")

@@ -49,7 +49,7 @@ _SAY_WHERE: Final = (
 
 def is_run(folder: Path) -> bool:
     """Whether a folder is the output of a run on files, even if it was changed since."""
-    return (folder / "removed.parquet").is_file() and (folder / REPORT).is_file()
+    return (folder / "removed.parquet").exists() and (folder / REPORT).is_file()
 
 
 def kept_files(run: Path) -> list[str]:
@@ -104,11 +104,21 @@ def load_table(run: Path, name: str) -> pa.Table | None:
         return _load_kept(run)
     if name == "mask":
         return _mask(run)
-    return _stored_table(run, name) if (run / f"{name}.parquet").is_file() else None
+    return _stored_table(run, name) if (run / f"{name}.parquet").exists() else None
 
 
 def _stored_table(run: Path, name: str) -> pa.Table:
-    path = _below(run, f"{name}.parquet")
+    """Return a table, which is a file or, if Spark wrote a large one, a folder of parts."""
+    path = run / f"{name}.parquet"
+    if not path.is_dir():
+        return _read_part(_below(run, path.name), name)
+    parts = sorted(part.name for part in path.iterdir())
+    if not parts:
+        raise _no_table(path, "it is an empty folder")
+    return pa.concat_tables([_read_part(_below(run, Path(path.name, part)), name) for part in parts])
+
+
+def _read_part(path: Path, name: str) -> pa.Table:
     return _checked(path, partial(pq.read_table, path), _COLUMNS[name])
 
 

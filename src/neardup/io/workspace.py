@@ -75,6 +75,8 @@ class Workspace:
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if entry["digest"]:
+            if path.is_dir():  # which is not replaced by a rename
+                remove_tree(path)
             draft.replace(path)
         with self._lock:
             self._finished[name] = entry
@@ -112,10 +114,16 @@ def _is_torn(path: Path) -> bool:
 
 
 def digest(path: Path) -> str:
-    """Return the digest of a file, empty if there is none: a removed text leaves no file."""
+    """Return the digest of a file, empty if there is none: a removed text leaves no file.
+
+    That of a folder covers the names and sizes of its files: a large table is not read again by one process.
+    """
+    digest = hashlib.sha256()
+    if path.is_dir() and not path.is_symlink():
+        listed = sorted((file.name, file.stat().st_size) for file in path.iterdir())
+        return hashlib.sha256(json.dumps(listed).encode()).hexdigest()
     if not path.is_file():
         return ""
-    digest = hashlib.sha256()
     with path.open("rb") as stream:
         while block := stream.read(_DIGEST_BLOCK):
             digest.update(block)
@@ -267,7 +275,7 @@ def listed_files(report: Path) -> set[str] | None:
 
 def is_finished(folder: Path) -> bool:
     """Whether a folder is the output of a run."""
-    if not (folder / "removed.parquet").is_file():
+    if not (folder / "removed.parquet").exists():  # a file, or a folder of parts
         return False
     try:
         report = json.loads((folder / REPORT).read_text("utf-8"))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from neardup import pipeline, schema
@@ -29,6 +30,7 @@ from neardup.theory.plan import Plan, plan_for
 
 if TYPE_CHECKING:
     from neardup.engines.spark import FileSource, FrameSource, SparkEngine
+    from neardup.engines.spark.written_tables import Target
 
 
 def read_frame(frame: Any, config: Config, engine: SparkEngine | None, watch: Watch) -> SparkFrame:
@@ -64,8 +66,10 @@ class SparkFrame:
         with watch.stage("report"):
             found: Any = outcome.row_pairs
             row_pairs = None if found is None else storage.once("pairs", lambda: found)
-            top = results.largest_clusters(selection, source.ids(), self.config.per_cluster)
-            largest = results.cluster_facts(storage.run(top.collect))
+            top, ids = results.largest_clusters(selection, self.config.per_cluster), source.ids()
+            for row, doc_id in (("kept_row", "cluster_id"), ("weakest_row", "weakest_id")):
+                top = results.with_ids(top, row, doc_id, ids)
+            largest = results.cluster_facts([row.asDict() for row in storage.run(top.collect)])
             removed = results.count_selection(source, selection, outcome.clustered, self.engine)
         counted = source.counted
         rows = RowCounts(counted["own_documents"], counted["own_rejected"], self._name_first)
@@ -129,19 +133,23 @@ class SparkFiles(FileRun):
         """Write every table once, and the kept rows."""
         from neardup.engines.spark import file_tables as tables
 
-        source, selection, total = self.source, outcome.selection, self.engine.total
-        num_removed, by_row = total(selection), schema.CONTAINING if self.config.asks_containment else schema.SELECTION
+        source, selection, total, files = (
+            self.source,
+            outcome.selection,
+            self.engine.total,
+            self.engine.tables(self.source),
+        )
+        by_row = schema.CONTAINING if self.config.asks_containment else schema.SELECTION
         columns = schema.with_shares(schema.REMOVED_FROM_FILES, by_row)
-        self._write_table("removed", lambda: tables.removed_table(source, selection, num_removed), num_removed, columns)
+        self._write_table("removed", partial(files.write_removed, selection), total(selection), columns)
         num_documents, columns = source.counted["own_documents"], schema.clusters(pa.string())
-        self._write_table("clusters", lambda: tables.clusters_table(source, outcome.clustered), num_documents, columns)
-        self._write_table("rejected", lambda: tables.rejected_table(source), source.counted["own_rejected"])
+        self._write_table("clusters", partial(files.write_clusters, outcome.clustered), num_documents, columns)
+        self.write_once("rejected", self._write_rejected)
         if self.config.pairs:
             found: Any = outcome.row_pairs
             row_pairs = self.engine.once("row_pairs", lambda: found)
-            num_pairs = total(row_pairs)
             columns = schema.with_shares(schema.PAIRS_FROM_FILES, outcome.pair_columns)
-            self._write_table("pairs", lambda: tables.pairs_table(source, row_pairs, num_pairs), num_pairs, columns)
+            self._write_table("pairs", partial(files.write_pairs, row_pairs), total(row_pairs), columns)
         if self.writes_kept:
             folder = (self.workspace.folder / "out" / finished.KEPT).resolve()
             remove_tree(folder)  # an interrupted run may have left drafts
@@ -149,19 +157,40 @@ class SparkFiles(FileRun):
             self.engine.storage.listen(advance, len(self.parts.own_files()))
             self.engine.compute(tables.write_kept(source, selection, outcome.clustered, str(folder)), "kept")
 
-    def _write_table(self, name: str, make: Callable[[], Any], num_rows: int, columns: pa.Schema | None = None) -> None:
-        """Let a worker write a table; rejected rows, which have no columns here, as JSON Lines."""
-        from neardup.engines.spark.file_tables import write_table
+    def _write_table(self, name: str, write: Callable[[Target], int], num_rows: int, columns: pa.Schema) -> None:
+        """Let workers write a table: as a file, or as a folder of parts if it is large and not a file of the user's."""
+        from neardup.engines.spark.written_tables import Target
 
-        write_all = write_rejected if columns is None else partial(write_rows, columns=columns)
+        is_small = num_rows <= self.engine.few_rows or not self.output.has_kept
 
-        def write(path: Path) -> dict[str, int]:
+        def write_to(path: Path) -> dict[str, int]:
+            write_all = partial(write_rows, columns=columns)
             if not num_rows:
                 write_all(path, iter(()))
                 return {f"num_{name}": 0}
-            return {f"num_{name}": write_table(path, name, make(), num_rows, write_all, self.engine.storage)}
+            remove_tree(path)  # an interrupted run may have left some parts
+            target = Target(
+                name=name,
+                path=path,
+                columns=columns,
+                num_rows=num_rows,
+                part_rows=None if is_small else self.engine.few_rows,
+                write=write_all,
+            )
+            return {f"num_{name}": write(target)}
 
-        self.write_once(name, write)
+        self.write_once(name, write_to)
+
+    def _write_rejected(self, path: Path) -> dict[str, int]:
+        from neardup.engines.spark.file_tables import rejected_table, write_table
+
+        num_rows = self.source.counted["own_rejected"]
+        if not num_rows:
+            write_rejected(path, iter(()))
+        else:
+            table = rejected_table(self.source)
+            write_table(path, "rejected", table, num_rows, write_rejected, self.engine.storage)
+        return {"num_rejected": num_rows}
 
     def count(self, outcome: pipeline.Outcome) -> Counts:
         """Count the notes of rows."""
@@ -186,6 +215,9 @@ class SparkFiles(FileRun):
         """Name the largest clusters."""
         from neardup.engines.spark import results
 
-        top = results.largest_clusters(outcome.selection, self.source.ids(), self.config.per_cluster)
-        ends = [("kept_row", "cluster_id", "file", "number"), ("weakest_row", "weakest_id", "weakest_file", "at")]
-        return results.cluster_facts(self.engine.storage.run(self.source.place(top, ends).collect))
+        top = results.largest_clusters(outcome.selection, self.config.per_cluster)
+        found, names = [row.asDict() for row in self.engine.storage.run(top.collect)], self.source.names()
+        for row in found:
+            ends = (("kept_row", "cluster_id"), ("weakest_row", "weakest_id"))
+            row |= {doc_id: names.ids_of(np.array([row[at]]))[0].as_py() for at, doc_id in ends}
+        return results.cluster_facts(found)

@@ -20,14 +20,21 @@ StreamStep = Callable[[Batches], Iterable[pa.RecordBatch]]
 
 
 # Lists of numbers travel as their bytes, because Spark converts and stores every number of a list by itself.
-LISTS: Final = {"keys": pa.large_list(pa.int64())} | {
-    field.name: field.type for table in (schemas.SETS, schemas.VERIFIED) for field in table if is_list(field.type)
-}
+_OF_NEIGHBOURS: Final = ("query_shares", "shares")
+LISTS: Final = (
+    {"keys": pa.large_list(pa.int64())}
+    | dict.fromkeys(_OF_NEIGHBOURS, pa.large_list(pa.float64()))
+    | {field.name: field.type for table in (schemas.SETS, schemas.VERIFIED) for field in table if is_list(field.type)}
+)
+
+
+def _travels(field: pa.Field) -> bool:
+    return field.name in LISTS and is_list(field.type)
 
 
 def plain(schema: pa.Schema) -> pa.Schema:
     """Return a schema with the types that Spark sends: every column nullable, lists of numbers as bytes."""
-    return pa.schema([(field.name, pa.binary() if field.name in LISTS else _narrow(field.type)) for field in schema])
+    return pa.schema([(field.name, pa.binary() if _travels(field) else _narrow(field.type)) for field in schema])
 
 
 def narrow(schema: pa.Schema) -> pa.Schema:
@@ -66,7 +73,7 @@ def _bytes_of(lists: pa.Array) -> pa.Array:
 def large(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return a batch of Spark with the lists that steps expect; null becomes an empty list."""
     columns = [
-        _lists_of(column, LISTS[name]) if name in LISTS else column
+        _lists_of(column, LISTS[name]) if name in LISTS and pa.types.is_binary(column.type) else column
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
     ]
     return pa.record_batch(columns, names=batch.schema.names)

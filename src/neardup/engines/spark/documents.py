@@ -20,6 +20,7 @@ from neardup.checks import VECTOR_MEASURES
 from neardup.config import Config
 from neardup.engines.base import BatchStep, Source
 from neardup.engines.spark.arrow_steps import Batches, StreamStep, arrow_schema, map_frame
+from neardup.engines.spark.naming import Names, dense_rows
 from neardup.engines.spark.reading import (
     I64,
     ROW_BITS,
@@ -204,11 +205,13 @@ class FileSource(_Noted):
 
     def facts(self) -> dict[str, Any]:
         """Return the rows of pieces and the columns found, of every part."""
-        return {"ends": [self._ends.value[part] for part in range(self.parts.num_parts)]}
+        ends = [self._ends.value[part] for part in range(self.parts.num_parts)]
+        return {"ends": ends, "num_shares": self._num_shares()}
 
     def settle(self, notes: DataFrame, storage: Storage) -> None:
         """Count the rows of files, check what was found, and rank."""
-        ends = (storage.observed(notes) or {})["ends"]
+        known = storage.observed(notes) or {}
+        ends, self._stored_notes = known["ends"], (storage.path_of(notes), int(known["num_shares"]))
         self.parts.number([count for piece_rows, _ in ends for count in piece_rows])
         self.parts.check_found([(sum(piece_rows), found) for piece_rows, found in ends])
         super().settle(notes, storage)
@@ -239,6 +242,10 @@ class FileSource(_Noted):
         parts = self.parts
         return map_frame(ordered, schema, lambda batches: step(read_texts(batches, parts)))
 
+    def names(self) -> Names:
+        """Return what looks up the names of rows, on any machine, once the documents have been read."""
+        return Names(*self._stored_notes, self.parts)
+
     def locate(self, rows: I64) -> tuple[pa.Array, I64]:
         """Return the file of each row, by name, and its number there, from 1."""
         return locate(rows, self.parts)
@@ -268,12 +275,7 @@ def _whole_path(path: str) -> str:
 
 def locate(rows: I64, parts: FileParts) -> tuple[pa.Array, I64]:
     """Return file and row number of rows that are encoded by part and position."""
-    return parts.locate(_rows_in(parts, rows))
-
-
-def _rows_in(parts: FileParts, rows: I64) -> I64:
-    in_input: I64 = parts.first_rows[rows >> ROW_BITS] + (rows & ((1 << ROW_BITS) - 1))
-    return in_input
+    return parts.locate(dense_rows(parts, rows))
 
 
 def _placed(
@@ -282,7 +284,7 @@ def _placed(
     columns = {name: batch.column(name) for name in batch.schema.names}
     for row, doc_id, file, number in ends:
         files, numbers = locate(columns[row].to_numpy(), parts)
-        own = parts.name_rows(_rows_in(parts, columns[row].to_numpy()))
+        own = parts.name_rows(dense_rows(parts, columns[row].to_numpy()))
         columns |= {doc_id: pc.coalesce(columns[doc_id], own), file: files, number: pa.array(numbers)}
     return pa.record_batch([columns[name] for name in target.names], schema=target)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -14,15 +14,17 @@ from pyspark.sql import functions as F  # noqa: N812
 from neardup import schema as schemas
 from neardup.engines.base import Advance, BatchStep, ClassStep, ComponentSteps, Counts, CountStep, DocumentStep, View
 from neardup.engines.local.groups import headed_groups, split_groups, whole_groups
-from neardup.engines.spark.arrow_steps import Batches, arrow_schema, large, large_table, map_frame
+from neardup.engines.spark.arrow_steps import Batches, arrow_schema, large, large_table, map_frame, spark_schema
 from neardup.engines.spark.component_sizes import Largest, watch_sizes
 from neardup.engines.spark.counts import add_counts
-from neardup.engines.spark.documents import SparkSource
+from neardup.engines.spark.documents import FileSource, SparkSource
 from neardup.engines.spark.packed import BLOCKS, Exchange, map_buckets
 from neardup.engines.spark.reading import leave_out, texts_schema, view_batches
+from neardup.engines.spark.row_selection import Chosen, keep_all, select_rows, widened
 from neardup.engines.spark.stars import FEW_LINKS, connect, connect_few
-from neardup.engines.spark.storage import Storage
+from neardup.engines.spark.storage import FEW_ROWS, Storage
 from neardup.engines.spark.whole_components import map_whole
+from neardup.engines.spark.written_tables import TableFiles
 from neardup.events import Tally
 from neardup.io.workspace import Workspace
 from neardup.theory.shingle_advice import FEW_SHINGLES
@@ -42,14 +44,6 @@ _FEW_LEFT_OUT: Final = 1_000_000
 _LISTED_ROWS: Final = 200_000
 
 
-class Chosen(NamedTuple):
-    """A selection of rows: those with a positive value less than `below` in a column that are not in a table."""
-
-    column: str | None
-    without: DataFrame | None
-    below: int | None = None
-
-
 class SparkEngine:
     """Runs stages on a Spark session.
 
@@ -59,6 +53,7 @@ class SparkEngine:
             folder of the session, or on one machine a temporary one. It is removed when the session ends.
         component_bytes: a component with more text than this goes through a worker's disk, block by block.
         few_links: links that one task joins; more are first made fewer by rounds of stars.
+        few_rows: rows of a table that one task writes as one file; a larger table of a run on files becomes a folder.
     """
 
     def __init__(
@@ -68,9 +63,15 @@ class SparkEngine:
         folder: str | None = None,
         component_bytes: int = COMPONENT_BYTES,
         few_links: int = FEW_LINKS,
+        few_rows: int = FEW_ROWS,
     ) -> None:
         self.spark = spark
-        self._folder, self._component_bytes, self._few_links = folder, component_bytes, few_links
+        self._folder, self._component_bytes, self._few_links, self.few_rows = (
+            folder,
+            component_bytes,
+            few_links,
+            few_rows,
+        )
         self._workspace: Workspace | None = None
         self._storage: Storage | None = None
         self._num_documents = 0  # those with shingles
@@ -83,7 +84,11 @@ class SparkEngine:
     def begin(self, workspace: Workspace | None = None) -> SparkEngine:
         """Return an engine with its own tables for one run; with a workspace, an interrupted run is resumed."""
         engine = SparkEngine(
-            self.spark, folder=self._folder, component_bytes=self._component_bytes, few_links=self._few_links
+            self.spark,
+            folder=self._folder,
+            component_bytes=self._component_bytes,
+            few_links=self._few_links,
+            few_rows=self.few_rows,
         )
         engine._workspace = workspace
         return engine
@@ -94,6 +99,10 @@ class SparkEngine:
         if self._storage is None:
             self._storage = Storage(self.spark, self._folder, self._workspace)
         return self._storage
+
+    def tables(self, source: FileSource) -> TableFiles:
+        """Return what writes the tables of a run on files."""
+        return TableFiles(source, self.storage, _BUCKET_COMPONENTS * self._component_bytes)
 
     def map_documents(
         self, documents: SparkSource, step: DocumentStep, schema: pa.Schema, advance: Advance
@@ -158,12 +167,12 @@ class SparkEngine:
     def _spared(self, table: DataFrame, where: Chosen | None) -> tuple[DataFrame, BatchStep]:
         """Select rows; few that are left out are left out by the workers, which read them, not by a join."""
         if where is None or where.without is None:
-            return _chosen(table, where), _all
+            return select_rows(table, where), keep_all
         known = self.storage.observed(where.without)
         if known is None or known["rows"] > _FEW_LEFT_OUT:
-            return _chosen(table, where), _all
-        rows = _chosen(table, where._replace(without=None))
-        return rows, partial(leave_out, folder=self.storage.path_of(where.without)) if known["rows"] else _all
+            return select_rows(table, where), keep_all
+        rows = select_rows(table, where._replace(without=None))
+        return rows, partial(leave_out, folder=self.storage.path_of(where.without)) if known["rows"] else keep_all
 
     def map_table(
         self,
@@ -180,7 +189,7 @@ class SparkEngine:
             rows, spare = self._spared(table, where)
             step = make_step()
             return map_frame(
-                rows.select(*columns), schema, lambda batches: (step(batch) for batch in _widened(batches, spare))
+                rows.select(*columns), schema, lambda batches: (step(batch) for batch in widened(batches, spare))
             )
 
         return self.once(name, make)
@@ -189,7 +198,7 @@ class SparkEngine:
         self, name: str, documents: SparkSource, sketches: DataFrame, where: Chosen, step: BatchStep, schema: pa.Schema
     ) -> DataFrame:
         """Read the documents again on all workers, and store the result."""
-        rows = _chosen(sketches, where).select("row", F.lit(0).cast("bigint").alias("component"), "priority")
+        rows = select_rows(sketches, where).select("row", F.lit(0).cast("bigint").alias("component"), "priority")
         return self.once(name, lambda: documents.map_texts(rows, schema, partial(map, step)))
 
     def count(
@@ -199,13 +208,33 @@ class SparkEngine:
         rows, spare = self._spared(table, where)
         rows = rows.select(*columns).coalesce(max(self.spark.sparkContext.defaultParallelism, 1))
         return self.storage.run(
-            lambda: add_counts(rows, partial(_widened, spare=spare), step, num_places), "shingle counts"
+            lambda: add_counts(rows, partial(widened, spare=spare), step, num_places), "shingle counts"
         )
 
     def collect_below(self, table: DataFrame, columns: Sequence[str], row: int) -> pa.Table:
         """Return the rows below a row that have shingles, on the driver, sorted."""
         rows = table.where((F.col("row") < F.lit(row)) & (F.col("num_shingles") > 0)).select(*columns)
         return large_table(self.storage.run(rows.toArrow, "reference documents").sort_by("row"))
+
+    def collect(self, table: DataFrame, what: str) -> pa.Table:
+        """Return a small table, on the driver, in no order."""
+        return self.storage.run(table.toArrow, what)
+
+    def collect_range(
+        self, count: int, step: Callable[[int], pa.RecordBatch], schema: pa.Schema, progress: tuple[Advance, int]
+    ) -> pa.Table:
+        """Apply a step to the numbers below `count`, each in a task of its own, and return the results."""
+        numbers = self.spark.range(0, count, 1, max(count, 1))
+        self.storage.listen(*progress)
+
+        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            return (step(number) for batch in batches for number in batch.column("id").to_pylist())
+
+        return self.collect(map_frame(numbers, schema, run), "neighbours")
+
+    def empty(self, schema: pa.Schema) -> DataFrame:
+        """Return a table without rows."""
+        return self.spark.createDataFrame([], spark_schema(schema))
 
     def connected_components(self, links: DataFrame, num_rows: int) -> DataFrame:
         """Join few documents in one task; otherwise run rounds of large and small stars, storing each."""
@@ -310,7 +339,7 @@ class SparkEngine:
             return int(known[column or "rows"] or 0)
         question = self._question(table, column, where, first_row)
         if question not in self._totals:
-            rows = _chosen(table, where)
+            rows = select_rows(table, where)
             if first_row:
                 rows = rows.where(F.col("row") >= first_row)
             what = F.count(F.lit(1)) if column is None else F.sum(column)
@@ -369,24 +398,6 @@ def _sides(bucket: pa.Table) -> tuple[pa.Table, pa.Table]:
     documents = bucket.filter(pa.compute.invert(is_copy)).select(["row", "partners", "partner_similarities"])
     kinds = pa.schema([_SIDES.field(name) for name in documents.column_names])
     return copies, large_table(documents).cast(kinds)
-
-
-def _all(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Leave out no row."""
-    return batch
-
-
-def _widened(batches: Batches, spare: BatchStep) -> Iterator[pa.RecordBatch]:
-    return (spare(large(batch)) for batch in batches if batch.num_rows)
-
-
-def _chosen(table: DataFrame, where: Chosen | None) -> DataFrame:
-    if where is None:
-        return table
-    rows = table if where.column is None else table.where(F.col(where.column) > 0)
-    if where.column is not None and where.below is not None:
-        rows = rows.where(F.col(where.column) < where.below)
-    return rows if where.without is None else rows.join(where.without.select("row"), "row", "left_anti")
 
 
 def _union(frames: Iterable[DataFrame]) -> DataFrame:

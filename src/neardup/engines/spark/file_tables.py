@@ -16,11 +16,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from neardup import schema
 from neardup.engines.local.groups import split_groups
 from neardup.engines.spark.arrow_steps import Batches, map_frame
 from neardup.engines.spark.documents import FileSource
-from neardup.engines.spark.reading import ROW_BITS
+from neardup.engines.spark.naming import dense_rows
 from neardup.engines.spark.results import cluster_rows, with_ids
 from neardup.engines.spark.storage import FEW_ROWS, Storage, in_order, one_task_each, stored_batches
 from neardup.io.formats.base import Verdicts
@@ -44,31 +43,6 @@ Write = Callable[[Path, Iterator[pa.RecordBatch]], None]
 _OWN: Final = ("row", "doc_id", "file", "number")
 
 
-def removed_table(source: FileSource, selection: DataFrame, num_rows: int) -> DataFrame:
-    """Return schema.REMOVED_FROM_FILES in input order."""
-    ends = [_OWN, ("kept_row", "kept_id", "kept_file", "kept_number")]
-    columns = ["doc_id", "kept_id", "similarity", "file", "number as row", "kept_file", "kept_number as kept_row"]
-    columns += selection.columns[len(schema.SELECTION) :]
-    return in_order(_named(source, selection, ends), ["row"], num_rows).selectExpr(*columns)
-
-
-def clusters_table(source: FileSource, members: DataFrame) -> DataFrame:
-    """Return every document of the input with its cluster, in input order."""
-    ends = [_OWN, ("kept_row", "cluster_id", "kept_file", "kept_number")]
-    own = source.documents.where(F.col("row") >= source.num_ahead)
-    named = _named(source, cluster_rows(own, members), ends)
-    ordered = in_order(named, ["row"], source.counted["own_documents"])
-    return ordered.select("doc_id", "cluster_id", "cluster_size")
-
-
-def pairs_table(source: FileSource, row_pairs: DataFrame, num_rows: int) -> DataFrame:
-    """Return schema.PAIRS_FROM_FILES in input order."""
-    ends = [("row_a", "doc_a", "file_a", "number_a"), ("row_b", "doc_b", "file_b", "number_b")]
-    columns = ["doc_a", "doc_b", "similarity", "file_a", "number_a as row_a", "file_b", "number_b as row_b"]
-    columns += row_pairs.columns[len(schema.ROW_PAIRS) :]
-    return in_order(_named(source, row_pairs, ends), ["row_a", "row_b"], num_rows).selectExpr(*columns)
-
-
 def rejected_table(source: FileSource, *, ahead: bool = False) -> DataFrame:
     """Return schema.REJECTED in input order, for the input or for the reference files."""
     is_ahead = F.col("row") < source.num_ahead
@@ -76,13 +50,6 @@ def rejected_table(source: FileSource, *, ahead: bool = False) -> DataFrame:
     placed = source.place(rejected.withColumn("doc_id", F.lit(None).cast("string")), [_OWN])
     num_rows = source.counted["ahead_rejected" if ahead else "own_rejected"]
     return in_order(placed, ["row"], num_rows).selectExpr("file", "number as row", "reason")
-
-
-def _named(source: FileSource, table: DataFrame, ends: list[tuple[str, str, str, str]]) -> DataFrame:
-    ids = source.ids()
-    for row, doc_id, _, _ in ends:
-        table = with_ids(table, row, doc_id, ids)
-    return source.place(table, ends)
 
 
 def write_table(path: Path, name: str, table: DataFrame, num_rows: int, write: Write, storage: Storage) -> int:
@@ -149,7 +116,7 @@ def write_kept(source: FileSource, selection: DataFrame, members: DataFrame, fol
 def _by_file(batch: pa.RecordBatch, parts: FileParts) -> pa.RecordBatch:
     """Replace rows by the number of the file and the position in it, from 0."""
     rows = batch.column("row").to_numpy()
-    dense = parts.first_rows[rows >> ROW_BITS] + (rows & ((1 << ROW_BITS) - 1))
+    dense = dense_rows(parts, rows)
     at = np.searchsorted(parts.file_first_rows[:-1], dense, side="right") - 1
     columns = [pa.array(at), pa.array(dense - parts.file_first_rows[at])]
     said = [batch.column(name) for name in ("kept_id", "similarity", "cluster_size")]

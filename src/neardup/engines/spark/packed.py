@@ -79,7 +79,7 @@ class Exchange:
 
     def _buckets(self, batch: pa.RecordBatch) -> npt.NDArray[np.uint16]:
         if self.bounds is not None:
-            first = batch.column(self.order[0]).to_numpy()
+            first: npt.NDArray[np.int64] = batch.column(self.order[0]).to_numpy()
             return np.searchsorted(np.array(self.bounds, np.int64), first, side="right").astype(np.uint16)
         mixed = np.zeros(batch.num_rows, np.uint64)
         for name in self.by:

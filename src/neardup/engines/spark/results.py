@@ -52,7 +52,8 @@ def frame_tables(
         "rejected": rejected,
     }
     if row_pairs is not None:
-        tables["pairs"] = named(row_pairs, {"row_a": "doc_a", "row_b": "doc_b"}, "similarity")
+        values = [name for name in row_pairs.columns if name not in ("row_a", "row_b")]
+        tables["pairs"] = named(row_pairs, {"row_a": "doc_a", "row_b": "doc_b"}, *values)
     return tables
 
 
@@ -66,16 +67,15 @@ def _with_doc_id(frame: DataFrame, own: str) -> DataFrame:
     return frame.withColumnRenamed("doc_id", name).select(F.col(own).alias("doc_id"), "*")
 
 
-def largest_clusters(selection: DataFrame, ids: DataFrame, per_cluster: int) -> DataFrame:
-    """Return kept_row, documents, weakest_row and similarity of the largest clusters, with ids, in no order."""
+def largest_clusters(selection: DataFrame, per_cluster: int) -> DataFrame:
+    """Return kept_row, documents, weakest_row and similarity of the largest clusters, in no order."""
     by_weakness = F.struct("similarity", "row")
     sizes = selection.groupBy("kept_row").agg(
         (F.count("*") + per_cluster).alias("documents"),
         F.min_by("row", by_weakness).alias("weakest_row"),
         F.min("similarity").alias("similarity"),
     )
-    top = sizes.orderBy(F.desc("documents"), "kept_row").limit(NUM_LARGEST)
-    return with_ids(with_ids(top, "kept_row", "cluster_id", ids), "weakest_row", "weakest_id", ids)
+    return sizes.orderBy(F.desc("documents"), "kept_row").limit(NUM_LARGEST)
 
 
 def count_selection(
