@@ -214,12 +214,13 @@ def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a de
     ids: Sequence[Any] | None = None,
     config: Config | None = None,
     progress: Progress | bool | None = None,
-    **settings: Unpack[Settings],
+    engine: Any = None,
+    **settings: Unpack[RunSettings],
 ) -> pa.Table:
     """Return the most similar documents of each document, found exactly and ranked; ties are in source order.
 
     Documents with zero or negative similarity are not listed. A threshold, if given, is the minimum similarity of a
-    neighbour. The source is held in memory.
+    neighbour. The source is held in memory; on Spark, only the queries are.
 
     Args:
         source: as for `deduplicate`; documents without ids are named by their position.
@@ -231,6 +232,7 @@ def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a de
         ids: one id per document of the source.
         config: settings to start from.
         progress: True shows a bar; a function is called with the events of neardup.events.
+        engine: where to run, as for `deduplicate`; on Spark the source and the queries must be files.
         settings: fields of Config by name; bands, rows and recall have no effect.
 
     >>> texts = ["a rose is a rose", "a rose is a flower", "the sea"]
@@ -240,28 +242,27 @@ def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a de
     >>> neighbours(**pets, contained="query").column("similarity").to_pylist()
     [1.0, 0.5]
     """
-    from neardup.questions import neighbours as neighbour_search
+    from neardup.questions import neighbours as nearest
 
-    chosen = Config.of(config, **settings)
-    wanted = neighbour_search.check_wanted(k, contained, chosen)
-    source, chosen = items_or_source(source, items, chosen)
+    given, cluster = _choose_engine(source, engine, config, settings)
+    wanted, (source, chosen) = nearest.check_wanted(k, contained, given), items_or_source(source, items, given)
     queries = in_memory.ItemSets(queries) if isinstance(source, in_memory.ItemSets) and queries is not None else queries
-    neighbour_search.check_settings(chosen)
+    nearest.check_settings(chosen)
 
-    def read(
-        given: Any, config: Config, folder: Path, budget: neighbour_search.MemoryBudget
-    ) -> neighbour_search.SearchInput:
+    def read(given: Any, config: Config, folder: Path, budget: nearest.MemoryBudget) -> nearest.SearchInput:
         own = ids if given is source else None
         if (paths := paths_of(given)) is None:
             check_in_memory(config, None)
-            return neighbour_search.prepare_memory(given, own, config, watch)
+            return nearest.prepare_memory(given, own, config, watch)
         if own is not None:
             raise ConfigError("`ids` must be left out for files", hint="id_column= names the column with the ids")
-        return neighbour_search.prepare_files(paths, config, folder, budget, watch)
+        return nearest.prepare_files(paths, config, folder, budget, watch)
 
     with _listening(progress) as listener:
         watch = Watch(listener)
-        found = neighbour_search.search(read, (source, queries), wanted, chosen, watch)
+        on_spark = partial(nearest.search_on_spark, ids, cluster)
+        find = on_spark if chosen.engine == "spark" else partial(nearest.search, read)
+        found = find((source, queries), wanted, chosen, watch)
     if listener is None:  # there is no report to list rejected rows
         for message in watch.warnings:
             warnings.warn(message, stacklevel=2)

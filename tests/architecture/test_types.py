@@ -21,8 +21,8 @@ from neardup.settings import RunSettings, Settings
 ROOT = Path(__file__).parents[2]
 # Settings that may be given as more types than Config holds: "4GB", a list of columns or paths, "random".
 WIDER = {"decisions", "text_column", "max_document", "against", "ignore", "spark_conf", "memory", "seed"}
-RUNS = ("deduplicate", "find_pairs")
-WITH_SETTINGS = (*RUNS, "buckets", "compare", "neighbours", "plan", "shingles", "signatures")
+RUNS = ("deduplicate", "find_pairs", "neighbours")
+WITH_SETTINGS = (*RUNS, "buckets", "compare", "plan", "shingles", "signatures")
 GOOD = """
 import neardup
 from pathlib import Path

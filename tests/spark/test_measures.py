@@ -110,12 +110,62 @@ def test_containment_of_reference_documents_is_that_of_a_local_run(spark, tmp_pa
         neardup.deduplicate(new, out=tmp_path / "other", engine=engine, **settings)
 
 
-def test_containment_audits_and_a_frame_without_vectors_are_refused(spark):
+def quoting(tmp_path):
+    """Write documents, texts that quote them, and copies of a few to a second file."""
+    documents = rows(3, 60)
+    quotes = [row | {"id": f"q{row['id']}", "text": f"{row['text']} {row['text'].upper()} more"} for row in documents]
+    for part in range(2):
+        write_rows(tmp_path / f"new-{part}.jsonl", [*documents, *quotes][part::2])
+    write_rows(tmp_path / "old.jsonl", [row | {"id": f"o{row['id']}"} for row in [*documents, *quotes][::5]])
+    return sorted(tmp_path.glob("new-*.jsonl")), tmp_path / "old.jsonl"
+
+
+@pytest.mark.parametrize("only_against", [True, pytest.param(False, marks=pytest.mark.long)])
+def test_pairs_by_containment_are_those_of_a_local_run(spark, tmp_path, monkeypatch, only_against):
+    sources, old = quoting(tmp_path)
+    settings = {"measure": "containment", "size": 2, "threshold": 0.7}
+    settings |= {"against": str(old), "only_against": True} if only_against else {}
+    neardup.find_pairs(sources, out=tmp_path / "local.csv", **settings)
+    engine = neardup.SparkEngine(spark)
+    neardup.find_pairs(sources, out=tmp_path / "spark.csv", engine=engine, **settings)
+    assert (tmp_path / "spark.csv").read_bytes() == (tmp_path / "local.csv").read_bytes()
+    assert len((tmp_path / "spark.csv").read_text().splitlines()) > 20
+    monkeypatch.setattr("neardup.questions.containment_on_spark.MOST_BYTES", 1000)
+    side = "the documents of --against" if only_against else "all documents"
+    with pytest.raises(neardup.NearDupError, match=rf"the index of {side} takes .* more than the"):
+        neardup.find_pairs(sources, out=tmp_path / "other.csv", engine=engine, **settings)
+
+
+@pytest.mark.parametrize(
+    ("has_queries", "settings"),
+    [
+        (True, {"k": 3, "size": 2}),
+        pytest.param(True, {"k": None, "threshold": 0.4, "size": 2}, marks=pytest.mark.long),
+        pytest.param(True, {"k": 2, "measure": "containment", "contained": "query", "size": 2}, marks=pytest.mark.long),
+        (False, {"k": 2, "measure": "containment", "size": 2}),
+    ],
+)
+def test_neighbours_on_spark_are_those_of_a_local_run(spark, tmp_path, monkeypatch, has_queries, settings):
+    monkeypatch.setattr("neardup.io.sources.parts.JOINED_BYTES", 0)
+    sources, old = quoting(tmp_path)
+    settings |= {"queries": old} if has_queries else {}
+    expected = neardup.neighbours(sources, **settings)
+    assert neardup.neighbours(sources, engine=neardup.SparkEngine(spark), **settings).equals(expected)
+    assert expected.num_rows > 40
+    monkeypatch.setattr("neardup.questions.neighbours_on_spark.MOST_BYTES", 1000)
+    with pytest.raises(neardup.NearDupError, match=r"that every worker of Spark holds takes .* but at most 1"):
+        neardup.neighbours(sources, engine=neardup.SparkEngine(spark), **settings)
+
+
+def test_neighbours_of_documents_in_memory_do_not_run_on_spark():
+    with pytest.raises(neardup.NearDupError, match="needs files as the source"):
+        neardup.neighbours(["a", "b"], engine="spark")
+
+
+def test_audits_and_a_frame_without_vectors_are_refused(spark):
     frame = spark.createDataFrame(pa.table({"id": [1], "text": ["a"]}))
     with pytest.raises(neardup.NearDupError, match="`audit` does not run on a Spark DataFrame"):
         neardup.deduplicate(frame, audit=True)
-    with pytest.raises(neardup.NearDupError, match="by the measure 'containment' does not run on Spark"):
-        neardup.find_pairs(frame, measure="containment")
     with pytest.raises(neardup.NearDupError, match="no column named vector, embedding"):
         neardup.find_pairs(frame, measure="cosine")
 

@@ -25,6 +25,9 @@ _SETTINGS: Final = (
         "max_document",
         "overwrite",
         "strict",
+        "engine",
+        "master",
+        "spark_conf",
         "memory",
         "threads",
     ),
@@ -90,8 +93,8 @@ def neighbours(  # noqa: PLR0913 - click passes every option by name
 ) -> None:
     """List the documents most similar to each one, exactly: doc_id, neighbour_id, similarity, rank.
 
-    INPUT is what `neardup dedup` takes; it must fit in memory. --threshold or --distance limits how far a
-    neighbour may be; without them, every document with a similarity above 0 can be listed.
+    INPUT is what `neardup dedup` takes; it must fit in memory, except on Spark with --queries. --threshold or
+    --distance limits how far a neighbour may be; without them, every document with a similarity above 0 can be listed.
 
     \b
     Examples:

@@ -33,15 +33,9 @@ def pipeline_for(config: Config, *, removes: bool = False) -> Pipeline:
         return pipeline.run
     if config.engine == "local":
         return remove_containing if removes else find_containing
-    if removes:
-        from neardup.questions.containment_on_spark import remove_containing as remove_on_spark
+    from neardup.questions import containment_on_spark as on_spark
 
-        return remove_on_spark
-    raise ConfigError(
-        "listing pairs by the measure 'containment' does not run on Spark: the index of all documents must fit in the "
-        "memory of one machine",
-        hint="use engine='local'; removing files that contain documents of --against runs on Spark",
-    )
+    return on_spark.remove_containing if removes else on_spark.find_containing
 
 
 def that_selects(config: Config) -> Config:

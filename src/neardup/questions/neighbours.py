@@ -27,7 +27,7 @@ from neardup.io.outputs import known_ending, reserved_table
 from neardup.io.sources import in_memory as memory
 from neardup.io.sources.column_choice import with_dimension
 from neardup.io.sources.corpus import FileDocuments
-from neardup.io.sources.discover import find_files
+from neardup.io.sources.discover import find_files, paths_of
 from neardup.io.sources.stdin import spool
 from neardup.io.values.contents import content_type
 from neardup.io.work_folder import check_writable
@@ -73,6 +73,7 @@ def neighbours_files(
     progress: Progress | None = None,
     *,
     queries: Sequence[str] = (),
+    engine: Any = None,
 ) -> pa.Table:
     """Return the neighbours of the documents in files, or of queries in other files, and write them to `out`."""
     watch = Watch(progress)
@@ -82,14 +83,43 @@ def neighbours_files(
             "standard input can be read only once, got `-` for both INPUT and --queries",
             hint="save one of them to a file",
         )
-    sources = inputs, queries or None
+    find = partial(_search_files, (inputs, queries or None), wanted, config, watch, engine)
     if out is None:
-        return search(partial(prepare_files, watch=watch), sources, wanted, config, watch)
+        return find(None)
     target = check_target(out)
     with reserved_table(target, overwrite=config.overwrite) as write:
-        found = search(partial(prepare_files, watch=watch, target=target), sources, wanted, config, watch)
+        found = find(target)
         write(found)
     return found
+
+
+def search_on_spark(
+    ids: Any, engine: Any, sources: tuple[Any, Any], wanted: Wanted, config: Config, watch: Watch
+) -> pa.Table:
+    """Return the neighbours of documents in files on Spark; raise for any other source."""
+    from neardup.questions.neighbours_on_spark import search_files
+
+    paths = [None if source is None else paths_of(source) for source in sources]
+    if paths[0] is None or (sources[1] is not None and paths[1] is None) or ids is not None:
+        raise ConfigError(
+            "neighbours on Spark needs files as the source and as queries, and no `ids`", hint="use engine='local'"
+        )
+    return search_files((paths[0], paths[1]), wanted, config, watch, engine=engine)
+
+
+def _search_files(
+    sources: tuple[Sequence[str], Sequence[str] | None],
+    wanted: Wanted,
+    config: Config,
+    watch: Watch,
+    engine: Any,
+    target: Path | None,
+) -> pa.Table:
+    if config.engine == "spark":
+        from neardup.questions.neighbours_on_spark import search_files
+
+        return search_files(sources, wanted, config, watch, engine=engine, target=target)
+    return search(partial(prepare_files, watch=watch, target=target), sources, wanted, config, watch)
 
 
 def search(
@@ -141,31 +171,39 @@ def check_settings(config: Config) -> None:
         if getattr(config, name):
             hint = "pass the new documents as queries=" if name == "against" else f"leave `{name}` out"
             raise ConfigError(f"`{name}` does not apply to neighbours", hint=hint)
-    if config.engine != "local":
-        raise ConfigError(f"`engine` {config.engine!r} does not support neighbours", hint="use engine='local'")
 
 
 def find_neighbours(docs: SearchInput, queries: SearchInput | None, wanted: Wanted, watch: Watch) -> pa.Table:
     """Return the nearest neighbours of each query, or of each document, with similarity and rank."""
-    least = docs.config.threshold if docs.config.is_threshold_given else 0.0
     is_containment = docs.config.asks_containment
     asking = docs if queries is None else queries
-    kinds = ([column.type for column in side.name(side.rows[:0])] for side in (asking, docs))
-    columns = schema.neighbours(*kinds, has_shares=is_containment)
     num_queries, num_docs = asking.rows.size, docs.rows.size - (queries is None)
     if not num_queries or num_docs < 1:
-        return columns.empty_table()
-    # Neighbours must exceed this; a similarity of 0 never counts.
-    above = math.nextafter(least, 0.0) if least > 0 else 0.0
-    share = _SHARES[wanted.contained] if is_containment else int(kernel.OF_UNION)
-    options = SearchOptions(k=min(wanted.k or 1, num_docs), above=above, share=share)
+        return neighbours_schema(asking, docs).empty_table()
+    options = options_for(docs.config, wanted, num_docs)
     with watch.stage("build_index"):
         finder = finder_for(docs.compared, None if queries is None else queries.compared, options)
-    find = _find_all if wanted.k is None else _find_best
+    find = find_all if wanted.k is None else find_best
     at, places, values, ranks = _find_side_by_side(partial(find, finder), num_queries, docs.config, watch)
     own, other = asking.name(asking.rows[at]), docs.name(docs.rows[places])
     shares = finder.shares(at, places) if isinstance(finder, SetFinder) and is_containment else ()
+    columns = neighbours_schema(asking, docs)
     return pa.table([own[0], other[0], values, ranks, *shares, *own[1:], *other[1:]], schema=columns)
+
+
+def neighbours_schema(asking: SearchInput, docs: SearchInput) -> pa.Schema:
+    """Return the schema of the neighbours of `asking` among `docs`."""
+    kinds = ([column.type for column in side.name(side.rows[:0])] for side in (asking, docs))
+    return schema.neighbours(*kinds, has_shares=docs.config.asks_containment)
+
+
+def options_for(config: Config, wanted: Wanted, num_docs: int) -> SearchOptions:
+    """Return how to search among `num_docs` documents."""
+    least = config.threshold if config.is_threshold_given else 0.0
+    # Neighbours must exceed this; a similarity of 0 never counts.
+    above = math.nextafter(least, 0.0) if least > 0 else 0.0
+    share = _SHARES[wanted.contained] if config.asks_containment else int(kernel.OF_UNION)
+    return SearchOptions(k=max(min(wanted.k or 1, num_docs), 1), above=above, share=share)
 
 
 def _find_side_by_side(find: Callable[[int, int], _Ranked], num_queries: int, config: Config, watch: Watch) -> _Ranked:
@@ -205,13 +243,15 @@ class _Counted:
                 )
 
 
-def _find_best(finder: Finder, start: int, stop: int) -> _Ranked:
+def find_best(finder: Finder, start: int, stop: int) -> _Ranked:
+    """Return the k nearest of some queries, best first."""
     values, places = finder.find(start, stop)
     at, ranks = np.nonzero(places >= 0)
     return start + at, places[at, ranks], values[at, ranks], ranks + 1
 
 
-def _find_all(finder: Finder, start: int, stop: int) -> _Ranked:
+def find_all(finder: Finder, start: int, stop: int) -> _Ranked:
+    """Return all neighbours of some queries, best first."""
     at, places, values = finder.find_all(start, stop)
     order = np.lexsort((places, -values, at))
     at, places, values = at[order], places[order], values[order]
@@ -224,14 +264,14 @@ def prepare_memory(source: Any, ids: Sequence[Any] | None, config: Config, watch
         read = memory.read(source, config, ids=ids)
         config = memory.with_dimension(read, config)
     if read.rejected.num_rows:
-        _warn_of_rejected(read.rejected.num_rows, read.documents.num_rows, read.first_rejected(), watch)
+        warn_of_rejected(read.rejected.num_rows, read.documents.num_rows, read.first_rejected(), watch)
     documents, engine = memory.InMemoryDocuments(read.documents, read.original.num_rows), LocalEngine(config.threads)
     with watch.stage("shingle", documents.total, documents.unit) as advance:
         batches = list(documents.read(0, lambda _: None))
 
         def compare(at: int) -> Compared:
             advance(batches[at].num_rows)
-            return _compared(batches[at], config)
+            return compared_of(batches[at], config)
 
         parts = engine.side_by_side(compare, range(len(batches)))
     rows = read.documents.column("row").to_numpy()
@@ -251,13 +291,17 @@ class MemoryBudget:
         self._room = self._room or engine.room()
         size = sum(part.nbytes for part in compared.items if isinstance(part, np.ndarray))
         self._needed += size * BYTES_A_SHINGLE // 8 if hasattr(compared.items, "ends") else 3 * size
-        if self._needed > self._room:
+        self.check(self._needed, self._room)
+        return compared
+
+    def check(self, needed: int, room: int) -> None:
+        """Raise if the index takes more bytes than there is room for."""
+        if needed > room:
             raise DataError(
                 f"neighbours are found in memory, and the index of these documents exceeds the available "
-                f"{self._room / 1e9:.1f} GB",
+                f"{room / 1e9:.1f} GB",
                 hint="pass a larger --memory, fewer documents, or list pairs above a threshold with `neardup pairs`",
             )
-        return compared
 
 
 def prepare_files(
@@ -276,14 +320,14 @@ def prepare_files(
 
         def compare(part: int) -> list[tuple[I64, Compared]]:
             return [
-                (batch.column("row").to_numpy(), budget.add(_compared(batch, config), engine))
+                (batch.column("row").to_numpy(), budget.add(compared_of(batch, config), engine))
                 for batch in documents.read(part, advance)
             ]
 
         parts = engine.side_by_side(compare, range(documents.num_parts), in_order=documents.stops_at_first)
         documents.settle(engine.sort)
     if num_rejected := documents.count("rejected"):
-        _warn_of_rejected(num_rejected, documents.count("documents"), first_rejected(documents), watch)
+        warn_of_rejected(num_rejected, documents.count("documents"), first_rejected(documents), watch)
     rows = [rows + documents.first_rows[part] for part, batches in enumerate(parts) for rows, _ in batches]
     return SearchInput(
         compared=_joined([compared for batches in parts for _, compared in batches], config),
@@ -305,7 +349,8 @@ def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="neardup-")
 
 
-def _compared(batch: pa.RecordBatch, config: Config) -> Compared:
+def compared_of(batch: pa.RecordBatch, config: Config) -> Compared:
+    """Return the items and groups of the documents of a batch."""
     return Compared(measure_of(config).items(batch.column("text"), config), batch.column("group").to_numpy())
 
 
@@ -322,7 +367,8 @@ def _names(documents: FileDocuments, rows: I64) -> list[pa.Array]:
     return [documents.ids_of(distinct).take(pa.array(inverse)), located, pa.array(numbers)]
 
 
-def _warn_of_rejected(num_rejected: int, num_documents: int, first: str, watch: Watch) -> None:
+def warn_of_rejected(num_rejected: int, num_documents: int, first: str, watch: Watch) -> None:
+    """Warn about rejected rows, of which `first` names one; raise if there are no others."""
     if not num_documents:
         raise all_rejected(num_rejected, first)
     if num_rejected > num_documents:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -57,6 +57,13 @@ class Containment:
         self._walks = walks._replace(weights=unread)
         self._sizes = np.diff(docs.ends)
         self._scratches = threading.local()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the index without scratch memory, to send it to another process."""
+        return {name: value for name, value in vars(self).items() if name != "_scratches"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _scratches=threading.local())
 
     def find_containers(self, batch: pa.RecordBatch, *, only_against: bool = False) -> pa.RecordBatch:
         """Find the documents that contain those of a batch; return the pairs as schema.CONTAINERS.
