@@ -48,6 +48,13 @@ def test_rows_with_equal_keys_meet_in_order(monkeypatch, limit, columns, num_buc
     assert sorted(map(repr, (row for bucket in found.values() for row in bucket))) == sorted(map(repr, expected))
 
 
+def test_more_buckets_than_16_bits_can_number_stay_in_order():
+    bounds = tuple(range(1, 70_000))
+    exchange = Exchange(columns=NUMBERS, order=("row",), num_buckets=70_000, limit=1 << 20, bounds=bounds)
+    (blocks,) = exchange.pack([pa.record_batch([[0, 0, 0], [69_000, 1, 65_541]], schema=NUMBERS)])
+    assert blocks.column("bucket").to_pylist() == [1, 65_541, 69_000]
+
+
 def test_an_exchange_of_nothing_is_empty():
     exchange = Exchange(columns=NUMBERS, by=("key",), order=("row",), num_buckets=3, limit=1)
     assert exchanged([], exchange) == {}

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, groupby
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -77,16 +77,17 @@ class Exchange:
         blocks = [self._serialised(ordered.slice(ends[at], ends[at + 1] - ends[at])) for at in used]
         return pa.record_batch([pa.array(used, pa.int32()), pa.array(blocks, pa.binary())], schema=BLOCKS)
 
-    def _buckets(self, batch: pa.RecordBatch) -> npt.NDArray[np.uint16]:
+    def _buckets(self, batch: pa.RecordBatch) -> npt.NDArray[np.integer[Any]]:
+        # NumPy sorts 16 bits by their digits, in linear time.
+        kind = np.uint16 if self.num_buckets <= 1 << 16 else np.uint32
         if self.bounds is not None:
             first: npt.NDArray[np.int64] = batch.column(self.order[0]).to_numpy()
-            return np.searchsorted(np.array(self.bounds, np.int64), first, side="right").astype(np.uint16)
+            return np.searchsorted(np.array(self.bounds, np.int64), first, side="right").astype(kind)
         mixed = np.zeros(batch.num_rows, np.uint64)
         for name in self.by:
             mixed = (mixed ^ batch.column(name).to_numpy().view(np.uint64)) * _MULTIPLIER
             mixed ^= mixed >> _SHIFT
-        # NumPy sorts 16 bits by their digits, in linear time.
-        return (mixed % np.uint64(self.num_buckets)).astype(np.uint16)
+        return (mixed % np.uint64(self.num_buckets)).astype(kind)
 
     def _serialised(self, batch: pa.RecordBatch) -> bytes:
         if self._is_numeric:  # mostly hashes, which do not compress
