@@ -172,7 +172,7 @@ def small_folder(small_disk):
         "after_finish(9, fill_disk)",
         "after_finish(11, fill_disk)",
         "give_room(60_000); after_finish(12, fill_disk)",
-        "give_room(40_000); sort_much(); after_finish(20, fill_disk)",
+        "give_room(1_000); sort_much(); after_finish(9, fill_disk)",
         "before_part('out/removed.parquet', fill_disk)",
         "before_part('out/pairs.parquet', fill_disk)",
         "before_part('out/kept/b.jsonl', fill_disk)",

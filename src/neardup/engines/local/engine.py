@@ -373,8 +373,7 @@ class LocalEngine(Threads):
         self, classes: pa.Table, verified: pa.Table | None, step: ClassStep, schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
         """Apply the step once: all components are in memory, so its order is that of the whole table."""
-        del schema
-        return iter(step(classes, verified))
+        return (batch.cast(schema) for batch in step(classes, verified))
 
     def _in_row_order(self, table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         by = schemas.row_order(schema)
