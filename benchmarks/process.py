@@ -1,5 +1,6 @@
 """Run a command as a fresh process; measure its time, its threads, and the memory of its whole process tree."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -101,8 +102,9 @@ def _tree(pid):
     """A process and its descendants."""
     found = [pid]
     for parent in found:
-        for thread in Path(f"/proc/{parent}/task").glob("*/children"):
-            found += [int(child) for child in _read(thread).split()]
+        with contextlib.suppress(OSError):  # it has just ended
+            for thread in Path(f"/proc/{parent}/task").glob("*/children"):
+                found += [int(child) for child in _read(thread).split()]
     return found
 
 
