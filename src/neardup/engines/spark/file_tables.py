@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +22,7 @@ from neardup.engines.spark.documents import FileSource
 from neardup.engines.spark.naming import dense_rows
 from neardup.engines.spark.results import cluster_rows, with_ids
 from neardup.engines.spark.storage import FEW_ROWS, Storage, in_order, one_task_each, stored_batches
+from neardup.engines.spark.written_tables import Write, write_file
 from neardup.io.formats.base import Verdicts
 from neardup.io.sources.parts import FileParts
 from neardup.io.streams import copy_permissions
@@ -38,8 +39,6 @@ _VERDICTS: Final = pa.schema(
 )
 _COUNTED: Final = pa.schema([("rows", pa.int64())])
 _WRITTEN: Final = pa.schema([("at", pa.int64())])
-# Writes batches to a file.
-Write = Callable[[Path, Iterator[pa.RecordBatch]], None]
 _OWN: Final = ("row", "doc_id", "file", "number")
 
 
@@ -69,22 +68,8 @@ def write_table(path: Path, name: str, table: DataFrame, num_rows: int, write: W
 
 
 def _write_rows(rows: Batches, folder: str | None, path: Path, write: Write) -> Iterator[pa.RecordBatch]:
-    """Write batches, or a stored table, to a file; retries and speculative attempts are safe."""
-    num_rows = 0
-
-    def counted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        nonlocal num_rows
-        for batch in batches:
-            num_rows += batch.num_rows
-            yield batch
-
-    draft = path.with_name(f".{uuid.uuid4().hex}{path.suffix}")
-    try:
-        write(draft, counted(rows if folder is None else stored_batches(folder)))
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
-    yield pa.record_batch([pa.array([num_rows])], schema=_COUNTED)
+    """Write batches, or a stored table, to a file."""
+    return write_file(path, rows if folder is None else stored_batches(folder), write)
 
 
 def write_kept(source: FileSource, selection: DataFrame, members: DataFrame, folder: str) -> DataFrame:

@@ -112,14 +112,14 @@ class TableFiles:
         if target.part_rows is None:
             every = Exchange(columns=columns, order=exchange.order, num_buckets=1, limit=self._limit, bounds=())
             blocks = map_ranges(blocks, exchange, BLOCKS, lambda bucket, rows: every.pack(finish(bucket, rows)))
-            written = map_buckets(blocks, every, _COUNTED, lambda rows: _write_file(path, named(rows), write))
+            written = map_buckets(blocks, every, _COUNTED, lambda rows: write_file(path, named(rows), write))
         else:
             path.mkdir(parents=True)
             written = map_ranges(
                 blocks,
                 exchange,
                 _COUNTED,
-                lambda bucket, rows: _write_file(path / PART_NAME.format(bucket), named(finish(bucket, rows)), write),
+                lambda bucket, rows: write_file(path / PART_NAME.format(bucket), named(finish(bucket, rows)), write),
             )
         counted: list[Any] = self._storage.run(written.collect, target.name)
         return sum(row["rows"] for row in counted)
@@ -148,7 +148,7 @@ def _clustered(bucket: int, members: Batches, ranges: Sequence[range], names: Na
         yield names.clustered(part, pa.Table.from_batches(own, MEMBERS))
 
 
-def _write_file(path: Path, batches: Iterable[pa.RecordBatch], write: Write) -> Iterator[pa.RecordBatch]:
+def write_file(path: Path, batches: Iterable[pa.RecordBatch], write: Write) -> Iterator[pa.RecordBatch]:
     """Write batches to a file; retries and speculative attempts are safe."""
     num_rows = 0
 
