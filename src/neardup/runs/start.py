@@ -24,7 +24,7 @@ from neardup.io.run_folders import kept_of_runs
 from neardup.io.sources.column_choice import with_dimension
 from neardup.io.sources.discover import RealPaths, find_files, has_documents, is_input
 from neardup.io.sources.file_list import FileList
-from neardup.io.sources.sample import sample_files
+from neardup.io.sources.sample import estimate_sizes, sample_files
 from neardup.io.sources.stdin import STDIN_PATH, spool
 from neardup.io.streams import head_of, is_remote
 from neardup.io.work_folder import folder_of, list_files, remove_folder, reserve
@@ -245,12 +245,12 @@ def _check_disk(files: Sequence[InputFile], plan: Plan, config: Config, folder: 
 
 
 def needed_disk(files: Sequence[InputFile], plan: Plan, config: Config) -> int:
-    """Estimate the most disk space of the work folder and the output, from the first documents of some files."""
-    sample = sample_files(files, config, num_files=_SAMPLED_FILES, most_bytes=1)
-    num_shingles = 0
-    if plan.is_exact:
-        num_shingles = sum(collect_texts(found.texts, config).sets.shingles.size for found in sample.records)
+    """Estimate the most disk space of the work folder and the output from some of the files."""
     kept = 0 if config.dry_run else sum(file.size for file in files)
+    if not plan.is_exact:
+        return kept + most_disk(*estimate_sizes(files, config, num_files=_SAMPLED_FILES), 0, plan, config)
+    sample = sample_files(files, config, num_files=_SAMPLED_FILES, most_bytes=1)
+    num_shingles = sum(collect_texts(found.texts, config).sets.shingles.size for found in sample.records)
     return kept + most_disk(sample.documents, sample.text_bytes, round(num_shingles * sample.scale), plan, config)
 
 

@@ -71,6 +71,26 @@ def sample_files(
     return FileSample(sampled, *scales)
 
 
+def estimate_sizes(files: Sequence[InputFile], config: Config, *, num_files: int) -> tuple[int, int]:
+    """Estimate the number of documents and the bytes of text in all files from some of them.
+
+    The metadata of Parquet files has both; decoding a batch of four files took 0.15 s of every start.
+    """
+    if any(file.format != "parquet" for file in files):
+        sample = sample_files(files, config, num_files=num_files, most_bytes=1)
+        return sample.documents, sample.text_bytes
+    some = [files[at] for at in range(0, len(files), max(1, -(-len(files) // num_files)))]
+    scale = sum(file.size for file in files) / max(1, sum(file.size for file in some))
+    num_rows, num_bytes = (sum(counts) for counts in zip(*(_recorded_sizes(file, config) for file in some), strict=True))
+    return round(num_rows * scale), round(num_bytes * scale)
+
+
+def _recorded_sizes(file: InputFile, config: Config) -> tuple[int, int]:
+    """The rows and the bytes of text of a Parquet file, according to its metadata."""
+    columns = choose_columns(file, formats.load(file.format).column_names(file, config), config)
+    return _num_rows(file), num_text_bytes(file, columns.text)
+
+
 class _Sampled(NamedTuple):
     """Records of a file: `share` of its rows, `text_share` of its text, one in `stride` of the records read."""
 
@@ -129,7 +149,11 @@ def _share(file: InputFile, found: Sequence[Records], *, is_whole: bool) -> floa
     if is_whole or not file.size:
         return 1.0
     if file.format == "parquet":
-        with opened(file, "Parquet") as source:
-            num_rows = pq.ParquetFile(source).metadata.num_rows
-        return float(sum(records.num_rows for records in found) / max(1, num_rows))
+        return float(sum(records.num_rows for records in found) / max(1, _num_rows(file)))
     return min(1.0, _num_bytes(found) * (COMPRESSED if file.compression else PLAIN) / file.size)
+
+
+def _num_rows(file: InputFile) -> int:
+    """The rows of a Parquet file."""
+    with opened(file, "Parquet") as source:
+        return int(pq.ParquetFile(source).metadata.num_rows)
