@@ -92,30 +92,38 @@ class LocalFiles(FileRun):
     def write(self, outcome: pipeline.Outcome, advance: Advance) -> None:
         """Write every table once, and the kept rows."""
         written = self._results_of(outcome)
-        write_tables = partial(self._write_tables, outcome, written, no_progress if self.writes_kept else advance)
+        advance_pairs = no_progress if self.writes_kept else advance
+        write_pairs: Callable[[], None] = partial(self._write_pairs, outcome, written, advance_pairs)
+        tables, pairs = self._table_writers(written), [write_pairs] * self.config.pairs
         # Marks look up kept ids as well; two writers that need different ids would evict each other's.
         is_beside = self.writes_kept and not self.config.mark and self.engine.room() > _ROOM_FOR_TABLES
         if not is_beside:
-            write_tables()
+            for write_table in [*tables, *pairs]:
+                write_table()
         if self.writes_kept:
-            jobs: list[Callable[[], None]] = [write_tables] * is_beside
             tally = Tally(advance)
-            jobs += written.writers_of_kept(self.workspace, tally)
+            jobs = written.writers_of_kept(self.workspace, tally)
+            if is_beside:
+                jobs = [*pairs, *jobs, *tables]  # short ones last, so that all threads end at about the same time
             with tally.polled():
                 self.engine.side_by_side(lambda number: jobs[number](), range(len(jobs)))
 
     def _results_of(self, outcome: pipeline.Outcome) -> FileResults:
         return FileResults(self.source, outcome.selection, outcome.clustered, self.engine.room)
 
-    def _write_tables(self, outcome: pipeline.Outcome, written: FileResults, advance: Advance) -> None:
-        self.write_once("removed", written.write_removed)
-        self.write_once("clusters", written.write_clusters)
-        self.write_once("rejected", lambda path: write_rejected(path, self.source.rejected()))
-        if self.config.pairs:
-            pairs_of = partial(written.write_pairs, outcome.row_pairs or (), outcome.pair_columns, advance)
-            self.write_once("pairs", pairs_of)
-            pairs = self.workspace.folder / self.output.drafts["pairs"]
-            self.write_once("order", lambda path: write_order(path, pairs, self.source, outcome))
+    def _table_writers(self, written: FileResults) -> list[Callable[[], None]]:
+        """Return functions that write the tables other than pairs, to be called in any order and in parallel."""
+        return [
+            partial(self.write_once, "clusters", written.write_clusters),
+            partial(self.write_once, "removed", written.write_removed),
+            partial(self.write_once, "rejected", lambda path: write_rejected(path, self.source.rejected())),
+        ]
+
+    def _write_pairs(self, outcome: pipeline.Outcome, written: FileResults, advance: Advance) -> None:
+        pairs_of = partial(written.write_pairs, outcome.row_pairs or (), outcome.pair_columns, advance)
+        self.write_once("pairs", pairs_of)
+        pairs = self.workspace.folder / self.output.drafts["pairs"]
+        self.write_once("order", lambda path: write_order(path, pairs, self.source, outcome))
 
     def count(self, outcome: pipeline.Outcome) -> Counts:
         """Add up the counts of the parts."""

@@ -116,7 +116,8 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
         with readable(file, _KIND):
             spans = {span: row_bytes(file, parquet, range(*span), None) for span in _spans(parquet.metadata)}
         schema = output_schema(parquet.schema_arrow, mark=config.mark)
-        rows = output_batches(file, _all_rows(file, parquet, spans, verdicts), verdicts, mark=config.mark)
+        every_row = _all_rows(file, parquet, spans, verdicts)
+        rows = output_batches(file, every_row, verdicts, mark=config.mark, in_slices=True)
         most_rows = min(_group_rows(parquet.metadata), int(_GROUP_BYTES / max(spans.values(), default=1.0)))
         with pq.ParquetWriter(output, schema, **_layout(parquet.metadata, schema, mark=config.mark)) as writer:
             for table in _row_groups(rows, max(1, most_rows)):

@@ -81,7 +81,9 @@ def estimate_sizes(files: Sequence[InputFile], config: Config, *, num_files: int
         return sample.documents, sample.text_bytes
     some = [files[at] for at in range(0, len(files), max(1, -(-len(files) // num_files)))]
     scale = sum(file.size for file in files) / max(1, sum(file.size for file in some))
-    num_rows, num_bytes = (sum(counts) for counts in zip(*(_recorded_sizes(file, config) for file in some), strict=True))
+    num_rows, num_bytes = (
+        sum(counts) for counts in zip(*(_recorded_sizes(file, config) for file in some), strict=True)
+    )
     return round(num_rows * scale), round(num_bytes * scale)
 
 

@@ -37,6 +37,8 @@ _BYTE_TYPES: Final = {
     pa.string_view(): pa.binary_view(),
 }
 # A column as strings, and the reason for each value that cannot be one, which is null.
+# A slice costs as much as copying a few rows.
+_ROWS_A_SLICE: Final = 16
 _Strings = tuple[pa.Array, dict[int, str]]
 
 
@@ -339,9 +341,14 @@ def keep_rows(batch: pa.RecordBatch, is_kept: npt.NDArray[np.bool_]) -> pa.Recor
     try:
         return batch.filter(pa.array(is_kept))
     except pa.ArrowNotImplementedError:  # views and run-end encoded values: Arrow can concatenate slices, not filter
-        bounds = np.flatnonzero(np.diff(is_kept, prepend=False, append=False)).reshape(-1, 2).tolist()
-        runs = [batch.slice(first, stop - first) for first, stop in bounds]
+        runs = list(_runs(batch, is_kept))
         return pa.concat_batches(runs) if runs else batch.slice(0, 0)
+
+
+def _runs(batch: pa.RecordBatch, is_kept: npt.NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
+    """Iterate over the runs of consecutive selected rows, without copying them."""
+    for first, stop in np.flatnonzero(np.diff(is_kept, prepend=False, append=False)).reshape(-1, 2).tolist():
+        yield batch.slice(first, stop - first)
 
 
 def output_schema(schema: pa.Schema, *, mark: bool) -> pa.Schema:
@@ -353,18 +360,25 @@ def output_schema(schema: pa.Schema, *, mark: bool) -> pa.Schema:
 
 
 def output_batches(
-    file: InputFile, batches: Iterator[pa.RecordBatch], verdicts: Verdicts, *, mark: bool
+    file: InputFile, batches: Iterator[pa.RecordBatch], verdicts: Verdicts, *, mark: bool, in_slices: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the kept rows of a whole file; with `mark`, all its documents with marks."""
+    """Yield the kept rows of a whole file; with `mark`, all its documents with marks.
+
+    in_slices: where few rows are left out, yield what is between them as slices instead of copying it.
+    """
     first = 0
     for batch in batches:
         stop = first + batch.num_rows
         if stop > len(verdicts.is_kept):
             break
-        chosen = _marked(batch, first, verdicts) if mark else keep_rows(batch, verdicts.is_kept[first:stop])
+        is_kept = verdicts.is_kept[first:stop]
+        if in_slices and not mark and np.count_nonzero(~is_kept) * _ROWS_A_SLICE <= batch.num_rows:
+            yield from _runs(batch, is_kept)
+        else:
+            chosen = _marked(batch, first, verdicts) if mark else keep_rows(batch, is_kept)
+            if chosen.num_rows:
+                yield chosen
         first = stop
-        if chosen.num_rows:
-            yield chosen
     else:
         if first == len(verdicts.is_kept):
             return
