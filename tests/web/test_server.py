@@ -321,7 +321,7 @@ def test_only_loopback_is_served(programs, run_folder, tmp_path, monkeypatch):
     monkeypatch.setattr("neardup.web.server.open_served", lambda _: pytest.fail("it goes on to serve"))
     for host in ("0.0.0.0", "::", "192.168.0.1", "example.com"):  # noqa: S104
         with pytest.raises(ConfigError, match="must be one of"):
-            serve(str(run_folder), host=host, port=0, told=print)
+            serve(str(run_folder), host=host, port=0, on_start=print)
     done = programs.run("serve", run_folder, "--host", "0.0.0.0", cwd=tmp_path)  # noqa: S104
     assert done.code == 2
     assert "must be one of 127.0.0.1, localhost, ::1" in done.stderr

@@ -156,10 +156,10 @@ def _show_crash(error: BaseException | None) -> None:
         render.crash(error)
 
 
-def _spell_warning(*told: Any, **named: Any) -> str:
+def _spell_warning(*arguments: Any, **named: Any) -> str:
     from neardup.cli.visible import visible_lines
 
-    return visible_lines(_FORMAT_WARNING(*told, **named))
+    return visible_lines(_FORMAT_WARNING(*arguments, **named))
 
 
 def _fail(error: Exception) -> int:

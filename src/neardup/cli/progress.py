@@ -97,7 +97,7 @@ class _Stage:
     total: int | None
     began: float
     done: int = 0
-    said: float | None = None
+    reported_at: float | None = None
 
 
 class Lines:
@@ -138,9 +138,9 @@ class Lines:
         with self._lock:
             now = self._clock()
             for stage in self._stages.values():
-                since = now - (stage.began if stage.said is None else stage.said)
-                if since >= (self._patience_seconds if stage.said is None else LOG_SECONDS):
-                    stage.said = now
+                since = now - (stage.began if stage.reported_at is None else stage.reported_at)
+                if since >= (self._patience_seconds if stage.reported_at is None else LOG_SECONDS):
+                    stage.reported_at = now
                     self._say(_how_far(stage, now - stage.began))
 
     def stop(self) -> None:
@@ -154,7 +154,7 @@ class Lines:
 
     def _finish(self, stage: _Stage | None) -> None:
         seconds = 0.0 if stage is None else self._clock() - stage.began
-        if stage is None or (stage.said is None and seconds < self._patience_seconds):
+        if stage is None or (stage.reported_at is None and seconds < self._patience_seconds):
             return
         done, rate = amount(stage.done, stage.unit), amount(stage.done / max(seconds, 1e-9), stage.unit)
         did = f", {done}, {rate}/s" if stage.done and stage.unit != KERNELS else ""
@@ -169,12 +169,12 @@ def _how_far(stage: _Stage, seconds: float) -> str:
     rate = stage.done / seconds
     if stage.total and stage.done < _EARLY * stage.total:  # too early to estimate the time left
         return f"{stage.words}: {stage.done:,} of {amount(stage.total, stage.unit)}, {duration(seconds)} so far"
-    said = f"{amount(rate, stage.unit)}/s"
+    speed = f"{amount(rate, stage.unit)}/s"
     if not stage.total:
-        return f"{stage.words}: {amount(stage.done, stage.unit)} so far, {said}"
+        return f"{stage.words}: {amount(stage.done, stage.unit)} so far, {speed}"
     # The total may be an estimate; never show more than 100 %.
     share, left = min(1.0, stage.done / stage.total), max(0, stage.total - stage.done) / rate
-    return f"{stage.words}: {100 * share:.0f} %, {said}, {duration(left)} left"
+    return f"{stage.words}: {100 * share:.0f} %, {speed}, {duration(left)} left"
 
 
 class _MovingBar(BarColumn):

@@ -374,5 +374,7 @@ def warn_of_rejected(num_rejected: int, num_documents: int, first: str, watch: W
     if num_rejected > num_documents:
         watch.warn(most_rejected(num_rejected, num_rejected + num_documents, first), is_urgent=True)
     else:
-        said = "1 row cannot be used:" if num_rejected == 1 else f"{num_rejected:,} rows cannot be used; the first is"
-        watch.warn(f"{said} {first}")
+        rejected = (
+            "1 row cannot be used:" if num_rejected == 1 else f"{num_rejected:,} rows cannot be used; the first is"
+        )
+        watch.warn(f"{rejected} {first}")

@@ -123,9 +123,9 @@ def _say_unmatched(unmatched: tuple[Decision, ...], total: int) -> str:
     first, count = unmatched[0], len(unmatched)
     where = f"row {first.row:,} of {first.file}"
     if total == 1:
-        said = f"the decision about {where} matches no document"
+        message = f"the decision about {where} matches no document"
     elif count == 1:
-        said = f"1 of {total:,} decisions, about {where}, matches no document"
+        message = f"1 of {total:,} decisions, about {where}, matches no document"
     else:
-        said = f"{count:,} of {total:,} decisions match no document, the first about {where}"
-    return f"{said}: the file, the row or the text has changed"
+        message = f"{count:,} of {total:,} decisions match no document, the first about {where}"
+    return f"{message}: the file, the row or the text has changed"
