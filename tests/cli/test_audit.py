@@ -118,7 +118,7 @@ def test_standard_input_is_audited_in_the_run(run, pages):
         (["audit"], 2, "missing argument 'OUT'"),
         (["audit", "nowhere"], 1, "nowhere does not exist"),
         (["audit", "pages.jsonl"], 1, "pages.jsonl is not a finished run"),
-        (["audit", "out", "--sample", "0"], 2, "--sample must be a whole number from 1, got 0"),
+        (["audit", "out", "--sample", "0"], 2, "--sample must be a whole number >= 1, got 0"),
         (["audit", "out", "--sample", "many"], 2, "'many' is not a whole number"),
     ],
 )

@@ -127,7 +127,7 @@ def test_remove_check_compact_snapshot_and_export(run, tmp_path):
             "the index nowhere does not exist\n\nhint: check the spelling",
         ),
         (("index", "info", "nowhere"), 1, "or create it with `neardup index create nowhere`"),
-        (("index", "create", "i", "--recall", "1"), 2, "by bands"),
+        (("index", "create", "i", "--recall", "1"), 2, "by banding"),
         (("index", "query", "pages.index", "pages.jsonl", "--where", "lang"), 2, "NAME=VALUE"),
         (("index", "query", "pages.index", "pages.jsonl", "--jsonl"), 2, "--jsonl reads standard input"),
         (("index", "create", "pages.index"), 2, "already exists"),

@@ -94,9 +94,9 @@ def test_compiling_kernels_has_its_own_progress_line(log):
     log.at(13, StageAdvanced("compile", 12, 31))
     log.at(20, StageFinished("compile", 20.0))
     assert log.said == [
-        "compiling kernels, once: 4 of up to 31",
-        "compiling kernels, once: 12 of up to 31",
-        "compiling kernels, once: done in 20 s",
+        "compiling kernels (first run only): 4 of up to 31",
+        "compiling kernels (first run only): 12 of up to 31",
+        "compiling kernels (first run only): done in 20 s",
     ]
 
 

@@ -64,7 +64,7 @@ def test_an_id_that_exists_is_an_error_and_changes_nothing(index):
 
 def test_a_batch_with_an_id_twice_stores_nothing(index, tmp_path):
     (tmp_path / "twice.jsonl").write_text(f'{{"id": "x", "text": "{TEXT}"}}\n' * 2)
-    with pytest.raises(DataError, match="the id 'x' is in the batch twice"):
+    with pytest.raises(DataError, match="the id 'x' occurs twice in the batch"):
         index.insert_many(tmp_path / "twice.jsonl")
     assert len(index) == 0
 
@@ -257,8 +257,8 @@ def test_opening_with_other_settings_is_an_error_that_names_both(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"method": "exact"}, "by bands"),
-        ({"recall": 1}, "by bands"),
+        ({"method": "exact"}, "by banding"),
+        ({"recall": 1}, "by banding"),
         ({"measure": "containment"}, "does not support the measure 'containment'"),
         ({"measure": "cosine"}, "needs their `dimension`"),
         ({"per_cluster": 2}, "`per_cluster` does not apply to an index"),
@@ -491,7 +491,7 @@ def test_containment_finds_what_the_text_contains_and_what_contains_it(tmp_path)
 
 
 def test_what_an_index_cannot_answer_by_containment_is_an_error(index, tmp_path):
-    with pytest.raises(ConfigError, match="keeps no postings of shingles") as caught:
+    with pytest.raises(ConfigError, match="has no postings of shingles") as caught:
         index.query(TEXT, containment=0.5)
     assert caught.value.hint == "create it with containment=True"
     with Index.create(tmp_path / "i", containment=True) as other:

@@ -217,7 +217,7 @@ def test_vectors_of_different_groups_are_not_matched(measure):
     ],
 )
 def test_k_must_be_a_whole_number_from_one(k):
-    with pytest.raises(ConfigError, match="`k` must be a whole number from 1"):
+    with pytest.raises(ConfigError, match="`k` must be a whole number >= 1"):
         neardup.neighbours(["a", "b"], k=k)
 
 

@@ -153,7 +153,7 @@ def test_neighbours_on_spark_are_those_of_a_local_run(spark, tmp_path, monkeypat
     assert neardup.neighbours(sources, engine=neardup.SparkEngine(spark), **settings).equals(expected)
     assert expected.num_rows > 40
     monkeypatch.setattr("neardup.questions.neighbours_on_spark.MOST_BYTES", 1000)
-    with pytest.raises(neardup.NearDupError, match=r"that every worker of Spark holds takes .* but at most 1"):
+    with pytest.raises(neardup.NearDupError, match=r"sent to every Spark worker takes at least .* limit of 1"):
         neardup.neighbours(sources, engine=neardup.SparkEngine(spark), **settings)
 
 
@@ -164,7 +164,7 @@ def test_neighbours_of_documents_in_memory_do_not_run_on_spark():
 
 def test_audits_and_a_frame_without_vectors_are_refused(spark):
     frame = spark.createDataFrame(pa.table({"id": [1], "text": ["a"]}))
-    with pytest.raises(neardup.NearDupError, match="`audit` does not run on a Spark DataFrame"):
+    with pytest.raises(neardup.NearDupError, match="`audit` is not supported for a Spark DataFrame"):
         neardup.deduplicate(frame, audit=True)
     with pytest.raises(neardup.NearDupError, match="no column named vector, embedding"):
         neardup.find_pairs(frame, measure="cosine")

@@ -38,7 +38,7 @@ STILL_SECONDS: Final = 1.5
 _EARLY: Final = 0.01
 # The display name of each stage.
 STAGES: Final = {
-    "compile": "compiling kernels, once",
+    "compile": "compiling kernels (first run only)",
     "sample": "sampling",
     "read": "reading",
     "sketch": "shingling and sketching",

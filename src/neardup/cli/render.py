@@ -245,7 +245,7 @@ def _print_curve(chosen: Plan) -> None:
     symbols = _symbols(console)
     shape = f"method {chosen.method}, num_perm {chosen.num_perm}, bands {chosen.bands}, rows {chosen.rows}"
     steepest = (
-        f"curve steepest near {chosen.curve_threshold:.3f}, where slots agree with probability (1/bands)^(1/rows)"
+        f"S-curve steepest near {chosen.curve_threshold:.3f}, where a slot agrees with probability (1/bands)^(1/rows)"
     )
     _print_lines([f"{chosen.judgement()}.", f"{shape}; {steepest}", ""])
     _print_lines(curve.draw(chosen, console.width, symbols))
@@ -416,5 +416,5 @@ def _promises(report: Report, *, num_leaders: int, has_compiled: bool) -> Iterat
     else:
         yield f"Nothing false: every removed document has a verified similarity >= {report.config.threshold:g}."
     yield f"Known recall: {report.plan.judgement()}."
-    compiling = ", mostly to compile the kernels, which happens once" if has_compiled else ""
+    compiling = ", mostly to compile the kernels, which only the first run does" if has_compiled else ""
     yield f"{report.bytes_read / 1e3:.0f} kB in {report.seconds:.2f} s{compiling}."

@@ -79,7 +79,7 @@ def _operational(folder: Path, error: sqlite3.OperationalError) -> NearDupError:
 
 def _full(folder: Path) -> DataError:
     return DataError(
-        f"no space is left for the index {folder}; nothing of this change was stored",
+        f"the disk of the index {folder} is full; this change was not stored",
         hint="free some space on its disk",
     )
 

@@ -330,7 +330,7 @@ def _read_header(path: Path, data: Any, size: int, layout: Layout) -> tuple[dict
         raise damaged(f"{path} is not a run file")
     if version != VERSION:
         raise DataError(
-            f"{path} has the format {version} of runs, but this neardup reads {VERSION}",
+            f"{path} has run format {version}, but this neardup reads {VERSION}",
             hint="use the neardup that wrote it, or build the index again",
         )
     if digest_of(header[:-DIGEST_BYTES]).digest() != header[-DIGEST_BYTES:]:

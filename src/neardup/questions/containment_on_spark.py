@@ -107,8 +107,8 @@ def _check_size(num_shingles: int, what: str) -> None:
     num_bytes = num_shingles * BYTES_A_SHINGLE
     if num_bytes > MOST_BYTES:
         raise DataError(
-            f"the index of {what} takes {say_bytes(num_bytes)}, more than the {say_bytes(MOST_BYTES)} that are sent to "
-            "every worker of Spark",
+            f"the index of {what}, which is sent to every Spark worker, takes {say_bytes(num_bytes)}, more than the "
+            f"limit of {say_bytes(MOST_BYTES)}",
             hint="split --against over several runs, compare with --only-against, or use --engine local",
         )
 

@@ -161,7 +161,7 @@ def check_wanted(k: Any, contained: Any, config: Config) -> Wanted:
             )
         return Wanted(None, contained)
     if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
-        raise ConfigError(f"`k` must be a whole number from 1, got {k!r}", hint="10 is a common choice")
+        raise ConfigError(f"`k` must be a whole number >= 1, got {k!r}", hint="10 is a common choice")
     return Wanted(int(k), contained)
 
 

@@ -76,8 +76,8 @@ class SentBudget(local.MemoryBudget):
         del room
         if needed > MOST_BYTES:
             raise DataError(
-                f"the index of the documents that every worker of Spark holds takes {say_bytes(needed)} or more, but "
-                f"at most {say_bytes(MOST_BYTES)} are sent",
+                f"the index that is sent to every Spark worker takes at least {say_bytes(needed)}, more than the limit "
+                f"of {say_bytes(MOST_BYTES)}",
                 hint="pass fewer documents as --queries, or use --engine local",
             )
 

@@ -116,7 +116,7 @@ def check_settings(config: Config) -> None:
                 f"`{name}` applies only to Spark, but `engine` is {config.engine!r}", hint="use --engine spark"
             )
     if config.decisions is not None and config.engine == "spark":
-        raise ConfigError("`decisions` does not run on Spark", hint="leave it out, or use --engine local")
+        raise ConfigError("`decisions` is not supported on Spark", hint="leave it out, or use --engine local")
     if config.measure != "hamming" or config.distance is None:  # a distance in bits needs the dimension
         plan_for(config)
 

@@ -263,7 +263,7 @@ def serve(path: str, *, host: str, port: int, on_start: Callable[[str], None]) -
     if host not in LOOPBACK:
         raise ConfigError(
             f"`host` must be one of {', '.join(LOOPBACK)}, got {host!r}: the server has no authentication",
-            hint="to look at it from another machine, forward the port with ssh -L",
+            hint="to open it from another machine, forward the port with ssh -L",
         )
     served = open_served(path)
     config = uvicorn.Config(
