@@ -85,7 +85,7 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
             raise _InterruptedError("interrupted", *getattr(error, "__notes__", [])) from error
-        except BrokenPipeError as error:  # click would exit without a word
+        except BrokenPipeError as error:  # click would exit without a message
             if not _is_stdout_closed():
                 raise NearDupError(str(error)) from error
             return None
@@ -101,7 +101,7 @@ def main() -> None:
     """Run the command line; exit 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
     # Arrow's own allocator touches fresh memory again and again: 44 s instead of 18 for 1 GB (docs/decisions/0007).
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads would spin although nothing calls them
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads would spin, although nothing uses them
     gc.set_threshold(50_000)  # imports create many objects and no garbage
     if not any("spark" in word for word in sys.argv):
         sys.meta_path.insert(0, _LeaveOut())

@@ -88,7 +88,7 @@ def connect(folder: Path, *, writable: bool) -> sqlite3.Connection:
     """Open the SQLite file of an index."""
     mode = "rw" if writable else "ro"
     if not writable and not os.access(folder, os.W_OK) and not (folder / LOG).exists():
-        # SQLite makes files for the log and its readers beside it even to read, unless told that nothing changes.
+        # Even to read, SQLite creates a log and a shared-memory file beside it, unless it is opened as immutable.
         mode = "ro&immutable=1"
     address = f"{(folder / FILE).absolute().as_uri()}?mode={mode}"
     connection = sqlite3.connect(
@@ -294,7 +294,7 @@ class Tables:
         return number
 
     def give_back(self) -> None:
-        """Rewrite the file without its unused pages if these are a quarter of it or more; fewer are used again."""
+        """Rewrite the file without its unused pages if these are at least a quarter of it; else SQLite reuses them."""
         total, unused = (
             self.connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count")
         )

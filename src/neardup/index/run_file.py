@@ -225,7 +225,7 @@ class RunFile:
         return array.reshape(section.rows, section.columns) if section.name in _MATRICES else array
 
     def request_postings(self, keys: U64, names: Postings) -> Iterator[None]:
-        """Request the pages that a lookup of these keys reads, step by step, because each step says where the next is.
+        """Request the pages that a lookup of these keys reads, in steps, because each read determines the next.
 
         Nothing is checked here, only kept within the file: the lookup itself reports damage.
         """

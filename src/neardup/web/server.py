@@ -47,7 +47,7 @@ class Problem(BaseModel):
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A query of an index."""
+    """A query to an index."""
 
     text: str
     k: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10
@@ -94,7 +94,7 @@ def make_app(served: Served, **limits: Any) -> Guard:
     app.add_exception_handler(HTTPException, _answer_http_error)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     policy = f"{sources().policy}; connect-src 'self'; frame-ancestors 'none'"
-    page = render_page("null", policy=policy.replace("; frame-ancestors 'none'", ""))  # no meta tag may say that
+    page = render_page("null", policy=policy.replace("; frame-ancestors 'none'", ""))  # not allowed in a meta tag
 
     @app.get("/", include_in_schema=False)
     def show_page() -> HTMLResponse:
@@ -112,7 +112,7 @@ def _routes(served: Served) -> APIRouter:
 
     @router.get("/healthz")
     def healthz() -> dict[str, str]:
-        """Say that the server is there."""
+        """Report that the server is up."""
         return {"status": "ok"}
 
     @router.get("/v1/info")

@@ -52,9 +52,9 @@ def rejected_table(source: FileSource, *, ahead: bool = False) -> DataFrame:
 
 
 def write_table(path: Path, name: str, table: DataFrame, num_rows: int, write: Write, storage: Storage) -> int:
-    """Let one task write a table, which is in order, to a file; return how many rows it has.
+    """Let one task write a sorted table to a file; return its number of rows.
 
-    No row passes through the driver. What many tasks have sorted is stored first, and that task reads it in order.
+    No row passes through the driver. What many tasks have sorted is stored first, and one task reads it in order.
     """
     folder = None
     if num_rows > FEW_ROWS:
