@@ -139,7 +139,7 @@ def test_an_alias_resolves_to_its_document_and_is_removed_with_it(index):
     assert (index.get("alias").doc_id, index.check()) == ("alias", [])
 
 
-def test_a_document_counts_how_often_insert_new_met_it(index):
+def test_a_document_counts_how_often_insert_new_matched_it(index):
     before = time.time()
     index.insert_new("first", TEXT)
     assert (index.get("first").met, index.get("first").first_met) == (0, None)
@@ -430,7 +430,7 @@ def test_compaction_gives_the_space_of_removed_documents_back(tmp_path):
         assert index.query(texts(600, seed=23)["23-7"])[0].similarity == 1
 
 
-def test_runs_stay_few_and_no_merge_is_large_without_being_asked(tmp_path, monkeypatch):
+def test_runs_stay_few_and_automatic_merges_stay_small(tmp_path, monkeypatch):
     from neardup.index import folder
 
     monkeypatch.setattr(folder, "MOST_JOINED", 60)

@@ -216,7 +216,7 @@ def test_vectors_of_different_groups_are_not_matched(measure):
         "10",
     ],
 )
-def test_k_must_be_a_whole_number_from_one(k):
+def test_k_must_be_a_positive_whole_number(k):
     with pytest.raises(ConfigError, match="`k` must be a whole number >= 1"):
         neardup.neighbours(["a", "b"], k=k)
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow("jobs of Spark")
 
 
 def write_corpus(folder, seed=3):
-    """Files of several formats, with rows that are no use."""
+    """Files of several formats, with unusable rows."""
     documents = rows(seed, 80)
     write_rows(folder / "b" / "one.jsonl", documents[:30])
     with (folder / "b" / "one.jsonl").open("ab") as lines:
@@ -49,7 +49,7 @@ MOST_JOBS = 22
 
 
 class StoppedError(Exception):
-    """What a test raises to stop a run."""
+    """Raised by a test to stop a run."""
 
 
 def stop_at(stage):

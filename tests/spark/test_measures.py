@@ -159,7 +159,7 @@ def test_neighbours_on_spark_are_those_of_a_local_run(spark, tmp_path, monkeypat
         neardup.neighbours(sources, engine=neardup.SparkEngine(spark), **settings)
 
 
-def test_neighbours_of_documents_in_memory_do_not_run_on_spark():
+def test_neighbours_of_documents_in_memory_are_not_supported_on_spark():
     with pytest.raises(neardup.NearDupError, match="needs files as the source"):
         neardup.neighbours(["a", "b"], engine="spark")
 

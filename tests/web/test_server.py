@@ -1,4 +1,4 @@
-"""The local server: its answers, who may ask, how much and for how long, and how it ends."""
+"""The local server: its responses, which requests it accepts, its limits, and how it stops."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def problem_of(answered):
     return answer.status, told["code"]
 
 
-def test_the_overview_is_that_of_the_file_and_all_is_there(server, report):
+def test_the_overview_equals_that_of_the_file_and_covers_all_documents(server, report):
     info = server.get("/v1/info")
     assert info["counts"]["removed"] == report.num_removed
     assert info["sample"] is None
@@ -138,7 +138,7 @@ def test_a_cluster_a_document_and_a_pair_agree_with_the_library(server, report):
     assert pair["a"]["columns"] == {"lang": "en"}
 
 
-def test_a_line_of_ten_megabytes_is_cut_and_its_view_has_all_else(server):
+def test_a_line_of_ten_megabytes_is_cut_and_the_rest_of_its_view_is_complete(server):
     keys = {row["id"]: row["key"] for row in server.get("/v1/documents?search=long-")["rows"]}
     pair = server.get(f"/v1/pairs?a={keys['long-0']}&b={keys['long-1']}")
     for side, name in (("a", "long-0"), ("b", "long-1")):
@@ -182,7 +182,7 @@ def test_every_error_has_one_shape(server, path, told):
     assert problem_of(server.ask(path)) == told
 
 
-def test_a_rejected_row_is_no_document(server):
+def test_a_rejected_row_is_not_a_document(server):
     assert problem_of(server.ask(f"/v1/rows/{len(documents())}")) == (404, "unknown")
 
 
@@ -200,7 +200,7 @@ def test_another_origin_is_refused_and_no_header_allows_one(server):
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", "/v1/info", "/v1/nothing"])
-def test_every_answer_denies_frames_and_carries_the_policy(server, path):
+def test_every_response_denies_frames_and_carries_the_policy(server, path):
     answer, content = server.ask(path)
     assert answer.getheader("x-frame-options") == "DENY"
     assert answer.getheader("x-content-type-options") == "nosniff"
@@ -216,7 +216,7 @@ def test_every_answer_denies_frames_and_carries_the_policy(server, path):
     assert b'src="http' not in content
 
 
-def test_what_changes_things_is_not_allowed(server):
+def test_methods_that_change_state_are_refused(server):
     for method in ("PUT", "DELETE", "PATCH", "OPTIONS"):
         assert problem_of(server.ask("/v1/info", method)) == (405, "method")
     assert problem_of(server.ask("/v1/query", "POST", '{"text": "a"}')) == (400, "refused")
@@ -250,7 +250,7 @@ def test_a_query_has_limits(index_server, body, told):
     assert problem_of(index_server.ask("/v1/query", "POST", body)) == told
 
 
-def test_a_body_that_says_it_is_too_long_is_refused_before_it_comes(index_server):
+def test_a_body_with_too_large_a_content_length_is_refused_unread(index_server):
     connection = http.client.HTTPConnection(index_server.netloc, timeout=120)
     connection.putrequest("POST", "/v1/query")
     connection.putheader("Content-Length", "5000000")
@@ -358,7 +358,7 @@ def test_hostile_documents_stay_texts_on_the_server(browser, server):
     tab.close()
 
 
-def test_the_page_tells_how_far_the_index_is_and_that_results_are_partial(browser, server):
+def test_the_page_shows_the_progress_of_the_index_and_that_results_are_partial(browser, server):
     tab = Tab(browser, server.url)
 
     def tell(route, change):
@@ -432,7 +432,7 @@ def test_the_page_of_an_index_cuts_a_very_long_id_and_can_copy_it(browser, start
     tab.close()
 
 
-def test_the_page_says_what_the_server_says(browser, server):
+def test_the_page_shows_the_errors_of_the_server(browser, server):
     tab = Tab(browser, server.url)
     assert "there is no cluster 999999" in tab.open("cluster/999999").inner_text("main")
     assert all("404" in error for error in tab.errors)
@@ -478,7 +478,7 @@ def test_schemathesis_finds_nothing(server):
         ask()
 
 
-def test_a_server_that_ends_while_it_reads_says_nothing(report, monkeypatch):
+def test_closing_the_store_while_it_reads_raises_nothing(report, monkeypatch):
     store, scan = TextStore(RunView(report)), document_texts.scan
 
     def closing(run):

@@ -1,4 +1,4 @@
-"""Search by words: which documents are found, in which texts, and what is said while the index is being built."""
+"""Search by words: which documents are found, in which texts, and what is reported while the index is being built."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_while_it_is_being_built_the_index_answers_for_what_it_has(served, monke
     assert served.info()["texts"]["search"]["indexed"] == 24
 
 
-def test_without_an_index_ids_are_found_and_the_reason_is_told(served, monkeypatch):
+def test_without_an_index_ids_are_found_and_the_reason_is_reported(served, monkeypatch):
     def fail(*_):
         raise sqlite3.OperationalError("no such module: fts5")
 
