@@ -26,7 +26,7 @@ class Log:
         self.now = seconds
         if event is not None:
             self.lines(event)
-        self.lines.speak()
+        self.lines.report()
 
 
 @pytest.fixture

@@ -111,7 +111,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character shows a question mark
             stream.reconfigure(errors="replace")
-    _show_no_controls()
+    _escape_controls()
     sys.exit(run())
 
 
@@ -142,11 +142,11 @@ def run(arguments: list[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _show_no_controls() -> None:
+def _escape_controls() -> None:
     """Escape control characters in what Python itself prints of errors and warnings, which may quote documents."""
     sys.excepthook = lambda _, error, __: _show_crash(error)
     threading.excepthook = lambda failed: _show_crash(failed.exc_value)
-    warnings.formatwarning = _spell_warning
+    warnings.formatwarning = _escaped_warning
 
 
 def _show_crash(error: BaseException | None) -> None:
@@ -156,7 +156,7 @@ def _show_crash(error: BaseException | None) -> None:
         render.crash(error)
 
 
-def _spell_warning(*arguments: Any, **named: Any) -> str:
+def _escaped_warning(*arguments: Any, **named: Any) -> str:
     from neardup.cli.visible import visible_lines
 
     return visible_lines(_FORMAT_WARNING(*arguments, **named))

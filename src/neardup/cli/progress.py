@@ -24,7 +24,7 @@ from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from neardup.events import Event, StageAdvanced, StageFinished, StageStarted, Warned
-from neardup.report import say_bytes
+from neardup.report import format_bytes
 
 # Work shorter than this shows nothing.
 PATIENCE_SECONDS: Final = 2.0
@@ -73,7 +73,7 @@ def amount(count: float, unit: str) -> str:
     >>> amount(1_300_000_000, BYTES), amount(12_000, "documents")
     ('1.3 GB', '12,000 documents')
     """
-    return say_bytes(count) if unit == BYTES else f"{count:,.0f} {unit}"
+    return format_bytes(count) if unit == BYTES else f"{count:,.0f} {unit}"
 
 
 def duration(seconds: float) -> str:
@@ -133,7 +133,7 @@ class Lines:
             elif isinstance(event, StageFinished):
                 self._finish(self._stages.pop(event.stage, None))
 
-    def speak(self) -> None:
+    def report(self) -> None:
         """Report the progress of each slow stage, if it is time to."""
         with self._lock:
             now = self._clock()
@@ -141,7 +141,7 @@ class Lines:
                 since = now - (stage.began if stage.reported_at is None else stage.reported_at)
                 if since >= (self._patience_seconds if stage.reported_at is None else LOG_SECONDS):
                     stage.reported_at = now
-                    self._say(_how_far(stage, now - stage.began))
+                    self._say(_progress_line(stage, now - stage.began))
 
     def stop(self) -> None:
         """Stop reporting."""
@@ -150,7 +150,7 @@ class Lines:
 
     def _tick(self) -> None:
         while not self._stopped.wait(_TICK_SECONDS):
-            self.speak()
+            self.report()
 
     def _finish(self, stage: _Stage | None) -> None:
         seconds = 0.0 if stage is None else self._clock() - stage.began
@@ -161,7 +161,7 @@ class Lines:
         self._say(f"{stage.words}: done in {duration(seconds)}{did}")
 
 
-def _how_far(stage: _Stage, seconds: float) -> str:
+def _progress_line(stage: _Stage, seconds: float) -> str:
     if not stage.done:
         return f"{stage.words}: {duration(seconds)} so far"
     if stage.unit == KERNELS:

@@ -312,7 +312,7 @@ def explanation(answer: Explanation, *, has_texts: bool) -> None:
     name = _place(answer.doc_id, answer.file, answer.row)
     compared = answer.comparison
     if answer.kept_id is None:
-        _print_lines(_stands_for(name, answer))
+        _print_lines(_members(name, answer))
         return
     kept = _place(answer.kept_id, answer.kept_file, answer.kept_row)
     _print_lines([f"{name} was removed: {_cause(answer)} {kept}, which was kept."])
@@ -359,7 +359,7 @@ def _place(doc_id: str, file: str | None, row: int | None) -> str:
     return doc_id if file is None or doc_id == f"{file}:{row}" else f"{doc_id} ({file}:{row})"
 
 
-def _stands_for(name: str, answer: Explanation) -> Iterator[str]:
+def _members(name: str, answer: Explanation) -> Iterator[str]:
     members = answer.members
     if not members:
         yield f"{name} was kept. {answer.reason}, and nothing was removed in its favour."

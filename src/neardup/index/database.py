@@ -293,7 +293,7 @@ class Tables:
         number: int = self.connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0]  # noqa: S608
         return number
 
-    def give_back(self) -> None:
+    def vacuum(self) -> None:
         """Rewrite the file without its unused pages if these are at least a quarter of it; else SQLite reuses them."""
         total, unused = (
             self.connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count")

@@ -145,7 +145,7 @@ class FolderStore:
             self._join([name for name, _ in tables.runs()], is_flushed=True, is_final=True)
             # The runs are merged; if the disk is too full to shrink the SQLite file, later inserts reuse its pages.
             with contextlib.suppress(sqlite3.OperationalError):
-                tables.give_back()
+                tables.vacuum()
 
     def _join(self, names: Sequence[str], *, is_flushed: bool, is_final: bool = False) -> None:
         """Replace runs and the fresh documents by one run; `is_final` drops expired documents, too."""
