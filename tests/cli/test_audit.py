@@ -151,6 +151,6 @@ def test_a_run_without_stored_pairs_says_how_to_store_pairs(run, finished):
 
 def test_the_audit_of_an_exact_run_refers_to_the_exact_method(run, pages):
     run("dedup", pages.name, "-o", "out", "--method", "exact", "--quiet")
-    told = run("audit", "out").stdout
-    assert "promised                1.0000  every pair: the run used the exact method\n" in told
-    assert "S-curve" not in told
+    printed = run("audit", "out").stdout
+    assert "promised                1.0000  every pair: the run used the exact method\n" in printed
+    assert "S-curve" not in printed

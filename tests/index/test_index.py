@@ -156,13 +156,13 @@ def test_insert_new_many_equals_insert_new_in_a_loop(tmp_path, on_duplicate):
     with Index.create(tmp_path / "one") as one, Index.create(tmp_path / "many") as many:
         for made in (one, many):
             made.insert_many(texts(30, seed=6) | {f"old {name}": text for name, text in list(documents.items())[:9]})
-        told = [one.insert_new(name, text, on_duplicate) for name, text in documents.items()]
+        one_by_one = [one.insert_new(name, text, on_duplicate) for name, text in documents.items()]
         table = many.insert_new_many(documents, on_duplicate)
-        assert table.column("is_new").to_pylist() == [answer.is_new for answer in told]
-        assert table.column("match_id").to_pylist() == [answer.match and answer.match.doc_id for answer in told]
+        assert table.column("is_new").to_pylist() == [answer.is_new for answer in one_by_one]
+        assert table.column("match_id").to_pylist() == [answer.match and answer.match.doc_id for answer in one_by_one]
         assert list(one.ids()) == list(many.ids())
         assert one.query_many(documents).equals(many.query_many(documents))
-        assert any(not answer.is_new for answer in told)
+        assert any(not answer.is_new for answer in one_by_one)
 
 
 def test_where_and_since_are_applied_before_k(index):

@@ -93,9 +93,9 @@ def index_server(tmp_path_factory):
 
 def problem_of(answered):
     answer, content = answered
-    told = json.loads(content)
-    assert set(told) == {"code", "message", "hint"}
-    return answer.status, told["code"]
+    problem = json.loads(content)
+    assert set(problem) == {"code", "message", "hint"}
+    return answer.status, problem["code"]
 
 
 def test_the_overview_equals_that_of_the_file_and_covers_all_documents(server, report):
@@ -165,7 +165,7 @@ def test_search_finds_ids_words_and_hostile_names(server):
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "expected"),
     [
         ("/v1/clusters/999999", (404, "unknown")),
         ("/v1/clusters/x", (422, "invalid")),
@@ -178,8 +178,8 @@ def test_search_finds_ids_words_and_hostile_names(server):
         ("/etc/passwd", (404, "unknown")),
     ],
 )
-def test_every_error_has_one_shape(server, path, told):
-    assert problem_of(server.ask(path)) == told
+def test_every_error_has_one_shape(server, path, expected):
+    assert problem_of(server.ask(path)) == expected
 
 
 def test_a_rejected_row_is_not_a_document(server):
@@ -236,7 +236,7 @@ def test_a_query_finds_what_the_index_finds(index_server):
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "expected"),
     [
         ("{", (422, "invalid")),
         ('{"text": 3}', (422, "invalid")),
@@ -246,8 +246,8 @@ def test_a_query_finds_what_the_index_finds(index_server):
         (json.dumps({"text": "a" * 5_000_000}), (413, "too_large")),
     ],
 )
-def test_a_query_has_limits(index_server, body, told):
-    assert problem_of(index_server.ask("/v1/query", "POST", body)) == told
+def test_a_query_has_limits(index_server, body, expected):
+    assert problem_of(index_server.ask("/v1/query", "POST", body)) == expected
 
 
 def test_a_body_with_too_large_a_content_length_is_refused_unread(index_server):
@@ -305,15 +305,15 @@ def call(app, path="/v1/info"):
 
 def test_too_many_and_too_slow_requests_get_a_hint(run_folder):
     served = open_served(str(run_folder))
-    status, told, headers = call(make_app(served, most_at_once=0))
-    assert (status, told["code"], headers[b"retry-after"]) == (429, "busy", b"1")
-    assert told["hint"]
+    status, problem, headers = call(make_app(served, most_at_once=0))
+    assert (status, problem["code"], headers[b"retry-after"]) == (429, "busy", b"1")
+    assert problem["hint"]
 
     async def slow(*_):
         await asyncio.sleep(5)
 
-    status, told, headers = call(guard.Guard(slow, "default-src 'none'", seconds=0.05))
-    assert (status, told["code"], headers[b"retry-after"]) == (503, "too_slow", b"1")
+    status, problem, headers = call(guard.Guard(slow, "default-src 'none'", seconds=0.05))
+    assert (status, problem["code"], headers[b"retry-after"]) == (503, "too_slow", b"1")
     served.close()
 
 
@@ -361,13 +361,13 @@ def test_hostile_documents_stay_texts_on_the_server(browser, server):
 def test_the_page_shows_the_progress_of_the_index_and_that_results_are_partial(browser, server):
     tab = Tab(browser, server.url)
 
-    def tell(route, change):
+    def alter(route, change):
         answer = route.fetch()
         route.fulfill(response=answer, json=change(answer.json()))
 
     half = {"search": {"indexed": 12, "documents": 24, "error": None}}
-    tab.page.route("**/v1/info", lambda route: tell(route, lambda told: told | {"texts": told["texts"] | half}))
-    tab.page.route("**/v1/documents?*", lambda route: tell(route, lambda told: told | {"num_texts": 12}))
+    tab.page.route("**/v1/info", lambda route: alter(route, lambda info: info | {"texts": info["texts"] | half}))
+    tab.page.route("**/v1/documents?*", lambda route: alter(route, lambda found: found | {"num_texts": 12}))
     page = tab.open("search?search=ferry")
     assert page.get_attribute("[role=progressbar]", "aria-valuenow") == "50"
     assert "Indexing the words of all texts for search: 50 %" in page.inner_text(".progress")

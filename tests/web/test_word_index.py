@@ -133,9 +133,9 @@ def test_without_an_index_ids_are_found_and_the_reason_is_reported(served, monke
 
     monkeypatch.setattr("neardup.web.text_store.WordIndex", fail)
     served._texts.read()
-    told = served.info()["texts"]
-    assert told["state"] == "here"
-    assert told["search"]["error"] == "the word index cannot be built: no such module: fts5"
+    texts_info = served.info()["texts"]
+    assert texts_info["state"] == "here"
+    assert texts_info["search"]["error"] == "the word index cannot be built: no such module: fts5"
     assert [row["id"] for row in served.search("ferry-3")["rows"]] == ["ferry-3"]
 
 
