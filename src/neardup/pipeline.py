@@ -326,5 +326,5 @@ def warn_of_many(num_pairs: int, watch: Watch) -> None:
     if num_pairs >= MANY_PAIRS:
         watch.warn(
             f"the list will have at least {num_pairs:,} pairs and take about {num_pairs * BYTES_A_PAIR / 1e9:.1f} GB; "
-            "to remove duplicates without listing every pair, call neardup.deduplicate without pairs=True"
+            "to remove duplicates without listing every pair, run `neardup dedup` or neardup.deduplicate without pairs"
         )
