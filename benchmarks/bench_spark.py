@@ -1,10 +1,10 @@
-"""What does Spark cost over one machine, and what do Spark's own MinHashLSH and datatrove make of the same job?
+"""What does Spark cost compared with one machine, and how do Spark's own MinHashLSH and datatrove do the same job?
 
 The same Parquet files, documents with a Jaccard similarity >= .8 of their 5-word shingles, every tool a fresh process:
 neardup on this machine, neardup on Spark `local-cluster[2,1,1024]` (two worker processes of one core), Spark MLlib's
 MinHashLSH on the same cluster, and datatrove with two workers; with --full also neardup alone on 1 GB of edited copies,
-which the others would take an hour for. neardup chooses its method itself, and once more on Spark takes LSH. Time
-includes the start of Spark, which `start seconds` tells. Jobs, tasks, gaps and shuffled bytes are those of Spark's
+which would take the others an hour. neardup chooses its method itself; a second run on Spark uses LSH. Time
+includes the start of Spark, reported as `start seconds`. Jobs, tasks, gaps and shuffled bytes are those of Spark's
 event log, stage by stage (spark_events.py); core-seconds those of all processes, the driver and its executors. Recall
 and precision are those of bench_end_to_end.py.
 """
@@ -26,7 +26,7 @@ import spark_events
 
 HERE = Path(__file__).parent
 MASTER = "local-cluster[2,1,1024]"
-# What takes longer than that is said to.
+# A tool that takes longer is stopped, and reported as such.
 LIMIT_SECONDS = 20 * 60
 
 

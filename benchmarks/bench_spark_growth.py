@@ -1,9 +1,9 @@
-"""What does each further gigabyte cost on Spark, against one machine, and does the memory of the driver grow?
+"""What does each further gigabyte cost on Spark, compared with one machine, and does the memory of the driver grow?
 
 Edited copies of real text at two sizes, deduplicated on this machine and on Spark `local-cluster[2,1,1024]`, every run
 a fresh process: the row `further` divides the core-seconds of all processes, the driver and its executors included, by
-the gigabytes between the two sizes. With --large also made pages of that many gigabytes, on Spark alone: memory of the
-driver and of executors, stage by stage. Both sizes are small unless --full is given.
+the gigabytes between the two sizes. With --large also that many gigabytes of generated pages, on Spark alone: memory of
+the driver and of executors, stage by stage. Both sizes are small unless --full is given.
 
     python benchmarks/bench_spark_growth.py --corpora CORPORA --full --large 20 --work FOLDER
 """

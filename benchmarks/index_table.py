@@ -9,7 +9,7 @@ import harness
 
 PAGE = Path(__file__).parents[1] / "docs" / "index.md"
 BEGIN, END = "<!-- made by benchmarks/bench_index.py --table -->\n", "<!-- end -->\n"
-# What is shown, the column of the JSON file, how it is written, and what was asked for.
+# What is shown, the column of the JSON file, how it is written, and the goal.
 ROWS = (
     ("documents", "documents", "{:,.0f}", ""),
     ("`insert_many`, documents per second", "insert_many/s", "{:,.0f}", "20,000"),

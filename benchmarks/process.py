@@ -43,7 +43,7 @@ def run(command, log, limit_seconds=LIMIT_SECONDS):
         )
         peak = _Peak(process.pid)
         peak.start()
-        # A tool that hangs is killed here with all its processes, and the benchmark goes on.
+        # A tool that hangs is killed here with all its processes, and the benchmark continues.
         limit = threading.Timer(limit_seconds, os.killpg, (process.pid, signal.SIGKILL))
         limit.start()
         _, status, usage = os.wait4(process.pid, 0)

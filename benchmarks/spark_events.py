@@ -2,13 +2,13 @@
 
     python benchmarks/spark_events.py EVENTS
 
-A stage here is a step of neardup: what its jobs are described as in Spark's own interface. A gap is time in which no
-job ran, between the first job and the last. CPU seconds are those of the Java threads of tasks; the Python workers
+A stage here is a step of neardup, as its jobs are labelled in Spark's own interface. A gap is time between the first
+and the last job in which no job ran. CPU seconds are those of the Java threads of tasks; the Python workers
 beside them are not in an event log, so the seconds that tasks ran are given as well. Run the application with
-`spark.eventLog.enabled=true` and `spark.eventLog.compress=false`. Memory is told with
+`spark.eventLog.enabled=true` and `spark.eventLog.compress=false`. Memory is reported with
 `spark.eventLog.logStageExecutorMetrics=true`, `spark.executor.processTreeMetrics.enabled=true` and
-`spark.executor.metrics.pollingInterval=1s`: the peak of the driver's heap, and of the executor that took most, its Java
-and its Python workers apart.
+`spark.executor.metrics.pollingInterval=1s`: the peak of the driver's heap, and of the largest executor, its Java
+process and its Python workers separately.
 """
 
 import argparse

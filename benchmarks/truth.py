@@ -5,7 +5,7 @@
 Sets of 5-word shingles, equal sets once, then the prefix filter: two sets with J >= t share one of the rarest
 n - ceil(t n) + 1 shingles of each. A sparse product of the prefixes gives the candidates, one of the whole sets their
 intersections. `ascii` are the words [a-z0-9]+ that the peers are given; `unicode` those that neardup takes: letters,
-marks and digits of every script, one word a character in scripts written without spaces.
+marks and digits of every script, one word per character in scripts written without spaces.
 """
 
 import argparse

@@ -260,7 +260,7 @@ def test_borderline_lists_the_least_similar_pairs_first():
     assert report.borderline(2).to_pydict() == {"doc_a": [0, 2], "doc_b": [2, 3], "similarity": [0.8, 0.8]}
     assert report.borderline(0).num_rows == 0
     for bad in (-1, 2.0, True, None, "3"):
-        with pytest.raises(ConfigError, match="`n` must be a whole number from 0, got "):
+        with pytest.raises(ConfigError, match="`n` must be a whole number >= 0, got "):
             report.borderline(bad)
 
 
@@ -297,7 +297,7 @@ def test_a_long_list_of_pairs_is_announced_with_its_length(monkeypatch):
     assert report.pairs.num_rows == 6
     assert len(report.warnings) == 1
     assert report.warnings[0].startswith(
-        "there are at least 6 pairs to list, which take about 0.0 GB; neardup.deduplicate without "
+        "the list will have at least 6 pairs and take about 0.0 GB; to remove duplicates without listing"
     )
     assert events.index(Warned(report.warnings[0])) < events.index(StageStarted("verify", 0))
     assert neardup.find_pairs([FOX * 2] * 3).warnings == ()
@@ -525,7 +525,7 @@ def test_largest_clusters_name_their_weakest_member():
 
 
 def test_largest_clusters_of_a_wrong_number_is_an_error():
-    with pytest.raises(ConfigError, match="`n` must be a whole number from 0, got -1"):
+    with pytest.raises(ConfigError, match="`n` must be a whole number >= 0, got -1"):
         neardup.deduplicate(["a b c"]).largest_clusters(-1)
 
 

@@ -61,7 +61,7 @@ def test_weights_and_numbers_that_would_overflow_are_rejected():
     far = neardup.find_pairs([[1e200, 0.0], [1e150, 0.0], [1e150, 1.0]], measure="euclidean", distance=2.0)
     assert far.num_pairs == 1
     assert far.rejected.column("reason").to_pylist() == [
-        "number 1 of the vector is 1e+200, beyond 1e+150, where squares overflow"
+        "element 1 of the vector is 1e+200, beyond 1e+150, where squares overflow"
     ]
 
 

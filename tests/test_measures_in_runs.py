@@ -192,19 +192,19 @@ def test_every_source_of_weights_gives_the_same_result():
 
 BAD_VECTORS = {
     "cosine": [
-        ([math.nan, 1.0], "number 1 of the vector is NaN"),
-        ([1.0, -math.inf], "number 2 of the vector is infinite"),
+        ([math.nan, 1.0], "element 1 of the vector is NaN"),
+        ([1.0, -math.inf], "element 2 of the vector is infinite"),
         ([0.0, -0.0], "vector is zero, so it has no direction"),
         ([1.0], "vector has 1 numbers, not 2"),
         ([1.0, 2.0, 3.0], "vector has 3 numbers, not 2"),
         ([], "vector is empty"),
         (None, "vector is null"),
-        ([1.0, None], "vector has a null in it"),
+        ([1.0, None], "vector contains a null"),
     ],
-    "euclidean": [([1.0, math.inf], "number 2 of the vector is infinite"), (None, "vector is null")],
+    "euclidean": [([1.0, math.inf], "element 2 of the vector is infinite"), (None, "vector is null")],
     "hamming": [
-        ([1, 2], "number 2 of the vector is 2, neither 0 nor 1"),
-        ([0.5, 1], "number 1 of the vector is 0.5, neither 0 nor 1"),
+        ([1, 2], "element 2 of the vector is 2, neither 0 nor 1"),
+        ([0.5, 1], "element 1 of the vector is 0.5, neither 0 nor 1"),
         ([1, 0, 1], "vector has 3 bits, not 2"),
     ],
 }
@@ -369,11 +369,11 @@ def test_bad_rows_of_files_are_rejected_with_their_reason(tmp_path):
     assert [row["reason"] for row in report.rejected.to_pylist()][:-1] == [
         "vector is null",
         "vector is text, not a list of numbers",
-        "number 2 of the vector is text",
+        "element 2 of the vector is text",
         "no column 'vector'",
         "vector is zero, so it has no direction",
         "vector has 1 numbers, not 2",
-        "number 2 of the vector is true or false",
+        "element 2 of the vector is true or false",
     ]
     assert report.num_removed == 1
     (tmp_path / "bad.csv").write_text('id,vector\na,"[1, 2]"\nb,1 x\nc,"2,4"\n', "utf-8")

@@ -27,7 +27,7 @@ TOOLS = {
 }
 WORKS = {"docs": "docs", "few duplicates": "few duplicates", "copies": "edited copies"}
 MEASURED = {"seconds": "s", "core-seconds": "core-s", "recall": "recall", "precision": "precision"}
-# Recall and precision are told for the last work alone: it has many pairs near the threshold.
+# Recall and precision are shown only for the last corpus, which has many pairs near the threshold.
 ONLY_LAST = ("recall", "precision")
 
 

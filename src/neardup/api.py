@@ -38,7 +38,7 @@ from neardup.runs.stored_pairs import list_stored, select_stored
 from neardup.settings import Contained, RunSettings, Settings
 from neardup.theory.plan import Plan, plan_for
 
-# What only some questions ask for is imported by their functions: a job on files starts with half of the kernels.
+# Modules that only some functions need are imported inside them, so a job on files loads half of the kernels.
 
 
 def deduplicate(

@@ -61,7 +61,7 @@ def check_type(name: str, value: Any, kind: type, expected: str) -> None:
 def check_int(name: str, value: Any, low: int, high: int | None = None, *, hint: str | None = None) -> None:
     """Raise if a value is not an integer within its bounds."""
     if not isinstance(value, int) or isinstance(value, bool) or value < low or (high is not None and value > high):
-        bounds = f"from {low}" if high is None else f"from {low} to {high}"
+        bounds = f">= {low}" if high is None else f"from {low} to {high}"
         raise ConfigError(f"`{name}` must be a whole number {bounds}, got {value!r}", hint=hint)
 
 

@@ -78,7 +78,7 @@ class Tally:
 
     def __init__(self, advance: Callable[[int], None] | None = None) -> None:
         self._advance = advance
-        self._finished = self._told = 0
+        self._finished = self._reported = 0
         self._running: list[tuple[int, Callable[[], int]]] = []
         self._lock = threading.Lock()
 
@@ -129,7 +129,7 @@ class Tally:
         with self._lock:
             done = self._finished + sum(min(how_far(), total) for total, how_far in self._running)
             done = max(done, least)
-            steps, self._told = max(0, done - self._told), max(self._told, done)
+            steps, self._reported = max(0, done - self._reported), max(self._reported, done)
             if steps and self._advance is not None:
                 self._advance(steps)
 

@@ -325,7 +325,6 @@ def warn_of_many(num_pairs: int, watch: Watch) -> None:
     """Warn about the size of a long list of pairs before it is made."""
     if num_pairs >= MANY_PAIRS:
         watch.warn(
-            f"there are at least {num_pairs:,} pairs to list, "
-            f"which take about {num_pairs * BYTES_A_PAIR / 1e9:.1f} GB; "
-            "neardup.deduplicate without pairs=True compares each document with kept ones only"
+            f"the list will have at least {num_pairs:,} pairs and take about {num_pairs * BYTES_A_PAIR / 1e9:.1f} GB; "
+            "to remove duplicates without listing every pair, run `neardup dedup` or neardup.deduplicate without pairs"
         )

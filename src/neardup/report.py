@@ -37,10 +37,10 @@ _SHOWN: Final = 10
 _SOON_LOADED: Final = 1_000_000
 
 
-def say_bytes(count: float) -> str:
+def format_bytes(count: float) -> str:
     """Format a number of bytes with a suitable unit.
 
-    >>> say_bytes(1_300_000_000), say_bytes(45_000_000), say_bytes(12)
+    >>> format_bytes(1_300_000_000), format_bytes(45_000_000), format_bytes(12)
     ('1.3 GB', '45 MB', '12 B')
     """
     for size, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):

@@ -60,18 +60,18 @@ def test_one_module_knows_the_name_of_containment_and_one_compiles_kernels():
 
 
 def test_every_folder_is_described_in_the_architecture():
-    told = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text("utf-8")
+    page = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text("utf-8")
     folders = {path.parent.relative_to(PACKAGE).parts[0] for path in FILES if path.parent != PACKAGE}
     modules = {path.stem for path in FILES if path.parent == PACKAGE} - {"__init__", "version"}
-    missing = [name for name in folders if f"`{name}/`" not in told] + [
-        name for name in modules if f"{name}.py" not in told
+    missing = [name for name in folders if f"`{name}/`" not in page] + [
+        name for name in modules if f"{name}.py" not in page
     ]
     assert missing == []
 
 
 def test_the_path_of_a_document_names_functions_that_exist():
-    told = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text("utf-8")
-    walk = told.partition("## The path of a document")[2].partition("\n## ")[0]
+    page = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text("utf-8")
+    walk = page.partition("## The path of a document")[2].partition("\n## ")[0]
     steps = [step.strip("`").split(": ") for step in re.findall(r"`[\w/]+\.py: \w+`", walk)]
     assert len(steps) >= 10
     gone = [

@@ -43,11 +43,11 @@ def test_every_public_name_has_a_section_and_every_section_a_name():
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_function_is_documented_with_its_signature_and_every_argument(name):
-    told = section(name)
+    documented = section(name)
     parameters = inspect.signature(getattr(neardup, name)).parameters
-    shown = told.strip().splitlines()[0]
+    shown = documented.strip().splitlines()[0]
     assert re.findall(r"(?:^`\w+\(|, )\**(\w+)", shown.partition(" -> ")[0]) == list(parameters)
-    assert set(parameters) <= words_in_code(told.partition(shown)[2])
+    assert set(parameters) <= words_in_code(documented.partition(shown)[2])
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

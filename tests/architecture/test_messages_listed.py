@@ -28,6 +28,10 @@ TRANSLATED = {
     r"\bask(s|ed)? for\b": "pass, request",
     r"\bcannot become\b": "cannot be converted to",
     r"\d\} similar\b": "has a similarity of",
+    r"\bnumber (of \w+ )?from \d,": "a number >= 1",
+    r"\bdoes not run on\b": "is not supported on",
+    r"\bnothing of (this|the)\b": "was not stored, was rolled back",
+    r"\btoo far away\b": "out of range",
 }
 
 

@@ -94,9 +94,9 @@ def test_mypy_reports_a_misspelt_setting_and_a_value_of_the_wrong_type(tmp_path)
         text=True,
         check=False,
     )
-    told = [line for line in answer.stdout.splitlines() if ": error:" in line]
+    errors = [line for line in answer.stdout.splitlines() if ": error:" in line]
     assert answer.returncode == 1, answer.stdout + answer.stderr
-    assert len(told) == len(BAD), answer.stdout
-    for number, (line, message) in enumerate(zip(told, BAD.values(), strict=True), start=2):
+    assert len(errors) == len(BAD), answer.stdout
+    for number, (line, message) in enumerate(zip(errors, BAD.values(), strict=True), start=2):
         assert f"bad.py:{number}: error:" in line
         assert message in line

@@ -118,7 +118,7 @@ def test_standard_input_is_audited_in_the_run(run, pages):
         (["audit"], 2, "missing argument 'OUT'"),
         (["audit", "nowhere"], 1, "nowhere does not exist"),
         (["audit", "pages.jsonl"], 1, "pages.jsonl is not a finished run"),
-        (["audit", "out", "--sample", "0"], 2, "--sample must be a whole number from 1, got 0"),
+        (["audit", "out", "--sample", "0"], 2, "--sample must be a whole number >= 1, got 0"),
         (["audit", "out", "--sample", "many"], 2, "'many' is not a whole number"),
     ],
 )
@@ -151,6 +151,6 @@ def test_a_run_without_stored_pairs_says_how_to_store_pairs(run, finished):
 
 def test_the_audit_of_an_exact_run_refers_to_the_exact_method(run, pages):
     run("dedup", pages.name, "-o", "out", "--method", "exact", "--quiet")
-    told = run("audit", "out").stdout
-    assert "promised                1.0000  every pair: the run used the exact method\n" in told
-    assert "S-curve" not in told
+    printed = run("audit", "out").stdout
+    assert "promised                1.0000  every pair: the run used the exact method\n" in printed
+    assert "S-curve" not in printed

@@ -80,8 +80,8 @@ def test_a_mistake_is_a_message(run, tmp_path, arguments, code, words):
 def test_with_the_exact_method_the_chance_is_zero_or_one(run, two, threshold, chance):
     options = ("--size", "2", "--method", "exact", "--threshold", threshold)
     assert json.loads(run("compare", *two, *options, "--json").stdout)["chance"] == chance
-    told = f"the exact method finds every pair with similarity >= {threshold}"
-    assert told in run("compare", *two, *options, "--quiet").stdout
+    expected = f"the exact method finds every pair with similarity >= {threshold}"
+    assert expected in run("compare", *two, *options, "--quiet").stdout
 
 
 @pytest.mark.parametrize(("measure", "is_pair"), [("jaccard", False), ("containment", True)])

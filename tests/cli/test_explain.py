@@ -116,11 +116,11 @@ def test_the_output_of_pairs_is_explained_too(run, pages, ending):
         "  0.8750  d (pages.jsonl:4)",
     ]
     for first, second in ("ab", "ba"):
-        told = run("explain", out, first, second).stdout.splitlines()
+        printed = run("explain", out, first, second).stdout.splitlines()
         places = {"a": "a (pages.jsonl:1)", "b": "b (pages.jsonl:2)"}
-        assert told[0] == f"{places[first]} and {places[second]} have a similarity of 0.8750."
-        assert told[1].startswith("They share 14 of 16 distinct shingles: 93.3 % of the first (A)")
-        assert told[-2:] == (["- house", "+ station"] if first == "a" else ["- station", "+ house"])
+        assert printed[0] == f"{places[first]} and {places[second]} have a similarity of 0.8750."
+        assert printed[1].startswith("They share 14 of 16 distinct shingles: 93.3 % of the first (A)")
+        assert printed[-2:] == (["- house", "+ station"] if first == "a" else ["- station", "+ house"])
     listed = json.loads(run("explain", out, "b", "--json").stdout)["pairs"]
     assert [(pair["doc_a"], pair["doc_b"], pair["row_b"]) for pair in listed] == [("b", "a", 1), ("b", "d", 4)]
 
@@ -163,13 +163,15 @@ def test_the_reason_to_keep_a_document_is_true_of_the_settings(run, tmp_path, mo
     (tmp_path / "new.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[: 1 + bool(settings)]))
     (tmp_path / "old.jsonl").write_text(json.dumps({"text": "another text, unlike any page of the site"}))
     neardup.deduplicate("new.jsonl", out="out", **settings)
-    told = run("explain", "out", str(int(bool(settings))))
-    assert told.stdout == f"{int(bool(settings))} was kept. {reason}, and nothing was removed in its favour.\n"
+    printed = run("explain", "out", str(int(bool(settings))))
+    assert printed.stdout == f"{int(bool(settings))} was kept. {reason}, and nothing was removed in its favour.\n"
 
 
 def test_a_removed_document_without_stored_text_is_reported_as_removed(run, tmp_path):
     rows = [{"id": name, "vector": [1.0, 2.0, 3.0]} for name in "ab"]
     (tmp_path / "v.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     neardup.deduplicate(tmp_path / "v.jsonl", out=tmp_path / "out", measure="cosine")
-    told = run("explain", str(tmp_path / "out"), "b")
-    assert told.stdout == "b (v.jsonl:2) was removed: it has a similarity of 1.0000 to a (v.jsonl:1), which was kept.\n"
+    printed = run("explain", str(tmp_path / "out"), "b")
+    assert (
+        printed.stdout == "b (v.jsonl:2) was removed: it has a similarity of 1.0000 to a (v.jsonl:1), which was kept.\n"
+    )

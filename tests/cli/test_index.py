@@ -83,16 +83,16 @@ def test_json_lines_are_answered_one_by_one(run):
         json.dumps({"id": "b", "txt": "misspelt"}),
     ]
     answer = run("index", "insert", "pages.index", "--jsonl", "--on-duplicate", "link", stdin="\n".join(lines))
-    told = [json.loads(line) for line in answer.stdout.splitlines()]
-    assert (told[0]["is_new"], told[1]["is_new"], told[1]["match"]["doc_id"]) == (True, False, "n")
-    assert [line["line"] for line in told[2:]] == [3, 4, 5]
-    assert "already exists" in told[2]["error"]
+    answers = [json.loads(line) for line in answer.stdout.splitlines()]
+    assert (answers[0]["is_new"], answers[1]["is_new"], answers[1]["match"]["doc_id"]) == (True, False, "n")
+    assert [line["line"] for line in answers[2:]] == [3, 4, 5]
+    assert "already exists" in answers[2]["error"]
     assert answer.returncode == 1
     asked = json.dumps({"id": "q", "text": "some new words that nobody has written so far"})
     for condition, ids in (("lang=en", ["n"]), ('{"lang": ["de", "fr"]}', [])):
         found = run("index", "query", "pages.index", "--jsonl", "--where", condition, stdin=asked)
-        told = json.loads(found.stdout)
-        assert (told["id"], [match["doc_id"] for match in told["matches"]]) == ("q", ids)
+        answers = json.loads(found.stdout)
+        assert (answers["id"], [match["doc_id"] for match in answers["matches"]]) == ("q", ids)
 
 
 @pytest.mark.usefixtures("made")
@@ -121,8 +121,13 @@ def test_remove_check_compact_snapshot_and_export(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("index", "query", "nowhere", "pages.jsonl"), 1, "nowhere is not an index"),
-        (("index", "create", "i", "--recall", "1"), 2, "by bands"),
+        (
+            ("index", "query", "nowhere", "pages.jsonl"),
+            1,
+            "the index nowhere does not exist\n\nhint: check the spelling",
+        ),
+        (("index", "info", "nowhere"), 1, "or create it with `neardup index create nowhere`"),
+        (("index", "create", "i", "--recall", "1"), 2, "by banding"),
         (("index", "query", "pages.index", "pages.jsonl", "--where", "lang"), 2, "NAME=VALUE"),
         (("index", "query", "pages.index", "pages.jsonl", "--jsonl"), 2, "--jsonl reads standard input"),
         (("index", "create", "pages.index"), 2, "already exists"),

@@ -279,13 +279,13 @@ def test_an_invalid_against_is_reported(say, tmp_path):
     (tmp_path / ".stopped.neardup").mkdir()
     for name in ("pairs.csv", "pairs.csv.report.json"):
         (tmp_path / name).write_text("")
-    told = {
+    errors = {
         "nowhere": "which does not exist",
         "photos": "which is neither a finished run nor a folder with documents",
         "stopped": "a run that has not finished",
         "pairs.csv": "a list of pairs, not of documents",
     }
-    for path, what in told.items():
+    for path, what in errors.items():
         code, said = say("dedup", "pages.jsonl", "-o", "out", "--against", path)
         assert (code, said.splitlines()[0]) == (2, f"error: --against names {path}, {what}")
         assert said.count("hint: ") == 1

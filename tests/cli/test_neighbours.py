@@ -50,7 +50,7 @@ def test_json_is_one_object_and_the_threshold_is_the_minimum_similarity(run, pag
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["--k", "0"], 2, "--k must be a whole number from 1, got 0"),
+        (["--k", "0"], 2, "--k must be a whole number >= 1, got 0"),
         (["--k", "many"], 2, "--k"),
         (["-o", "near.xlsx"], 2, ".parquet, .jsonl or .csv"),
         (["-o", "pages.jsonl/near.csv"], 1, "cannot write the output pages.jsonl/near.csv: "),

@@ -177,10 +177,10 @@ def test_the_exact_method_has_no_curve_to_draw(run, pages):
 
 
 def test_plan_explains_why_the_curve_and_the_promised_recall_differ(run):
-    told = run("plan", "--bands", "20", "--rows", "5").stdout
-    assert told.startswith("20 bands x 5 rows find 99.954 % of pairs at 0.8.\n")
+    printed = run("plan", "--bands", "20", "--rows", "5").stdout
+    assert printed.startswith("20 bands x 5 rows find 99.954 % of pairs at 0.8.\n")
     reason = "the threshold; found with a chance of 0.999544, because the signature filter may drop 0.0001"
-    assert f"       0.8  0.999644  {reason}\n" in told
+    assert f"       0.8  0.999644  {reason}\n" in printed
     assert "  the threshold\n" in run("plan", "--bands", "20", "--rows", "5", "--no-signature-filter").stdout
 
 
@@ -227,7 +227,7 @@ def test_a_number_of_pairs_from_a_small_sample_is_called_uncertain(num_pairs, ra
         forecasts=(forecast,),
         advice=(),
     )
-    told = list(forecast_view.lines(estimate))
-    row = next(line for line in told if line.startswith("lsh"))
+    printed = list(forecast_view.lines(estimate))
+    row = next(line for line in printed if line.startswith("lsh"))
     assert row.split()[5:7] == ["7", cell]
-    assert any(words in line for line in told) if words else not any("sample of" in line for line in told)
+    assert any(words in line for line in printed) if words else not any("sample of" in line for line in printed)

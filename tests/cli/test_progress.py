@@ -26,7 +26,7 @@ class Log:
         self.now = seconds
         if event is not None:
             self.lines(event)
-        self.lines.speak()
+        self.lines.report()
 
 
 @pytest.fixture
@@ -94,9 +94,9 @@ def test_compiling_kernels_has_its_own_progress_line(log):
     log.at(13, StageAdvanced("compile", 12, 31))
     log.at(20, StageFinished("compile", 20.0))
     assert log.said == [
-        "compiling kernels, once: 4 of up to 31",
-        "compiling kernels, once: 12 of up to 31",
-        "compiling kernels, once: done in 20 s",
+        "compiling kernels (first run only): 4 of up to 31",
+        "compiling kernels (first run only): 12 of up to 31",
+        "compiling kernels (first run only): done in 20 s",
     ]
 
 
@@ -124,11 +124,11 @@ def test_one_long_kernel_call_reports_progress(monkeypatch):
         2400,
         4800,
     ):  # one component, at least 719,400 pairs, one call; longer on a machine too fast for it
-        told = []
+        seen = []
         texts = [f"{page} x{number}" for number in range(size)]
-        report = neardup.deduplicate(texts, method="lsh", threshold=0.7, pairs=True, progress=told.append)
+        report = neardup.deduplicate(texts, method="lsh", threshold=0.7, pairs=True, progress=seen.append)
         assert report.num_pairs == size * (size - 1) // 2
-        done = [event.done for event in told if isinstance(event, StageAdvanced) and event.stage == "verify"]
+        done = [event.done for event in seen if isinstance(event, StageAdvanced) and event.stage == "verify"]
         assert done == sorted(done)
         assert done[-1] == size
         if len(done) > 4:
@@ -137,12 +137,12 @@ def test_one_long_kernel_call_reports_progress(monkeypatch):
 
 
 def test_the_exact_join_reports_the_sets_it_has_processed():
-    told = []
+    seen = []
     texts = [" ".join(f"{number}w{at}" for at in range(9)) for number in range(40)]
-    neardup.deduplicate([*texts, *texts[:5], None], method="exact", progress=told.append)
-    (started,) = [event for event in told if isinstance(event, StageStarted) and event.stage == "link"]
+    neardup.deduplicate([*texts, *texts[:5], None], method="exact", progress=seen.append)
+    (started,) = [event for event in seen if isinstance(event, StageStarted) and event.stage == "link"]
     assert (started.total, started.unit) == (2 * 46, "sets")
-    done = [event.done for event in told if isinstance(event, StageAdvanced) and event.stage == "link"]
+    done = [event.done for event in seen if isinstance(event, StageAdvanced) and event.stage == "link"]
     assert (40 in done, 80 in done, done[-1]) == (True, True, 92)
 
 
@@ -154,11 +154,11 @@ def test_writing_counts_the_bytes_of_the_input_and_moves_within_a_file(tmp_path,
             f"{number},{' '.join(str(number * at) for at in range(3, 60))}\n" for number in range(1000, 1000 + size)
         ]
         path.write_text("id,text\n" + "".join([*rows, rows[0]]), "utf-8")
-        told = []
-        neardup.deduplicate(path, out=tmp_path / f"out{size}", progress=told.append, method="lsh")
-        (started,) = [event for event in told if isinstance(event, StageStarted) and event.stage == "write"]
+        seen = []
+        neardup.deduplicate(path, out=tmp_path / f"out{size}", progress=seen.append, method="lsh")
+        (started,) = [event for event in seen if isinstance(event, StageStarted) and event.stage == "write"]
         assert (started.total, started.unit) == (path.stat().st_size, "bytes")
-        done = [event.done for event in told if isinstance(event, StageAdvanced) and event.stage == "write"]
+        done = [event.done for event in seen if isinstance(event, StageAdvanced) and event.stage == "write"]
         assert done[-1] == started.total
         if len(done) > 2:
             break
@@ -166,14 +166,14 @@ def test_writing_counts_the_bytes_of_the_input_and_moves_within_a_file(tmp_path,
 
 
 def test_a_restarted_pass_is_not_reported_twice():
-    told = []
-    tally = events.Tally(told.append)
+    seen = []
+    tally = events.Tally(seen.append)
     with tally.polled(), tally.counter(10, walks=2) as counter:
         for walked in (4, 2, 8, 20):
             counter[0] = walked
             tally.report()
     tally.report(least=12)
-    assert told == [2, 2, 6, 2]
+    assert seen == [2, 2, 6, 2]
 
 
 def test_compiled_kernels_are_reported_and_cached_ones_are_not(tmp_path):
@@ -181,12 +181,12 @@ def test_compiled_kernels_are_reported_and_cached_ones_are_not(tmp_path):
 from neardup.cli.compile_watch import CompilationWatch
 from neardup.events import StageStarted
 from neardup.kernels.bounds import least_overlap
-told = []
-watch = CompilationWatch(told.append)
+seen = []
+watch = CompilationWatch(seen.append)
 watch(StageStarted("read", None))
 least_overlap(10, 12, 0.8)
 watch.stop()
-print(*(f"{type(event).__name__}:{event.stage}" for event in told))
+print(*(f"{type(event).__name__}:{event.stage}" for event in seen))
 """
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-c", program]

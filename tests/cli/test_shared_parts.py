@@ -49,10 +49,10 @@ def test_shared_code_keeps_its_lines():
 def test_long_and_numerous_passages_are_truncated_and_counted():
     shared = [made(seed, 60) for seed in range(25)]
     text_a, text_b = " x ".join(shared), " y ".join(reversed(shared))
-    told = list(listing(shared_parts(text_a, text_b), text_a, "…"))
-    assert told[0] == "The texts are mostly different. They share 25 parts of 1,500 words, the longest first:"
-    assert told[3].endswith(" … 20 more words …")
-    assert told[-1] == "  … 5 shorter parts …"
+    listed = list(listing(shared_parts(text_a, text_b), text_a, "…"))
+    assert listed[0] == "The texts are mostly different. They share 25 parts of 1,500 words, the longest first:"
+    assert listed[3].endswith(" … 20 more words …")
+    assert listed[-1] == "  … 5 shorter parts …"
 
 
 def test_texts_without_common_shingles_are_reported():

@@ -82,13 +82,13 @@ def fuzz(seeds: Iterable[int], *, seconds: float | None = None, max_failures: in
                 error = error_of(case, runs)
                 if error is not None:
                     smaller, error = shrink(case, error, runs)
-                    failures.append(_told(seed, smaller, error))
+                    failures.append(_report(seed, smaller, error))
         finally:
             runs.close()
     return num_cases, failures
 
 
-def _told(seed: int, case: Case, error: Exception) -> str:
+def _report(seed: int, case: Case, error: Exception) -> str:
     again = f"seed {seed} fails; repeat it with: python tests/fuzz/fuzz.py --seed {seed}"
     return f"{again}\n{type(error).__name__}: {error}\nThe smallest case found:\n{case}\n"
 

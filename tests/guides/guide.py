@@ -111,6 +111,6 @@ def _run(command: str, programs: Programs, folder: Path) -> Finished:
 def _check_examples(example: Examples, where: str, names: dict[str, Any]) -> None:
     test = doctest.DocTestParser().get_doctest(example.source, names, where, where, example.line - 1)
     test.globs = names  # the parser made copies
-    told: list[str] = []
-    doctest.DocTestRunner(optionflags=_OPTIONS).run(test, out=told.append, clear_globs=False)
-    assert not told, "".join(told)
+    differences: list[str] = []
+    doctest.DocTestRunner(optionflags=_OPTIONS).run(test, out=differences.append, clear_globs=False)
+    assert not differences, "".join(differences)

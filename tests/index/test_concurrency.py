@@ -93,7 +93,7 @@ def test_another_process_finds_what_was_inserted(tmp_path):
     with Index.create(tmp_path / "i") as index:
         index.insert_many(documents)
         index.remove("2-4")
-        told = subprocess.run(
+        finished = subprocess.run(
             [sys.executable, "-c", program, str(tmp_path / "i")], capture_output=True, text=True, check=True
         )
-    assert told.stdout.split("\n")[:-1] == [name for name in documents if name != "2-4"]
+    assert finished.stdout.split("\n")[:-1] == [name for name in documents if name != "2-4"]

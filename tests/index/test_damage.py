@@ -17,7 +17,7 @@ SETTINGS = {"size": 2, "num_perm": 16, "bands": 2, "rows": 4, "signature_filter"
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
-    """An index of 15 KB with a run, fresh documents, texts, an alias and a removed document, and what it answers."""
+    """An index of 15 KB with a run, fresh documents, texts, an alias and a removed document, and its answers."""
     path = tmp_path_factory.mktemp("sound") / "index"
     with Index.create(path, store="text", containment=True, **SETTINGS) as index:
         index.insert_many({"a": TEXTS[0], "b": TEXTS[1], "gone": TEXTS[2]})
@@ -84,7 +84,7 @@ def test_flipped_bytes_are_detected_or_harmless(sound, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.slow("opens an index once for every byte of it")
-def test_a_flipped_byte_anywhere_is_noticed_or_does_no_harm(sound, tmp_path):
+def test_a_flipped_byte_anywhere_is_detected_or_harmless(sound, tmp_path):
     sweep(sound, tmp_path, 1)
 
 

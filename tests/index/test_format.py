@@ -74,7 +74,7 @@ def with_header(data, offset, packed):
     ("offset", "packed", "message"),
     [
         (0, b"PARQUET!", "is not a run file"),
-        (8, struct.pack("<I", 2), "has the format 2 of runs, but this neardup reads 1"),
+        (8, struct.pack("<I", 2), "has run format 2, but this neardup reads 1"),
         (12, struct.pack("<I", 2**31), "2,147,483,648 sections"),
         (12, struct.pack("<I", 3), "does not have the sections of a run"),
         (16, struct.pack("<Q", 2**60), "bytes instead of"),

@@ -64,7 +64,7 @@ def test_an_id_that_exists_is_an_error_and_changes_nothing(index):
 
 def test_a_batch_with_an_id_twice_stores_nothing(index, tmp_path):
     (tmp_path / "twice.jsonl").write_text(f'{{"id": "x", "text": "{TEXT}"}}\n' * 2)
-    with pytest.raises(DataError, match="the id 'x' is in the batch twice"):
+    with pytest.raises(DataError, match="the id 'x' occurs twice in the batch"):
         index.insert_many(tmp_path / "twice.jsonl")
     assert len(index) == 0
 
@@ -139,7 +139,7 @@ def test_an_alias_resolves_to_its_document_and_is_removed_with_it(index):
     assert (index.get("alias").doc_id, index.check()) == ("alias", [])
 
 
-def test_a_document_counts_how_often_insert_new_met_it(index):
+def test_a_document_counts_how_often_insert_new_matched_it(index):
     before = time.time()
     index.insert_new("first", TEXT)
     assert (index.get("first").met, index.get("first").first_met) == (0, None)
@@ -156,13 +156,13 @@ def test_insert_new_many_equals_insert_new_in_a_loop(tmp_path, on_duplicate):
     with Index.create(tmp_path / "one") as one, Index.create(tmp_path / "many") as many:
         for made in (one, many):
             made.insert_many(texts(30, seed=6) | {f"old {name}": text for name, text in list(documents.items())[:9]})
-        told = [one.insert_new(name, text, on_duplicate) for name, text in documents.items()]
+        one_by_one = [one.insert_new(name, text, on_duplicate) for name, text in documents.items()]
         table = many.insert_new_many(documents, on_duplicate)
-        assert table.column("is_new").to_pylist() == [answer.is_new for answer in told]
-        assert table.column("match_id").to_pylist() == [answer.match and answer.match.doc_id for answer in told]
+        assert table.column("is_new").to_pylist() == [answer.is_new for answer in one_by_one]
+        assert table.column("match_id").to_pylist() == [answer.match and answer.match.doc_id for answer in one_by_one]
         assert list(one.ids()) == list(many.ids())
         assert one.query_many(documents).equals(many.query_many(documents))
-        assert any(not answer.is_new for answer in told)
+        assert any(not answer.is_new for answer in one_by_one)
 
 
 def test_where_and_since_are_applied_before_k(index):
@@ -257,8 +257,8 @@ def test_opening_with_other_settings_is_an_error_that_names_both(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"method": "exact"}, "by bands"),
-        ({"recall": 1}, "by bands"),
+        ({"method": "exact"}, "by banding"),
+        ({"recall": 1}, "by banding"),
         ({"measure": "containment"}, "does not support the measure 'containment'"),
         ({"measure": "cosine"}, "needs their `dimension`"),
         ({"per_cluster": 2}, "`per_cluster` does not apply to an index"),
@@ -430,7 +430,7 @@ def test_compaction_gives_the_space_of_removed_documents_back(tmp_path):
         assert index.query(texts(600, seed=23)["23-7"])[0].similarity == 1
 
 
-def test_runs_stay_few_and_no_merge_is_large_without_being_asked(tmp_path, monkeypatch):
+def test_runs_stay_few_and_automatic_merges_stay_small(tmp_path, monkeypatch):
     from neardup.index import folder
 
     monkeypatch.setattr(folder, "MOST_JOINED", 60)
@@ -491,7 +491,7 @@ def test_containment_finds_what_the_text_contains_and_what_contains_it(tmp_path)
 
 
 def test_what_an_index_cannot_answer_by_containment_is_an_error(index, tmp_path):
-    with pytest.raises(ConfigError, match="keeps no postings of shingles") as caught:
+    with pytest.raises(ConfigError, match="has no postings of shingles") as caught:
         index.query(TEXT, containment=0.5)
     assert caught.value.hint == "create it with containment=True"
     with Index.create(tmp_path / "i", containment=True) as other:

@@ -79,7 +79,7 @@ def test_documents_are_found_by_keys_numbers_and_ids(store):
     store.read(ask)
 
 
-def test_what_is_met_has_the_items_and_signatures_of_the_document(store):
+def test_documents_that_share_a_bucket_come_with_items_and_signatures(store):
     (number,) = put(store, 4)
     expected = sketch(TEXTS[4])
     for step in (lambda: None, store.compact):
@@ -145,7 +145,7 @@ def test_a_change_sees_itself_and_others_see_it_once_it_is_made(store, opened):
     reader.close()
 
 
-def test_removed_and_expired_documents_are_absent_at_once_and_go_when_compacted(store):
+def test_removed_and_expired_documents_are_absent_at_once_and_deleted_by_compaction(store):
     numbers = put(store, 0, 1)
     put(store, 2, expires=2.0)
     store.change(lambda change: change.remove(change.fetch(numbers[:1]).values()))
@@ -191,7 +191,7 @@ def test_a_snapshot_is_a_store_of_its_own(store, opened, tmp_path):
     copy.close()
 
 
-def test_a_store_that_is_read_only_or_closed_refuses(opened):
+def test_a_store_that_is_read_only_or_closed_refuses_changes(opened):
     opened().close()
     reader = opened(read_only=True)
     with pytest.raises(NearDupError, match="was opened read-only"):

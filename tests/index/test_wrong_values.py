@@ -60,7 +60,7 @@ def test_a_huge_k_lists_all_matches(index):
     assert ids_of(index.query(TEXT, k=10**30)) == ["a"]
 
 
-def test_what_cannot_be_an_id_is_not_in_the_index_and_cannot_be_removed(index):
+def test_an_invalid_id_is_not_in_the_index_and_cannot_be_removed(index):
     index.insert("a", TEXT)
     assert [value in index for value in ("a", "\ud800", "\0", 5, None)] == [True, False, False, False, False]
     with pytest.raises(ConfigError, match="`ids` must be an id or several, got None"):
@@ -115,7 +115,7 @@ with neardup.Index.create(path) as made:
 
 
 @pytest.mark.parametrize("step", ["create", "snapshot"])
-def test_what_a_kill_interrupted_can_be_repeated(tmp_path, step):
+def test_an_operation_interrupted_by_a_kill_can_be_repeated(tmp_path, step):
     path = tmp_path / "index"
     assert subprocess.run([sys.executable, "-c", KILLED, str(path), step], check=False).returncode == 9
     work = f".{path.name}.neardup" if step == "create" else f".{path.name} copy.neardup"

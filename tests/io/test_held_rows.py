@@ -21,7 +21,7 @@ def test_nothing_is_held_if_not_everything_is_expected_to_fit():
     assert held.take(0) is None
 
 
-def test_rows_without_room_end_it_all():
+def test_rows_that_do_not_fit_drop_all_pieces():
     held = HeldRows(1000, 10)
     held.put(0, batch(800))
     held.put(1, batch(240))

@@ -160,8 +160,8 @@ def test_records_after_an_oversized_one_are_read(pieces, limit, skipped):
     patch.undo()
     sizes = [len(raw) - raw.endswith(b"\n") for raw in every]
     assert [row.raw for row in few] == [raw if size <= limit else b"" for raw, size in zip(every, sizes, strict=True)]
-    told = [row.reason.split()[0] for row in few if row.reason and "max_document" in row.reason]
-    assert told == [str(size) for size in sizes if size > limit]
+    reported = [row.reason.split()[0] for row in few if row.reason and "max_document" in row.reason]
+    assert reported == [str(size) for size in sizes if size > limit]
 
 
 @pytest.mark.parametrize(("name", "content", "settings", "around"), FORMATS[:7], ids=[form[0] for form in FORMATS[:7]])

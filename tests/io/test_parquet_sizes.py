@@ -61,7 +61,7 @@ def test_the_most_frequent_value_is_counted_from_the_references(tmp_path, versio
     assert most <= dictionary.most_used <= most + 7 * (len(values) // 1024 + 1)
 
 
-def test_nothing_is_known_of_the_uses_where_there_are_too_many_runs(tmp_path):
+def test_uses_are_unknown_if_there_are_too_many_runs(tmp_path):
     # Runs of eight equal values alternate with others.
     values = [str(number % 7) for number in range(8)] * 3 + ["a"] * 24
     path = stored(tmp_path, values * 5000, compression="none", data_page_size=1 << 20, max_rows_per_page=10**6)
@@ -103,7 +103,7 @@ def test_a_page_of_negative_size_is_unknown(tmp_path):
     assert found(path, data=data[: offset + 5] + b"\x01" + data[offset + 6 :]) is None
 
 
-def test_values_behind_others_are_taken_for_the_longest(tmp_path, monkeypatch):
+def test_dictionary_values_after_plain_ones_count_as_the_longest(tmp_path, monkeypatch):
     path = stored(tmp_path, [f"{row:05000d}" for row in range(1500)])
     assert row_bytes(path) < 6000
     monkeypatch.setattr(parquet_sizes, "_known", {})

@@ -40,7 +40,7 @@ def test_weighted_items_with_a_lone_surrogate_are_rejected(odd):
 def test_a_masked_number_rejects_its_row_of_a_matrix(measure):
     matrix = np.ma.array([[1.0, 0.0, 1.0], [1.0, 0.0, 1.0], [1.0, 0.0, 1.0]], mask=[[0, 0, 0], [0, 1, 0], [0, 0, 0]])
     reasons, num_pairs = rejected(matrix, measure=measure)
-    assert reasons == {1: "vector has a null in it"}
+    assert reasons == {1: "vector contains a null"}
     assert num_pairs == 1
     assert rejected(np.ma.array(matrix.data), measure=measure) == ({}, 3)
 
@@ -49,7 +49,7 @@ def test_a_masked_number_rejects_its_vector_in_a_list():
     masked = np.ma.array([1.0, 2.0], mask=[False, True])
     reasons, num_pairs = rejected([[1.0, 2.0], masked, np.array([1.0, 2.0]), [1.0, np.ma.masked]], measure="cosine")
     assert list(reasons) == [1, 3]
-    assert reasons[1] == "vector has a null in it"
+    assert reasons[1] == "vector contains a null"
     assert num_pairs == 1
 
 

@@ -207,7 +207,7 @@ for found in sort_on_disk([batch], batch.schema, [("row", "ascending")], pathlib
 
 
 def test_a_sort_that_takes_long_prints_no_progress(tmp_path):
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", NOTE_PROGRESS, tmp_path / "sort"], capture_output=True, text=True, check=True
     )
-    assert told.stdout.splitlines() == ["[(False,)]", "{'row': [1, 2]}"]
+    assert process.stdout.splitlines() == ["[(False,)]", "{'row': [1, 2]}"]

@@ -81,8 +81,8 @@ def finished_output(out, text="old"):
     out.mkdir()
     (out / "kept").mkdir()
     (out / "removed.parquet").write_text("")
-    told = {"schema": 2, "config": {}, "plan": {}, "documents": 0, "text": text, "files": written_files(out)}
-    (out / "report.json").write_text(json.dumps(told))
+    stored_report = {"schema": 2, "config": {}, "plan": {}, "documents": 0, "text": text, "files": written_files(out)}
+    (out / "report.json").write_text(json.dumps(stored_report))
 
 
 # what is finished
@@ -511,8 +511,8 @@ def test_a_list_of_many_files_is_checked_in_linear_time(tmp_path):
     finished_output(out)
     for number in range(3000):
         (out / "kept" / f"{number}.txt").touch()
-    told = json.loads((out / "report.json").read_text()) | {"files": written_files(out)}
-    (out / "report.json").write_text(json.dumps(told))
+    stored_report = json.loads((out / "report.json").read_text()) | {"files": written_files(out)}
+    (out / "report.json").write_text(json.dumps(stored_report))
     begin = time.process_time()
     check_output(out, overwrite=True)
     assert time.process_time() - begin < 1.0

@@ -216,8 +216,8 @@ def test_vectors_of_different_groups_are_not_matched(measure):
         "10",
     ],
 )
-def test_k_must_be_a_whole_number_from_one(k):
-    with pytest.raises(ConfigError, match="`k` must be a whole number from 1"):
+def test_k_must_be_a_positive_whole_number(k):
+    with pytest.raises(ConfigError, match="`k` must be a whole number >= 1"):
         neardup.neighbours(["a", "b"], k=k)
 
 
@@ -229,10 +229,10 @@ def test_settings_that_do_not_apply_to_neighbours_are_errors():
 
 
 def test_queries_of_another_dimension_are_rejected_with_a_warning():
-    told = []
-    found = neardup.neighbours(np.eye(3), queries=[[1.0, 0.0, 0.0], [1.0, 0.0]], measure="cosine", progress=told.append)
+    seen = []
+    found = neardup.neighbours(np.eye(3), queries=[[1.0, 0.0, 0.0], [1.0, 0.0]], measure="cosine", progress=seen.append)
     assert rows_of(found) == [(0, 0, 1.0)]
-    assert any("1 row cannot be used" in getattr(event, "message", "") for event in told)
+    assert any("1 row cannot be used" in getattr(event, "message", "") for event in seen)
 
 
 def test_files_give_the_same_result_as_memory_with_file_and_row(tmp_path):

@@ -169,7 +169,7 @@ def test_a_reported_similarity_that_is_not_exact_is_an_error():
 
 @pytest.mark.parametrize("sample", [0, -1, 1.5, "many", True, None])
 def test_a_sample_must_be_a_number_of_documents(sample):
-    with pytest.raises(ConfigError, match="`sample` must be a whole number from 1"):
+    with pytest.raises(ConfigError, match="`sample` must be a whole number >= 1"):
         neardup.audit(neardup.deduplicate(TEXTS), sample=sample)
 
 

@@ -167,7 +167,7 @@ def test_decisions_need_files_and_jaccard(pages):
         neardup.deduplicate(["a", "b"], decisions=path)
     with pytest.raises(ConfigError, match="`decisions` needs the measure 'jaccard'"):
         neardup.Config(decisions="x", measure="cosine")
-    with pytest.raises(ConfigError, match="does not run on Spark"):
+    with pytest.raises(ConfigError, match="is not supported on Spark"):
         neardup.deduplicate(pages, decisions=path, engine="spark")
     with pytest.raises(ConfigError, match="must be a path or None"):
         neardup.Config(decisions=3)

@@ -188,8 +188,10 @@ def test_an_output_created_during_a_run_is_not_replaced(run, pages, tmp_path):
 def test_an_output_that_does_not_list_its_files_is_not_overwritten(run, pages, tmp_path):
     run("dedup", pages, "-o", "out")
     path = tmp_path / "out" / "report.json"
-    told = json.loads(path.read_text("utf-8"))
-    path.write_text(json.dumps({name: told[name] for name in told if name not in ("schema", "files")}), "utf-8")
+    stored_report = json.loads(path.read_text("utf-8"))
+    path.write_text(
+        json.dumps({name: stored_report[name] for name in stored_report if name not in ("schema", "files")}), "utf-8"
+    )
     refused = run("dedup", pages, "-o", "out", "--overwrite")
     assert refused.code == 1
     assert "delete the folder yourself" in refused.stderr
@@ -198,13 +200,13 @@ def test_an_output_that_does_not_list_its_files_is_not_overwritten(run, pages, t
 
 def test_the_report_lists_what_the_run_wrote(run, pages, tmp_path):
     run("dedup", pages, "-o", "out", "--pairs")
-    told = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
+    stored_report = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
     names = [path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*") if path.is_file()]
-    assert told["schema"] == 2
-    assert told["files"] == sorted(names)
+    assert stored_report["schema"] == 2
+    assert stored_report["files"] == sorted(names)
     run("pairs", pages, "-o", "pairs.csv")
-    told = json.loads((tmp_path / "pairs.csv.report.json").read_text("utf-8"))
-    assert told["files"] == ["pairs.csv", "pairs.csv.rejected.jsonl", "pairs.csv.report.json"]
+    stored_report = json.loads((tmp_path / "pairs.csv.report.json").read_text("utf-8"))
+    assert stored_report["files"] == ["pairs.csv", "pairs.csv.rejected.jsonl", "pairs.csv.report.json"]
 
 
 def test_pairs_overwrite_no_file_beside_theirs_that_is_foreign(run, pages, tmp_path):

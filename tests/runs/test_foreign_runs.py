@@ -129,8 +129,8 @@ def reading(run):
 
 @pytest.mark.parametrize("number", range(len(MUTATIONS)), ids=MUTATIONS)
 def test_no_value_of_a_report_gives_a_traceback(finished, run, number, monkeypatch, capsys):
-    value, report, told = list(MUTATIONS.values())[number], report_of(run), commands(finished)
-    assert [exit_code(monkeypatch, capsys, arguments) for arguments in told] == [0, 0, 0, 0, 1]
+    value, report, command_lines = list(MUTATIONS.values())[number], report_of(run), commands(finished)
+    assert [exit_code(monkeypatch, capsys, arguments) for arguments in command_lines] == [0, 0, 0, 0, 1]
     whole, seen = list(places(report)), {reading(run)}
     assert {("inputs", 0, "file"), ("audit", "missed", 0, "chance"), ("plan", "bands"), ("config", "seed")} <= set(
         whole
@@ -140,7 +140,13 @@ def test_no_value_of_a_report_gives_a_traceback(finished, run, number, monkeypat
         read = reading(run)
         # A refused report is refused by every command, so they take turns; one that parses like an earlier one is
         # skipped.
-        chosen = [told[(at + number) % len(told)]] if read is None else told if read not in seen else ()
+        chosen = (
+            [command_lines[(at + number) % len(command_lines)]]
+            if read is None
+            else command_lines
+            if read not in seen
+            else ()
+        )
         seen.add(read)
         for arguments in chosen:
             try:

@@ -112,8 +112,8 @@ def test_the_exact_join_exceeds_its_memory_by_at_most_a_third(large):
 @of_300_mb
 def test_the_report_has_the_peak_memory_of_this_process_not_of_its_parent(limited):
     peak = int((limited / "peak").read_text("ascii"))
-    told = json.loads((limited / "limited" / "report.json").read_text("utf-8"))["peak_memory_bytes"]
-    assert abs(told - peak) < 0.05 * peak
+    reported = json.loads((limited / "limited" / "report.json").read_text("utf-8"))["peak_memory_bytes"]
+    assert abs(reported - peak) < 0.05 * peak
 
 
 def test_a_component_larger_than_memory_stays_within_it(tmp_path):

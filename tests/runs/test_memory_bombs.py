@@ -147,15 +147,15 @@ CASES: list[Callable[[Path], list[str]]] = [
 
 def measured(command: list[str], out: Path) -> tuple[int, int, float, str]:
     """Run a command in a fresh process; return exit code, peak memory in bytes, CPU seconds and output."""
-    told = out.with_name("peak")
-    arguments = [sys.executable, "-c", _MAIN, str(told), *command, "-o", str(out), "--memory", str(CAP), "--quiet"]
+    peak_file = out.with_name("peak")
+    arguments = [sys.executable, "-c", _MAIN, str(peak_file), *command, "-o", str(out), "--memory", str(CAP), "--quiet"]
     with tempfile.TemporaryFile() as spoken:
         process = subprocess.Popen(arguments, stdout=spoken, stderr=spoken)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         spoken.seek(0)
         words = spoken.read().decode()
-    return process.returncode, int(told.read_text("ascii")) << 10, usage.ru_utime + usage.ru_stime, words
+    return process.returncode, int(peak_file.read_text("ascii")) << 10, usage.ru_utime + usage.ru_stime, words
 
 
 @pytest.fixture

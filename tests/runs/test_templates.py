@@ -10,7 +10,7 @@ import pytest
 import neardup
 
 WORDS = [f"word{number}" for number in range(5000)]
-TOLD = "share little but a template with the kept document"
+WARNING = "share little but a template with the kept document"
 
 
 def draw(rng, count):
@@ -40,15 +40,17 @@ def edited_copies(rng, count, edits):
 @pytest.mark.parametrize("settings", [{}, {"method": "lsh"}, {"pairs": True, "threads": 1}])
 def test_pages_of_templates_cause_a_warning_with_a_hint(tmp_path, settings):
     texts = pages_of(random.Random(1), 2, 15)
-    with pytest.warns(UserWarning, match=TOLD):
+    with pytest.warns(UserWarning, match=WARNING):
         report = neardup.deduplicate(texts, threshold=0.7, **settings)
     assert report.num_removed == 28
-    (told,) = report.warnings
-    assert told.startswith(f"28 of 28 removed documents, in 2 clusters, {TOLD}; ")
-    assert told.endswith("pass the template with --ignore FILE, or compare web pages with --html --html-content main")
+    (warning,) = report.warnings
+    assert warning.startswith(f"28 of 28 removed documents, in 2 clusters, {WARNING}; ")
+    assert warning.endswith(
+        "pass the template with --ignore FILE, or compare web pages with --html --html-content main"
+    )
     path = tmp_path / "pages.jsonl"
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    with pytest.warns(UserWarning, match=TOLD):
+    with pytest.warns(UserWarning, match=WARNING):
         from_files = neardup.deduplicate(path, out=tmp_path / "out", threshold=0.7, **settings)
     assert from_files.warnings == neardup.load(tmp_path / "out").warnings == report.warnings
 

@@ -11,7 +11,7 @@ import pytest
 import java
 import neardup
 
-# Workers, cores and memory of each. A second one takes as long to start as a test, and to compile its Java.
+# Workers, cores and memory of each. Starting a second worker, and its JIT compilation, takes as long as a test.
 ONE_WORKER, TWO_WORKERS = "local-cluster[1,2,1024]", "local-cluster[2,1,1024]"
 
 
@@ -25,7 +25,7 @@ def spark(tmp_path_factory, pytestconfig):
     patch.setenv("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
-    # Programs of a few seconds: to compile Java well takes longer than to run it.
+    # These programs run for seconds, in which JIT optimisation does not pay off.
     quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
     settings = {
         "spark.driver.extraJavaOptions": quick,

@@ -1,4 +1,4 @@
-"""The daemon that forks Python workers: what it has loaded is neither collected nor compiled again by a worker."""
+"""The daemon that forks Python workers: workers neither garbage-collect nor recompile what it has loaded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_worker_starts_with_kernels_that_garbage_collection_skips(spark):
 
 
 @pytest.mark.parametrize("is_installed", [True, False])
-def test_the_archive_of_pyspark_gives_way_to_the_folder_it_is_installed_in(tmp_path, monkeypatch, is_installed):
+def test_the_installed_pyspark_takes_precedence_over_its_archive(tmp_path, monkeypatch, is_installed):
     package = tmp_path / "site" / "pyspark"
     archive = package / "python" / "lib" / "pyspark.zip"
     archive.parent.mkdir(parents=True)

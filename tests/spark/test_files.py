@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow("jobs of Spark")
 
 
 def write_corpus(folder, seed=3):
-    """Files of several formats, with rows that are no use."""
+    """Files of several formats, with unusable rows."""
     documents = rows(seed, 80)
     write_rows(folder / "b" / "one.jsonl", documents[:30])
     with (folder / "b" / "one.jsonl").open("ab") as lines:
@@ -49,7 +49,7 @@ MOST_JOBS = 22
 
 
 class StoppedError(Exception):
-    """What a test raises to stop a run."""
+    """Raised by a test to stop a run."""
 
 
 def stop_at(stage):
@@ -140,8 +140,8 @@ def test_tasks_that_share_a_file_change_neither_the_result_nor_its_audit(spark, 
     expected = neardup.deduplicate(source, out=tmp_path / "local", **settings)
     found = neardup.deduplicate(source, out=tmp_path / "spark", engine=neardup.SparkEngine(spark), **settings)
     asked = neardup.audit(tmp_path / "spark")
-    told = [(audit.pairs, audit.recall, audit.verified) for audit in (found.audit, asked, expected.audit)]
-    assert told[0] == told[1] == told[2]
+    audits = [(audit.pairs, audit.recall, audit.verified) for audit in (found.audit, asked, expected.audit)]
+    assert audits[0] == audits[1] == audits[2]
     assert expected.audit.pairs > 10
     tables = [contents(tmp_path / name)[0] for name in ("spark", "local")]
     assert tables[0] == tables[1]

@@ -46,7 +46,7 @@ def kill_after(table, driver, folder):
     driver.wait()
 
 
-@pytest.mark.usefixtures("spark")  # which finds a Java
+@pytest.mark.usefixtures("spark")  # to find Java
 def test_a_driver_killed_at_three_stages_resumes_to_the_same_files(tmp_path):
     source = write_corpus(tmp_path / "in")
     neardup.deduplicate(source, out=tmp_path / "local", method="lsh")

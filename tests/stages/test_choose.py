@@ -71,12 +71,12 @@ def test_a_document_that_shares_nothing_is_ruled_out():
 @pytest.mark.parametrize("threshold", [0.5, 0.7, 0.8, 0.9])
 @pytest.mark.parametrize(("copies", "num_words"), [(0.1, 300), (0.5, 300), (0.5, 40)])
 def test_the_number_of_postings_is_predicted(threshold, copies, num_words, monkeypatch):
-    told, taken = [], []
+    measured, taken = [], []
     measure, map_table = pipeline._measure, LocalEngine.map_table
 
     def watched(*given):
-        told.append(measure(*given))
-        return told[-1]
+        measured.append(measure(*given))
+        return measured[-1]
 
     def watched_table(engine, *given):
         table = map_table(engine, *given)
@@ -88,4 +88,4 @@ def test_the_number_of_postings_is_predicted(threshold, copies, num_words, monke
     monkeypatch.setattr(LocalEngine, "map_table", watched_table)
     texts = corpus(3, 1500, num_words, copies)
     neardup.deduplicate(texts, threshold=threshold)
-    assert told[0].postings == pytest.approx(sum(taken), rel=0.35)
+    assert measured[0].postings == pytest.approx(sum(taken), rel=0.35)

@@ -84,6 +84,6 @@ def test_bands_that_do_not_divide_the_signature_are_an_error_that_lists_valid_on
 
 
 @pytest.mark.parametrize("bands", [0, -3, 1.0, None])
-def test_bands_must_be_a_whole_number_from_one(bands):
-    with pytest.raises(ConfigError, match="`bands` must be a whole number from 1, got"):
+def test_bands_must_be_a_positive_whole_number(bands):
+    with pytest.raises(ConfigError, match="`bands` must be a whole number >= 1, got"):
         banded_candidates([[1, 2]], bands)

@@ -52,8 +52,8 @@ def test_fewer_tokens_than_the_size_give_no_shingle(tokens, size):
 
 
 @pytest.mark.parametrize("size", [0, -1, 2.0, True, "2"])
-def test_size_must_be_a_whole_number_from_one(size):
-    with pytest.raises(ConfigError, match=r"`size` must be a whole number from 1, got"):
+def test_size_must_be_a_positive_whole_number(size):
+    with pytest.raises(ConfigError, match=r"`size` must be a whole number >= 1, got"):
         shingle_set("abc", size)
 
 

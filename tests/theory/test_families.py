@@ -126,9 +126,9 @@ def test_agreement_grows_with_similarity_and_is_certain_at_1(measure):
         (lambda: families.jaccard_family().chance(1.5), r"`distance` must be a number in \[0, 1\], got 1.5"),
         (lambda: families.jaccard_family().chance(math.nan), "`distance` must be a number"),
         (lambda: families.jaccard_family().sensitivity(0.8, 0.2), "`near` must be at most `far`, got 0.8 > 0.2"),
-        (lambda: families.jaccard_family().all_of(0), "`rows` must be a whole number from 1, got 0"),
-        (lambda: families.jaccard_family().any_of(True), "`bands` must be a whole number from 1, got True"),
-        (lambda: families.hamming_family(1.5), "`dimension` must be a whole number from 1, got 1.5"),
+        (lambda: families.jaccard_family().all_of(0), "`rows` must be a whole number >= 1, got 0"),
+        (lambda: families.jaccard_family().any_of(True), "`bands` must be a whole number >= 1, got True"),
+        (lambda: families.hamming_family(1.5), "`dimension` must be a whole number >= 1, got 1.5"),
         (lambda: families.euclidean_family(0), "`width` must be a number above 0, got 0"),
     ],
 )

@@ -36,7 +36,7 @@ def until(page, condition):
     pytest.fail(f"never true: {condition}")
 
 
-def test_the_overview_tells_the_promise_and_rejected_rows_come_first(tab, report):
+def test_the_overview_states_the_promise_and_lists_rejected_rows_first(tab, report):
     page = tab.open()
     assert page.inner_text("h1") == f"{report.num_removed} of {report.documents} documents removed"
     assert report.plan.finding() in page.inner_text(".lead")
@@ -56,7 +56,7 @@ def test_the_slider_shows_what_at_threshold_counts(tab, report):
         assert f"{again.num_pairs} pair" in said
 
 
-def test_the_histogram_turns_to_pairs(tab):
+def test_the_histogram_can_show_pairs(tab):
     page = tab.open()
     page.click("text=pairs >> nth=0")
     assert page.get_attribute("button:text-is('pairs')", "aria-pressed") == "true"
@@ -352,7 +352,7 @@ def test_the_page_cuts_texts_into_shingles_as_the_library_does(tab):
             assert counts == [len(neardup.shingles(text, unit=unit, size=size)) for text in texts]
 
 
-def test_what_lies_behind_a_cut_is_not_called_a_difference(browser, tmp_path):
+def test_text_beyond_a_cut_is_not_shown_as_a_difference(browser, tmp_path):
     words = [f"word{number}" for number in range(9000)]
     texts = {"a": " ".join(words), "b": " ".join([*(f"more{number}" for number in range(40)), *words])}
     report = neardup.deduplicate(texts, threshold=0.9)

@@ -41,7 +41,7 @@ def test_two_processes_install_it_once(apt, tmp_path):
     assert (tmp_path / "calls").read_text().split() == ["update", "install"]
 
 
-def test_it_tries_again_and_says_what_apt_said(apt, tmp_path):
+def test_installation_is_retried_and_the_error_of_apt_is_shown(apt, tmp_path):
     script = apt("echo 'E: Unable to locate package chromium'")
     with pytest.raises(chromium.NoChromiumError, match="Unable to locate package chromium"):
         chromium.install_chromium(script, pause_seconds=0)

@@ -52,7 +52,7 @@ def test_vendored_files_are_those_that_were_published():
     }
 
 
-def test_no_source_of_ours_makes_html_of_text():
+def test_none_of_our_scripts_turns_text_into_html():
     for path in STATIC.glob("*.js"):
         found = re.findall(
             r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|srcdoc",
@@ -134,7 +134,7 @@ def test_the_heat_map_holds_exact_similarities(data):
     assert at == len(values) == 15
 
 
-def test_texts_come_back_as_they_are_and_long_ones_are_cut(data):
+def test_texts_round_trip_and_long_ones_are_cut(data):
     for name, text in documents().items():
         shown = text_of(data, name)
         assert text.startswith(shown)

@@ -1,4 +1,4 @@
-"""The local server: its answers, who may ask, how much and for how long, and how it ends."""
+"""The local server: its responses, which requests it accepts, its limits, and how it stops."""
 
 from __future__ import annotations
 
@@ -93,12 +93,12 @@ def index_server(tmp_path_factory):
 
 def problem_of(answered):
     answer, content = answered
-    told = json.loads(content)
-    assert set(told) == {"code", "message", "hint"}
-    return answer.status, told["code"]
+    problem = json.loads(content)
+    assert set(problem) == {"code", "message", "hint"}
+    return answer.status, problem["code"]
 
 
-def test_the_overview_is_that_of_the_file_and_all_is_there(server, report):
+def test_the_overview_equals_that_of_the_file_and_covers_all_documents(server, report):
     info = server.get("/v1/info")
     assert info["counts"]["removed"] == report.num_removed
     assert info["sample"] is None
@@ -138,7 +138,7 @@ def test_a_cluster_a_document_and_a_pair_agree_with_the_library(server, report):
     assert pair["a"]["columns"] == {"lang": "en"}
 
 
-def test_a_line_of_ten_megabytes_is_cut_and_its_view_has_all_else(server):
+def test_a_line_of_ten_megabytes_is_cut_and_the_rest_of_its_view_is_complete(server):
     keys = {row["id"]: row["key"] for row in server.get("/v1/documents?search=long-")["rows"]}
     pair = server.get(f"/v1/pairs?a={keys['long-0']}&b={keys['long-1']}")
     for side, name in (("a", "long-0"), ("b", "long-1")):
@@ -165,7 +165,7 @@ def test_search_finds_ids_words_and_hostile_names(server):
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "expected"),
     [
         ("/v1/clusters/999999", (404, "unknown")),
         ("/v1/clusters/x", (422, "invalid")),
@@ -178,11 +178,11 @@ def test_search_finds_ids_words_and_hostile_names(server):
         ("/etc/passwd", (404, "unknown")),
     ],
 )
-def test_every_error_has_one_shape(server, path, told):
-    assert problem_of(server.ask(path)) == told
+def test_every_error_has_one_shape(server, path, expected):
+    assert problem_of(server.ask(path)) == expected
 
 
-def test_a_rejected_row_is_no_document(server):
+def test_a_rejected_row_is_not_a_document(server):
     assert problem_of(server.ask(f"/v1/rows/{len(documents())}")) == (404, "unknown")
 
 
@@ -200,7 +200,7 @@ def test_another_origin_is_refused_and_no_header_allows_one(server):
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", "/v1/info", "/v1/nothing"])
-def test_every_answer_denies_frames_and_carries_the_policy(server, path):
+def test_every_response_denies_frames_and_carries_the_policy(server, path):
     answer, content = server.ask(path)
     assert answer.getheader("x-frame-options") == "DENY"
     assert answer.getheader("x-content-type-options") == "nosniff"
@@ -216,7 +216,7 @@ def test_every_answer_denies_frames_and_carries_the_policy(server, path):
     assert b'src="http' not in content
 
 
-def test_what_changes_things_is_not_allowed(server):
+def test_methods_that_change_state_are_refused(server):
     for method in ("PUT", "DELETE", "PATCH", "OPTIONS"):
         assert problem_of(server.ask("/v1/info", method)) == (405, "method")
     assert problem_of(server.ask("/v1/query", "POST", '{"text": "a"}')) == (400, "refused")
@@ -236,7 +236,7 @@ def test_a_query_finds_what_the_index_finds(index_server):
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "expected"),
     [
         ("{", (422, "invalid")),
         ('{"text": 3}', (422, "invalid")),
@@ -246,11 +246,11 @@ def test_a_query_finds_what_the_index_finds(index_server):
         (json.dumps({"text": "a" * 5_000_000}), (413, "too_large")),
     ],
 )
-def test_a_query_has_limits(index_server, body, told):
-    assert problem_of(index_server.ask("/v1/query", "POST", body)) == told
+def test_a_query_has_limits(index_server, body, expected):
+    assert problem_of(index_server.ask("/v1/query", "POST", body)) == expected
 
 
-def test_a_body_that_says_it_is_too_long_is_refused_before_it_comes(index_server):
+def test_a_body_with_too_large_a_content_length_is_refused_unread(index_server):
     connection = http.client.HTTPConnection(index_server.netloc, timeout=120)
     connection.putrequest("POST", "/v1/query")
     connection.putheader("Content-Length", "5000000")
@@ -305,15 +305,15 @@ def call(app, path="/v1/info"):
 
 def test_too_many_and_too_slow_requests_get_a_hint(run_folder):
     served = open_served(str(run_folder))
-    status, told, headers = call(make_app(served, most_at_once=0))
-    assert (status, told["code"], headers[b"retry-after"]) == (429, "busy", b"1")
-    assert told["hint"]
+    status, problem, headers = call(make_app(served, most_at_once=0))
+    assert (status, problem["code"], headers[b"retry-after"]) == (429, "busy", b"1")
+    assert problem["hint"]
 
     async def slow(*_):
         await asyncio.sleep(5)
 
-    status, told, headers = call(guard.Guard(slow, "default-src 'none'", seconds=0.05))
-    assert (status, told["code"], headers[b"retry-after"]) == (503, "too_slow", b"1")
+    status, problem, headers = call(guard.Guard(slow, "default-src 'none'", seconds=0.05))
+    assert (status, problem["code"], headers[b"retry-after"]) == (503, "too_slow", b"1")
     served.close()
 
 
@@ -321,7 +321,7 @@ def test_only_loopback_is_served(programs, run_folder, tmp_path, monkeypatch):
     monkeypatch.setattr("neardup.web.server.open_served", lambda _: pytest.fail("it goes on to serve"))
     for host in ("0.0.0.0", "::", "192.168.0.1", "example.com"):  # noqa: S104
         with pytest.raises(ConfigError, match="must be one of"):
-            serve(str(run_folder), host=host, port=0, told=print)
+            serve(str(run_folder), host=host, port=0, on_start=print)
     done = programs.run("serve", run_folder, "--host", "0.0.0.0", cwd=tmp_path)  # noqa: S104
     assert done.code == 2
     assert "must be one of 127.0.0.1, localhost, ::1" in done.stderr
@@ -358,16 +358,16 @@ def test_hostile_documents_stay_texts_on_the_server(browser, server):
     tab.close()
 
 
-def test_the_page_tells_how_far_the_index_is_and_that_results_are_partial(browser, server):
+def test_the_page_shows_the_progress_of_the_index_and_that_results_are_partial(browser, server):
     tab = Tab(browser, server.url)
 
-    def tell(route, change):
+    def alter(route, change):
         answer = route.fetch()
         route.fulfill(response=answer, json=change(answer.json()))
 
     half = {"search": {"indexed": 12, "documents": 24, "error": None}}
-    tab.page.route("**/v1/info", lambda route: tell(route, lambda told: told | {"texts": told["texts"] | half}))
-    tab.page.route("**/v1/documents?*", lambda route: tell(route, lambda told: told | {"num_texts": 12}))
+    tab.page.route("**/v1/info", lambda route: alter(route, lambda info: info | {"texts": info["texts"] | half}))
+    tab.page.route("**/v1/documents?*", lambda route: alter(route, lambda found: found | {"num_texts": 12}))
     page = tab.open("search?search=ferry")
     assert page.get_attribute("[role=progressbar]", "aria-valuenow") == "50"
     assert "Indexing the words of all texts for search: 50 %" in page.inner_text(".progress")
@@ -432,7 +432,7 @@ def test_the_page_of_an_index_cuts_a_very_long_id_and_can_copy_it(browser, start
     tab.close()
 
 
-def test_the_page_says_what_the_server_says(browser, server):
+def test_the_page_shows_the_errors_of_the_server(browser, server):
     tab = Tab(browser, server.url)
     assert "there is no cluster 999999" in tab.open("cluster/999999").inner_text("main")
     assert all("404" in error for error in tab.errors)
@@ -478,7 +478,7 @@ def test_schemathesis_finds_nothing(server):
         ask()
 
 
-def test_a_server_that_ends_while_it_reads_says_nothing(report, monkeypatch):
+def test_closing_the_store_while_it_reads_raises_nothing(report, monkeypatch):
     store, scan = TextStore(RunView(report)), document_texts.scan
 
     def closing(run):

@@ -1,4 +1,4 @@
-"""Search by words: which documents are found, in which texts, and what is said while the index is being built."""
+"""Search by words: which documents are found, in which texts, and what is reported while the index is being built."""
 
 from __future__ import annotations
 
@@ -127,15 +127,15 @@ def test_while_it_is_being_built_the_index_answers_for_what_it_has(served, monke
     assert served.info()["texts"]["search"]["indexed"] == 24
 
 
-def test_without_an_index_ids_are_found_and_the_reason_is_told(served, monkeypatch):
+def test_without_an_index_ids_are_found_and_the_reason_is_reported(served, monkeypatch):
     def fail(*_):
         raise sqlite3.OperationalError("no such module: fts5")
 
     monkeypatch.setattr("neardup.web.text_store.WordIndex", fail)
     served._texts.read()
-    told = served.info()["texts"]
-    assert told["state"] == "here"
-    assert told["search"]["error"] == "the word index cannot be built: no such module: fts5"
+    texts_info = served.info()["texts"]
+    assert texts_info["state"] == "here"
+    assert texts_info["search"]["error"] == "the word index cannot be built: no such module: fts5"
     assert [row["id"] for row in served.search("ferry-3")["rows"]] == ["ferry-3"]
 
 

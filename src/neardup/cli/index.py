@@ -85,7 +85,7 @@ def create(folder: str, store: str, containment: bool, config: Config, as_json: 
     from neardup.index.index import Index
 
     with Index.create(folder, store=store, containment=containment, config=config) as made:
-        _tell(made.info(), [f"Created {folder}. {made.plan.judgement()}."], as_json=as_json, quiet=quiet)
+        _print_answer(made.info(), [f"Created {folder}. {made.plan.judgement()}."], as_json=as_json, quiet=quiet)
 
 
 @index.command(cls=options.Command, short_help="Store documents.")
@@ -127,14 +127,14 @@ def insert(
         with render.progress(quiet=quiet) as progress, _paths(inputs, config) as paths:
             if on_duplicate is None:
                 stored = opened.insert_many(paths, progress=progress, config=config)
-                told: dict[str, Any] = {"stored": stored.documents, "rejected": [*map(list, stored.rejected)]}
+                facts: dict[str, Any] = {"stored": stored.documents, "rejected": [*map(list, stored.rejected)]}
             else:
                 table = opened.insert_new_many(paths, on_duplicate, progress=progress, config=config)
                 num_new = sum(table.column("is_new").to_pylist())
-                told = {"new": num_new, "known": table.num_rows - num_new, "documents": table.to_pylist()}
-                told["rejected"] = rejected_of(table)
-        told["total"] = len(opened)
-    _tell(told, _stored_lines(told, folder), as_json=as_json, quiet=quiet)
+                facts = {"new": num_new, "known": table.num_rows - num_new, "documents": table.to_pylist()}
+                facts["rejected"] = rejected_of(table)
+        facts["total"] = len(opened)
+    _print_answer(facts, _stored_lines(facts, folder), as_json=as_json, quiet=quiet)
 
 
 @index.command(cls=options.Command, short_help="List the stored documents similar to each input.")
@@ -222,9 +222,9 @@ def remove(folder: str, ids: tuple[str, ...], as_json: bool, quiet: bool) -> Non
     wanted = [line.rstrip("\n") for line in sys.stdin] if ids == ("-",) else list(ids)
     with _open(folder) as opened:
         removed, total = opened.remove(wanted), len(opened)
-    told = {"removed": removed, "absent": len(wanted) - removed, "total": total}
-    said = f"Removed {removed:,} of {counted(len(wanted), 'id')}. {folder} holds {counted(total, 'document')}."
-    _tell(told, [said], as_json=as_json, quiet=quiet)
+    facts = {"removed": removed, "absent": len(wanted) - removed, "total": total}
+    summary = f"Removed {removed:,} of {counted(len(wanted), 'id')}. {folder} holds {counted(total, 'document')}."
+    _print_answer(facts, [summary], as_json=as_json, quiet=quiet)
 
 
 @index.command(cls=options.Command, short_help="Show what an index contains.")
@@ -233,15 +233,15 @@ def remove(folder: str, ids: tuple[str, ...], as_json: bool, quiet: bool) -> Non
 def info(folder: str, as_json: bool) -> None:
     """Show what an index contains, and its settings."""
     with _open(folder, read_only=True) as opened:
-        told, judgement = opened.info(), opened.plan.judgement()
-    said = [
-        f"{counted(told['documents'], 'document')}, {counted(told['aliases'], 'alias', 'aliases')}, "
-        f"{told['bytes']:,} bytes",
-        f"{counted(told['runs'], 'run')}, {counted(told['fresh'], 'document')} not yet in a run; "
-        f"stores {told['store']}",
-        f"{judgement}; {told['signature_format']}",
+        facts, judgement = opened.info(), opened.plan.judgement()
+    summary = [
+        f"{counted(facts['documents'], 'document')}, {counted(facts['aliases'], 'alias', 'aliases')}, "
+        f"{facts['bytes']:,} bytes",
+        f"{counted(facts['runs'], 'run')}, {counted(facts['fresh'], 'document')} not yet in a run; "
+        f"stores {facts['store']}",
+        f"{judgement}; {facts['signature_format']}",
     ]
-    _tell(told, said, as_json=as_json)
+    _print_answer(facts, summary, as_json=as_json)
 
 
 @index.command(cls=options.Command, short_help="Check an index for damage.")
@@ -251,7 +251,7 @@ def check(folder: str, as_json: bool) -> None:
     """Read the whole index, verify its checksums, and list any damage; exit 1 if there is any."""
     with _open(folder, read_only=True) as opened:
         damage = opened.check()
-    _tell({"damage": damage}, damage or [f"{folder} is intact."], as_json=as_json)
+    _print_answer({"damage": damage}, damage or [f"{folder} is intact."], as_json=as_json)
     if damage:
         raise click.exceptions.Exit(1)
 
@@ -266,8 +266,10 @@ def compact(folder: str, as_json: bool, quiet: bool) -> None:
         before = opened.info()["bytes"]
         opened.compact()
     with _open(folder, read_only=True) as opened:
-        told = opened.info()
-    _tell(told, [f"Compacted {folder} from {before:,} to {told['bytes']:,} bytes."], as_json=as_json, quiet=quiet)
+        facts = opened.info()
+    _print_answer(
+        facts, [f"Compacted {folder} from {before:,} to {facts['bytes']:,} bytes."], as_json=as_json, quiet=quiet
+    )
 
 
 @index.command(cls=options.Command, short_help="Copy an index.")
@@ -278,7 +280,7 @@ def snapshot(folder: str, target: str, quiet: bool) -> None:
     """Copy an index to the new folder TARGET, completely or not at all, even while it is in use."""
     with _open(folder, read_only=True) as opened:
         opened.snapshot(target)
-    _tell({}, [f"Copied {folder} to {target}."], quiet=quiet)
+    _print_answer({}, [f"Copied {folder} to {target}."], quiet=quiet)
 
 
 @index.command(cls=options.Command, short_help="Write all documents to a file.")
@@ -289,10 +291,10 @@ def export(folder: str, file: str, quiet: bool) -> None:
     """Write id, times, payload and text (if stored) of every document to FILE: .parquet, .jsonl or .csv."""
     with _open(folder, read_only=True) as opened:
         count = opened.export(file)
-    _tell({}, [f"{counted(count, 'document')}. Written to {file}"], quiet=quiet)
+    _print_answer({}, [f"{counted(count, 'document')}. Written to {file}"], quiet=quiet)
 
 
-def _tell(facts: dict[str, Any], lines: Iterable[str], *, as_json: bool = False, quiet: bool = False) -> None:
+def _print_answer(facts: dict[str, Any], lines: Iterable[str], *, as_json: bool = False, quiet: bool = False) -> None:
     """Print facts as JSON, or lines of text unless --quiet is given."""
     from neardup.cli import render
 
@@ -378,20 +380,20 @@ def _conditions(given: Sequence[str]) -> dict[str, Any] | None:
     return conditions or None
 
 
-def _stored_lines(told: dict[str, Any], folder: str) -> Iterator[str]:
-    if "stored" in told:
-        yield f"Stored {counted(told['stored'], 'document')}. {folder} holds {told['total']:,}."
+def _stored_lines(facts: dict[str, Any], folder: str) -> Iterator[str]:
+    if "stored" in facts:
+        yield f"Stored {counted(facts['stored'], 'document')}. {folder} holds {facts['total']:,}."
     else:
-        known = counted(told["known"], "known document")
-        yield f"{told['new']:,} new and {known}. {folder} holds {told['total']:,}."
-    yield from _rejected_lines(told["rejected"])
+        known = counted(facts["known"], "known document")
+        yield f"{facts['new']:,} new and {known}. {folder} holds {facts['total']:,}."
+    yield from _rejected_lines(facts["rejected"])
 
 
 def _rejected_lines(rejected: Sequence[Sequence[str]]) -> Iterator[str]:
     for place, reason in rejected[:1]:
         count = len(rejected)
-        said = "1 row was rejected:" if count == 1 else f"{count:,} rows were rejected; the first is"
-        yield f"{said} {place}: {reason}"
+        summary = "1 row was rejected:" if count == 1 else f"{count:,} rows were rejected; the first is"
+        yield f"{summary} {place}: {reason}"
 
 
 def _match_lines(found: Any) -> Iterator[str]:

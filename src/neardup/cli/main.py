@@ -85,7 +85,7 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
             raise _InterruptedError("interrupted", *getattr(error, "__notes__", [])) from error
-        except BrokenPipeError as error:  # click would exit without a word
+        except BrokenPipeError as error:  # click would exit without a message
             if not _is_stdout_closed():
                 raise NearDupError(str(error)) from error
             return None
@@ -101,7 +101,7 @@ def main() -> None:
     """Run the command line; exit 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
     # Arrow's own allocator touches fresh memory again and again: 44 s instead of 18 for 1 GB (docs/decisions/0007).
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads would spin although nothing calls them
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads would spin, although nothing uses them
     gc.set_threshold(50_000)  # imports create many objects and no garbage
     if not any("spark" in word for word in sys.argv):
         sys.meta_path.insert(0, _LeaveOut())
@@ -111,7 +111,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character shows a question mark
             stream.reconfigure(errors="replace")
-    _show_no_controls()
+    _escape_controls()
     sys.exit(run())
 
 
@@ -142,11 +142,11 @@ def run(arguments: list[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _show_no_controls() -> None:
+def _escape_controls() -> None:
     """Escape control characters in what Python itself prints of errors and warnings, which may quote documents."""
     sys.excepthook = lambda _, error, __: _show_crash(error)
     threading.excepthook = lambda failed: _show_crash(failed.exc_value)
-    warnings.formatwarning = _spell_warning
+    warnings.formatwarning = _escaped_warning
 
 
 def _show_crash(error: BaseException | None) -> None:
@@ -156,10 +156,10 @@ def _show_crash(error: BaseException | None) -> None:
         render.crash(error)
 
 
-def _spell_warning(*told: Any, **named: Any) -> str:
+def _escaped_warning(*arguments: Any, **named: Any) -> str:
     from neardup.cli.visible import visible_lines
 
-    return visible_lines(_FORMAT_WARNING(*told, **named))
+    return visible_lines(_FORMAT_WARNING(*arguments, **named))
 
 
 def _fail(error: Exception) -> int:

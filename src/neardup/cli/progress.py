@@ -24,7 +24,7 @@ from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from neardup.events import Event, StageAdvanced, StageFinished, StageStarted, Warned
-from neardup.report import say_bytes
+from neardup.report import format_bytes
 
 # Work shorter than this shows nothing.
 PATIENCE_SECONDS: Final = 2.0
@@ -38,7 +38,7 @@ STILL_SECONDS: Final = 1.5
 _EARLY: Final = 0.01
 # The display name of each stage.
 STAGES: Final = {
-    "compile": "compiling kernels, once",
+    "compile": "compiling kernels (first run only)",
     "sample": "sampling",
     "read": "reading",
     "sketch": "shingling and sketching",
@@ -73,7 +73,7 @@ def amount(count: float, unit: str) -> str:
     >>> amount(1_300_000_000, BYTES), amount(12_000, "documents")
     ('1.3 GB', '12,000 documents')
     """
-    return say_bytes(count) if unit == BYTES else f"{count:,.0f} {unit}"
+    return format_bytes(count) if unit == BYTES else f"{count:,.0f} {unit}"
 
 
 def duration(seconds: float) -> str:
@@ -97,7 +97,7 @@ class _Stage:
     total: int | None
     began: float
     done: int = 0
-    said: float | None = None
+    reported_at: float | None = None
 
 
 class Lines:
@@ -133,15 +133,15 @@ class Lines:
             elif isinstance(event, StageFinished):
                 self._finish(self._stages.pop(event.stage, None))
 
-    def speak(self) -> None:
+    def report(self) -> None:
         """Report the progress of each slow stage, if it is time to."""
         with self._lock:
             now = self._clock()
             for stage in self._stages.values():
-                since = now - (stage.began if stage.said is None else stage.said)
-                if since >= (self._patience_seconds if stage.said is None else LOG_SECONDS):
-                    stage.said = now
-                    self._say(_how_far(stage, now - stage.began))
+                since = now - (stage.began if stage.reported_at is None else stage.reported_at)
+                if since >= (self._patience_seconds if stage.reported_at is None else LOG_SECONDS):
+                    stage.reported_at = now
+                    self._say(_progress_line(stage, now - stage.began))
 
     def stop(self) -> None:
         """Stop reporting."""
@@ -150,18 +150,18 @@ class Lines:
 
     def _tick(self) -> None:
         while not self._stopped.wait(_TICK_SECONDS):
-            self.speak()
+            self.report()
 
     def _finish(self, stage: _Stage | None) -> None:
         seconds = 0.0 if stage is None else self._clock() - stage.began
-        if stage is None or (stage.said is None and seconds < self._patience_seconds):
+        if stage is None or (stage.reported_at is None and seconds < self._patience_seconds):
             return
         done, rate = amount(stage.done, stage.unit), amount(stage.done / max(seconds, 1e-9), stage.unit)
         did = f", {done}, {rate}/s" if stage.done and stage.unit != KERNELS else ""
         self._say(f"{stage.words}: done in {duration(seconds)}{did}")
 
 
-def _how_far(stage: _Stage, seconds: float) -> str:
+def _progress_line(stage: _Stage, seconds: float) -> str:
     if not stage.done:
         return f"{stage.words}: {duration(seconds)} so far"
     if stage.unit == KERNELS:
@@ -169,12 +169,12 @@ def _how_far(stage: _Stage, seconds: float) -> str:
     rate = stage.done / seconds
     if stage.total and stage.done < _EARLY * stage.total:  # too early to estimate the time left
         return f"{stage.words}: {stage.done:,} of {amount(stage.total, stage.unit)}, {duration(seconds)} so far"
-    said = f"{amount(rate, stage.unit)}/s"
+    speed = f"{amount(rate, stage.unit)}/s"
     if not stage.total:
-        return f"{stage.words}: {amount(stage.done, stage.unit)} so far, {said}"
+        return f"{stage.words}: {amount(stage.done, stage.unit)} so far, {speed}"
     # The total may be an estimate; never show more than 100 %.
     share, left = min(1.0, stage.done / stage.total), max(0, stage.total - stage.done) / rate
-    return f"{stage.words}: {100 * share:.0f} %, {said}, {duration(left)} left"
+    return f"{stage.words}: {100 * share:.0f} %, {speed}, {duration(left)} left"
 
 
 class _MovingBar(BarColumn):

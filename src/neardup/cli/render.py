@@ -245,7 +245,7 @@ def _print_curve(chosen: Plan) -> None:
     symbols = _symbols(console)
     shape = f"method {chosen.method}, num_perm {chosen.num_perm}, bands {chosen.bands}, rows {chosen.rows}"
     steepest = (
-        f"curve steepest near {chosen.curve_threshold:.3f}, where slots agree with probability (1/bands)^(1/rows)"
+        f"S-curve steepest near {chosen.curve_threshold:.3f}, where a slot agrees with probability (1/bands)^(1/rows)"
     )
     _print_lines([f"{chosen.judgement()}.", f"{shape}; {steepest}", ""])
     _print_lines(curve.draw(chosen, console.width, symbols))
@@ -312,7 +312,7 @@ def explanation(answer: Explanation, *, has_texts: bool) -> None:
     name = _place(answer.doc_id, answer.file, answer.row)
     compared = answer.comparison
     if answer.kept_id is None:
-        _print_lines(_stands_for(name, answer))
+        _print_lines(_members(name, answer))
         return
     kept = _place(answer.kept_id, answer.kept_file, answer.kept_row)
     _print_lines([f"{name} was removed: {_cause(answer)} {kept}, which was kept."])
@@ -359,7 +359,7 @@ def _place(doc_id: str, file: str | None, row: int | None) -> str:
     return doc_id if file is None or doc_id == f"{file}:{row}" else f"{doc_id} ({file}:{row})"
 
 
-def _stands_for(name: str, answer: Explanation) -> Iterator[str]:
+def _members(name: str, answer: Explanation) -> Iterator[str]:
     members = answer.members
     if not members:
         yield f"{name} was kept. {answer.reason}, and nothing was removed in its favour."
@@ -416,5 +416,5 @@ def _promises(report: Report, *, num_leaders: int, has_compiled: bool) -> Iterat
     else:
         yield f"Nothing false: every removed document has a verified similarity >= {report.config.threshold:g}."
     yield f"Known recall: {report.plan.judgement()}."
-    compiling = ", mostly to compile the kernels, which happens once" if has_compiled else ""
+    compiling = ", mostly to compile the kernels, which only the first run does" if has_compiled else ""
     yield f"{report.bytes_read / 1e3:.0f} kB in {report.seconds:.2f} s{compiling}."

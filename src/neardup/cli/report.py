@@ -40,10 +40,10 @@ def report(out: str, target: str, limit: str, no_text: bool, overwrite: bool, qu
     with render.working("report", quiet=quiet):
         from neardup import api
         from neardup.cli.visible import visible
-        from neardup.report import say_bytes
+        from neardup.report import format_bytes
         from neardup.web.report_file import check_limit, write_html
 
         check_limit(limit)
         size = write_html(api.load(out), Path(target), limit=limit, text=not no_text, overwrite=overwrite)
     if not quiet:
-        render.lines([f"Written to {visible(target)}: {say_bytes(size)}."])
+        render.lines([f"Written to {visible(target)}: {format_bytes(size)}."])

@@ -50,4 +50,9 @@ def serve(path: str, host: str, port: int) -> None:
             raise MissingExtraError(
                 f"the server needs {error.name}, which is not installed", hint='pip install "neardup[serve]"'
             ) from error
-    run(path, host=host, port=port, told=lambda url: render.lines([f"Open {url} in your browser. Stop with Ctrl-C."]))
+    run(
+        path,
+        host=host,
+        port=port,
+        on_start=lambda url: render.lines([f"Open {url} in your browser. Stop with Ctrl-C."]),
+    )

@@ -25,12 +25,12 @@ def visible(text: str) -> str:
     >>> print(visible("page\x1b[2J\n1 \u202egpj"), visible("Müller 灯台"))
     page\x1b[2J\n1 \u202egpj Müller 灯台
     """
-    return _CONTROL.sub(lambda found: _spelled(found[0]), text)
+    return _CONTROL.sub(lambda found: _escaped(found[0]), text)
 
 
 def visible_lines(text: str) -> str:
     """Escape the control characters of a text, except its line ends."""
-    return _CONTROL_BUT_NEWLINE.sub(lambda found: _spelled(found[0]), text)
+    return _CONTROL_BUT_NEWLINE.sub(lambda found: _escaped(found[0]), text)
 
 
 def visible_json(text: str) -> str:
@@ -39,16 +39,16 @@ def visible_json(text: str) -> str:
     >>> print(visible_json('{"id": "\x9b2J"}'))
     {"id": "\u009b2J"}
     """
-    return _CONTROL_BUT_NEWLINE.sub(lambda found: _json_spelled(found[0]), text)
+    return _CONTROL_BUT_NEWLINE.sub(lambda found: _json_escaped(found[0]), text)
 
 
-def _spelled(control: str) -> str:
+def _escaped(control: str) -> str:
     code = ord(control)
     if control in _SHORT:
         return _SHORT[control]
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def _json_spelled(control: str) -> str:
+def _json_escaped(control: str) -> str:
     units = control.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

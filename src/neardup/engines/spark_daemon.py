@@ -15,9 +15,9 @@ _TEXTS = ["one two three four five six seven", "one two three four five six eigh
 
 
 def prefer_installed() -> None:
-    """Import pyspark from the folder it is installed in, not from the archive that Spark puts in front of it.
+    """Import pyspark from the folder it is installed in, not from the archive that Spark puts first on the path.
 
-    Python compiles every module of an archive anew in each process, which takes seconds for those of pyspark.
+    Python compiles every module of an archive again in each process, which takes seconds for those of pyspark.
     """
     for archive in [Path(entry) for entry in sys.path if entry.endswith("/python/lib/pyspark.zip")]:
         package = archive.parents[2]
@@ -46,8 +46,8 @@ if __name__ == "__main__":
     prefer_installed()
     load_kernels()
     load_worker()
-    # Workers collect garbage after every task. What is loaded so far is never garbage, and to look through it takes
-    # longer than many a task.
+    # Workers collect garbage after every task. What is loaded so far is never garbage, and scanning it would take
+    # longer than many tasks do.
     gc.collect()
     gc.freeze()
     from pyspark.daemon import manager

@@ -144,7 +144,7 @@ def as_time(name: str, value: Any) -> float | None:
         if isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and math.isfinite(seconds):
             return float(seconds)
     except (OverflowError, ValueError) as error:  # beyond what the platform, or a float, can represent
-        raise ConfigError(f"`{name}` is too far away", hint="write 2026-01-31T12:00, or leave it out") from error
+        raise ConfigError(f"`{name}` is outside the supported range of times", hint="write 2026-01-31T12:00") from error
     raise ConfigError(f"`{name}` must be a datetime, or seconds since 1970, got {value!r}")
 
 

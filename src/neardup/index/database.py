@@ -79,7 +79,7 @@ def _operational(folder: Path, error: sqlite3.OperationalError) -> NearDupError:
 
 def _full(folder: Path) -> DataError:
     return DataError(
-        f"no space is left for the index {folder}; nothing of this change was stored",
+        f"the disk of the index {folder} is full; this change was not stored",
         hint="free some space on its disk",
     )
 
@@ -88,7 +88,7 @@ def connect(folder: Path, *, writable: bool) -> sqlite3.Connection:
     """Open the SQLite file of an index."""
     mode = "rw" if writable else "ro"
     if not writable and not os.access(folder, os.W_OK) and not (folder / LOG).exists():
-        # SQLite makes files for the log and its readers beside it even to read, unless told that nothing changes.
+        # Even to read, SQLite creates a log and a shared-memory file beside it, unless it is opened as immutable.
         mode = "ro&immutable=1"
     address = f"{(folder / FILE).absolute().as_uri()}?mode={mode}"
     connection = sqlite3.connect(
@@ -293,8 +293,8 @@ class Tables:
         number: int = self.connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0]  # noqa: S608
         return number
 
-    def give_back(self) -> None:
-        """Rewrite the file without its unused pages if these are a quarter of it or more; fewer are used again."""
+    def vacuum(self) -> None:
+        """Rewrite the file without its unused pages if these are at least a quarter of it; else SQLite reuses them."""
         total, unused = (
             self.connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count")
         )

@@ -98,7 +98,7 @@ class FolderStore:
         """Make one change, completely or not at all; return once it is on disk. Threads share the wait for the disk."""
         with self._writing, explained(self.folder):
             answer, number = self._commit(make)
-            # The change is stored; a merge that a full disk prevents is made after a later change.
+            # The change is stored; if the disk is too full to merge runs, a later change merges them.
             with contextlib.suppress(OSError, sqlite3.OperationalError):
                 self._tidy()
         if self._is_durable:
@@ -143,9 +143,9 @@ class FolderStore:
         with self._writing, explained(self.folder):
             tables = Tables(self._check_writable())
             self._join([name for name, _ in tables.runs()], is_flushed=True, is_final=True)
-            # The index is compact; what a full disk keeps from being given back is used by later inserts.
+            # The runs are merged; if the disk is too full to shrink the SQLite file, later inserts reuse its pages.
             with contextlib.suppress(sqlite3.OperationalError):
-                tables.give_back()
+                tables.vacuum()
 
     def _join(self, names: Sequence[str], *, is_flushed: bool, is_final: bool = False) -> None:
         """Replace runs and the fresh documents by one run; `is_final` drops expired documents, too."""

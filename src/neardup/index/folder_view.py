@@ -267,4 +267,4 @@ def _exists(documents: Sequence[Document], tables: Tables) -> DataError:
     if first := next((doc_id for doc_id in ids if doc_id in taken), None):
         return already_exists(first)
     twice, _ = Counter(ids).most_common(1)[0]
-    return DataError(f"the id {twice!r} is in the batch twice", hint="give every document an id of its own")
+    return DataError(f"the id {twice!r} occurs twice in the batch", hint="give every document a unique id")

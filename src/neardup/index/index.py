@@ -95,7 +95,8 @@ class Index:
         chosen, folder = new_settings(Config.of(config, **settings), store, containment=containment), Path(path)
         if os.path.lexists(folder):
             raise ConfigError(
-                f"{folder} already exists", hint="choose another path; an index that exists is opened, not created"
+                f"{folder} already exists",
+                hint="choose another path; `neardup index insert` adds documents to an existing index",
             )
         check_writable(folder, "path")
         with reserve(folder, draft="index") as work:

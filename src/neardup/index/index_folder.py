@@ -23,10 +23,12 @@ def check_folder(folder: Path) -> None:
     for path, kind in ((folder, stat.S_ISDIR), (folder / FILE, stat.S_ISREG), (folder / "runs", stat.S_ISDIR)):
         try:
             mode = path.lstat().st_mode
+        except FileNotFoundError as error:
+            raise _missing(folder, path) from error
         except OSError as error:
             raise DataError(
-                f"{folder} is not an index: {path.name} cannot be read: {error.strerror}",
-                hint="create one with neardup.Index.create(path), or `neardup index create`",
+                f"the index {folder} cannot be read: {path}: {error.strerror}",
+                hint="check the path, and the permissions of the folder",
             ) from error
         if stat.S_ISLNK(mode):
             raise DataError(f"{path} is a symbolic link, which an index does not follow", hint="name the real folder")
@@ -36,3 +38,16 @@ def check_folder(folder: Path) -> None:
                 f"{folder} is not an index: {path} is not {expected}",
                 hint="name the folder of an index",
             )
+
+
+def _missing(folder: Path, path: Path) -> DataError:
+    """Return the error for an index that does not exist, or a folder that lacks what every index has."""
+    if path == folder:
+        return DataError(
+            f"the index {folder} does not exist",
+            hint=f"check the spelling and the current folder, or create it with `neardup index create {folder}`",
+        )
+    return DataError(
+        f"{folder} is not an index: it has no {path.name}",
+        hint="name the folder of an index; `neardup index create` makes one in a new folder",
+    )

@@ -61,7 +61,11 @@ def new_settings(config: Config, store: str, *, containment: bool = False) -> Se
     check_type("containment", containment, bool, "True or False")
     check_choice("store", store, STORES)
     for name in sorted(config.given & _OF_RUNS):
-        hint = "store it as payload, and ask with where=" if name == "group_column" else f"leave `{name}` out"
+        hint = (
+            "store it in the payload, and filter queries with where="
+            if name == "group_column"
+            else f"leave `{name}` out"
+        )
         raise ConfigError(f"`{name}` does not apply to an index", hint=hint)
     if config.asks_containment:
         raise ConfigError(
@@ -72,7 +76,7 @@ def new_settings(config: Config, store: str, *, containment: bool = False) -> Se
         raise ConfigError(f"containment=True needs stored sets, got {what}", hint="leave one of the two out")
     if config.method == "exact" or config.recall == 1:
         raise ConfigError(
-            "an index finds documents by bands, which promise a recall below 1, got "
+            "an index finds documents by banding, whose recall is below 1, got "
             + ("method 'exact'" if config.method == "exact" else "recall 1"),
             hint="pass recall=0.999, or use neardup.find_pairs",
         )
@@ -148,7 +152,7 @@ def check_durability(durability: Any, timeout: Any) -> None:
     """Raise for an unknown durability or timeout."""
     check_choice("durability", durability, DURABILITIES)
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout >= 0:
-        raise ConfigError(f"`timeout` must be a number of seconds from 0, got {timeout!r}")
+        raise ConfigError(f"`timeout` must be a number of seconds >= 0, got {timeout!r}")
 
 
 def is_id(value: Any) -> bool:

@@ -19,15 +19,15 @@ from neardup.measures.base import I64
 def find_damage(tables: Tables, runs: Path, layout: Layout) -> list[str]:
     """Return a description of every damage; an empty list if there is none."""
     compared: list[I64] = []
-    found = _told(partial(_check_sqlite, tables))
-    found += _told(partial(_check_documents, tables))
-    found += _told(partial(_check_texts, tables, layout))
-    found += _told(partial(_check_fresh, tables, layout, compared))
-    found += _told(partial(_check_runs, tables, runs, layout, compared))
-    return found or _told(partial(_check_complete, tables, compared))
+    found = _damage_from(partial(_check_sqlite, tables))
+    found += _damage_from(partial(_check_documents, tables))
+    found += _damage_from(partial(_check_texts, tables, layout))
+    found += _damage_from(partial(_check_fresh, tables, layout, compared))
+    found += _damage_from(partial(_check_runs, tables, runs, layout, compared))
+    return found or _damage_from(partial(_check_complete, tables, compared))
 
 
-def _told(step: Callable[[], Iterator[str]]) -> list[str]:
+def _damage_from(step: Callable[[], Iterator[str]]) -> list[str]:
     """Return the damage that a step finds, including errors that it raises."""
     found: list[str] = []
     try:
@@ -85,7 +85,7 @@ def _check_fresh(tables: Tables, layout: Layout, compared: list[I64]) -> Iterato
 
 def _check_runs(tables: Tables, folder: Path, layout: Layout, compared: list[I64]) -> Iterator[str]:
     for name, num_docs in tables.runs():
-        yield from _told(partial(_check_run, folder / name, num_docs, layout, compared))
+        yield from _damage_from(partial(_check_run, folder / name, num_docs, layout, compared))
 
 
 def _check_run(path: Path, num_docs: int, layout: Layout, compared: list[I64]) -> Iterator[str]:

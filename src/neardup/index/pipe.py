@@ -56,10 +56,10 @@ def _answers(lines: Iterable[bytes], answer: Callable[[Answer], Answer], names: 
             continue
         try:
             given = _object(line, names)
-            told = answer(given)
+            response = answer(given)
         except NearDupError as error:
-            told = {"line": number, "error": error.message, "hint": error.hint}
-        yield told
+            response = {"line": number, "error": error.message, "hint": error.hint}
+        yield response
 
 
 def _object(line: bytes, names: tuple[str, ...]) -> Answer:

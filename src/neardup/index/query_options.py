@@ -37,7 +37,7 @@ def check_query(
 ) -> QueryOptions:
     """Return the options of queries; raise if the index cannot answer them."""
     if k is not None and (not isinstance(k, int) or isinstance(k, bool) or k < 1):
-        raise ConfigError(f"`k` must be a whole number from 1, or None for all, got {k!r}")
+        raise ConfigError(f"`k` must be a whole number >= 1, or None for all, got {k!r}")
     k = None if k is None else min(k, _MOST_MATCHES)
     if containment is None:
         return QueryOptions(k, _least_similarity(threshold, settings.config), filter_of(where, since))
@@ -45,7 +45,7 @@ def check_query(
         raise ConfigError("a query takes `threshold` or `containment`, not both", hint="leave one of them out")
     if not settings.containment:
         raise ConfigError(
-            f"the index {path} keeps no postings of shingles, which a query with `containment` needs",
+            f"the index {path} has no postings of shingles, which a query with `containment` needs",
             hint="create it with containment=True",
         )
     check_real("containment", containment, "in (0, 1]", 0 < as_float(containment) <= 1)
@@ -58,8 +58,8 @@ def _least_similarity(threshold: Any, config: Config) -> float:
     least = Config.of(threshold=threshold).threshold
     if least < config.threshold:
         raise ConfigError(
-            f"`threshold` {least:g} is below that of the index, {config.threshold:g}: its bands would miss"
-            " documents that it promises to find",
+            f"`threshold` {least:g} is below that of the index, {config.threshold:g}: its bands would miss many"
+            " documents in between",
             hint=f"create an index with threshold={least:g}",
         )
     return least

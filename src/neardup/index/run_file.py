@@ -225,7 +225,7 @@ class RunFile:
         return array.reshape(section.rows, section.columns) if section.name in _MATRICES else array
 
     def request_postings(self, keys: U64, names: Postings) -> Iterator[None]:
-        """Request the pages that a lookup of these keys reads, step by step, because each step says where the next is.
+        """Request the pages that a lookup of these keys reads, in steps, because each read determines the next.
 
         Nothing is checked here, only kept within the file: the lookup itself reports damage.
         """
@@ -325,20 +325,20 @@ def _within(firsts: I64, stops: I64, most: int) -> I64:
 def _read_header(path: Path, data: Any, size: int, layout: Layout) -> tuple[dict[str, Section], int]:
     """Return the sections and the number of documents of a run; raise if the header is invalid."""
     header = data[:HEADER_BYTES]
-    magic, version, num_sections, told_size, num_docs, fingerprint = _HEAD.unpack_from(header)
+    magic, version, num_sections, recorded_size, num_docs, fingerprint = _HEAD.unpack_from(header)
     if magic != MAGIC:
         raise damaged(f"{path} is not a run file")
     if version != VERSION:
         raise DataError(
-            f"{path} has the format {version} of runs, but this neardup reads {VERSION}",
+            f"{path} has run format {version}, but this neardup reads {VERSION}",
             hint="use the neardup that wrote it, or build the index again",
         )
     if digest_of(header[:-DIGEST_BYTES]).digest() != header[-DIGEST_BYTES:]:
         raise damaged(f"the header of {path} has a wrong checksum")
     if fingerprint != fingerprint_of(layout):
         raise damaged(f"{path} was written with other settings")
-    if told_size != size:
-        raise damaged(f"{path} has {size:,} bytes instead of {told_size:,}")
+    if recorded_size != size:
+        raise damaged(f"{path} has {size:,} bytes instead of {recorded_size:,}")
     if _HEAD.size + num_sections * _SECTION.size > HEADER_BYTES - DIGEST_BYTES:
         raise damaged(f"{path} has {num_sections:,} sections")
     sections = dict(_sections(header, num_sections))
@@ -358,8 +358,8 @@ def _check_shapes(path: Path, sections: dict[str, Section], num_docs: int, size:
         return next((sections[name].rows for name in names if name in sections), 0)
 
     expected = shapes_of(min(num_docs, size), rows("shingles", "hashes"), rows("keys"), layout)
-    told = {name: (entry.kind, entry.rows, entry.columns) for name, entry in sections.items()}
-    if told != expected:
+    found = {name: (entry.kind, entry.rows, entry.columns) for name, entry in sections.items()}
+    if found != expected:
         raise damaged(f"{path} does not have the sections of a run")
     for section in sections.values():
         is_aligned = section.offset % _ALIGNMENT == 0 and section.offset >= HEADER_BYTES

@@ -73,15 +73,15 @@ def reserve(out: Path, *, draft: str | None = None) -> Iterator[Path]:
 def read_marker(folder: Path) -> dict[str, Any]:
     """Return the marker of a reserved folder: `process`, and `published` once the output may be visible."""
     with contextlib.suppress(FileNotFoundError, ValueError), (folder / LOCK).open("rb") as marker:
-        said = json.loads(marker.readline(_MOST_BYTES))
-        return said if isinstance(said, dict) else {}
+        values = json.loads(marker.readline(_MOST_BYTES))
+        return values if isinstance(values, dict) else {}
     return {}
 
 
 def write_marker(folder: Path, **facts: Any) -> None:
     """Update the marker of a reserved folder; None deletes a fact."""
-    said = {"neardup": "work folder"} | read_marker(folder) | facts
-    line = json.dumps({name: value for name, value in said.items() if value is not None}).encode() + b"\n"
+    values = {"neardup": "work folder"} | read_marker(folder) | facts
+    line = json.dumps({name: value for name, value in values.items() if value is not None}).encode() + b"\n"
     marker = os.open(folder / LOCK, _OPEN_LOCK, 0o600)
     try:
         # A single write, and only the first line counts: after a kill the marker is either the old or the new one.

@@ -264,12 +264,16 @@ def listed_files(report: Path) -> set[str] | None:
     if report.is_symlink() or not report.is_file():
         return None
     try:
-        told = json.loads(report.read_bytes())
+        stored = json.loads(report.read_bytes())
     except (OSError, ValueError):
         return None
-    if not isinstance(told, dict) or not isinstance(told.get("schema"), int) or not {"config", "plan"} <= told.keys():
+    if (
+        not isinstance(stored, dict)
+        or not isinstance(stored.get("schema"), int)
+        or not {"config", "plan"} <= stored.keys()
+    ):
         return None
-    files = told.get("files")
+    files = stored.get("files")
     return set(map(str, files)) if isinstance(files, list) and report.name in files else None
 
 

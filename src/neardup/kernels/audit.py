@@ -27,8 +27,8 @@ ONE = np.uint64(1)
 class Index(NamedTuple):
     """The indexed shingles of a sample, and what a partner of each of its sets must have.
 
-    coarse, fine        uint64[]                a bit for each value of the top bits, of the shingle and of the shingle
-                                                spread over all numbers: most of those indexed are small
+    coarse, fine        uint64[]                bitmaps by top bits: of the shingle, and of the shingle spread over all
+                                                64-bit numbers, because most indexed shingles are small
     coarse_/fine_shift  uint64                  64 less the number of these bits
     spreads             uint64[num_lists]       the indexed shingles spread, ascending
     lists               int64 [num_lists]       the list of each

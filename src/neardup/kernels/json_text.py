@@ -168,7 +168,7 @@ def cut_texts(lines, name, texts, ends, rest):
 
     lines  uint8[num_bytes]       lines, each with its newline, which the last may lack; valid UTF-8
     name   uint8[num_name_bytes]  the column of the text
-    texts  uint8[num_bytes + 32]  written from the front: the texts end to end, as UTF-8; further on by chance
+    texts  uint8[num_bytes + 32]  written from the front: the texts end to end, as UTF-8; the rest is undefined
     ends   int64[most_lines + 1]  written from the front: the text of line r is texts[ends[r]:ends[r + 1]]
     rest   uint8[num_bytes]       written from the front: the lines with empty texts
     """

@@ -1,6 +1,6 @@
-"""Looking band keys up in the sorted postings of an index, and comparing queries with the documents that they meet.
+"""Look up band keys in the sorted postings of an index, and compare queries with the documents found.
 
-The files of an index may be damaged, so every number that is read from them is checked before it leads anywhere.
+The files of an index may be damaged, so every number that is read from them is checked before use.
 """
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from neardup.kernels.compilation import inner, kernel
 from neardup.kernels.similarity import agreement, passes, scratch_for, similarity_of
 
-# Where no bits choose a part of the directory, a shift by 64 would be undefined.
+# A directory of one entry uses no bits; the shift would be 64, which is undefined.
 WHOLE = 64
 
 
@@ -26,14 +26,14 @@ def _first_at(keys, low, high, key):
 
 @inner
 def _part_of(directory, bits, key):
-    """Return where the postings begin and end among which a key would be."""
+    """Return the range of postings that may contain a key."""
     part = np.int64(key >> np.uint64(WHOLE - bits)) if bits > 0 else np.int64(0)
     return directory[part], directory[part + 1]
 
 
 @inner
 def _bits_of(directory):
-    """Return how many leading bits of a key a directory goes by."""
+    """Return how many leading bits of a key a directory uses."""
     bits = 0
     while (1 << bits) < directory.size - 1:
         bits += 1
@@ -70,7 +70,7 @@ def _grown(numbers):
 
 @inner
 def _is_within(size, other, threshold):
-    """Whether sizes alone leave it open that two sets are similar; a threshold of 0 asks for nothing."""
+    """Whether two sets of these sizes can be similar; always true for a threshold of 0."""
     return min(size, other) / max(size, other) >= threshold if threshold > 0.0 else True
 
 
@@ -106,7 +106,7 @@ def find_postings(asked, keys, directory, firsts, lasts):
 
 @kernel
 def look_up(query_keys, query_sizes, keys, docs, directory, sizes, threshold):
-    """Find the documents that share a bucket with each query; return (queries, documents), and whether all is sound.
+    """Find documents that share a bucket with each query; return (queries, documents), and if all postings are valid.
 
     query_keys   uint64[num_queries, bands]
     query_sizes  int64 [num_queries]        0 for a query that is similar to nothing
@@ -114,7 +114,7 @@ def look_up(query_keys, query_sizes, keys, docs, directory, sizes, threshold):
     docs         uint32[num_postings]       the document of each posting
     directory    int64 [2**bits + 1]        postings whose key begins with the bits b are [directory[b], directory[b+1])
     sizes        int64 [num_docs]           of the sets
-    threshold    float64                    least ratio of two sizes; 0 where sizes say nothing
+    threshold    float64                    minimum ratio of two sizes; 0 where sizes do not matter
     """
     bits = _bits_of(directory)
     found = (np.empty(64, np.int64), np.empty(64, np.int64), 0)
@@ -154,7 +154,7 @@ def mark_agreeing(query_signatures, signatures, queries, docs, min_agreement, is
 
 @kernel
 def scan(query_keys, query_sizes, keys, sizes, threshold):
-    """As `look_up`, among a few documents whose keys are in no order; return (queries, documents).
+    """Like `look_up`, for a few documents with unsorted keys; return (queries, documents).
 
     query_keys   uint64[num_queries, bands]
     query_sizes  int64 [num_queries]
@@ -188,7 +188,7 @@ def count_shared(sets, keys, docs, directory, sizes, threshold):
     sizes      int64 [num_docs]      of the documents
     threshold  float64               above 0
 
-    Returns (sets, documents, shared shingles), and whether all is sound.
+    Returns (sets, documents, shared shingles), and whether all postings are valid.
     """
     bits = _bits_of(directory)
     owners, met, shared, total = np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.int64), 0

@@ -1,4 +1,4 @@
-"""From shingle hashes to signatures: k slots of 32 bits, each of which agrees with a chance equal to the Jaccard index.
+"""From shingle hashes to signatures: k slots of 32 bits, which agree with probability equal to the Jaccard similarity.
 
 `fast_sketch` is a member of the Fast Similarity Sketching family (Dahlgaard, Knudsen, Thorup 2017): one round puts
 every hash into one slot, and only slots left empty take the minimum over all hashes. `minhash` is the classic family of

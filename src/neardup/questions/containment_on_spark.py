@@ -24,7 +24,7 @@ from neardup.events import Watch
 from neardup.kernels import neighbours as kernel
 from neardup.pipeline import Outcome
 from neardup.questions.containment import count_equal, pairs_in, warn_of_short
-from neardup.report import say_bytes
+from neardup.report import format_bytes
 from neardup.searches.contained import Contained, choose_best
 from neardup.searches.containers import Containment, collect_sets
 from neardup.searches.nearest_neighbours import SearchOptions, SetFinder
@@ -107,8 +107,8 @@ def _check_size(num_shingles: int, what: str) -> None:
     num_bytes = num_shingles * BYTES_A_SHINGLE
     if num_bytes > MOST_BYTES:
         raise DataError(
-            f"the index of {what} takes {say_bytes(num_bytes)}, more than the {say_bytes(MOST_BYTES)} that are sent to "
-            "every worker of Spark",
+            f"the index of {what}, which is sent to every Spark worker, takes {format_bytes(num_bytes)}, more than the "
+            f"limit of {format_bytes(MOST_BYTES)}",
             hint="split --against over several runs, compare with --only-against, or use --engine local",
         )
 

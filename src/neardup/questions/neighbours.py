@@ -161,7 +161,7 @@ def check_wanted(k: Any, contained: Any, config: Config) -> Wanted:
             )
         return Wanted(None, contained)
     if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
-        raise ConfigError(f"`k` must be a whole number from 1, got {k!r}", hint="10 is a common choice")
+        raise ConfigError(f"`k` must be a whole number >= 1, got {k!r}", hint="10 is a common choice")
     return Wanted(int(k), contained)
 
 
@@ -374,5 +374,7 @@ def warn_of_rejected(num_rejected: int, num_documents: int, first: str, watch: W
     if num_rejected > num_documents:
         watch.warn(most_rejected(num_rejected, num_rejected + num_documents, first), is_urgent=True)
     else:
-        said = "1 row cannot be used:" if num_rejected == 1 else f"{num_rejected:,} rows cannot be used; the first is"
-        watch.warn(f"{said} {first}")
+        rejected = (
+            "1 row cannot be used:" if num_rejected == 1 else f"{num_rejected:,} rows cannot be used; the first is"
+        )
+        watch.warn(f"{rejected} {first}")

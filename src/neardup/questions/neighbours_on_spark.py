@@ -28,7 +28,7 @@ from neardup.io.sources.column_choice import with_dimension
 from neardup.io.sources.discover import find_files
 from neardup.kernels.similarity import Sets
 from neardup.questions import neighbours as local
-from neardup.report import say_bytes
+from neardup.report import format_bytes
 from neardup.runs.rejections import name_rejected
 from neardup.runs.start import check_apart
 from neardup.searches.nearest_neighbours import SPAN, Finder, SearchOptions, SetFinder, finder_for
@@ -76,8 +76,8 @@ class SentBudget(local.MemoryBudget):
         del room
         if needed > MOST_BYTES:
             raise DataError(
-                f"the index of the documents that every worker of Spark holds takes {say_bytes(needed)} or more, but "
-                f"at most {say_bytes(MOST_BYTES)} are sent",
+                f"the index that is sent to every Spark worker takes at least {format_bytes(needed)}, more than the "
+                f"limit of {format_bytes(MOST_BYTES)}",
                 hint="pass fewer documents as --queries, or use --engine local",
             )
 

@@ -31,7 +31,7 @@ def apply_decisions(outcome: Outcome, source: FileDocuments, decided: Decided, c
     keep, remove = source.decided_rows(KEPT_LAST), source.decided_rows(REMOVED_LAST)
     unmatched = decided.unmatched
     if unmatched:
-        watch.warn(_say_unmatched(unmatched, len(unmatched) + keep.size + remove.size))
+        watch.warn(_unmatched_message(unmatched, len(unmatched) + keep.size + remove.size))
     members, selection = outcome.clustered, outcome.selection
     is_kept = np.isin(selection.column("row").to_numpy(), keep)
     num_spared = int(is_kept.sum())
@@ -119,13 +119,13 @@ class _Search:
         return similarities
 
 
-def _say_unmatched(unmatched: tuple[Decision, ...], total: int) -> str:
+def _unmatched_message(unmatched: tuple[Decision, ...], total: int) -> str:
     first, count = unmatched[0], len(unmatched)
     where = f"row {first.row:,} of {first.file}"
     if total == 1:
-        said = f"the decision about {where} matches no document"
+        message = f"the decision about {where} matches no document"
     elif count == 1:
-        said = f"1 of {total:,} decisions, about {where}, matches no document"
+        message = f"1 of {total:,} decisions, about {where}, matches no document"
     else:
-        said = f"{count:,} of {total:,} decisions match no document, the first about {where}"
-    return f"{said}: the file, the row or the text has changed"
+        message = f"{count:,} of {total:,} decisions match no document, the first about {where}"
+    return f"{message}: the file, the row or the text has changed"

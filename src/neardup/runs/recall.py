@@ -111,9 +111,9 @@ def measure(run: Audited, engine: LocalEngine, watch: Watch, size: int = AUDIT_S
         claimed = _claims([*_of_sample(run.removed(), sample, run.config.threshold), *found], sample)
         sample.claimed = np.sort(claimed[0])
         sample.listed = _listed(found, sample) if run.listed else None
-        told = engine.scan_documents(documents, sample.partners, schema.PARTNERS, advance)
-    _check_claims(claimed, told, sample, run)
-    missed = _missed(told, sample, run)
+        partners = engine.scan_documents(documents, sample.partners, schema.PARTNERS, advance)
+    _check_claims(claimed, partners, sample, run)
+    missed = _missed(partners, sample, run)
     return Audit(
         **_recall(sample, run.config.seed),
         promised=run.plan.recall_at_threshold,
@@ -201,14 +201,14 @@ def _listed(found: Iterable[pa.Table], sample: Sample) -> tuple[I64, I64]:
 _NO_CLAIMS: Final = (np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64))
 
 
-def _check_claims(claimed: Claims, told: pa.Table, sample: Sample, run: Audited) -> None:
+def _check_claims(claimed: Claims, partners: pa.Table, sample: Sample, run: Audited) -> None:
     """Raise if the run reported a wrong pair or similarity."""
     pairs, values, own = claimed
-    told_pairs = sample.claims(told.column("number").to_numpy(), told.column("row").to_numpy())
-    order = np.argsort(told_pairs)
-    is_true, at = find_sorted(told_pairs[order], pairs)
+    partner_pairs = sample.claims(partners.column("number").to_numpy(), partners.column("row").to_numpy())
+    order = np.argsort(partner_pairs)
+    is_true, at = find_sorted(partner_pairs[order], pairs)
     if order.size:
-        is_true &= told.column("similarity").to_numpy()[order][at] == values
+        is_true &= partners.column("similarity").to_numpy()[order][at] == values
     if is_true.all():
         return
     wrong = np.flatnonzero(~is_true)
@@ -222,9 +222,9 @@ def _check_claims(claimed: Claims, told: pa.Table, sample: Sample, run: Audited)
     )
 
 
-def _missed(told: pa.Table, sample: Sample, run: Audited) -> pa.Table:
+def _missed(partners: pa.Table, sample: Sample, run: Audited) -> pa.Table:
     """Name every missed pair once, in input order."""
-    missed = told.filter(pc.invert(told.column("is_found")))
+    missed = partners.filter(pc.invert(partners.column("is_found")))
     order = np.argsort(sample.numbers, kind="stable")
     starts = np.searchsorted(sample.numbers[order], np.arange(sample.num_sets + 1))
     numbers = missed.column("number").to_numpy()

@@ -41,16 +41,16 @@ def first_rejected(documents: FileDocuments, *, ahead: bool = False) -> str:
 
 def all_rejected(count: int, first: str) -> StaleError:
     """Return the error of a run without a usable row; `first` is the first rejected row and its reason."""
-    said = f"all {count:,} rows were rejected; the first is {first}"
-    return StaleError(f"the only row was rejected: {first}" if count == 1 else said, hint=_way_out(first))
+    message = f"all {count:,} rows were rejected; the first is {first}"
+    return StaleError(f"the only row was rejected: {first}" if count == 1 else message, hint=_hint_for(first))
 
 
 def most_rejected(num_rejected: int, num_rows: int, first: str) -> str:
     """Return the warning of a run that can use less than half of its rows."""
-    return f"{num_rejected:,} of {num_rows:,} rows were rejected; the first is {first}. Hint: {_way_out(first)}"
+    return f"{num_rejected:,} of {num_rows:,} rows were rejected; the first is {first}. Hint: {_hint_for(first)}"
 
 
-def _way_out(first: str) -> str:
+def _hint_for(first: str) -> str:
     reason = first.partition(": ")[2] or first
     hints = (hint for pattern, hint in _WAYS_OUT if re.search(pattern, reason))
     return next(hints, "look at this row, and at the options for columns and formats")

@@ -40,7 +40,7 @@ def read_frame(frame: Any, config: Config, engine: SparkEngine | None, watch: Wa
     check_settings(config)
     if config.audit:
         raise ConfigError(
-            "`audit` does not run on a Spark DataFrame, whose documents stay on its workers",
+            "`audit` is not supported for a Spark DataFrame, whose documents stay on its workers",
             hint="write a sample of it to files, and audit a run on those",
         )
     own = (engine or SparkEngine(frame.sparkSession)).begin()

@@ -39,7 +39,7 @@ from neardup.io.workspace import (
 )
 from neardup.measures.jaccard import collect_texts
 from neardup.measures.registry import measure_of
-from neardup.report import say_bytes
+from neardup.report import format_bytes
 from neardup.runs.output import Output
 from neardup.theory.plan import Plan, plan_for
 from neardup.version import VERSION
@@ -116,7 +116,7 @@ def check_settings(config: Config) -> None:
                 f"`{name}` applies only to Spark, but `engine` is {config.engine!r}", hint="use --engine spark"
             )
     if config.decisions is not None and config.engine == "spark":
-        raise ConfigError("`decisions` does not run on Spark", hint="leave it out, or use --engine local")
+        raise ConfigError("`decisions` is not supported on Spark", hint="leave it out, or use --engine local")
     if config.measure != "hamming" or config.distance is None:  # a distance in bits needs the dimension
         plan_for(config)
 
@@ -238,8 +238,8 @@ def _check_disk(files: Sequence[InputFile], plan: Plan, config: Config, folder: 
     done = sum(entry.stat(follow_symlinks=False).st_size for entry in list_files(folder))
     if needed - done > free:
         raise DataError(
-            f"this run needs about {say_bytes(needed - done)} more on the disk of {folder.parent}, which has "
-            f"{say_bytes(free)} left",
+            f"this run needs about {format_bytes(needed - done)} more on the disk of {folder.parent}, which has "
+            f"{format_bytes(free)} left",
             hint="free some space, choose another -o, or pass --dry-run to write no kept rows",
         )
 

@@ -149,7 +149,7 @@ class Sample:
             return schema.one_batch([], schema.PARTNERS)
         at, numbers, values, is_found = self._verify(*_end_to_end(picked), np.concatenate(pairs))
         found = batch.select(["row", "priority"]).take(pa.array(np.concatenate(places)[at]))
-        return self._tell(found, numbers, values, is_found)
+        return self._count(found, numbers, values, is_found)
 
     def _verify(self, shingles: U64, ends: I64, pairs: I64) -> tuple[I64, I64, F64, Bools]:
         """Verify candidate pairs; return document, set, similarity, and whether the run finds the pair."""
@@ -169,15 +169,15 @@ class Sample:
             kernel.mark_found(signatures, keys, self._signatures, self._keys, by_place, least, is_found)
         return is_found
 
-    def _tell(self, documents: pa.RecordBatch, numbers: I64, values: F64, is_found: Bools) -> pa.RecordBatch:
+    def _count(self, documents: pa.RecordBatch, numbers: I64, values: F64, is_found: Bools) -> pa.RecordBatch:
         """Count pairs, and return those to be listed."""
         rows, is_ahead = documents.column("row").to_numpy(), documents.column("priority").to_numpy() == schema.AHEAD
         if self.listed is not None:
             is_found = self._find_listed(rows, numbers, is_ahead)
         self.tally.add(numbers, is_ahead, is_found, self.chances(values), find_sorted(self.rows, rows)[0])
-        is_told = ~is_found | find_sorted(self.claimed, self.claims(numbers, rows))[0]
+        is_listed = ~is_found | find_sorted(self.claimed, self.claims(numbers, rows))[0]
         columns = [rows, numbers, values, is_found]
-        return pa.record_batch([pa.array(column[is_told]) for column in columns], schema=schema.PARTNERS)
+        return pa.record_batch([pa.array(column[is_listed]) for column in columns], schema=schema.PARTNERS)
 
     def is_listed(self, docs: I64, rows: I64) -> Bools:
         """Return which pairs of a sampled document, by position, and a row the run has listed."""

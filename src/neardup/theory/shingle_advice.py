@@ -40,7 +40,7 @@ def advise_on_length(num_characters: float, config: Config) -> Iterator[str]:
     if config.unit == "char" and config.size < 8 and num_characters >= _LONG_CHARACTERS:
         yield (
             f"half of the documents have {num_characters:,.0f} characters or more, so unrelated ones share "
-            f"shingles of {config.size} by chance; consider --size 10"
+            f"{config.size}-character shingles by chance; consider --size 10"
         )
     elif config.unit == "char" and config.size > 7 and num_characters < _LONG_CHARACTERS // 4:
         yield f"half of the documents have {num_characters:,.0f} characters or fewer; consider --size 5"

@@ -371,7 +371,7 @@ def _check_bags(*bags: Any) -> None:
     for bag in bags:
         if not isinstance(bag, Mapping) or any(count < 0 for count in bag.values()):
             raise DataError(
-                f"a bag must map items to counts from 0, got {bag!r}", hint="collections.Counter(items) counts them"
+                f"a bag must map items to counts >= 0, got {bag!r}", hint="collections.Counter(items) counts them"
             )
 
 

@@ -57,7 +57,7 @@ class Guard:
             return  # no WebSocket is accepted
         refused = self._refuse(scope)
         if refused is not None:
-            await self._tell(send, *refused)
+            await self._respond(send, *refused)
             return
         self._running += 1
         try:
@@ -110,15 +110,15 @@ class Guard:
         except TimeoutError:
             if not has_begun:
                 hint = "request less, or wait until all texts are indexed"
-                await self._tell(
+                await self._respond(
                     send, 503, problem("too_slow", f"the request took longer than {self._seconds:g} s", hint)
                 )
 
     def _headers(self) -> list[tuple[bytes, bytes]]:
         return [*HEADERS, (b"content-security-policy", self._policy)]
 
-    async def _tell(self, send: Send, status: int, told: dict[str, str | None]) -> None:
-        body = json.dumps(told).encode()
+    async def _respond(self, send: Send, status: int, answer: dict[str, str | None]) -> None:
+        body = json.dumps(answer).encode()
         kind = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
         wait = [(b"retry-after", b"1")] if status in (429, 503) else []
         headers = [*kind, *wait, *self._headers()]

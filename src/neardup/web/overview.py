@@ -190,8 +190,8 @@ def _shingles(report: Report) -> dict[str, Any]:
 
 def _name_run(run: RunView) -> str:
     """Name a run for the marks that a browser keeps: equal inputs, settings and counts give the same name."""
-    told = [run.name, run.settings, [[entry["file"], entry["rows"]] for entry in run.report.inputs], _counts(run)]
-    return hashlib.sha256(json.dumps(told, default=str).encode()).hexdigest()[:16]
+    identity = [run.name, run.settings, [[entry["file"], entry["rows"]] for entry in run.report.inputs], _counts(run)]
+    return hashlib.sha256(json.dumps(identity, default=str).encode()).hexdigest()[:16]
 
 
 def _spelled(value: Any) -> str:

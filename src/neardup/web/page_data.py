@@ -60,20 +60,20 @@ def page_data(run: RunView, limit: int, *, has_texts: bool = True) -> str:
     texts = document_texts.gather(run, wanted.astype(np.int64)) if absent is None else None
     info = overview(run, removed_bytes=None if texts is None else texts.removed_bytes)
     info["largest"] = [row | {name: _cut_id(row[name]) for name in ("id", "weakest_id")} for row in info["largest"]]
-    told = _Told(info, absent, {}, None, {})
+    fixed = _FixedParts(info, absent, {}, None, {})
     if texts is not None:
         other = OtherColumns(run)
         info["columns_note"] = other.note
         columns = {key: other.of(key) for key in wanted.tolist()}  # ascending, so that a file is read once
-        told = _Told(info, absent, _heat_maps(run, sample.clusters, texts), texts, columns)
+        fixed = _FixedParts(info, absent, _heat_maps(run, sample.clusters, texts), texts, columns)
     pieces = Pieces({} if texts is None else {key: text.text for key, text in texts.texts.items()})
     data = ""
     for part in _CLUSTER_SHARES:
         chosen = sample.share(part)
-        data, keys = _encode(run, chosen, told, pieces, 0)
+        data, keys = _encode(run, chosen, fixed, pieces, 0)
         cut = pieces.cut_for(keys, limit - len(data.encode()))
         if cut >= _LEAST_CUT or (part == 0 and cut):
-            return _encode(run, chosen, told, pieces, cut)[0]
+            return _encode(run, chosen, fixed, pieces, cut)[0]
         if texts is None and len(data.encode()) <= limit:
             break
     return data
@@ -121,7 +121,7 @@ def _heat_maps(run: RunView, numbers: I64, texts: Gathered) -> dict[int, list[fl
     return found
 
 
-class _Told(NamedTuple):
+class _FixedParts(NamedTuple):
     """The parts of a page that do not depend on its sample: overview, heat maps, texts or why not, columns."""
 
     info: dict[str, Any]
@@ -131,9 +131,9 @@ class _Told(NamedTuple):
     columns: dict[int, dict[str, str] | None]
 
 
-def _encode(run: RunView, sample: _Sample, told: _Told, pieces: Pieces, cut: int) -> tuple[str, list[int]]:
+def _encode(run: RunView, sample: _Sample, fixed: _FixedParts, pieces: Pieces, cut: int) -> tuple[str, list[int]]:
     """Return the JSON of a sample, and the documents in it."""
-    clusters, documents = run.clusters, _Documents(run, told, pieces, cut)
+    clusters, documents = run.clusters, _Documents(run, fixed, pieces, cut)
     listed = []
     for number in sample.clusters.tolist():
         keys = _shown(run, number).tolist()
@@ -142,7 +142,7 @@ def _encode(run: RunView, sample: _Sample, told: _Told, pieces: Pieces, cut: int
         listed.append([int(clusters.keys[number]), int(clusters.sizes[number]), float(clusters.weakest[number]), keys])
     for key in sample.alone.tolist():
         documents.add(key)
-    info = told.info | {
+    info = fixed.info | {
         "sample": {
             "largest": int(sample.largest.size),
             "drawn": int(sample.drawn.size),
@@ -150,13 +150,13 @@ def _encode(run: RunView, sample: _Sample, told: _Told, pieces: Pieces, cut: int
             "members": MOST_MEMBERS,
             "documents": len(documents.columns["key"]),
         },
-        "texts": {"state": "here" if told.absent is None else "absent", "reason": told.absent},
+        "texts": {"state": "here" if fixed.absent is None else "absent", "reason": fixed.absent},
     }
     data = {
         "info": info,
         "clusters": listed,
         "documents": documents.columns,
-        "matrices": {str(row[0]): told.matrices[row[0]] for row in listed if row[0] in told.matrices},
+        "matrices": {str(row[0]): fixed.matrices[row[0]] for row in listed if row[0] in fixed.matrices},
         "pieces": list(documents.used),
         "names": run.files,
     }
@@ -204,13 +204,13 @@ class Pieces:
 class _Documents:
     """The documents of a file, by column; a text is a list of numbers of pieces."""
 
-    def __init__(self, run: RunView, told: _Told, pieces: Pieces, cut: int) -> None:
+    def __init__(self, run: RunView, fixed: _FixedParts, pieces: Pieces, cut: int) -> None:
         told_of_each = "key id file row bytes shingles digest text is_whole kept similarity columns"
         names = told_of_each.split()
         self.columns: dict[str, list[Any]] = {name: [] for name in names}
         self.used: dict[str, int] = {}
-        self._run, self._texts, self._pieces, self._cut = run, told.texts, pieces, cut
-        self._other_columns = told.columns
+        self._run, self._texts, self._pieces, self._cut = run, fixed.texts, pieces, cut
+        self._other_columns = fixed.columns
         self._known: set[int] = set()
         self._files = {name: at for at, name in enumerate(run.files)}
 

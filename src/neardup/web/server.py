@@ -47,7 +47,7 @@ class Problem(BaseModel):
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A query of an index."""
+    """A query to an index."""
 
     text: str
     k: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10
@@ -89,12 +89,12 @@ def make_app(served: Served, **limits: Any) -> Guard:
         app.include_router(_document_routes(served))
     else:
         app.include_router(_index_routes(served))
-    app.add_exception_handler(NearDupError, _tell_own)
-    app.add_exception_handler(TooLargeError, _tell_large)
-    app.add_exception_handler(HTTPException, _tell_http)
-    app.add_exception_handler(RequestValidationError, _tell_invalid)
+    app.add_exception_handler(NearDupError, _answer_own_error)
+    app.add_exception_handler(TooLargeError, _answer_too_large)
+    app.add_exception_handler(HTTPException, _answer_http_error)
+    app.add_exception_handler(RequestValidationError, _answer_invalid)
     policy = f"{sources().policy}; connect-src 'self'; frame-ancestors 'none'"
-    page = render_page("null", policy=policy.replace("; frame-ancestors 'none'", ""))  # no meta tag may say that
+    page = render_page("null", policy=policy.replace("; frame-ancestors 'none'", ""))  # not allowed in a meta tag
 
     @app.get("/", include_in_schema=False)
     def show_page() -> HTMLResponse:
@@ -112,7 +112,7 @@ def _routes(served: Served) -> APIRouter:
 
     @router.get("/healthz")
     def healthz() -> dict[str, str]:
-        """Say that the server is there."""
+        """Report that the server is up."""
         return {"status": "ok"}
 
     @router.get("/v1/info")
@@ -192,31 +192,31 @@ def _index_routes(index: ServedIndex) -> APIRouter:
             hint = 'send {"text": "..."} as JSON'
             return JSONResponse(problem("invalid", str(error), hint), 422)
         if len(asked.text) > MOST_TEXT:
-            told = problem("too_large", f"a text must not exceed {MOST_TEXT:,} characters", "send a part of it")
-            return JSONResponse(told, 413)
+            too_large = problem("too_large", f"a text must not exceed {MOST_TEXT:,} characters", "send a part of it")
+            return JSONResponse(too_large, 413)
         return JSONResponse(await run_in_threadpool(index.query, asked.text, asked.k))
 
     return router
 
 
-async def _tell_own(_: Request, error: Exception) -> JSONResponse:
+async def _answer_own_error(_: Request, error: Exception) -> JSONResponse:
     status = 404 if isinstance(error, UnknownError) else 400
     message, hint = (error.message, error.hint) if isinstance(error, NearDupError) else (str(error), None)
     return JSONResponse(problem("unknown" if status == 404 else "refused", message, hint), status)
 
 
-async def _tell_large(_: Request, error: Exception) -> JSONResponse:
+async def _answer_too_large(_: Request, error: Exception) -> JSONResponse:
     del error
     return JSONResponse(TOO_LARGE, 413)
 
 
-async def _tell_http(_: Request, error: Exception) -> JSONResponse:
+async def _answer_http_error(_: Request, error: Exception) -> JSONResponse:
     status = error.status_code if isinstance(error, HTTPException) else 500
     name = {404: "unknown", 405: "method"}.get(status, "refused")
     return JSONResponse(problem(name, f"{status}: {getattr(error, 'detail', error)}", "/docs lists all routes"), status)
 
 
-async def _tell_invalid(_: Request, error: Exception) -> JSONResponse:
+async def _answer_invalid(_: Request, error: Exception) -> JSONResponse:
     first = error.errors()[0] if isinstance(error, RequestValidationError) else {}
     place = ".".join(map(str, first.get("loc", ())))
     return JSONResponse(problem("invalid", f"{place}: {first.get('msg', error)}", "/docs lists all routes"), 422)
@@ -228,9 +228,11 @@ def _docs_page(described: dict[str, Any]) -> str:
     for path, methods in described["paths"].items():
         for method, route in methods.items():
             given = [f"{one['name']} ({one['in']})" for one in route.get("parameters", ())]
-            said = html.escape(route.get("description", route.get("summary", "")))
+            description = html.escape(route.get("description", route.get("summary", "")))
             listed = html.escape(", ".join(given))
-            parts.append(f"<h2><code>{method.upper()} {html.escape(path)}</code></h2><p>{said}</p><p>{listed}</p>")
+            parts.append(
+                f"<h2><code>{method.upper()} {html.escape(path)}</code></h2><p>{description}</p><p>{listed}</p>"
+            )
     policy = '<meta name="viewport" content="width=device-width, initial-scale=1">'
     below = (
         f'<p>As data: <a href="/v1/openapi.json">/v1/openapi.json</a>, OpenAPI {json.dumps(described["openapi"])}</p>'
@@ -256,12 +258,12 @@ class _Server(uvicorn.Server):
         self.handle_exit(kind, frame)
 
 
-def serve(path: str, *, host: str, port: int, told: Callable[[str], None]) -> None:
-    """Serve a finished run or an index until a signal; `told` is called with the address."""
+def serve(path: str, *, host: str, port: int, on_start: Callable[[str], None]) -> None:
+    """Serve a finished run or an index until a signal; `on_start` is called with the address."""
     if host not in LOOPBACK:
         raise ConfigError(
             f"`host` must be one of {', '.join(LOOPBACK)}, got {host!r}: the server has no authentication",
-            hint="to look at it from another machine, forward the port with ssh -L",
+            hint="to open it from another machine, forward the port with ssh -L",
         )
     served = open_served(path)
     config = uvicorn.Config(
@@ -284,7 +286,7 @@ def serve(path: str, *, host: str, port: int, told: Callable[[str], None]) -> No
         ) from error
     bound.listen(128)  # before the address is printed; requests wait until the server runs
     address = bound.getsockname()
-    told(f"http://{f'[{address[0]}]' if ':' in address[0] else address[0]}:{address[1]}/")
+    on_start(f"http://{f'[{address[0]}]' if ':' in address[0] else address[0]}:{address[1]}/")
     served.start()
     try:
         _Server(config).run(sockets=[bound])

@@ -49,7 +49,7 @@ class TextStore:
         self._is_closed = False
 
     def read_in_background(self) -> threading.Thread:
-        """Start to read and index; `progress` tells how far it is."""
+        """Start to read and index; `progress` says how far it has got."""
         thread = threading.Thread(target=self.read, daemon=True)
         thread.start()
         return thread

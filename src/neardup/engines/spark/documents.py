@@ -61,7 +61,7 @@ class SparkSource(Source, Protocol):
     """Documents that workers read, at most twice."""
 
     config: Config
-    # What `metrics` came to.
+    # The values of `metrics`, once they are computed.
     counted: dict[str, int]
 
     def read(self, step: BatchStep, schema: pa.Schema) -> DataFrame:
@@ -92,7 +92,7 @@ class _Noted:
     def __init__(self, config: Config) -> None:
         self.config = config
         self._notes: DataFrame | None = None
-        # What `metrics` came to.
+        # The values of `metrics`, once they are computed.
         self.counted: dict[str, int] = {}
         self._ranks: DataFrame | None = None
 
@@ -114,7 +114,7 @@ class _Noted:
         return self.notes.where(F.col("reason").isNotNull()).select("row", "reason")
 
     def metrics(self) -> dict[str, Column]:
-        """Return the numbers of a report: documents and rejected rows of the input, and of the files ahead of it."""
+        """Return the counts of a report: documents and rejected rows of the input, and of the reference files."""
         is_own, num_shingles = F.col("row") >= F.lit(self.num_ahead), F.col("num_shingles")
         return {
             "own_documents": F.count(F.when(is_own, F.col("num_shingles"))),
@@ -128,7 +128,7 @@ class _Noted:
         }
 
     def facts(self) -> dict[str, Any]:
-        """Return nothing: the metrics say all."""
+        """Return nothing: the metrics are enough."""
         return {}
 
     def settle(self, notes: DataFrame, storage: Storage) -> None:
@@ -233,7 +233,7 @@ class FileSource(_Noted):
         return [entry | {"path": path} for entry, path in zip(self.parts.summary(), self._paths, strict=True)]
 
     def map_texts(self, members: DataFrame, schema: pa.Schema, step: StreamStep) -> DataFrame:
-        """Read the parts that have members again, and apply a step; texts do not leave the worker before it."""
+        """Read the parts that have members again, and apply a step; texts stay on the worker until then."""
         num_shares = self._num_shares()
         share = F.pmod(F.shiftright("row", _SHARED_ROW_BITS), F.lit(num_shares))
         by_part = members.withColumn("part", F.shiftright("row", ROW_BITS))
@@ -243,7 +243,7 @@ class FileSource(_Noted):
         return map_frame(ordered, schema, lambda batches: step(read_texts(batches, parts)))
 
     def names(self) -> Names:
-        """Return what looks up the names of rows, on any machine, once the documents have been read."""
+        """Return the lookup of the names of rows, for any worker, once the documents have been read."""
         return Names(*self._stored_notes, self.parts)
 
     def locate(self, rows: I64) -> tuple[pa.Array, I64]:

@@ -31,14 +31,14 @@ from neardup.theory.shingle_advice import FEW_SHINGLES
 
 R = TypeVar("R")
 
-# The most text of one component in the memory of a task; verifying takes up to eight times as much.
+# The most text of one component that a task holds in memory; verifying takes up to eight times as much.
 COMPONENT_BYTES: Final = 64 << 20
 _LOWEST_ROW: Final = -(1 << 63)
 # Assumed bytes of a document of a frame, whose size is not known.
 _BYTES_A_DOCUMENT: Final = 4096
-# A worker sorts the texts of a bucket in memory up to so many times the most of one component.
+# A worker sorts the texts of a bucket in memory up to this many times the limit of one component.
 _BUCKET_COMPONENTS: Final = 4
-# Rows that every worker reads, to leave them out.
+# Up to this many excluded rows are read and filtered out by every worker, which takes less time than a join.
 _FEW_LEFT_OUT: Final = 1_000_000
 # Copies and verified documents per step that lists pairs.
 _LISTED_ROWS: Final = 200_000
@@ -51,9 +51,9 @@ class SparkEngine:
         spark: the session.
         folder: where tables are kept between stages, on a path that every worker reaches; None takes the checkpoint
             folder of the session, or on one machine a temporary one. It is removed when the session ends.
-        component_bytes: a component with more text than this goes through a worker's disk, block by block.
-        few_links: links that one task joins; more are first made fewer by rounds of stars.
-        few_rows: rows of a table that one task writes as one file; a larger table of a run on files becomes a folder.
+        component_bytes: a component with more text than this is spilled to disk and verified block by block.
+        few_links: the most links that one task joins; more are first reduced by rounds of stars.
+        few_rows: the most rows that one task writes as one file; a larger table of a run on files becomes a folder.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class SparkEngine:
         return self._storage
 
     def tables(self, source: FileSource) -> TableFiles:
-        """Return what writes the tables of a run on files."""
+        """Return the writer of the tables of a run on files."""
         return TableFiles(source, self.storage, _BUCKET_COMPONENTS * self._component_bytes)
 
     def map_documents(
@@ -165,7 +165,7 @@ class SparkEngine:
         return Exchange(columns=columns, by=by, order=order, num_buckets=self.storage.num_partitions, limit=limit)
 
     def _spared(self, table: DataFrame, where: Chosen | None) -> tuple[DataFrame, BatchStep]:
-        """Select rows; few that are left out are left out by the workers, which read them, not by a join."""
+        """Select rows; if few are excluded, return a step that filters them on the workers, instead of a join."""
         if where is None or where.without is None:
             return select_rows(table, where), keep_all
         known = self.storage.observed(where.without)
@@ -364,7 +364,7 @@ class SparkEngine:
         *,
         facts: Callable[[], dict[str, Any]] = dict,
     ) -> DataFrame:
-        """Compute and store an unordered table; `facts`: returns facts about the run that are then known."""
+        """Compute and store an unordered table; `facts`: returns facts about the run, called once it is stored."""
         del schema
         stored = self.storage.once(name, make, facts=lambda: {"engine": self._learn() | facts()})
         self.facts |= (self.storage.observed(stored) or {})["engine"]

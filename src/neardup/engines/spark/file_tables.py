@@ -52,9 +52,9 @@ def rejected_table(source: FileSource, *, ahead: bool = False) -> DataFrame:
 
 
 def write_table(path: Path, name: str, table: DataFrame, num_rows: int, write: Write, storage: Storage) -> int:
-    """Let one task write a table, which is in order, to a file; return how many rows it has.
+    """Let one task write a sorted table to a file; return its number of rows.
 
-    No row passes through the driver. What many tasks have sorted is stored first, and that task reads it in order.
+    No row passes through the driver. What many tasks have sorted is stored first, and one task reads it in order.
     """
     folder = None
     if num_rows > FEW_ROWS:
@@ -81,18 +81,18 @@ def write_kept(source: FileSource, selection: DataFrame, members: DataFrame, fol
     if source.config.mark:
         kept = with_ids(selection, "kept_row", "kept_id", source.ids())
         removed = source.place(kept, [("kept_row", "kept_id", "kept_file", "kept_number")])
-    said = removed.select("row", "kept_id", "similarity").unionByName(absent)
-    said = said.withColumn("cluster_size", F.lit(None).cast("bigint"))
+    verdicts = removed.select("row", "kept_id", "similarity").unionByName(absent)
+    verdicts = verdicts.withColumn("cluster_size", F.lit(None).cast("bigint"))
     if source.config.mark:  # kept rows are listed only for the size of their cluster
         documents = source.documents.where(F.col("row") >= source.num_ahead)
         sized = cluster_rows(documents, members).where("cluster_size > 1").select("row", "cluster_size")
-        said = said.drop("cluster_size").join(sized, "row", "full")
+        verdicts = verdicts.drop("cluster_size").join(sized, "row", "full")
     own = source.parts.own_files()
     every = selection.sparkSession.range(own.start, own.stop).selectExpr(
         "id as at", "cast(null as long) number", "cast(null as string) kept_id", "cast(null as double) similarity"
     )
     every = every.withColumn("cluster_size", F.lit(None).cast("bigint"))
-    by_file = map_frame(said, _VERDICTS, partial(map, partial(_by_file, parts=parts))).unionByName(every)
+    by_file = map_frame(verdicts, _VERDICTS, partial(map, partial(_by_file, parts=parts))).unionByName(every)
     numbered = by_file.withColumn("task", F.col("at") - own.start)
     ordered = one_task_each(numbered, "task", len(own)).drop("task").sortWithinPartitions("at", "number")
     return map_frame(ordered, _WRITTEN, partial(_write_files, parts=parts, folder=folder))
@@ -104,28 +104,28 @@ def _by_file(batch: pa.RecordBatch, parts: FileParts) -> pa.RecordBatch:
     dense = dense_rows(parts, rows)
     at = np.searchsorted(parts.file_first_rows[:-1], dense, side="right") - 1
     columns = [pa.array(at), pa.array(dense - parts.file_first_rows[at])]
-    said = [batch.column(name) for name in ("kept_id", "similarity", "cluster_size")]
-    return pa.record_batch([*columns, *said], schema=_VERDICTS)
+    verdicts = [batch.column(name) for name in ("kept_id", "similarity", "cluster_size")]
+    return pa.record_batch([*columns, *verdicts], schema=_VERDICTS)
 
 
 def _write_files(batches: Batches, parts: FileParts, folder: str) -> Iterator[pa.RecordBatch]:
-    for said in split_groups(batches, "at"):
-        at = said.column("at")[0].as_py()
-        _write_file(at, said.filter(said.column("number").is_valid()), parts, folder)
+    for verdicts in split_groups(batches, "at"):
+        at = verdicts.column("at")[0].as_py()
+        _write_file(at, verdicts.filter(verdicts.column("number").is_valid()), parts, folder)
         yield pa.record_batch([pa.array([at])], schema=_WRITTEN)
 
 
-def _write_file(at: int, said: pa.Table, parts: FileParts, folder: str) -> None:
+def _write_file(at: int, verdicts: pa.Table, parts: FileParts, folder: str) -> None:
     """Write the kept rows of a file; retries and speculative attempts are safe."""
     first, stop = parts.file_first_rows[at : at + 2].tolist()
     is_kept = np.ones(stop - first, np.bool_)
-    is_removed, is_sized = (said.column(name).is_valid() for name in ("similarity", "cluster_size"))
+    is_removed, is_sized = (verdicts.column(name).is_valid() for name in ("similarity", "cluster_size"))
     is_gone = pc.or_(is_removed, pc.invert(is_sized))
-    is_kept[said.filter(is_gone).column("number").to_numpy()] = False
-    sizes, sized = np.ones(stop - first, np.int64), said.filter(is_sized)
+    is_kept[verdicts.filter(is_gone).column("number").to_numpy()] = False
+    sizes, sized = np.ones(stop - first, np.int64), verdicts.filter(is_sized)
     sizes[sized.column("number").to_numpy()] = sized.column("cluster_size").to_numpy()
-    removed = said.filter(is_removed).combine_chunks()
-    verdicts = Verdicts(
+    removed = verdicts.filter(is_removed).combine_chunks()
+    decisions = Verdicts(
         is_kept=is_kept,
         removed=removed.column("number").to_numpy(),
         kept_ids=pa.array(removed.column("kept_id").to_pylist(), pa.string()),
@@ -135,7 +135,7 @@ def _write_file(at: int, said: pa.Table, parts: FileParts, folder: str) -> None:
     target = Path(folder) / parts.files[at].name
     draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
     try:
-        parts.formats[at].write(parts.files[at], str(draft), verdicts, parts.config)
+        parts.formats[at].write(parts.files[at], str(draft), decisions, parts.config)
         copy_permissions(parts.files[at], str(draft))
         with contextlib.suppress(FileNotFoundError):  # a removed text leaves no file
             os.replace(draft, target)  # noqa: PTH105

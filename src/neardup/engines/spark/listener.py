@@ -29,7 +29,7 @@ def report_jobs(context: SparkContext, what: str, advance: Advance, total: int) 
     for name, value in own.items():
         context.setLocalProperty(name, value)
 
-    def tell(share: float) -> None:
+    def report(share: float) -> None:
         nonlocal done
         steps = max(int(share * total) - done, 0)
         done += steps
@@ -42,7 +42,7 @@ def report_jobs(context: SparkContext, what: str, advance: Advance, total: int) 
         tracker = context.statusTracker()
         try:
             while not ended.wait(_SECONDS_BETWEEN):
-                tell(_share(tracker, group))
+                report(_share(tracker, group))
         except Exception as error:  # noqa: BLE001 - raised where it can be seen
             failed.append(error)
 
@@ -57,7 +57,7 @@ def report_jobs(context: SparkContext, what: str, advance: Advance, total: int) 
             context.setLocalProperty(name, former)  # type: ignore[arg-type] # None takes it away
     if failed:
         raise failed[0]
-    tell(1.0)
+    report(1.0)
 
 
 def _share(tracker: StatusTracker, group: str) -> float:
@@ -66,7 +66,7 @@ def _share(tracker: StatusTracker, group: str) -> float:
     for job in tracker.getJobIdsForGroup(group):
         known = tracker.getJobInfo(job)
         for stage in known.stageIds if known else ():
-            told = tracker.getStageInfo(stage)
-            if told is not None:
-                num_tasks, num_finished = num_tasks + told.numTasks, num_finished + told.numCompletedTasks
+            info = tracker.getStageInfo(stage)
+            if info is not None:
+                num_tasks, num_finished = num_tasks + info.numTasks, num_finished + info.numCompletedTasks
     return num_finished / num_tasks if num_tasks else 0.0

@@ -86,9 +86,9 @@ class Names:
     def clustered(self, part: int, members: pa.Table) -> pa.RecordBatch:
         """Return every document of a part with its cluster, as CLUSTERED; `members`: those of larger clusters."""
         rows, ids = self.documents(part)
-        said = members.column("row").to_numpy()
-        is_said, at = find_sorted(said, rows)
-        place = pa.array(at, mask=~is_said)
+        member_rows = members.column("row").to_numpy()
+        is_member, at = find_sorted(member_rows, rows)
+        place = pa.array(at, mask=~is_member)
         cluster_ids = pc.coalesce(members.column("cluster_id").combine_chunks().take(place), ids)
         sizes = pc.coalesce(members.column("cluster_size").combine_chunks().take(place), pa.scalar(1, pa.int64()))
         return pa.record_batch([pa.array(rows), ids, cluster_ids, sizes], schema=CLUSTERED)
@@ -101,7 +101,7 @@ CLUSTERED = pa.schema(
 MEMBERS = pa.schema([("row", pa.int64()), ("cluster_id", pa.string()), ("cluster_size", pa.int64())])
 
 
-def tell_members(clusters: Iterable[pa.RecordBatch], names: Names) -> Iterator[pa.RecordBatch]:
+def list_members(clusters: Iterable[pa.RecordBatch], names: Names) -> Iterator[pa.RecordBatch]:
     """Turn whole clusters, sorted by kept_row, into MEMBERS: all their documents, the kept one included."""
     for batch in clusters:
         kept = batch.column("kept_row").to_numpy()

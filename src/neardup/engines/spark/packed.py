@@ -78,7 +78,7 @@ class Exchange:
         return pa.record_batch([pa.array(used, pa.int32()), pa.array(blocks, pa.binary())], schema=BLOCKS)
 
     def _buckets(self, batch: pa.RecordBatch) -> npt.NDArray[np.integer[Any]]:
-        # NumPy sorts 16 bits by their digits, in linear time.
+        # NumPy uses radix sort for 16-bit numbers, which takes linear time.
         kind = np.uint16 if self.num_buckets <= 1 << 16 else np.uint32
         if self.bounds is not None:
             first: npt.NDArray[np.int64] = batch.column(self.order[0]).to_numpy()

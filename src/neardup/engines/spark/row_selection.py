@@ -22,7 +22,7 @@ class Chosen(NamedTuple):
 
 
 def keep_all(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Leave out no row."""
+    """Keep every row."""
     return batch
 
 

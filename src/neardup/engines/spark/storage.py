@@ -28,11 +28,11 @@ from neardup.io.streams import filesystem
 from neardup.io.workspace import Workspace
 
 T = TypeVar("T")
-# Columns whose sum is taken while a table is written, so that no extra job is needed.
+# Columns that are summed while a table is written, so that no extra job is needed.
 _SUMMED: Final = {"num_shingles", "text_bytes", "compared", *schema.CONTENTS.names} - {"row"}
-# What one task sorts and writes by itself.
+# The most rows that one task sorts and writes by itself.
 FEW_ROWS: Final = 1_000_000
-# Adaptive execution makes a job of every exchange, and every broadcast is a job; our tables are of known size.
+# Adaptive execution runs every exchange as a separate job, and so does every broadcast; our tables have known sizes.
 # A batch of 10,000 blocks of an exchange might take gigabytes.
 _SETTINGS: Final = {
     "spark.sql.adaptive.enabled": "false",
@@ -41,10 +41,10 @@ _SETTINGS: Final = {
 }
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _UNSET_PARTITIONS: Final = "200"
-# Text per partition of an exchange. A task costs tens of milliseconds whatever it does, and what most exchanges send is
-# less than a tenth of the text; the texts of components are at most all of it, which Spark sorts on disk.
+# Text per partition of an exchange. Every task costs tens of milliseconds, and most exchanges send less than a tenth of
+# the text; the texts of components are at most all of it, which Spark sorts on disk.
 _BYTES_A_PARTITION: Final = 128 << 20
-# Every task that writes for an exchange keeps a line for each of its partitions.
+# Every task that writes for an exchange keeps an entry for each of its partitions.
 _MOST_PARTITIONS: Final = 1 << 15
 _RAISED = re.compile(r"neardup\.errors\.(\w+): (.*?)(?:\n\nhint: (.*?))?(?:\n|$)(?!\n?hint)", re.DOTALL)
 
@@ -114,7 +114,7 @@ class Storage:
             sums["components"] = F.count_if(F.col("row") == F.col("component"))
         every = {"rows": F.count(F.lit(1)), **sums, **metrics}
         watched = frame.observe(observation, *(metric.alias(alias) for alias, metric in every.items()))
-        # Most columns are hashes and rows, for which a dictionary is built in vain.
+        # Most columns are hashes and row numbers, which a dictionary does not compress.
         writer = watched.write.option("parquet.enable.dictionary", "false")
         self.run(lambda: writer.parquet(f"{self.folder}/{name}"), name)
         # A sum of hashes is a decimal, which JSON cannot hold.
@@ -150,7 +150,7 @@ class Storage:
             _remove(self.spark, folder)
 
     def run(self, action: Callable[[], T], what: str = "count") -> T:
-        """Run a Spark action; an error of ours raised by a worker is raised again as itself."""
+        """Run a Spark action; a NearDupError raised by a worker is raised again here."""
         advance, total = self._listening or (lambda _: None, 0)
         self._listening = None
         with _ours(), self._settings(), report_jobs(self.spark.sparkContext, what, advance, total):
@@ -158,7 +158,7 @@ class Storage:
 
     @contextlib.contextmanager
     def _settings(self) -> Iterator[None]:
-        """Let Spark plan a statement by what is known of our tables; the settings of the session come back."""
+        """Set the planner options for our tables; the settings of the session are restored afterwards."""
         chosen = dict(_SETTINGS)
         if self.spark.conf.get(_PARTITIONS) == _UNSET_PARTITIONS:
             chosen[_PARTITIONS] = str(self._num_partitions)
@@ -184,7 +184,7 @@ def _address(path: str) -> str:
 
 
 def stored_batches(folder: str, columns: Sequence[str] | None = None, task: str = "") -> Iterator[pa.RecordBatch]:
-    """Read a table that was stored in order, batch by batch; `task`: of the files of one task, whose names begin so."""
+    """Read a table that was stored in order, batch by batch; `task`: only the files with this task in their name."""
     files, inner = filesystem(_address(folder))
     for part in sorted(files.glob(f"{inner}/part-{task}*.parquet")):
         with files.open(part, "rb") as source, pq.ParquetFile(source) as parquet:
@@ -199,7 +199,7 @@ def in_order(frame: DataFrame, keys: Sequence[str], num_rows: int) -> DataFrame:
 
 
 def one_task_each(frame: DataFrame, column: str, num_tasks: int) -> DataFrame:
-    """Send the rows of each number below `num_tasks` to a task of their own, where Spark can (4.1), else by hash."""
+    """Send the rows of each number to a task of its own if Spark supports it (4.1), otherwise by hash."""
     if hasattr(frame, "repartitionById"):
         return frame.repartitionById(max(num_tasks, 1), F.col(column).cast("int"))
     return frame.repartition(max(num_tasks, 1), column)

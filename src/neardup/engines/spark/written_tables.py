@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame
 from neardup.engines.local.groups import whole_groups
 from neardup.engines.spark.arrow_steps import Batches, arrow_schema, map_frame
 from neardup.engines.spark.documents import FileSource
-from neardup.engines.spark.naming import CLUSTERED, MEMBERS, End, Names, tell_members
+from neardup.engines.spark.naming import CLUSTERED, MEMBERS, End, Names, list_members
 from neardup.engines.spark.packed import BLOCKS, Exchange, map_buckets, map_ranges, markers
 from neardup.engines.spark.reading import ROW_BITS
 from neardup.engines.spark.storage import Storage
@@ -81,12 +81,12 @@ class TableFiles:
         by_kept = self._ranges(arrow_schema(rows), ("kept_row", "row"), None)
         by_own = self._ranges(MEMBERS, ("row",), target.part_rows and target.num_rows // target.part_rows + 1)
 
-        def tell(_: int, rows: Batches) -> Iterator[pa.RecordBatch]:
-            return by_own.pack(tell_members(whole_groups(rows, ["kept_row"]), names))
+        def pack_members(_: int, rows: Batches) -> Iterator[pa.RecordBatch]:
+            return by_own.pack(list_members(whole_groups(rows, ["kept_row"]), names))
 
         bounds = [0, *(bound >> ROW_BITS for bound in by_own.bounds or ()), parts.num_parts]
         ranges = [range(max(first, parts.num_ahead_parts), stop) for first, stop in pairwise(bounds)]
-        blocks = map_ranges(map_frame(rows, BLOCKS, by_kept.pack), by_kept, BLOCKS, tell)
+        blocks = map_ranges(map_frame(rows, BLOCKS, by_kept.pack), by_kept, BLOCKS, pack_members)
         blocks = blocks.unionByName(markers(spark, by_own.num_buckets))
         step = partial(_clustered, ranges=ranges, names=names)
         return self._write(blocks, by_own, CLUSTERED, step, target)

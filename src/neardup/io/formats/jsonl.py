@@ -390,7 +390,7 @@ def _reason_against_numbers(name: str, value: Any) -> str | None:
         return f"vector is {_kind(value)}, not a list of numbers"
     for place, number in enumerate(value, 1):
         if isinstance(number, bool) or not isinstance(number, (int, float)):
-            return f"number {place} of the vector is {_kind(number)}"
+            return f"element {place} of the vector is {_kind(number)}"
     return None
 
 

@@ -48,7 +48,7 @@ class Dictionary(NamedTuple):
     """The dictionary of a column chunk, according to its pages.
 
     num_encoded: the values of the chunk that refer to it; num_bytes: its size;
-    comes_first: whether no other value stands before those that refer to it;
+    comes_first: whether no other value precedes those that refer to it;
     most_used: how many values at most refer to the same entry.
     """
 
@@ -102,7 +102,7 @@ def find_dictionary(source: Any, chunk: Any, max_definition_level: int) -> Dicti
                     num_plain += num_values
     except _UNKNOWN:
         return None
-    if num_encoded + num_plain < chunk.num_values:  # pyarrow reads further pages than those found here
+    if num_encoded + num_plain < chunk.num_values:  # pyarrow may read pages that were not found here
         return None
     return Dictionary(
         num_encoded,

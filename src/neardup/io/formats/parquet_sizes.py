@@ -25,7 +25,7 @@ BUFFER_BYTES: Final = 1 << 20
 _PROBE_ROWS: Final = 16
 # A batch may take four times BATCH_BYTES if all rows have the longest value of a dictionary.
 _LONGEST_SHARE: Final = 4
-# How many answers of `_longest_known` are kept: a file is asked when it is sampled, read and written.
+# The cache size of `_longest_known`, which is called when a file is sampled, read and written.
 _MOST_KNOWN: Final = 1 << 16
 _known: dict[tuple[str, int, str, int, int], int] = {}
 
@@ -84,7 +84,7 @@ def _longest_known(file: InputFile, parquet: Any, source: Any, number: int, plac
 def _longest_repeated(file: InputFile, metadata: Any, number: int, path: str, num_rows: int | None) -> int:
     """Return the bytes of the longest dictionary value of a column of a row group, 0 if little is repeated.
 
-    num_rows: as many rows, from the first on, refer to the dictionary; None if that is not known.
+    num_rows: the number of leading rows that refer to the dictionary; None if unknown.
     """
     # Reading one row loads the whole dictionary; rows that do not refer to it would be added to it.
     num_batches = max(1, -(-(num_rows or 1) // BATCH_ROWS))

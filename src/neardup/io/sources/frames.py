@@ -43,9 +43,9 @@ def _pandas_table(frame: Any, content_name: ContentName, unusable: Unusable) -> 
         contents = [] if name is None else pandas_values(frame.iloc[:, names.index(name)])
         odd = {row for row in unusable(contents) if contents[row] is not None}
         if name is None or not odd or len(set(names)) < len(names):
-            said = str(error) if isinstance(error, UnicodeError) else "; ".join(map(str, error.args))
+            reason = str(error) if isinstance(error, UnicodeError) else "; ".join(map(str, error.args))
             raise DataError(
-                f"the frame cannot be converted to an Arrow table: {said}",
+                f"the frame cannot be converted to an Arrow table: {reason}",
                 hint="give every column one type and its own name, or pass fewer: frame[['id', 'text']]",
             ) from error
         usable = [None if row in odd else content for row, content in enumerate(contents)]

@@ -138,7 +138,7 @@ def _numbers(column: pa.Array, reasons: Reasons) -> tuple[npt.NDArray[np.float64
     if values.null_count:
         rows = np.repeat(np.arange(len(column)), lengths)
         for at in np.flatnonzero(~is_valid(values)).tolist():
-            reasons.setdefault(int(rows[at]), "vector has a null in it")
+            reasons.setdefault(int(rows[at]), "vector contains a null")
     return values.to_numpy(zero_copy_only=False), lengths
 
 
@@ -169,7 +169,7 @@ def _reject_values(values: npt.NDArray[Any], lengths: npt.NDArray[np.int64], con
     rows = np.searchsorted(ends, bad, side="right")
     for row, at in zip(rows.tolist(), bad.tolist(), strict=True):
         place = at - int(ends[row] - lengths[row]) + 1
-        reasons.setdefault(row, f"number {place} of the vector is {_wrong(values[at], is_bit=is_bit)}")
+        reasons.setdefault(row, f"element {place} of the vector is {_wrong(values[at], is_bit=is_bit)}")
 
 
 def _wrong(value: float, *, is_bit: bool) -> str:

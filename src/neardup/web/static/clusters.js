@@ -74,7 +74,7 @@ function Cluster({ cluster, info }) {
           <td class="wide quiet"><${Visible} text=${placeOf(one)} /></td>
           <td><${MarkButton} one=${one} isSmall /></td></tr>`)}</tbody></table></div></section>
     ${cluster.matrix && html`<${HeatMap} cluster=${cluster} />`}
-    ${!cluster.matrix && cluster.size >= 4 && cluster.size <= 20 && kept.text !== null && info.measure === "jaccard" && html`<p class="caption">No heat map: the texts are too long to compare every two of them for this page.</p>`}
+    ${!cluster.matrix && cluster.size >= 4 && cluster.size <= 20 && kept.text !== null && info.measure === "jaccard" && html`<p class="caption">No heat map: the texts are too long to compare all pairs of them for this page.</p>`}
     <${SharedText} cluster=${cluster} info=${info} />`;
 }
 
