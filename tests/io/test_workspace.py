@@ -188,7 +188,7 @@ def test_files_finished_after_a_torn_line_are_remembered(workspace):
     assert Workspace(workspace.folder).has("two")
 
 
-@pytest.mark.parametrize("line", [b"\xff\xfe\n", b"\n", b'{"digest": "x"}\n', b'{"name": "one", "dig'])
+@pytest.mark.parametrize("line", [b"\xff\xfe\n", b"\n", b'{"checksum": "x"}\n', b'{"name": "one", "che'])
 def test_a_malformed_journal_line_is_skipped(workspace, line):
     (workspace.folder / JOURNAL).write_bytes(line)
     assert not Workspace(workspace.folder).has("one")
@@ -470,7 +470,7 @@ def test_removing_a_link_does_not_remove_its_target(tmp_path):
 def test_no_name_points_outside_the_folder(workspace, name):
     with pytest.raises(DataError, match="points outside"):
         workspace.once(name, writer("x"))
-    (workspace.folder / JOURNAL).write_text(json.dumps({"name": name, "digest": "", "facts": {}}) + "\n")
+    (workspace.folder / JOURNAL).write_text(json.dumps({"name": name, "checksum": "", "facts": {}}) + "\n")
     assert not Workspace(workspace.folder).has(name)
 
 
@@ -522,7 +522,7 @@ CHANGES = {
     "facts of the wrong type": {"facts": 7},
     "other facts": {"facts": {"num_pairs": "many"}},
     "no facts": {"facts": {}},
-    "a digest of the wrong type": {"digest": 1},
+    "a checksum of the wrong type": {"checksum": 1},
     "a name of the wrong type": {"name": ["one"]},
 }
 

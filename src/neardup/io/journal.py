@@ -18,7 +18,7 @@ class _Entry(msgspec.Struct):
     """A finished file; `check` is a digest of the other values, to detect torn or changed lines."""
 
     name: str
-    digest: str
+    checksum: str
     facts: dict[str, Any]
     check: str
 
@@ -35,24 +35,24 @@ class _Manifest(msgspec.Struct):
 
 
 def journal_line(entry: dict[str, Any]) -> str:
-    """Return the journal line of a finished file: its name, digest and facts."""
-    return json.dumps(entry | {"check": _check(entry["name"], entry["digest"], entry["facts"])}) + "\n"
+    """Return the journal line of a finished file: its name, checksum and facts."""
+    return json.dumps(entry | {"check": _check(entry["name"], entry["checksum"], entry["facts"])}) + "\n"
 
 
 def read_journal(path: Path) -> dict[str, dict[str, Any]]:
-    """Return name, digest and facts of every finished file, by name."""
+    """Return name, checksum and facts of every finished file, by name."""
     finished: dict[str, dict[str, Any]] = {}
     lines = path.read_bytes().split(b"\n") if path.exists() else []
     for line in lines:
         with contextlib.suppress(ValueError, RecursionError):  # the last line of a killed run may be torn
             entry = msgspec.json.decode(line, type=_Entry)
-            if entry.check == _check(entry.name, entry.digest, entry.facts):
-                finished[entry.name] = {"name": entry.name, "digest": entry.digest, "facts": entry.facts}
+            if entry.check == _check(entry.name, entry.checksum, entry.facts):
+                finished[entry.name] = {"name": entry.name, "checksum": entry.checksum, "facts": entry.facts}
     return finished
 
 
-def _check(name: str, digest: str, facts: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps([name, digest, facts], sort_keys=True).encode()).hexdigest()[:16]
+def _check(name: str, checksum: str, facts: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps([name, checksum, facts], sort_keys=True).encode()).hexdigest()[:16]
 
 
 def read_manifest(path: Path) -> dict[str, Any] | None:
