@@ -312,11 +312,8 @@ class LocalEngine(Threads):
         """Select the matching rows from every batch of the other table, then align them with the keys."""
         keys = table.column(key).to_numpy()
         wanted = keys if (keys[1:] > keys[:-1]).all() else np.unique(keys)
-        found = self.find_rows(other, wanted, ["row", *columns])
+        found = self.find_rows(other, wanted, ["row", *columns]).sort_by("row")
         rows = found.column("row").to_numpy()
-        if not (rows[1:] > rows[:-1]).all():
-            found = found.sort_by("row")
-            rows = found.column("row").to_numpy()
         is_found, at = find_sorted(rows, keys)
         places = pa.array(at, mask=~is_found)
         for name in columns:
