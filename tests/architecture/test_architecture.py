@@ -93,7 +93,9 @@ def imported_modules(tree):
 
 
 def imports_of(name):
-    return {module.partition(".")[0] if not module.startswith(".") else "." for module in imported_modules(tree_of(name))}
+    return {
+        module.partition(".")[0] if not module.startswith(".") else "." for module in imported_modules(tree_of(name))
+    }
 
 
 def public_definitions(tree):

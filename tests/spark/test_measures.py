@@ -37,7 +37,12 @@ def weights(rng):
 
 CASES = {
     "cosine": ("vector", lambda _: vectors(NUM), pa.list_(pa.float64()), {"measure": "cosine", "threshold": 0.9}),
-    "euclidean": ("embedding", lambda _: vectors(NUM), pa.list_(pa.float64()), {"measure": "euclidean", "distance": 1.0}),
+    "euclidean": (
+        "embedding",
+        lambda _: vectors(NUM),
+        pa.list_(pa.float64()),
+        {"measure": "euclidean", "distance": 1.0},
+    ),
     "hamming": ("vector", bits, pa.list_(pa.int8()), {"measure": "hamming", "distance": 2}),
     "weighted": (
         "basket",
