@@ -17,6 +17,7 @@ ONE_WORKER, TWO_WORKERS = "local-cluster[1,2,1024]", "local-cluster[2,1,1024]"
 
 # Spark generates and compiles Java for every new plan, which takes longer than to interpret a plan for few rows.
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+GENERATED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
 
 @pytest.fixture(scope="session")
@@ -54,3 +55,14 @@ def spark(tmp_path_factory, pytestconfig):
     yield session
     session.stop()
     patch.undo()
+
+
+@pytest.fixture
+def generated(spark):
+    """Generate Java for the plans of one test, as Spark does by default."""
+    usual = {name: spark.conf.get(name) for name in GENERATED}
+    for name, value in GENERATED.items():
+        spark.conf.set(name, value)
+    yield
+    for name, value in usual.items():
+        spark.conf.set(name, value)
