@@ -481,11 +481,18 @@ def ipc_bytes(report):
     return buffers
 
 
+SPLITS = list(itertools.product((1, 2, 8), (1, 4 << 20, 1 << 40)))
+
+
+# Each number of threads and each size of batches once, or every combination.
+@pytest.mark.parametrize(
+    "splits", [SPLITS[::4], pytest.param(SPLITS, marks=pytest.mark.long)], ids=["in turn", "every"]
+)
 @pytest.mark.parametrize("cluster", ["leader", "components"])
-def test_promise_4_same_bytes_for_any_threads_and_batches(cluster, monkeypatch):
+def test_promise_4_same_bytes_for_any_threads_and_batches(cluster, splits, monkeypatch):
     texts = [*oracles.random_corpus(4, 400), None, *near_copies(50)]
     runs = []
-    for threads, batch_bytes in itertools.product((1, 2, 8), (1, 4 << 20, 1 << 40)):
+    for threads, batch_bytes in splits:
         cut(monkeypatch, batch_bytes=batch_bytes)
         report = neardup.find_pairs(texts, cluster=cluster, threshold=0.5, size=2, threads=threads)
         counts = (report.documents, report.exact_duplicates, report.pairs_verified, report.bytes_read)

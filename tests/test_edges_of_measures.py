@@ -10,8 +10,14 @@ import neardup
 from neardup.measures import weighted
 
 
-def test_bit_vectors_exactly_at_the_threshold_are_pairs():
-    for num_bits in range(2, 40):
+# Around whole bytes and words, or every number.
+@pytest.mark.parametrize(
+    "numbers",
+    [(2, 3, 7, 8, 9, 15, 17, 31, 32, 33), pytest.param(range(2, 40), marks=pytest.mark.long)],
+    ids=["some", "every"],
+)
+def test_bit_vectors_exactly_at_the_threshold_are_pairs(numbers):
+    for num_bits in numbers:
         for differing in range(num_bits):
             bits = np.zeros((2, num_bits), np.uint8)
             bits[1, :differing] = 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import os
 import re
 import subprocess
@@ -18,7 +19,7 @@ from neardup.config import Config
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "neardup"
 FILES = sorted(PACKAGE.rglob("*.py"))
-TREES = {file.relative_to(PACKAGE).as_posix(): ast.parse(file.read_text("utf-8")) for file in FILES}
+NAMES = {file.relative_to(PACKAGE).as_posix(): file for file in FILES}
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])}
 
 EXPORTED = [
@@ -63,6 +64,12 @@ MAX_LINES = 420
 MAX_KERNEL_LINES = 540
 
 
+@functools.cache
+def tree_of(name):
+    """The syntax of a module, which collecting tests does not need."""
+    return ast.parse(NAMES[name].read_text("utf-8"))
+
+
 def run(*arguments):
     return subprocess.run(
         [sys.executable, *arguments], cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, check=False
@@ -86,7 +93,9 @@ def imported_modules(tree):
 
 
 def imports_of(name):
-    return {module.partition(".")[0] if not module.startswith(".") else "." for module in imported_modules(TREES[name])}
+    return {
+        module.partition(".")[0] if not module.startswith(".") else "." for module in imported_modules(tree_of(name))
+    }
 
 
 def public_definitions(tree):
@@ -139,14 +148,14 @@ def test_deduplicating_a_list_loads_no_unneeded_package():
 
 def foreign_code(name):
     """What a file imports or calls that runs or fetches foreign code."""
-    nodes = list(ast.walk(TREES[name]))
+    nodes = list(ast.walk(tree_of(name)))
     shells = {node.arg for node in nodes if isinstance(node, ast.keyword)} & {"shell"}
     called = {node.func.id for node in nodes if isinstance(node, ast.Call) and hasattr(node.func, "id")}
     imported = imports_of(name) & (UNSAFE | NETWORK) - ({"ctypes"} if name == MAY_CALL_C else set())
     return shells | imported | called & {"eval", "exec", "compile", "__import__"}
 
 
-def broken(find, names=TREES):
+def broken(find, names=NAMES):
     """The violations of a rule, by file; empty if it holds."""
     return {name: found for name in names if (found := find(name))}
 
@@ -157,20 +166,20 @@ def test_no_file_imports_what_runs_or_fetches_foreign_code():
 
 def test_a_kernel_file_imports_only_other_kernels_of_ours():
     def others(name):
-        ours = [module for module in imported_modules(TREES[name]) if module.partition(".")[0] in ("neardup", "")]
+        ours = [module for module in imported_modules(tree_of(name)) if module.partition(".")[0] in ("neardup", "")]
         return [module for module in ours if not f"{module}.".startswith("neardup.kernels.")]
 
-    kernels = [name for name in TREES if name.startswith("kernels/")]
+    kernels = [name for name in NAMES if name.startswith("kernels/")]
     assert len(kernels) > 5
     assert broken(others, kernels) == {}
 
 
 def test_only_the_command_line_knows_the_terminal():
     def terminal(name):
-        names = {node.id for node in ast.walk(TREES[name]) if isinstance(node, ast.Name)}
+        names = {node.id for node in ast.walk(tree_of(name)) if isinstance(node, ast.Name)}
         return imports_of(name) & {"click", "rich"} | names & {"print"}
 
-    assert broken(terminal, [name for name in TREES if not name.startswith("cli/")]) == {}
+    assert broken(terminal, [name for name in NAMES if not name.startswith("cli/")]) == {}
 
 
 @pytest.mark.long  # `make check` enforces the same rules
@@ -183,7 +192,7 @@ def test_import_rules_hold():
 
 def test_every_public_name_has_a_docstring():
     def undescribed(name):
-        tree = TREES[name]
+        tree = tree_of(name)
         titles = [title for title, node in public_definitions(tree) if not ast.get_docstring(node)]
         return titles if ast.get_docstring(tree) or not tree.body else ["the file", *titles]
 
@@ -199,7 +208,7 @@ def test_no_file_is_too_long():
 
 
 def test_every_module_is_named_after_its_job():
-    parts = {part for name in TREES for part in Path(name).with_suffix("").parts}
+    parts = {part for name in NAMES for part in Path(name).with_suffix("").parts}
     assert not parts & NO_NAMES
 
 

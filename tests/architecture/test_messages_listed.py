@@ -43,6 +43,12 @@ def tool():
     return module
 
 
+@pytest.fixture(scope="module")
+def written(tool):
+    """Every text of the source, line by line."""
+    return [line for texts in tool.written() for line in texts.splitlines()]
+
+
 def test_help_is_printed_and_no_file_is_written(tmp_path):
     finished = subprocess.run(
         [sys.executable, TOOL, "--help"], capture_output=True, text=True, cwd=tmp_path, check=True
@@ -68,6 +74,6 @@ def test_docstrings_and_statements_are_not_messages(tool):
 
 
 @pytest.mark.parametrize("pattern", TRANSLATED)
-def test_no_message_sounds_translated(tool, pattern):
-    found = [line for texts in tool.written() for line in texts.splitlines() if re.search(pattern, line)]
+def test_no_message_sounds_translated(written, pattern):
+    found = [line for line in written if re.search(pattern, line)]
     assert found == [], f"write instead: {TRANSLATED[pattern]}"

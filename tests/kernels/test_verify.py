@@ -236,8 +236,9 @@ def test_the_compiled_kernel_equals_plain_python(mode, threshold):
 @ALL_MODES
 @pytest.mark.parametrize("module", [EAGER, EARLY], ids=["from the start", "after one failure"])
 @pytest.mark.parametrize("threshold", [0.1, 0.3, 0.5, 0.8, 1.0])
-def test_prefix_lists_do_not_change_the_result(mode, module, threshold):
-    for seed in range(200, 215):
+@pytest.mark.parametrize("seeds", [range(200, 206), pytest.param(range(206, 215), marks=pytest.mark.long)], ids=str)
+def test_prefix_lists_do_not_change_the_result(mode, module, threshold, seeds):
+    for seed in seeds:
         case = random_case(seed, (25, 1, 8), threshold=threshold, num_bands=2, keys_per_band=2)
         assert run(case, mode, module)[0] == expected_of(case, mode), f"seed {seed}"
 
@@ -469,9 +470,16 @@ def page_with_strays(num_docs=600, size=116):
 
 
 @ALL_MODES
-@pytest.mark.parametrize("module", [match, EAGER], ids=["compiled", "plain with prefix lists"])
-def test_copies_of_a_page_among_strays_agree_with_the_oracle(mode, module):
-    case = page_with_strays(150)
+@pytest.mark.parametrize(
+    ("module", "num_docs"),
+    [
+        pytest.param(match, 150, id="compiled"),
+        pytest.param(EAGER, 80, id="plain with prefix lists"),
+        pytest.param(EAGER, 150, marks=pytest.mark.long, id="more, plain with prefix lists"),
+    ],
+)
+def test_copies_of_a_page_among_strays_agree_with_the_oracle(mode, module, num_docs):
+    case = page_with_strays(num_docs)
     assert run(case, mode, module)[0] == expected_of(case, mode)
 
 

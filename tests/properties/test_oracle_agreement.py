@@ -231,9 +231,9 @@ FRACTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("shared", "union"), FRACTIONS)
-@pytest.mark.parametrize("extra_ratio", [0.0, 0.3, 1.0])
-def test_threshold_is_compared_with_the_quotient_in_doubles(shared, union, extra_ratio):
+@pytest.mark.parametrize(("fraction", "extra_ratio"), turning_grid(FRACTIONS, [0.0, 0.3, 1.0]))
+def test_threshold_is_compared_with_the_quotient_in_doubles(fraction, extra_ratio):
+    shared, union = fraction
     numbers = [f"w{number}" for number in range(union)]
     num_extra = round((union - shared) * extra_ratio)
     texts = [" ".join(numbers[: shared + num_extra]), " ".join(numbers[:shared] + numbers[shared + num_extra :])]

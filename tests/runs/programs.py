@@ -90,16 +90,18 @@ class Programs:
         return int(answer)
 
     def start(
-        self, *arguments: str | Path, cwd: Path, before: str = "", stdin: str = "", **environment: str
+        self, *arguments: str | Path, cwd: Path, before: str = "", stdin: str | bytes = "", **environment: str
     ) -> Running:
         """Start `neardup` with arguments, standard input and environment variables in a folder."""
         spoken = self._folder / str(next(self._numbers))
-        spoken.with_suffix(".in").write_text(stdin, "utf-8")
+        spoken.with_suffix(".in").write_bytes(stdin.encode() if isinstance(stdin, str) else stdin)
         given = [str(argument) for argument in arguments]
         started = self.ask(arguments=given, cwd=str(cwd), before=before, spoken=str(spoken), environment=environment)
         return Running(self, started, spoken)
 
-    def run(self, *arguments: str | Path, cwd: Path, before: str = "", stdin: str = "", **environment: str) -> Finished:
+    def run(
+        self, *arguments: str | Path, cwd: Path, before: str = "", stdin: str | bytes = "", **environment: str
+    ) -> Finished:
         """Run `neardup` to its end."""
         return self.start(*arguments, cwd=cwd, before=before, stdin=stdin, **environment).wait()
 
@@ -113,7 +115,7 @@ def sweep(room: str, begin: int, step: int) -> list[Any]:
     """Return the cases of a sweep of kills: a few points in `make test`, every `step`-th in `make test-all`."""
     import pytest
 
-    return [(room, begin, 6 * step), pytest.param(room, begin, step, marks=pytest.mark.long)]
+    return [(room, begin, 9 * step), pytest.param(room, begin, step, marks=pytest.mark.long)]
 
 
 def kill_at_events(

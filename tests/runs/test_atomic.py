@@ -99,9 +99,10 @@ def test_with_overwrite_a_failing_run_leaves_the_old_output(run, pages, tmp_path
 
 
 def test_killed_while_it_replaces_an_output_a_run_can_be_repeated(programs, pages, tmp_path):
+    assert programs.run("dedup", pages, "-o", "out", cwd=tmp_path / "first").code == 0
     for number in range(1, 40):
         folder = tmp_path / str(number)
-        assert programs.run("dedup", pages, "-o", "out", cwd=folder).code == 0
+        shutil.copytree(tmp_path / "first", folder)
         command = ("dedup", pages, "-o", "out", "--overwrite", "--threshold", "0.9")
         before = f"kill_at_event({number}, is_counted=is_replacing)"
         if programs.run(*command, cwd=folder, before=before).code == 0:

@@ -185,11 +185,11 @@ def page(tmp_path):
 
 # The command, its output, the least number of calls at its end; `make test` kills at every n-th of them.
 ENDS = {
-    "dedup": (["dedup", "PAGE", "--threads", "1"], "out", 12, 2),
-    "pairs": (["pairs", "PAGE", "--threads", "1"], "out.parquet", 12, 4),
-    "standard input": (["dedup", "-", "--threads", "1"], "out", 12, 4),
-    "stored pairs": (["pairs", "RUN"], "out.csv", 5, 2),
-    "neighbours": (["neighbours", "PAGE"], "out.jsonl", 5, 2),
+    "dedup": (["dedup", "PAGE", "--threads", "1"], "out", 12, 4),
+    "pairs": (["pairs", "PAGE", "--threads", "1"], "out.parquet", 12, 6),
+    "standard input": (["dedup", "-", "--threads", "1"], "out", 12, 6),
+    "stored pairs": (["pairs", "RUN"], "out.csv", 5, 3),
+    "neighbours": (["neighbours", "PAGE"], "out.jsonl", 5, 3),
 }
 
 

@@ -395,12 +395,16 @@ def piped(arguments, content, folder):
 
 
 @pytest.mark.parametrize("form", ["jsonl", "jsonl.gz", "csv", "parquet", "arrow", "arrows"])
-def test_standard_input_is_a_source(form, tmp_path):
+def test_standard_input_is_a_source(form, programs, tmp_path):
     content = corpora.write_rows(tmp_path / f"corpus.{form}", DOCUMENTS).read_bytes()
     options = ["--bands", "20", "--rows", "1", "--no-signature-filter", "-t", "0.5", "--size", "2"]
     options += ["--delimiter", ","] if form == "csv" else []
-    finished = piped(["dedup", "-", "-o", "out", *options], content, tmp_path)
-    assert finished.returncode == 0, finished.stderr
+    command = ["dedup", "-", "-o", "out", *options]
+    if form in ("jsonl", "parquet"):  # rows that a pipe delivers one by one, and a footer that is read first
+        finished = piped(command, content, tmp_path)
+        assert finished.returncode == 0, finished.stderr
+    else:
+        assert programs.run(*command, cwd=tmp_path, stdin=content).code == 0
     removed = pq.read_table(tmp_path / "out" / "removed.parquet")
     assert removed.column("doc_id").to_pylist() == [DOCUMENTS[row]["id"] for row in TRUTH.removed]
     kept = corpora.read_rows(tmp_path / "out" / "kept" / f"stdin.{form}")

@@ -15,9 +15,15 @@ import neardup
 ONE_WORKER, TWO_WORKERS = "local-cluster[1,2,1024]", "local-cluster[2,1,1024]"
 
 
+# Spark generates and compiles Java for every new plan, which takes longer than to interpret a plan for few rows.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+GENERATED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory, pytestconfig):
-    master = ONE_WORKER if pytestconfig.option.markexpr == "not long" else TWO_WORKERS
+    is_short = pytestconfig.option.markexpr == "not long"
+    master = ONE_WORKER if is_short else TWO_WORKERS
     home = java.java_home(dict(os.environ), tmp_path_factory.mktemp("java"))
     patch = pytest.MonkeyPatch()
     if home is not None:
@@ -42,10 +48,21 @@ def spark(tmp_path_factory, pytestconfig):
         "spark.ui.showConsoleProgress": "false",
     }
     builder = SparkSession.builder.master(master).appName("tests")
-    for name, value in settings.items():
+    for name, value in (settings | (INTERPRETED if is_short else {})).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
     patch.undo()
+
+
+@pytest.fixture
+def generated(spark):
+    """Generate Java for the plans of one test, as Spark does by default."""
+    usual = {name: spark.conf.get(name) for name in GENERATED}
+    for name, value in GENERATED.items():
+        spark.conf.set(name, value)
+    yield
+    for name, value in usual.items():
+        spark.conf.set(name, value)

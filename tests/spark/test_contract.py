@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import neardup
-from neardup.engines.spark.stars import FEW_LINKS
 from neardup.errors import NotStoredError
 
 pytestmark = pytest.mark.slow("jobs of Spark")
@@ -58,7 +58,7 @@ def agree(found, expected, *, pairs):
     [
         pytest.param(2, {"pairs": True, "threshold": 0.6}, 0, marks=pytest.mark.long),
         (5, {"cluster": "components", "threshold": 0.5, "size": 2, "keep": "longest", "pairs": True}, 0),
-        (3, {"method": "exact", "threshold": 0.6, "pairs": True}, FEW_LINKS),
+        (3, {"method": "exact", "threshold": 0.6, "pairs": True}, None),
         pytest.param(3, {"method": "exact", "threshold": 0.6, "pairs": True}, 0, marks=pytest.mark.long),
     ],
 )
@@ -68,26 +68,50 @@ def test_spark_reports_on_a_frame_what_the_local_engine_reports(spark, num_parti
     expected = neardup.deduplicate(pa.table({"id": ids, "text": texts}), **settings)
     frame = frame_of(spark, ids, texts, num_partitions)
     # With no links few enough for one task, they are joined by rounds of stars from the first on.
-    engine = neardup.SparkEngine(spark, component_bytes=COMPONENT_BYTES, few_links=few_links)
+    has_own = few_links is not None
+    engine = neardup.SparkEngine(spark, component_bytes=COMPONENT_BYTES, few_links=few_links) if has_own else None
     found = neardup.deduplicate(frame, engine=engine, **settings)
     agree(found, expected, pairs=settings.get("pairs", False))
     assert [row.doc_id for row in found.rejected.collect()] == ["d00000"]
     assert found.engine["largest_component_bytes"] > COMPONENT_BYTES
-    assert few_links or len(found.engine["component_rounds"]) > 1
+    assert (len(found.engine["component_rounds"]) > 1) == has_own
 
 
-def test_negative_integer_ids_are_rows(spark):
-    texts = corpus(11)
-    ids = [7 * number - 900 for number in range(len(texts))]
+def vectors(num_vectors=160):
+    """A third of them copies with noise, and rows that cannot be used: other dimensions, no number, nothing."""
+    rng = np.random.default_rng(5)
+    values = rng.standard_normal((num_vectors, 12))
+    values[-60:] = values[:60] + 0.1 * rng.standard_normal((60, 12))
+    values[-70:-60] = values[:10]
+    return [None, *values.tolist(), [1.0], [float("nan")] * 12]
+
+
+@pytest.mark.parametrize(
+    ("column", "make", "kind", "settings"),
+    [
+        ("vector", vectors, pa.list_(pa.float64()), {"measure": "cosine", "threshold": 0.9, "pairs": True}),
+        pytest.param("text", lambda: corpus(11), pa.string(), {"threshold": 0.7}, marks=pytest.mark.long),
+    ],
+    ids=["vectors", "texts"],
+)
+def test_negative_integer_ids_are_rows(spark, column, make, kind, settings):
+    values = make()
+    ids = [7 * number - 900 for number in range(len(values))]
     scores = [None if number % 9 == 0 else float(number % 5) for number in ids]
-    settings = {"keep": "max:score", "group_column": "group", "threshold": 0.7, "method": "lsh"}
-    columns = {"score": scores, "group": [str(number % 2) for number in ids]}
-    expected = neardup.deduplicate(pa.table({"id": ids, "text": texts} | columns), **settings)
-    events = []
-    found = neardup.deduplicate(frame_of(spark, ids, texts, 4, **columns), progress=events.append, **settings)
-    agree(found, expected, pairs=False)
-    check_events(events, len(texts), found.plan.bands)
-    assert found.kept.columns == ["doc_id", "id", "text", "score", "group"]
+    settings = settings | {"keep": "max:score", "group_column": "group", "method": "lsh"}
+    groups = [str(number % 2) for number in ids]
+    table = pa.table({"id": ids, column: pa.array(values, kind), "score": scores, "group": groups})
+    expected, events = neardup.deduplicate(table, **settings), []
+    found = neardup.deduplicate(
+        spark.createDataFrame(table).repartition(4),
+        engine=neardup.SparkEngine(spark, component_bytes=2000),
+        progress=events.append,
+        **settings,
+    )
+    agree(found, expected, pairs=settings.get("pairs", False))
+    check_events(events, len(values), found.plan.bands)
+    assert found.columns == {"id": "id", "keep": "score", "group": "group"} | expected.columns
+    assert found.kept.columns == ["doc_id", "id", column, "score", "group"]
     assert all(row.doc_id == row.id for row in found.kept.collect())
     for ask, hint in [
         (lambda: found.mask, "use report.kept"),

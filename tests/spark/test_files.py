@@ -62,6 +62,7 @@ def stop_at(stage):
     return listen
 
 
+@pytest.mark.usefixtures("generated")
 @pytest.mark.parametrize(
     "settings",
     [

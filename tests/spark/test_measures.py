@@ -9,20 +9,12 @@ import pytest
 
 import neardup
 from runs.corpora import rows, write_rows
-from spark.test_contract import agree
+from spark.test_contract import agree, vectors
 from spark.test_files import contents
 
 pytestmark = pytest.mark.slow("jobs of Spark")
 
 NUM = 160
-
-
-def vectors(rng):
-    """A third of them copies with noise, and rows that cannot be used: other dimensions, no number, nothing."""
-    values = rng.standard_normal((NUM, 12))
-    values[-60:] = values[:60] + 0.1 * rng.standard_normal((60, 12))
-    values[-70:-60] = values[:10]
-    return [None, *values.tolist(), [1.0], [float("nan")] * 12]
 
 
 def bits(rng):
@@ -44,8 +36,13 @@ def weights(rng):
 
 
 CASES = {
-    "cosine": ("vector", vectors, pa.list_(pa.float64()), {"measure": "cosine", "threshold": 0.9}),
-    "euclidean": ("embedding", vectors, pa.list_(pa.float64()), {"measure": "euclidean", "distance": 1.0}),
+    "cosine": ("vector", lambda _: vectors(NUM), pa.list_(pa.float64()), {"measure": "cosine", "threshold": 0.9}),
+    "euclidean": (
+        "embedding",
+        lambda _: vectors(NUM),
+        pa.list_(pa.float64()),
+        {"measure": "euclidean", "distance": 1.0},
+    ),
     "hamming": ("vector", bits, pa.list_(pa.int8()), {"measure": "hamming", "distance": 2}),
     "weighted": (
         "basket",
@@ -63,10 +60,9 @@ def table_of(name):
     return pa.table({"id": range(len(values)), column: pa.array(values, kind)}), settings | {"pairs": True}
 
 
-# Vectors here, items from files below.
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == "cosine" else pytest.mark.long) for name in CASES]
-)
+# Vectors on a frame are in test_contract.py, items from files below.
+@pytest.mark.long
+@pytest.mark.parametrize("name", CASES)
 def test_spark_reports_on_a_frame_what_the_local_engine_reports(spark, name):
     table, settings = table_of(name)
     expected = neardup.deduplicate(table, **settings)

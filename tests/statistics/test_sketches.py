@@ -213,16 +213,10 @@ def test_hashes_of_consecutive_numbers_are_distinct(size, num_hashes):
 
 
 @HASH_SETTINGS
-def test_every_bit_of_a_hash_is_set_half_the_time(settings):
-    """64 bits, each within 5 standard errors: a tail of 4e-5."""
+def test_every_bit_of_a_hash_is_set_half_the_time_and_no_two_are_correlated(settings):
+    """64 bits, each within 5 standard errors: a tail of 4e-5; 2,016 pairs of bits, each within 5.5: a tail of 8e-5."""
     signs = signs_of(**settings)
     assert np.abs(signs.mean(axis=0, dtype=np.float64)).max() < 5 / math.sqrt(len(signs))
-
-
-@HASH_SETTINGS
-def test_no_two_bits_of_a_hash_are_correlated(settings):
-    """2,016 pairs of bits, each within 5.5 standard errors: a tail of 8e-5."""
-    signs = signs_of(**settings)
     correlations = (signs.T @ signs) / len(signs) - np.eye(64)
     assert np.abs(correlations).max() < 5.5 / math.sqrt(len(signs))
 

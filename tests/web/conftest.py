@@ -54,9 +54,19 @@ class Tab:
         self.page.wait_for_selector("main h1, main [role=alert]")
         return self.page
 
+    def forget(self):
+        """Leave the page as a new tab would find it; fail as `close` does."""
+        self.page.evaluate("localStorage.clear(), sessionStorage.clear()")
+        self.page.emulate_media(media="null")
+        self.page.goto("about:blank")
+        self._check()
+
     def close(self):
         """Close the tab; fail on errors and on requests to anywhere else."""
         self.context.close()
+        self._check()
+
+    def _check(self):
         assert self.errors == []
         assert self.foreign == []
 
@@ -70,9 +80,16 @@ def report_path(report, tmp_path_factory):
     return path
 
 
-@pytest.fixture
-def tab(browser, report_path):
-    """The report, opened from disk."""
+@pytest.fixture(scope="module")
+def only_tab(browser, report_path):
+    """One tab for the tests of a file: another one takes as long as a test."""
     opened = Tab(browser, f"file://{report_path}")
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def tab(only_tab):
+    """The report, opened from disk, as for the first time."""
+    yield only_tab
+    only_tab.forget()

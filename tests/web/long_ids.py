@@ -34,10 +34,10 @@ def make_run(folder):
     return folder / "clean"
 
 
-def check_views(tab):
+def check_views(tab, widths=(400, 1200)):
     """Check every view in a narrow and in a wide window, then that whole ids can be copied."""
     views = ("", "clusters", "cluster/0", "pair/0/1", "pair/2/3", *(f"document/{key}" for key in range(len(IDS))))
-    for width in (400, 1200):
+    for width in widths:
         tab.page.set_viewport_size({"width": width, "height": 800})
         for view in (*views, "search?search=word0", "review"):
             page = tab.open(view)

@@ -240,7 +240,8 @@ def test_a_link_opens_its_view_and_an_unknown_one_says_so(tab):
     assert "no such view" in tab.open("pair/x/1").inner_text("main")
 
 
-def test_the_keyboard_moves_opens_and_helps(tab):
+def test_the_keyboard_moves_opens_and_helps(browser, report_path):
+    tab = Tab(browser, f"file://{report_path}")  # of its own: what has the focus matters
     page = tab.open()
     page.keyboard.press("c")
     page.wait_for_selector("[data-row]")
@@ -256,6 +257,7 @@ def test_the_keyboard_moves_opens_and_helps(tab):
     until(page, "document.activeElement.id === 'search'")
     page.keyboard.type("jk?")
     assert page.input_value("#search") == "jk?"
+    tab.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -408,10 +408,12 @@ def start():
     assert [one.stop() for one in started] == [0] * len(started)
 
 
-def test_very_long_and_hostile_ids_are_cut_and_can_be_copied_from_the_server(browser, start, tmp_path):
+# The narrow window is the one that a long id breaks first; the page opened from disk is tested in both.
+@pytest.mark.parametrize("widths", [[400], pytest.param([400, 1200], marks=pytest.mark.long)], ids=["narrow", "both"])
+def test_very_long_and_hostile_ids_are_cut_and_can_be_copied_from_the_server(browser, start, tmp_path, widths):
     tab = Tab(browser, start(long_ids.make_run(tmp_path)))
     until(tab.open("search"), "document.querySelector('.progress') === null")
-    long_ids.check_views(tab)
+    long_ids.check_views(tab, widths)
     tab.close()
 
 
