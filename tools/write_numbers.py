@@ -18,9 +18,10 @@ BEGIN, END = "<!-- numbers: tools/write_numbers.py -->\n", "<!-- end of numbers 
 # Names in the results, and in the table.
 TOOLS = {
     "only reading (pyarrow)": "only reading the files (pyarrow)",
+    "neardup pairs": "**neardup pairs**, Parquet to a list of pairs",
     "neardup dedup": "**neardup dedup**, Parquet to Parquet",
     "neardup dedup, JSON Lines": "**neardup dedup**, JSON Lines to JSON Lines",
-    "gaoya 21x6, own words": "gaoya 21 x 6",
+    "gaoya 21x6, own words": "gaoya 21 x 6, Parquet to a list of pairs",
     "rensa 16x8": "rensa 16 x 8",
     "FastSketchLSH 16x8": "FastSketchLSH 16 x 8",
     "datasketch 9x13, filtered": "datasketch 9 x 13, filtered",

@@ -131,9 +131,11 @@ def test_a_file_without_rows_is_accepted(tmp_path, row_group_size):
     assert marked.schema.names == [*empty.column_names, *MARK_COLUMNS.names]
 
 
-def test_kept_rows_are_written_in_order(tmp_path):
+# Many removed rows are filtered out; between few of them, rows are written as slices.
+@pytest.mark.parametrize("one_in", [3, 40])
+def test_kept_rows_are_written_in_order(tmp_path, one_in):
     table = table_of(100)
-    is_kept = np.arange(100) % 3 > 0
+    is_kept = np.arange(100) % one_in > 0
     target = written(stored(tmp_path, table, row_group_size=9), tmp_path, is_kept)
     assert pq.read_table(target).equals(table.filter(pa.array(is_kept)))
 
@@ -166,7 +168,8 @@ def test_marking_a_marked_file_replaces_the_marks(tmp_path):
     assert pq.read_table(target)["neardup_kept"].to_pylist() == [True, True, True, False]
 
 
-def test_columns_of_every_type_round_trip(tmp_path):
+@pytest.mark.parametrize("num_copies", [1, 20], ids=["one in three removed", "one in sixty removed"])
+def test_columns_of_every_type_round_trip(tmp_path, num_copies):
     values = {
         "text": pa.array(["a", "b", None], pa.large_string()),
         "view": pa.array(["a", "b", "c"], pa.string_view()),
@@ -188,9 +191,9 @@ def test_columns_of_every_type_round_trip(tmp_path):
     }
     fields = [pa.field(name, array.type, metadata={"unit": name}) for name, array in values.items()]
     table = pa.table(list(values.values()), pa.schema(fields, metadata={"source": "crawl", "pandas": "{}"}))
-    file = stored(tmp_path, table)
+    file = stored(tmp_path, pa.concat_tables([table] * num_copies))
     source = pq.read_table(file.path)
-    got = pq.read_table(written(file, tmp_path, [True, False, True]))
+    got = pq.read_table(written(file, tmp_path, [True, False] + [True] * (source.num_rows - 2)))
     assert got.equals(pa.concat_tables([source.slice(0, 1), source.slice(2)]))
     assert got.schema.equals(source.schema, check_metadata=True)
 
@@ -247,8 +250,8 @@ def test_a_large_row_group_is_written_as_several(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("names", [("id", "text"), ("text",)])
-@pytest.mark.parametrize("mark", [False, True])
-def test_rows_in_memory_and_rows_read_again_give_the_same_bytes(tmp_path, monkeypatch, names, mark):
+@pytest.mark.parametrize(("mark", "one_in"), [(False, 3), (False, 50), (True, 3)])
+def test_rows_in_memory_and_rows_read_again_give_the_same_bytes(tmp_path, monkeypatch, names, mark, one_in):
     cut(monkeypatch, batch_bytes=500)
     monkeypatch.setattr(parquet, "BATCH_BYTES", 3000)  # batches are read, then cut, so that they must be joined
     texts = [None if row % 7 == 0 else f"{row:0{row % 90 + 1}d}" for row in range(600)]
@@ -262,8 +265,8 @@ def test_rows_in_memory_and_rows_read_again_give_the_same_bytes(tmp_path, monkey
     assert len(held) > 1
     assert max(map(len, held.values())) > 2
     assert all(set(batch.schema.names) == set(names) for batches in held.values() for batch in batches)
-    removed = list(range(0, 600, 3))
-    is_kept = [row % 3 > 0 for row in range(600)]
+    removed = list(range(0, 600, one_in))
+    is_kept = [row % one_in > 0 for row in range(600)]
     again = written(file, tmp_path, is_kept, removed, mark=mark).read_bytes()
     target = tmp_path / "out" / "held.parquet"
     decided = dataclasses.replace(verdicts(is_kept, removed), held=held)

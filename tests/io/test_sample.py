@@ -19,7 +19,7 @@ from neardup.io.formats import base as records
 from neardup.io.formats import parquet
 from neardup.io.formats import registry as formats
 from neardup.io.sources.discover import find_files
-from neardup.io.sources.sample import sample_files
+from neardup.io.sources.sample import estimate_sizes, sample_files
 from neardup.io.values import arrow_rows as tables
 from neardup.runs.start import needed_disk
 from neardup.theory.plan import plan_for
@@ -135,6 +135,19 @@ def test_an_empty_input_needs_no_disk(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(b"")
     found = sampled(tmp_path / "a.jsonl")
     assert (found.documents, found.text_bytes, disk_of(tmp_path / "a.jsonl")) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("num_files", [1, 2, 9])
+def test_the_disk_space_of_parquet_files_follows_from_their_metadata(tmp_path, monkeypatch, num_files):
+    for number in range(9):
+        pq.write_table(pa.table({"text": texts(number, 300), "other": range(300)}), tmp_path / f"{number}.parquet")
+    monkeypatch.delattr(pq.ParquetFile, "iter_batches")
+    config = Config()
+    documents, num_bytes = estimate_sizes(find_files([str(tmp_path)], config), config, num_files=num_files)
+    true_bytes = sum(len(text) for number in range(9) for text in texts(number, 300))
+    assert documents == pytest.approx(2700, rel=0.1)
+    assert num_bytes == pytest.approx(true_bytes, rel=0.2)
+    assert disk_of(tmp_path, dry_run=True) > 2500 * 8 * plan_for(config).bands
 
 
 def test_a_dry_run_needs_no_room_for_kept_rows(tmp_path):
