@@ -7,7 +7,6 @@ import contextlib
 import errno
 import gc
 import importlib
-import importlib.abc
 import io
 import os
 import select
@@ -35,7 +34,7 @@ _FORMAT_WARNING: Final = warnings.formatwarning
 _UNUSED: Final = ("pandas", "scipy", "yaml")
 
 
-class _LeaveOut(importlib.abc.MetaPathFinder):
+class _LeaveOut:
     """Hides installed packages that are not used, so that they are not imported."""
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
