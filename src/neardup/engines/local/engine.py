@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -44,6 +45,7 @@ from neardup.engines.local.tables import (
     filtered,
     held_table,
     num_rows_of,
+    once_reader,
     sub_schema,
 )
 from neardup.engines.local.threads import Threads
@@ -247,8 +249,9 @@ class LocalEngine(Threads):
             yield from self._map_sorted(table, views, step, where, advance)
             return
 
-        # The columns may fit in memory even if grouping them does not: then they are read once for all ranges.
-        is_read_once = ranges > 1 and self._memory is not None and size <= self._memory.room() // 6
+        # The columns may fit in memory even if grouping them does not.
+        most = math.inf if self._memory is None else self._memory.room() // 6
+        read_once = once_reader(table, views, where, num_rows, ranges, most)
 
         def mapped(view: View, number: int, held: Sequence[pa.RecordBatch] | None) -> pa.RecordBatch:
             batches = filtered(table, view.columns, where) if held is None else held
@@ -260,7 +263,7 @@ class LocalEngine(Threads):
         with ThreadPoolExecutor(self.threads) as pool:
             waiting: deque[Future[pa.RecordBatch]] = deque()
             for view in views:
-                held = list(filtered(table, view.columns, where)) if is_read_once else None
+                held = read_once(view)
                 for number in range(ranges):
                     waiting.append(pool.submit(mapped, view, number, held))
                     if len(waiting) > self.threads:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.engines.base import Bools, Documents, Table
+from neardup.engines.base import Bools, Documents, Table, View
 from neardup.io.workspace import read_batches
+from neardup.schema import one_batch
 
 
 class InMemoryTable:
@@ -124,3 +125,23 @@ def chosen(batches: Iterable[pa.RecordBatch], where: Bools | None) -> Iterator[p
     for batch in batches:
         is_wanted = np.True_ if where is None else where[batch.column("row").to_numpy()]
         yield batch if is_wanted.all() else batch.filter(pa.array(is_wanted))
+
+
+def once_reader(
+    table: Table, views: Sequence[View], where: Bools | None, num_rows: int, ranges: int, most: float
+) -> Callable[[View], Sequence[pa.RecordBatch] | None]:
+    """Return a function that reads a view once for all its ranges; it returns None if `most` bytes do not hold it.
+
+    If they hold the columns of all views, these are read and filtered once: filtering batch by batch for each of 16
+    bands takes longer than linking them.
+    """
+    names = list(dict.fromkeys(name for view in views for name in view.columns))
+    if len(views) > 1 and num_rows * 8 * len(names) <= most:
+        whole = one_batch(list(filtered(table, names, where)), sub_schema(table, names))
+        return lambda view: [whole.select(list(view.columns))]
+
+    def read(view: View) -> Sequence[pa.RecordBatch] | None:
+        fits = ranges > 1 and num_rows * 8 * len(view.columns) <= most
+        return list(filtered(table, view.columns, where)) if fits else None
+
+    return read
