@@ -45,7 +45,7 @@ from neardup.engines.local.tables import (
     filtered,
     held_table,
     num_rows_of,
-    once_reader,
+    read_views,
     sub_schema,
 )
 from neardup.engines.local.threads import Threads
@@ -250,8 +250,7 @@ class LocalEngine(Threads):
             return
 
         # The columns may fit in memory even if grouping them does not.
-        most = math.inf if self._memory is None else self._memory.room() // 6
-        read_once = once_reader(table, views, where, num_rows, ranges, most)
+        most = math.inf if self._memory is None else self._memory.room() // 8
 
         def mapped(view: View, number: int, held: Sequence[pa.RecordBatch] | None) -> pa.RecordBatch:
             batches = filtered(table, view.columns, where) if held is None else held
@@ -262,8 +261,7 @@ class LocalEngine(Threads):
 
         with ThreadPoolExecutor(self.threads) as pool:
             waiting: deque[Future[pa.RecordBatch]] = deque()
-            for view in views:
-                held = read_once(view)
+            for view, held in read_views(table, views, where, num_rows, most):
                 for number in range(ranges):
                     waiting.append(pool.submit(mapped, view, number, held))
                     if len(waiting) > self.threads:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -127,21 +127,24 @@ def chosen(batches: Iterable[pa.RecordBatch], where: Bools | None) -> Iterator[p
         yield batch if is_wanted.all() else batch.filter(pa.array(is_wanted))
 
 
-def once_reader(
-    table: Table, views: Sequence[View], where: Bools | None, num_rows: int, ranges: int, most: float
-) -> Callable[[View], Sequence[pa.RecordBatch] | None]:
-    """Return a function that reads a view once for all its ranges; it returns None if `most` bytes do not hold it.
+def read_views(
+    table: Table, views: Sequence[View], where: Bools | None, num_rows: int, most: float
+) -> Iterator[tuple[View, Sequence[pa.RecordBatch] | None]]:
+    """Iterate over views with their rows, as many views in one pass over the table as `most` bytes hold.
 
-    If they hold the columns of all views, these are read and filtered once: filtering batch by batch for each of 16
-    bands takes longer than linking them.
+    A view that they do not hold comes without rows. Filtering every batch for each of 16 bands takes longer than
+    linking them, and reading the table from disk 16 times even more.
     """
-    names = list(dict.fromkeys(name for view in views for name in view.columns))
-    if len(views) > 1 and num_rows * 8 * len(names) <= most:
-        whole = one_batch(list(filtered(table, names, where)), sub_schema(table, names))
-        return lambda view: [whole.select(list(view.columns))]
-
-    def read(view: View) -> Sequence[pa.RecordBatch] | None:
-        fits = ranges > 1 and num_rows * 8 * len(view.columns) <= most
-        return list(filtered(table, view.columns, where)) if fits else None
-
-    return read
+    rest = list(views)
+    while rest:
+        names: dict[str, None] = {}
+        group: list[View] = []
+        while rest and 8 * num_rows * len(names.keys() | set(rest[0].columns)) <= most:
+            names |= dict.fromkeys(rest[0].columns)
+            group.append(rest.pop(0))
+        if not group:
+            yield rest.pop(0), None
+            continue
+        whole = one_batch(list(filtered(table, list(names), where)), sub_schema(table, list(names)))
+        for view in group:
+            yield view, [whole.select(list(view.columns))]
