@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -250,7 +249,7 @@ class LocalEngine(Threads):
             return
 
         # The columns may fit in memory even if grouping them does not.
-        most = math.inf if self._memory is None else self._memory.room() // 8
+        most = float("inf") if self._memory is None else self._memory.room() // 8
 
         def mapped(view: View, number: int, held: Sequence[pa.RecordBatch] | None) -> pa.RecordBatch:
             batches = filtered(table, view.columns, where) if held is None else held
