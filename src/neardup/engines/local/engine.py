@@ -249,7 +249,7 @@ class LocalEngine(Threads):
             return
 
         # The columns may fit in memory even if grouping them does not.
-        most = float("inf") if self._memory is None else self._memory.room() // 8
+        most = float("inf") if self._memory is None else self._memory.room() // 6
 
         def mapped(view: View, number: int, held: Sequence[pa.RecordBatch] | None) -> pa.RecordBatch:
             batches = filtered(table, view.columns, where) if held is None else held
