@@ -165,6 +165,7 @@ def folder() -> Iterator[Path]:
         yield Path(path)
 
 
+@pytest.mark.slow("makes inputs of up to a gigabyte")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_a_run_stays_within_its_memory_limit(case: Callable[[Path], list[str]], folder: Path) -> None:
     command = case(folder)
