@@ -115,17 +115,17 @@ def _write_files(batches: Batches, parts: FileParts, folder: str) -> Iterator[pa
         yield pa.record_batch([pa.array([at])], schema=_WRITTEN)
 
 
-def _write_file(at: int, verdicts: pa.Table, parts: FileParts, folder: str) -> None:
+def _write_file(at: int, rows: pa.Table, parts: FileParts, folder: str) -> None:
     """Write the kept rows of a file; retries and speculative attempts are safe."""
     first, stop = parts.file_first_rows[at : at + 2].tolist()
     is_kept = np.ones(stop - first, np.bool_)
-    is_removed, is_sized = (verdicts.column(name).is_valid() for name in ("similarity", "cluster_size"))
+    is_removed, is_sized = (rows.column(name).is_valid() for name in ("similarity", "cluster_size"))
     is_gone = pc.or_(is_removed, pc.invert(is_sized))
-    is_kept[verdicts.filter(is_gone).column("number").to_numpy()] = False
-    sizes, sized = np.ones(stop - first, np.int64), verdicts.filter(is_sized)
+    is_kept[rows.filter(is_gone).column("number").to_numpy()] = False
+    sizes, sized = np.ones(stop - first, np.int64), rows.filter(is_sized)
     sizes[sized.column("number").to_numpy()] = sized.column("cluster_size").to_numpy()
-    removed = verdicts.filter(is_removed).combine_chunks()
-    decisions = Verdicts(
+    removed = rows.filter(is_removed).combine_chunks()
+    verdicts = Verdicts(
         is_kept=is_kept,
         removed=removed.column("number").to_numpy(),
         kept_ids=pa.array(removed.column("kept_id").to_pylist(), pa.string()),
@@ -135,7 +135,7 @@ def _write_file(at: int, verdicts: pa.Table, parts: FileParts, folder: str) -> N
     target = Path(folder) / parts.files[at].name
     draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
     try:
-        parts.formats[at].write(parts.files[at], str(draft), decisions, parts.config)
+        parts.formats[at].write(parts.files[at], str(draft), verdicts, parts.config)
         copy_permissions(parts.files[at], str(draft))
         with contextlib.suppress(FileNotFoundError):  # a removed text leaves no file
             os.replace(draft, target)  # noqa: PTH105

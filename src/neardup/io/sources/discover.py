@@ -55,7 +55,7 @@ def find_files(inputs: Sequence[str], config: Config, warn: Callable[[str], None
     for address in inputs:
         found += _expand(address, config, left_out)
     if left_out and warn is not None:
-        warn(_warn_of_skipped(left_out))
+        warn(_skipped_message(left_out))
     distinct = _Distinct({file.path for file in found}.intersection(inputs))
 
     def checked(file: _Found) -> InputFile:
@@ -105,7 +105,7 @@ def has_documents(folder: str, config: Config) -> bool:
         return False
 
 
-def _warn_of_skipped(paths: Sequence[str]) -> str:
+def _skipped_message(paths: Sequence[str]) -> str:
     """Count the files that were not read, by extension."""
     counts = collections.Counter(formats.endings(path)[0] or "no extension" for path in paths)
     named = ", ".join(f"{count:,} with {ending}" for ending, count in counts.most_common(_NAMED_ENDINGS))
