@@ -62,7 +62,7 @@ class FolderStore:
         self._log = CommitLog(folder / database.LOG)
         self._lock: WriterLock | None = None
         self._writer: sqlite3.Connection | None = None
-        self._opened = OpenedFiles(folder, layout)
+        self._opened = OpenedFiles(folder, layout, is_writer=not read_only)
         try:
             if not read_only:
                 self._lock = WriterLock(folder, timeout)

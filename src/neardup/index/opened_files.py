@@ -43,11 +43,11 @@ class Identity(NamedTuple):
 class OpenedFiles:
     """Everything that is open of the index whose SQLite file is at a path now; see `is_current`."""
 
-    def __init__(self, folder: Path, layout: Layout) -> None:
+    def __init__(self, folder: Path, layout: Layout, *, is_writer: bool = False) -> None:
         self._folder = folder
         self.layout = layout
         self.disk_reads = DiskReads()
-        self._identity = _identity_of(folder, is_immutable=database.is_immutable(folder))
+        self._identity = _identity_of(folder, is_immutable=not is_writer and database.is_immutable(folder))
         self._connections: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
         self._is_closed = False
         # The index and generation that the runs belong to; replaced as a whole, because threads share it.
