@@ -7,7 +7,6 @@ the commit that names it, and deleted after a commit that no longer does is sync
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import math
 import os
 import secrets
@@ -333,12 +332,12 @@ class FolderStore:
         return self._process != os.getpid()
 
     def disown(self) -> None:
-        """In a forked child: give up the lock, and never close the connections, which would release SQLite's locks."""
+        """In a forked child: give up the lock, and keep the connections, which only the parent may close."""
         if self._lock is not None:
             self._lock.release()
-        connections = [*self._opened.idle_connections(), self._writer]
-        for connection in connections:
-            _never_close(connection)
+        _INHERITED.extend(self._opened.idle_connections())
+        if self._writer is not None:
+            _INHERITED.append(self._writer)
 
     def _check_open(self) -> None:
         if self._is_forked():
@@ -379,6 +378,8 @@ def replaced(folder: Path) -> NearDupError:
 
 
 _OPEN_STORES: Final[weakref.WeakSet[FolderStore]] = weakref.WeakSet()
+# Connections of a parent process: closing them here could wait for ever for a lock that one of its threads held.
+_INHERITED: Final[list[sqlite3.Connection]] = []
 
 
 def _disown_all() -> None:
@@ -388,11 +389,6 @@ def _disown_all() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_disown_all)
-
-
-def _never_close(connection: sqlite3.Connection | None) -> None:
-    """Keep a connection until the process ends; SQLite's connections must not be closed by a forked child."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
 def _run_names(folder: Path) -> list[str]:

@@ -90,7 +90,11 @@ def _check_runs(tables: Tables, folder: Path, layout: Layout, compared: list[I64
 
 def _check_run(folder: Path, stored: StoredRun, layout: Layout, compared: list[I64]) -> Iterator[str]:
     path = folder / stored.name
-    run = RunFile(path, layout, digest=stored.digest, is_scanned=True)
+    try:
+        run = RunFile(path, layout, digest=stored.digest, is_scanned=True)
+    except FileNotFoundError:
+        yield f"the run file {stored.name} is missing"
+        return
     if run.num_docs != stored.documents:
         yield f"{path} has {run.num_docs:,} documents instead of {stored.documents:,}"
     if (what := run.check()) is not None:
