@@ -305,14 +305,14 @@ def call(app, path="/v1/info"):
 
 def test_too_many_and_too_slow_requests_get_a_hint(run_folder):
     served = open_served(str(run_folder))
-    status, problem, headers = call(make_app(served, most_at_once=0))
+    status, problem, headers = call(make_app(served, guard.Limits(most_at_once=0)))
     assert (status, problem["code"], headers[b"retry-after"]) == (429, "busy", b"1")
     assert problem["hint"]
 
     async def slow(*_):
         await asyncio.sleep(5)
 
-    status, problem, headers = call(guard.Guard(slow, "default-src 'none'", seconds=0.05))
+    status, problem, headers = call(guard.Guard(slow, "default-src 'none'", guard.Limits(seconds=0.05)))
     assert (status, problem["code"], headers[b"retry-after"]) == (503, "too_slow", b"1")
     served.close()
 

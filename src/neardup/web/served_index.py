@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-import dataclasses
+import contextlib
+import json
 import threading
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from neardup.errors import DataError
+from neardup.index.answers import Match
 from neardup.index.index import Index
 from neardup.version import VERSION
+
+# 100 documents with the largest payloads fit.
+MOST_ANSWER: Final = 8_000_000
+_FIELDS: Final = ("doc_id", "similarity", "is_estimate", "payload")
+
+
+class TooManyMatchesError(DataError):
+    """The matches of a query have more bytes than an answer may have."""
+
+    def __init__(self, num_fitting: int) -> None:
+        message = f"the matches have more than {MOST_ANSWER:,} bytes: an answer has room for the first {num_fitting}"
+        hint = f'ask for fewer: "k": {num_fitting}' if num_fitting else "read them with `neardup index query`"
+        super().__init__(message, hint=hint)
 
 
 class ServedIndex:
@@ -45,12 +61,26 @@ class ServedIndex:
             "settings": [[name, str(getattr(config, name))] for name in shown],
         }
 
-    def query(self, text: str, k: int) -> dict[str, Any]:
-        """Return the near-duplicates of a text, most similar first."""
+    def query(self, text: str, k: int) -> bytes:
+        """Return the near-duplicates of a text as JSON, most similar first."""
+        # One at a time: payloads that are not in the answer yet are held only once.
         with self._lock:
-            found = self._index.query(text, k=k)
-        fields = ("doc_id", "similarity", "is_estimate", "payload")
-        return {"matches": [{name: dataclasses.asdict(match)[name] for name in fields} for match in found]}
+            with contextlib.closing(self._index.matches(text, k)) as matches:
+                return _encode(matches)
+
+
+def _encode(matches: Iterable[Match]) -> bytes:
+    """Return matches as JSON; raise as soon as that has too many bytes."""
+    parts: list[bytes] = []
+    num_bytes = 0
+    for match in matches:
+        fields = {name: getattr(match, name) for name in _FIELDS}
+        part = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        num_bytes += len(part) + 1
+        if num_bytes > MOST_ANSWER:
+            raise TooManyMatchesError(len(parts))
+        parts.append(part)
+    return b'{"matches":[' + b",".join(parts) + b"]}"
 
 
 def no_index() -> DataError:
