@@ -242,14 +242,11 @@ class Index:
             containment: find documents that contain at least this share of the text, or of which the text contains
                 this share, instead of similar ones; the index must have been created with containment=True.
         """
-        asked = self._options(k, threshold, where, since, containment)
-        return list(self._matches(text, asked))
+        return list(self.matches(text, k, threshold, where, since, containment))
 
-    def matches(self, text: Any, k: int) -> Generator[Match]:
+    def matches(self, text: Any, k: int | None, *others: Any) -> Generator[Match]:
         """Yield what `query` returns; payloads are parsed one by one, so that a server can stop at a limit of bytes."""
-        return self._matches(text, self._options(k))
-
-    def _matches(self, text: Any, asked: QueryOptions) -> Generator[Match]:
+        asked = self._options(k, *others)
         sketches = self._sketch(text)
         hits = self._store.read(lambda view: answer(view, sketches, asked, self._settings))[0]
         for hit in hits:

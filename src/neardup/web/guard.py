@@ -6,7 +6,6 @@ import asyncio
 import dataclasses
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
-from http import HTTPStatus
 from typing import Any, Final
 
 from neardup.web.problems import encode_problem, headers_with, problem
@@ -25,6 +24,7 @@ _HOSTS: Final = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?")
 # Requests of the server's own page, and addresses that the user opened. The image or script of a foreign page has no
 # `Origin`, but browsers say that it is cross-site.
 _OWN_SITES: Final = ("same-origin", "none")
+_TIMED_OUT: Final = 408
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Guard:
         except RefusedError as refused:
             status = refused.status
             # The rest of a request that took too long must not be read as the next one.
-            is_last = status == HTTPStatus.REQUEST_TIMEOUT
+            is_last = status == _TIMED_OUT
             error_headers, body = encode_problem(status, refused.answer, self._policy, is_last=is_last)
             await send({"type": "http.response.start", "status": status, "headers": error_headers})
             await send({"type": "http.response.body", "body": body})
@@ -123,7 +123,7 @@ class Guard:
                 await self._receive_into(body, receive)
         except TimeoutError as error:
             message = f"the request did not arrive within {self._limits.body_seconds:g} s"
-            raise RefusedError(408, "incomplete", message, "send all bytes that its headers announce") from error
+            raise RefusedError(_TIMED_OUT, "incomplete", message, "send all bytes that its headers announce") from error
         finally:
             self._bodies -= 1
             self._held_bytes -= len(body)

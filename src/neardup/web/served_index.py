@@ -24,7 +24,7 @@ class TooManyMatchesError(DataError):
 
     def __init__(self, num_fitting: int) -> None:
         message = f"the matches have more than {MOST_ANSWER:,} bytes: an answer has room for the first {num_fitting}"
-        hint = f'ask for fewer: "k": {num_fitting}' if num_fitting else "read them with `neardup index query`"
+        hint = f'request fewer: "k": {num_fitting}' if num_fitting else "read them with `neardup index query`"
         super().__init__(message, hint=hint)
 
 
@@ -64,9 +64,8 @@ class ServedIndex:
     def query(self, text: str, k: int) -> bytes:
         """Return the near-duplicates of a text as JSON, most similar first."""
         # One at a time: payloads that are not in the answer yet are held only once.
-        with self._lock:
-            with contextlib.closing(self._index.matches(text, k)) as matches:
-                return _encode(matches)
+        with self._lock, contextlib.closing(self._index.matches(text, k)) as matches:
+            return _encode(matches)
 
 
 def _encode(matches: Iterable[Match]) -> bytes:

@@ -6,7 +6,6 @@ import contextlib
 import html
 import json
 import signal
-import socket
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
@@ -288,7 +287,13 @@ def serve(path: str, *, host: str, port: int, on_start: Callable[[str], None]) -
         )
     served = open_served(path)
     config = configure(make_app(served), host=host, port=port)
-    bound = listen(config)
+    try:
+        bound = config.bind_socket()
+    except SystemExit as error:
+        raise DataError(
+            f"cannot listen on port {port} of {host}", hint="choose another --port, or 0 for any free one"
+        ) from error
+    bound.listen(128)  # before the address is printed; requests wait until the server runs
     address = bound.getsockname()
     on_start(f"http://{f'[{address[0]}]' if ':' in address[0] else address[0]}:{address[1]}/")
     served.start()
@@ -315,19 +320,3 @@ def configure(app: Guard, *, host: str, port: int, protocol: type[Connection] = 
         timeout_graceful_shutdown=3,
         ws="none",
     )
-
-
-def listen(config: uvicorn.Config) -> socket.socket:
-    """Listen on the port; requests wait until the server runs."""
-    try:
-        bound = config.bind_socket()
-    except SystemExit as error:
-        raise DataError(
-            f"cannot listen on port {config.port} of {config.host}",
-            hint="choose another --port, or 0 for any free one",
-        ) from error
-    # Connections inherit it. asyncio sets it only on sockets with a protocol number, which uvicorn's lack; without it,
-    # the body of an answer waits until the client acknowledges the headers, 40 ms later.
-    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    bound.listen(128)
-    return bound
