@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,13 +36,16 @@ class ServedIndex:
     def __init__(self, path: str) -> None:
         self._index = Index.open(path, read_only=True)
         self._name = Path(path).resolve().name
-        self._lock = threading.Lock()
+        # One thread for all queries: payloads that do not fit an answer are held once, and memory that one query has
+        # freed serves the next (malloc keeps what each of 16 threads has freed: 1.1 GB instead of 0.35).
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="query")
 
     def start(self) -> None:
         """Do nothing: an index is ready when it is open."""
 
     def close(self) -> None:
-        """Close the index."""
+        """Close the index, after the query that runs."""
+        self._thread.shutdown(cancel_futures=True)
         self._index.close()
 
     def info(self) -> dict[str, Any]:
@@ -61,10 +64,12 @@ class ServedIndex:
             "settings": [[name, str(getattr(config, name))] for name in shown],
         }
 
-    def query(self, text: str, k: int) -> bytes:
-        """Return the near-duplicates of a text as JSON, most similar first."""
-        # One at a time: payloads that are not in the answer yet are held only once.
-        with self._lock, contextlib.closing(self._index.matches(text, k)) as matches:
+    def submit(self, text: str, k: int) -> Future[bytes]:
+        """Look for the near-duplicates of a text; the future has them as JSON, most similar first."""
+        return self._thread.submit(self._query, text, k)
+
+    def _query(self, text: str, k: int) -> bytes:
+        with contextlib.closing(self._index.matches(text, k)) as matches:
             return _encode(matches)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import html
 import json
@@ -17,7 +18,6 @@ from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from pydantic import BaseModel
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from neardup.api import load
@@ -202,7 +202,7 @@ def _index_routes(index: ServedIndex) -> APIRouter:
         if len(asked.text) > MOST_TEXT:
             too_large = problem("too_large", f"a text must not exceed {MOST_TEXT:,} characters", "send a part of it")
             return JSONResponse(too_large, 413)
-        matches = await run_in_threadpool(index.query, asked.text, asked.k)
+        matches = await asyncio.wrap_future(index.submit(asked.text, asked.k))
         return Response(matches, media_type="application/json")
 
     return router
