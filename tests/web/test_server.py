@@ -169,6 +169,9 @@ def test_search_finds_ids_words_and_hostile_names(server):
     [
         ("/v1/clusters/999999", (404, "unknown")),
         ("/v1/clusters/x", (422, "invalid")),
+        (f"/v1/clusters/{10**30}", (404, "unknown")),
+        (f"/v1/rows/{10**30}", (404, "unknown")),
+        (f"/v1/rows/{'9' * 5000}", (422, "invalid")),
         ("/v1/clusters?limit=100000", (422, "invalid")),
         ("/v1/clusters?sort=up", (422, "invalid")),
         ("/v1/rows/-1", (404, "unknown")),
