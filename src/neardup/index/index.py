@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -248,10 +248,15 @@ class Index:
             containment: find documents that contain at least this share of the text, or of which the text contains
                 this share, instead of similar ones; the index must have been created with containment=True.
         """
-        asked = self._options(k, threshold, where, since, containment)
+        return list(self.matches(text, k, threshold, where, since, containment))
+
+    def matches(self, text: Any, k: int | None, *others: Any) -> Generator[Match]:
+        """Yield what `query` returns; payloads are parsed one by one, so that a server can stop at a limit of bytes."""
+        asked = self._options(k, *others)
         sketches = self._sketch(text)
         hits = self._store.read(lambda view: answer(view, sketches, asked, self._settings))[0]
-        return [match_of(*hit, is_estimate=self._is_estimate) for hit in hits]
+        for hit in hits:
+            yield match_of(*hit, is_estimate=self._is_estimate)
 
     def query_many(  # noqa: PLR0913 - all but the first have a default
         self,
