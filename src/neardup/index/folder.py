@@ -7,7 +7,6 @@ the commit that names it, and deleted after a commit that no longer does is sync
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import queue
 import re
@@ -15,34 +14,26 @@ import secrets
 import shutil
 import sqlite3
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from neardup.errors import ConfigError, NearDupError
 from neardup.index import database, index_folder
-from neardup.index.compaction import Bools, merge_runs
 from neardup.index.database import Tables, explained
 from neardup.index.disk_sync import CommitLog, sync_file, sync_folder
-from neardup.index.folder_view import FRESH_DOCS, RUN_DOCS, FolderChange, FolderView, Fresh, RunVanishedError
+from neardup.index.folder_view import FolderChange, FolderView, Fresh, RunVanishedError
 from neardup.index.integrity import find_damage
+from neardup.index.merging import RUNS, Merging
 from neardup.index.page_requests import DiskReads
 from neardup.index.run_file import RunFile, write_run
-from neardup.index.sketches import Layout, Sketches, damaged, from_bytes
+from neardup.index.sketches import Layout, Sketches, damaged
 from neardup.index.store import Answer
 from neardup.index.writer_lock import WriterLock
 from neardup.io.work_folder import check_writable, remove_folder, reserve
 from neardup.measures.base import I64
 
-RUNS: Final = "runs"
 _RUN_NAME: Final = re.compile(r"[0-9]{8}-[0-9a-f]{8}\.run")
-# Runs of one tier are merged when there are this many; each tier is this many times larger than the one before.
-TIER: Final = 8
-# The most documents merged automatically, which takes about a second; more would delay a single insert too long.
-MOST_JOINED: Final = RUN_DOCS
 _ATTEMPTS: Final = 8
 
 
@@ -59,6 +50,7 @@ class FolderStore:
         self._writer: sqlite3.Connection | None = None
         self._log = CommitLog(folder / database.LOG)
         self._is_closed = False
+        self._merging = Merging(self)
         if not read_only:
             with explained(folder):
                 self._writer = database.connect(folder, writable=True)
@@ -97,15 +89,15 @@ class FolderStore:
     def change(self, make: Callable[[Any], Answer]) -> Answer:
         """Make one change, completely or not at all; return once it is on disk. Threads share the wait for the disk."""
         with self._writing, explained(self.folder):
-            answer, number = self._commit(make)
-            # The change is stored; if the disk is too full to merge runs, a later change merges them.
-            with contextlib.suppress(OSError, sqlite3.OperationalError):
-                self._tidy()
+            self._check_writable()
+            self._merging.raise_untold()
+            answer, change, number = self._commit(make)
+        self._merging.note(change)
         if self._is_durable:
             self._log.wait(number)
         return answer
 
-    def _commit(self, make: Callable[[Any], Answer]) -> tuple[Answer, int]:
+    def _commit(self, make: Callable[[Any], Answer]) -> tuple[Answer, FolderChange, int]:
         """Make and commit one change; return the number of its commit too."""
         writer = self._check_writable()
         writer.execute("BEGIN IMMEDIATE")
@@ -113,7 +105,7 @@ class FolderStore:
         try:
             change = FolderChange(self, Tables(writer))
             answer = make(change)
-            change.write_waiting(1)
+            change.store_waiting()
             generation = change.generation + bool(change.new_runs)
             change.tables.set_state(change.next_number, generation, change.num_documents)
             writer.execute("COMMIT")
@@ -123,87 +115,51 @@ class FolderStore:
             for path in change.new_runs if change is not None else ():
                 path.unlink(missing_ok=True)
             raise
-        return answer, self._log.add()
+        return answer, change, self._log.add()
 
-    def _tidy(self) -> None:
-        """Flush fresh documents and merge small runs when there are many."""
-        tables = Tables(self._check_writable())
-        if tables.count("fresh") >= FRESH_DOCS:
-            self._flush()
-        while chosen := _too_many(tables.runs()):
-            self._join(chosen, is_flushed=False)
-
-    def _flush(self) -> None:
-        """Turn the fresh documents into a run."""
+    def commit_runs(self, make: Callable[[Tables], None]) -> int:
+        """Make one commit that changes the list of runs; return its number."""
         with self._writing:
-            self._join([], is_flushed=True)
+            tables = Tables(self._check_writable())
+            tables.connection.execute("BEGIN IMMEDIATE")
+            try:
+                make(tables)
+                tables.connection.execute("COMMIT")
+            except BaseException:
+                if tables.connection.in_transaction:
+                    tables.connection.execute("ROLLBACK")
+                raise
+            return self._log.add()
+
+    def with_writer(self, make: Callable[[Tables], object]) -> None:
+        """Call a function with the connection that writes, outside of a transaction, while nobody else writes."""
+        with self._writing:
+            make(Tables(self._check_writable()))
+
+    def wait_for_disk(self, number: int) -> None:
+        """Return when the commit of this number is on disk."""
+        self._log.wait(number)
 
     def compact(self) -> None:
-        """Merge all runs and the fresh documents, without removed and expired ones."""
-        with self._writing, explained(self.folder):
-            tables = Tables(self._check_writable())
-            self._join([name for name, _ in tables.runs()], is_flushed=True, is_final=True)
-            # The runs are merged; if the disk is too full to shrink the SQLite file, later inserts reuse its pages.
-            with contextlib.suppress(sqlite3.OperationalError):
-                tables.vacuum()
+        """Merge all runs and the fresh documents, without removed and expired ones; others write meanwhile."""
+        self._check_writable()
+        self._merging.compact()
+        self._log.sync()
 
-    def _join(self, names: Sequence[str], *, is_flushed: bool, is_final: bool = False) -> None:
-        """Replace runs and the fresh documents by one run; `is_final` drops expired documents, too."""
-        tables, drafts = Tables(self._check_writable()), list[Path]()
-        now = time.time() if is_final else -math.inf
-        next_number, generation, num_documents = tables.state()
-        numbers: list[int] = []
-        try:
-            paths = [self.folder / RUNS / name for name in names]
-            if is_flushed:
-                numbers, blobs = tables.fresh(-1, next_number)
-                if blobs:
-                    drafts.append(self.new_run())
-                    self.write_run(drafts[0], np.array(numbers, np.int64), from_bytes(blobs, self.layout))
-            if drafts and not paths and not is_final:
-                target, count = drafts.pop(), len(numbers)
-            else:
-                target = self.new_run()
-                count = self._merge(target, [*paths, *drafts], tables, now)
-            tables.connection.execute("BEGIN IMMEDIATE")
-            self._swap(tables, names, (target.name, count), numbers)
-            removed = tables.remove(tables.fetch(tables.expired(now), -math.inf).values())
-            tables.set_state(next_number, generation + 1, num_documents - removed)
-            tables.connection.execute("COMMIT")
-            self._log.wait(self._log.add())
-        except BaseException:
-            if tables.connection.in_transaction:
-                tables.connection.execute("ROLLBACK")
-            self._remove_orphans()
-            raise
-        for path in [*paths, *drafts]:
-            path.unlink(missing_ok=True)
-
-    def _merge(self, target: Path, paths: Sequence[Path], tables: Tables, now: float) -> int:
-        runs = [RunFile(path, self.layout, is_scanned=True) for path in paths]
-        count = merge_runs(target, runs, [_live(run, tables, now) for run in runs], self.layout) if runs else 0
-        sync_folder(target.parent)
-        return count
-
-    @staticmethod
-    def _swap(tables: Tables, names: Sequence[str], new: tuple[str, int], numbers: Sequence[int]) -> None:
-        """Replace other runs and the fresh documents by a new run."""
-        for name in names:
-            tables.connection.execute("DELETE FROM runs WHERE name = ?", (name,))
-        if new[1]:
-            tables.add_run(*new)
-        if numbers:
-            tables.connection.execute("DELETE FROM fresh WHERE number <= ?", (numbers[-1],))
+    def finish_merging(self) -> None:
+        """Return when all runs that are due are written and merged, which a thread does beside the changes."""
+        self._merging.finish()
 
     def new_run(self) -> Path:
         """Return the path of the next run."""
         used = [int(name[:8]) for name in os.listdir(self.folder / RUNS) if _RUN_NAME.fullmatch(name)]  # noqa: PTH208
         return self.folder / RUNS / f"{max(used, default=0) + 1:08}-{secrets.token_hex(4)}.run"
 
-    def write_run(self, path: Path, numbers: I64, sketches: Sketches) -> None:
-        """Write a run, and sync its folder entry."""
-        write_run(path, numbers, sketches, self.layout)
+    def write_run(self, path: Path, numbers: I64, sketches: Sketches) -> bytes:
+        """Write a run, and sync its folder entry; return the digest of its header."""
+        digest = write_run(path, numbers, sketches, self.layout)
         sync_folder(path.parent)
+        return digest
 
     def runs_of(self, view: FolderView) -> list[RunFile]:
         """Return the runs of a commit, each opened once."""
@@ -230,16 +186,22 @@ class FolderStore:
         fresh = self._fresh
         if fresh.generation == generation:
             return fresh
-        fresh = Fresh(generation)
-        if generation > self._fresh.generation:
-            self._fresh = fresh
+        if generation < fresh.generation:
+            return Fresh(generation)
+        fresh = Fresh(generation, fresh)
+        self._fresh = fresh
         return fresh
 
     def check(self) -> list[str]:
         """Read everything; describe any damage."""
         self._check_open()
         with self._reading() as tables:
-            return find_damage(tables, self.folder / RUNS, self.layout)
+            found = find_damage(tables, self.folder / RUNS, self.layout)
+        return found + [what for what in self.damage() if not any(text in what for text in found)]
+
+    def damage(self) -> list[str]:
+        """Describe the damage that merging has found since the index was opened."""
+        return list(self._merging.damage)
 
     def snapshot(self, path: Path) -> None:
         """Copy one commit to another folder, completely or not at all."""
@@ -278,6 +240,7 @@ class FolderStore:
 
     def close(self) -> None:
         """Close all connections, and let others write; the last connection that may write removes SQLite's log."""
+        self._merging.close()
         with self._writing:
             self._is_closed = True
             self._cached, self._fresh = (-1, []), Fresh(-1)  # unmaps the runs, once no thread reads them
@@ -329,36 +292,3 @@ def _link_or_copy(source: Path, target: Path) -> None:
     except OSError:
         shutil.copyfile(source, target)
         sync_file(target)
-
-
-def _too_many(runs: Sequence[tuple[str, int]]) -> list[str]:
-    """Return the runs to merge now: the smallest of the lowest tier that has too many, as many as may be merged."""
-    tiers: dict[int, list[tuple[int, str]]] = {}
-    for name, num_docs in runs:
-        tier = 0
-        while num_docs > FRESH_DOCS * TIER**tier:
-            tier += 1
-        tiers.setdefault(tier, []).append((num_docs, name))
-    for _, members in sorted(tiers.items()):
-        chosen, total = list[str](), 0
-        for num_docs, name in sorted(members) if len(members) >= TIER else ():
-            total += num_docs
-            if total <= MOST_JOINED:
-                chosen.append(name)
-        if len(chosen) > 1:
-            return chosen
-    return []
-
-
-def _live(run: RunFile, tables: Tables, now: float) -> Bools:
-    """Return which documents of a run are neither removed nor, at a time, expired."""
-    numbers = run.arrays["numbers"]
-    if not numbers.size:
-        return np.zeros(0, np.bool_)
-    rows = tables.connection.execute(
-        "SELECT number FROM documents WHERE number BETWEEN ? AND ? AND (expires IS NULL OR expires > ?)",
-        (int(numbers.min()), int(numbers.max()), now),
-    )
-    live = np.fromiter((number for (number,) in rows), np.int64)
-    is_live: Bools = np.isin(numbers, live)
-    return is_live

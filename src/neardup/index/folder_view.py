@@ -17,16 +17,19 @@ from neardup.errors import DataError
 from neardup.index.database import Tables
 from neardup.index.page_requests import DiskReads, blocks_read, request_in_turn
 from neardup.index.run_file import BAND_POSTINGS, SET_POSTINGS, Postings, RunFile, directory_of, set_postings
-from neardup.index.sketches import GrowingSketches, Layout, Sketches, from_bytes, join, to_bytes
+from neardup.index.sketches import GrowingSketches, Layout, Sketches, bytes_of, from_bytes, take_sketches, to_bytes
 from neardup.index.store import Document, Met, Shared, already_exists
 from neardup.kernels import lookup
 from neardup.kernels.similarity import Sets
 from neardup.measures.base import I64, U64
 
-# The most documents in SQLite before they become a run; a query compares its keys with all of theirs.
+# Documents in SQLite, and bytes of their sketches, that are flushed to a run; a query compares its keys with all of
+# theirs. A change that adds as many writes a run itself.
 FRESH_DOCS: Final = 2048
-# The most documents of a run; a larger batch is split.
+FRESH_BYTES: Final = 8 << 20
+# The most documents of a run that a change writes, and bytes of their sketches; a larger batch is split.
 RUN_DOCS: Final = 1 << 17
+RUN_BYTES: Final = 64 << 20
 _TAKEN_AT_ONCE: Final = 1 << 11
 
 
@@ -45,8 +48,8 @@ class Runs(Protocol):
     def new_run(self) -> Path:
         """Return the path of the next run."""
 
-    def write_run(self, path: Path, numbers: I64, sketches: Sketches) -> None:
-        """Write a run."""
+    def write_run(self, path: Path, numbers: I64, sketches: Sketches) -> bytes:
+        """Write a run; return the digest of its header."""
 
 
 class RunVanishedError(Exception):
@@ -54,16 +57,25 @@ class RunVanishedError(Exception):
 
 
 class Fresh:
-    """The fresh documents of one generation, held in memory; grows as they are inserted."""
+    """The fresh documents of one generation, held in memory; grows as they are inserted.
 
-    def __init__(self, generation: int) -> None:
+    previous: those of an earlier generation, which are copied instead of being read again.
+    """
+
+    def __init__(self, generation: int, previous: Fresh | None = None) -> None:
         self.generation = generation
-        self._sketches, self._numbers, self._last = GrowingSketches(), list[int](), -1
+        self._previous = previous
+        self._sketches = GrowingSketches()
+        self._numbers = list[int]()
+        self._last = -1
         self._lock = threading.Lock()
 
     def refresh(self, tables: Tables, before: int, layout: Layout) -> tuple[I64, Sketches | None]:
         """Read the documents inserted since, with numbers below `before`; return numbers and sketches."""
         with self._lock:
+            if self._previous is not None:
+                self._copy(self._previous, tables, layout)
+                self._previous = None
             if before - 1 > self._last:
                 numbers, blobs = tables.fresh(self._last, before)
                 if blobs:
@@ -71,6 +83,17 @@ class Fresh:
                     self._numbers += numbers
                 self._last = before - 1
             return np.array(self._numbers, np.int64), self._sketches.view(layout.config)
+
+    def _copy(self, previous: Fresh, tables: Tables, layout: Layout) -> None:
+        """Copy what is still fresh: a flush takes the documents with the lowest numbers."""
+        first = tables.connection.execute("SELECT MIN(number) FROM fresh").fetchone()[0]
+        with previous._lock:
+            self._last = previous._last
+            sketches = previous._sketches.view(layout.config)
+            docs = np.flatnonzero(np.array(previous._numbers, np.int64) >= (math.inf if first is None else first))
+            if docs.size and sketches is not None:
+                self._sketches.append(take_sketches(sketches, docs, layout.config))
+                self._numbers = previous._numbers[docs[0] :]
 
 
 class FolderView:
@@ -180,13 +203,15 @@ class FolderChange(FolderView):
 
     def __init__(self, store: Runs, tables: Tables) -> None:
         super().__init__(store, tables)
-        self._pending, self._pending_numbers = GrowingSketches(), list[int]()
-        self._waiting: list[tuple[I64, Sketches]] = []
+        self._waiting = GrowingSketches()
+        self._waiting_numbers = list[int]()
+        self._waiting_bytes = 0
         self.new_runs: list[Path] = []
-        self.run_docs = RUN_DOCS
+        self.fresh_docs = 0
+        self.fresh_bytes = 0
 
     def put(self, documents: Sequence[Document], sketches: Sketches, texts: Sequence[str] | None) -> None:
-        """Store documents; their sketches go to SQLite, or to a run if there are many."""
+        """Store documents; their sketches wait for the end of the change, or become a run if there are many."""
         if not documents:
             return
         self._free_expired(documents)
@@ -197,32 +222,46 @@ class FolderChange(FolderView):
         numbers = [document.number for document in documents]
         if texts is not None:
             self.tables.add_texts(numbers, texts)
-        if not self._waiting and self.tables.count("fresh") + len(numbers) <= FRESH_DOCS:
-            self.tables.add_fresh((number, to_bytes(sketches, at)) for at, number in enumerate(numbers))
-            self._pending.append(sketches)
-            self._pending_numbers += numbers
-        else:
-            self._waiting.append((np.array(numbers, np.int64), sketches))
-            self.write_waiting(self.run_docs)
+        self._waiting.append(sketches)
+        self._waiting_numbers += numbers
+        self._waiting_bytes += bytes_of(sketches)
+        if self._waits_for(RUN_DOCS, RUN_BYTES):
+            self._write_run()
         self.next_number = numbers[-1] + 1
         self.num_documents += len(numbers)
 
-    def write_waiting(self, least: int) -> None:
-        """Write the waiting documents as a run, if there are at least `least`."""
-        if sum(numbers.size for numbers, _ in self._waiting) >= max(least, 1):
-            numbers = np.concatenate([numbers for numbers, _ in self._waiting])
-            path = self._store.new_run()
-            self.new_runs.append(path)
-            self._store.write_run(path, numbers, join([sketches for _, sketches in self._waiting]))
-            self.tables.add_run(path.name, numbers.size)
-            self._waiting.clear()
+    def store_waiting(self) -> None:
+        """Store the sketches that still wait: as a run if there are many, else with the fresh documents."""
+        if self._waits_for(FRESH_DOCS, FRESH_BYTES):
+            self._write_run()
+        sketches = self._waiting.view(self._store.layout.config)
+        if sketches is not None:
+            rows = ((number, to_bytes(sketches, at)) for at, number in enumerate(self._waiting_numbers))
+            self.tables.add_fresh(rows)
+            self.fresh_docs = len(self._waiting_numbers)
+            self.fresh_bytes = self._waiting_bytes
+
+    def _waits_for(self, num_docs: int, num_bytes: int) -> bool:
+        return len(self._waiting_numbers) >= num_docs or self._waiting_bytes >= num_bytes
+
+    def _write_run(self) -> None:
+        """Write the waiting documents as a run."""
+        sketches = self._waiting.view(self._store.layout.config)
+        if sketches is None:
+            return
+        path = self._store.new_run()
+        self.new_runs.append(path)
+        self._store.write_run(path, np.array(self._waiting_numbers, np.int64), sketches)
+        self.tables.add_run(path.name, len(self._waiting_numbers))
+        self._waiting = GrowingSketches()
+        self._waiting_numbers = []
+        self._waiting_bytes = 0
 
     def _unsorted(self) -> Iterator[tuple[I64, Sketches]]:
         yield from super()._unsorted()
-        own = self._pending.view(self._store.layout.config)
+        own = self._waiting.view(self._store.layout.config)
         if own is not None:
-            yield np.array(self._pending_numbers, np.int64), own
-        yield from self._waiting
+            yield np.array(self._waiting_numbers, np.int64), own
 
     def _runs(self) -> list[RunFile]:
         return super()._runs() + [RunFile(path, self._store.layout) for path in self.new_runs]

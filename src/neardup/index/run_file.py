@@ -10,13 +10,14 @@ import hashlib
 import mmap
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from neardup.errors import DataError
+from neardup.index.disk_sync import sync_data
 from neardup.index.page_requests import expect_random_reads, request
 from neardup.index.sketches import FLAT, Layout, Sketches, damaged, item_arrays, item_columns, take_items
 from neardup.kernels import lookup
@@ -98,7 +99,19 @@ def directory_bits(num_postings: int) -> int:
 class RunWriter:
     """Writes a run of known size; sections can be written in any order, each from start to end."""
 
-    def __init__(self, path: Path, num_docs: int, num_items: int, num_postings: int, layout: Layout) -> None:
+    def __init__(
+        self,
+        path: Path,
+        num_docs: int,
+        num_items: int,
+        num_postings: int,
+        layout: Layout,
+        *,
+        sync_bytes: int | None = None,
+    ) -> None:
+        """Create the file; sync_bytes: sync it whenever this much was written."""
+        self._sync_bytes = sync_bytes
+        self._unsynced_bytes = 0
         self._path, self._num_docs = path, num_docs
         self._fingerprint = fingerprint_of(layout)
         self._shapes = shapes_of(num_docs, num_items, num_postings, layout)
@@ -120,11 +133,16 @@ class RunWriter:
         at, end = self._offsets[name] + self._written[name], len(data)
         done = 0
         while done < end:
-            done += os.pwrite(self._file, data[done : done + _BLOCK], at + done)
+            count = os.pwrite(self._file, data[done : done + _BLOCK], at + done)
+            done += count
+            self._unsynced_bytes += count
+            if self._sync_bytes is not None and self._unsynced_bytes >= self._sync_bytes:
+                sync_data(self._file)
+                self._unsynced_bytes = 0
         self._written[name] += end
 
-    def finish(self) -> None:
-        """Write the header, and sync the file to disk."""
+    def finish(self) -> bytes:
+        """Write the header, and sync the file to disk; return the digest of the header."""
         entries = [
             Section(name, kind, rows, columns, self._offsets[name], self._digests[name].digest())
             for name, (kind, rows, columns) in self._shapes.items()
@@ -136,16 +154,23 @@ class RunWriter:
             values = entry._replace(name=entry.name.encode(), kind=entry.kind.encode())  # type: ignore[arg-type]
             head += _SECTION.pack(*values)
         head = head.ljust(HEADER_BYTES - DIGEST_BYTES, b"\0")
-        os.pwrite(self._file, head + digest_of(head).digest(), 0)
+        digest: bytes = digest_of(head).digest()
+        os.pwrite(self._file, head + digest, 0)
         os.fsync(self._file)
-        os.close(self._file)
-        self._file = -1
+        self._close()
+        return digest
 
     def abandon(self) -> None:
         """Delete what was written so far."""
-        if self._file >= 0:
-            os.close(self._file)
+        self._close()
         self._path.unlink(missing_ok=True)
+
+    def _close(self) -> None:
+        # First forgotten, then closed: after an interrupt between the two, its number may belong to another file.
+        file = self._file
+        self._file = -1
+        if file >= 0:
+            os.close(file)
 
 
 def fingerprint_of(layout: Layout) -> bytes:
@@ -155,8 +180,8 @@ def fingerprint_of(layout: Layout) -> bytes:
     return bytes(digest_of(words.encode()).digest())
 
 
-def write_run(path: Path, numbers: I64, sketches: Sketches, layout: Layout) -> None:
-    """Write documents as a run."""
+def write_run(path: Path, numbers: I64, sketches: Sketches, layout: Layout) -> bytes:
+    """Write documents as a run; return the digest of its header."""
     postings = {BAND_POSTINGS: sorted_postings(sketches)}
     if layout.has_set_postings:
         postings[SET_POSTINGS] = set_postings(sketches.items)
@@ -169,7 +194,7 @@ def write_run(path: Path, numbers: I64, sketches: Sketches, layout: Layout) -> N
             columns |= {names.keys: keys, names.docs: docs, names.directory: directory_of([keys], keys.size)}
         for name, array in columns.items():
             writer.write(name, array)
-        writer.finish()
+        return writer.finish()
     except BaseException:
         writer.abandon()
         raise
@@ -300,12 +325,13 @@ class RunFile:
         keys = np.empty((docs.size, 0), np.uint64)
         return Sketches(items, self.arrays["signatures"][docs], keys, self.arrays["sizes"][docs])
 
-    def check(self) -> str | None:
-        """Describe the damage; None if every section is intact."""
+    def check(self, between: Callable[[], None] = lambda: None) -> str | None:
+        """Describe the damage; None if every section is intact. between: called between two blocks."""
         view = memoryview(self._map)
         for section in self.sections.values():
             digest = digest_of()
             for at in range(section.offset, section.offset + section.num_bytes, _BLOCK):
+                between()
                 digest.update(view[at : min(at + _BLOCK, section.offset + section.num_bytes)])
             if digest.digest() != section.digest:
                 return f"the section {section.name} of {self.path} has a wrong checksum"
