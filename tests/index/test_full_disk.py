@@ -19,7 +19,6 @@ TEXT = "a text of some words that nobody else has written in this order"
 @pytest.fixture
 def index(tmp_path, monkeypatch):
     monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)
-    monkeypatch.setattr(folder, "FRESH_DOCS", 4)
     with Index.create(tmp_path / "i") as made:
         made.insert("first", TEXT)
         yield made

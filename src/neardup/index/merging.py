@@ -21,11 +21,10 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 
 from neardup.errors import DataError, NearDupError
-from neardup.index import database, shrinking
+from neardup.index import database, folder_view, shrinking
 from neardup.index.compaction import Bools, Merged, merge_runs
 from neardup.index.database import Tables, explained
 from neardup.index.disk_sync import sync_folder
-from neardup.index.folder_view import FRESH_BYTES, FRESH_DOCS, RUN_DOCS, FolderChange
 from neardup.index.run_file import RunFile
 from neardup.index.sketches import Layout, Sketches, damaged, from_bytes
 from neardup.measures.base import I64
@@ -34,7 +33,7 @@ RUNS: Final = "runs"
 # Runs of one tier are merged when there are this many; each tier is this many times larger than the one before.
 TIER: Final = 8
 # The most documents of an automatic merge, and the most bytes of their files; larger runs are left to `compact`.
-MOST_JOINED: Final = RUN_DOCS
+MOST_JOINED: Final = folder_view.RUN_DOCS
 MOST_JOINED_BYTES: Final = 512 << 20
 # A flush takes at most this many times the documents and bytes that cause it, so that its commit stays short.
 _FLUSHED_AT_ONCE: Final = 4
@@ -86,6 +85,7 @@ class Merging:
         # Guards the fields below, and is never held for long.
         self._guard = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._is_registered = False
         self._is_due = False
         # At first, an earlier process may have left work; after a full disk, some is left too.
         self._may_be_due = True
@@ -97,7 +97,7 @@ class Merging:
         self._untold: NearDupError | None = None
         self.damage: list[str] = []
 
-    def note(self, change: FolderChange) -> None:
+    def note(self, change: folder_view.FolderChange) -> None:
         """Count what a commit has added; start to flush or merge if that is due."""
         with self._guard:
             self._fresh_docs += change.fresh_docs
@@ -109,6 +109,10 @@ class Merging:
                 self._start()
 
     def _start(self) -> None:
+        if not self._is_registered:
+            # A thread that is still working while the interpreter is torn down could crash it.
+            atexit.register(self.stop)
+            self._is_registered = True
         thread = threading.Thread(target=self._run, name="neardup-merging", daemon=True)
         # If the system has no thread left, a later change starts it.
         with contextlib.suppress(RuntimeError):
@@ -147,26 +151,23 @@ class Merging:
         with self._working:
             self._is_stopped = True
         self.finish()
+        atexit.unregister(self.stop)
 
     def stop(self) -> None:
         """End the thread at the next piece of its work, without what it was writing."""
-        self._is_stopped = True
-        self.finish()
+        if os.getpid() == self._process:
+            self._is_stopped = True
+            self.finish()
 
     def _run(self) -> None:
-        # A thread that is still working while the interpreter is torn down could crash it.
-        atexit.register(self.stop)
-        while self._take_up():
-            began = time.monotonic()
-            try:
-                with self._working:
-                    self._work()
-            except _Stopped:
-                pass
-            except Exception as error:  # noqa: BLE001 - kept, and raised by the next change
-                self._note_failure(error, time.monotonic() - began)
-        if not self._is_stopped:
-            atexit.unregister(self.stop)
+        try:
+            while self._take_up():
+                self._work_noting_failure()
+        finally:
+            with self._guard:
+                # After an exception that is no error, this is still our thread; nobody should wait for it again.
+                if self._thread is threading.current_thread():
+                    self._thread = None
 
     def _take_up(self) -> bool:
         """Whether there is something to do; if not, the thread ends."""
@@ -176,6 +177,16 @@ class Merging:
             if not is_due:
                 self._thread = None
             return is_due
+
+    def _work_noting_failure(self) -> None:
+        began = time.monotonic()
+        try:
+            with self._working:
+                self._work()
+        except _Stopped:
+            pass
+        except Exception as error:  # noqa: BLE001 - kept, and raised by the next change
+            self._note_failure(error, time.monotonic() - began)
 
     def _work(self) -> None:
         with self._guard:
@@ -223,7 +234,7 @@ class Merging:
             self._fresh_bytes = row[1] or 0
 
     def _must_flush(self) -> bool:
-        is_many = self._fresh_docs >= FRESH_DOCS or self._fresh_bytes >= FRESH_BYTES
+        is_many = self._fresh_docs >= folder_view.FRESH_DOCS or self._fresh_bytes >= folder_view.FRESH_BYTES
         return is_many and _FRESH not in self._refused
 
     def _flush_if_due(self) -> bool:
@@ -265,7 +276,7 @@ class Merging:
                 "SELECT MAX(number) FROM (SELECT number, LENGTH(sketch) AS bytes, SUM(LENGTH(sketch)) OVER"
                 " (ORDER BY number) AS bytes_to_here FROM fresh WHERE number < ? ORDER BY number LIMIT ?)"
                 " WHERE bytes_to_here - bytes < ?",
-                (before, FRESH_DOCS * _FLUSHED_AT_ONCE, FRESH_BYTES * _FLUSHED_AT_ONCE),
+                (before, folder_view.FRESH_DOCS * _FLUSHED_AT_ONCE, folder_view.FRESH_BYTES * _FLUSHED_AT_ONCE),
             ).fetchone()[0]
             numbers, blobs = ([], []) if last is None else tables.fresh(-1, last + 1)
             return _Fresh(numbers, blobs, _are_stored(np.array(numbers, np.int64), tables))
@@ -273,8 +284,7 @@ class Merging:
     def _merge_if_due(self) -> bool:
         with self._reading() as tables:
             runs = [(name, num_docs) for name, num_docs, *_ in tables.runs() if name not in self._refused]
-        sizes = {name: self._path_of(name).stat().st_size for name, _ in runs}
-        chosen = _too_many(runs, sizes)
+        chosen = _too_many(runs, {name: self._bytes_of(name) for name, _ in runs})
         if chosen:
             self._merge(chosen)
         return bool(chosen)
@@ -302,11 +312,18 @@ class Merging:
         try:
             run = RunFile(path, self._home.layout, is_scanned=True)
         except FileNotFoundError as error:
-            raise damaged(f"the run file {path} is missing") from error
+            raise damaged(f"the run file {name} is missing") from error
         what = run.check(self._between)
         if what is not None:
             raise damaged(what)
         return run
+
+    def _bytes_of(self, name: str) -> int:
+        with self._refusing(name):
+            try:
+                return self._path_of(name).stat().st_size
+            except FileNotFoundError as error:
+                raise damaged(f"the run file {name} is missing") from error
 
     def _path_of(self, name: str) -> Path:
         return self._home.folder / RUNS / name
@@ -375,7 +392,7 @@ def _too_many(runs: Sequence[tuple[str, int]], sizes: dict[str, int]) -> list[st
     tiers: dict[int, list[tuple[int, str]]] = {}
     for name, num_docs in runs:
         tier = 0
-        while num_docs > FRESH_DOCS * TIER**tier or sizes[name] > FRESH_BYTES * TIER**tier:
+        while num_docs > folder_view.FRESH_DOCS * TIER**tier or sizes[name] > folder_view.FRESH_BYTES * TIER**tier:
             tier += 1
         tiers.setdefault(tier, []).append((num_docs, name))
     for _, members in sorted(tiers.items()):

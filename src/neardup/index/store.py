@@ -126,6 +126,9 @@ class Store(Protocol):
     def check(self) -> list[str]:
         """Read everything; describe any damage."""
 
+    def damage(self) -> list[str]:
+        """Describe the damage that was found since the store was opened."""
+
     def snapshot(self, path: Path) -> None:
         """Write a copy of one commit, completely or not at all."""
 
