@@ -51,6 +51,7 @@ class Latencies:
         self._wall, self._own = [], []
 
     def time(self, call):
+        """Call a function."""
         before = waited_for_core()
         began = time.perf_counter()
         call()
