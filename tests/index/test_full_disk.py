@@ -19,7 +19,6 @@ TEXT = "a text of some words that nobody else has written in this order"
 @pytest.fixture
 def index(tmp_path, monkeypatch):
     monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)
-    monkeypatch.setattr(folder, "FRESH_DOCS", 4)
     with Index.create(tmp_path / "i") as made:
         made.insert("first", TEXT)
         yield made
@@ -93,7 +92,7 @@ def test_a_snapshot_that_does_not_fit_leaves_nothing(index, monkeypatch):
 def test_an_input_output_error_is_not_called_damage(index, monkeypatch):
     error = sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorname = "SQLITE_IOERR_SHMSIZE"
-    monkeypatch.setattr(folder.Tables, "count", lambda *_: (_ for _ in ()).throw(error))
+    monkeypatch.setattr(folder.Tables, "set_state", lambda *_: (_ for _ in ()).throw(error))
     with pytest.raises(DataError, match="cannot be read or written: disk I/O error"):
         index.insert("second", TEXT)
 

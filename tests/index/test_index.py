@@ -14,7 +14,7 @@ import neardup
 from index.corpora import texts
 from neardup import Index, Inserted
 from neardup.errors import ConfigError, DataError
-from neardup.index import folder, folder_view
+from neardup.index import folder_view, merging
 
 TEXT = "the quick brown fox jumps over the lazy dog and runs away into the dark green forest"
 NEAR = TEXT + " today"
@@ -194,12 +194,12 @@ def test_expired_documents_are_absent_and_their_ids_are_free(index):
 
 
 def test_merging_runs_leaves_expired_documents_to_compaction(index, monkeypatch):
-    for module in (folder, folder_view):
-        monkeypatch.setattr(module, "FRESH_DOCS", 2)
-    monkeypatch.setattr(folder, "TIER", 2)
+    monkeypatch.setattr(folder_view, "FRESH_DOCS", 2)
+    monkeypatch.setattr(merging, "TIER", 2)
     index.insert("old", TEXT, expires=1.0)
     for number in range(12):  # enough to create runs, and to merge them
         index.insert(str(number), f"{OTHER} {number}")
+        index._store.finish_merging()
         assert index.check() == []
     index.compact()
     assert index.check() == []
@@ -396,10 +396,7 @@ def _both(tmp_path, documents):
 
 
 def test_many_inserts_become_runs_and_runs_are_merged(tmp_path, monkeypatch):
-    from neardup.index import folder, folder_view
-
     monkeypatch.setattr(folder_view, "FRESH_DOCS", 8)
-    monkeypatch.setattr(folder, "FRESH_DOCS", 8)
     documents = texts(600, seed=21)
     with Index.create(tmp_path / "i", durability="fast") as index:
         names = list(documents)
@@ -407,6 +404,7 @@ def test_many_inserts_become_runs_and_runs_are_merged(tmp_path, monkeypatch):
             index.insert(name, documents[name])
         for first in range(300, 600, 20):
             index.insert_many({name: documents[name] for name in names[first : first + 20]})
+        index._store.finish_merging()
         assert 1 < index.info()["runs"] < 24
         grown = index.query_many(documents, k=None)
         index.compact()
@@ -431,17 +429,15 @@ def test_compaction_gives_the_space_of_removed_documents_back(tmp_path):
 
 
 def test_runs_stay_few_and_automatic_merges_stay_small(tmp_path, monkeypatch):
-    from neardup.index import folder
-
-    monkeypatch.setattr(folder, "MOST_JOINED", 60)
-    monkeypatch.setattr(folder, "FRESH_DOCS", 4)
-    monkeypatch.setattr(folder, "TIER", 3)
+    monkeypatch.setattr(merging, "MOST_JOINED", 60)
+    monkeypatch.setattr(merging, "TIER", 3)
     monkeypatch.setattr("neardup.index.folder_view.FRESH_DOCS", 4)
     documents, sizes = texts(600, seed=22), [1, 5, 23, 9, 40, 2]
     with Index.create(tmp_path / "i", durability="fast") as index:
         names = iter(documents)
         for step in range(48):
             index.insert_many({name: documents[name] for name in itertools.islice(names, sizes[step % 6])})
+            index._store.finish_merging()
             held = index._store.read(lambda view: [run.documents for run in view.tables.runs()])
             assert max(held, default=0) <= 60
             # Two runs of up to 30 may be merged, so each of their three tiers has fewer than TIER.

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from neardup import Index
 from neardup.errors import DataError
-from neardup.index import folder, folder_view
+from neardup.index import folder_view, merging
 
 WORDS = [f"w{number}" for number in range(14)]
 THRESHOLD = 0.5
@@ -186,8 +186,7 @@ class Walk(RuleBasedStateMachine):
 
 def walk(monkeypatch, **limits):
     monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)  # so that a few documents create runs, and runs are merged
-    monkeypatch.setattr(folder, "FRESH_DOCS", 4)
-    monkeypatch.setattr(folder, "TIER", 3)
+    monkeypatch.setattr(merging, "TIER", 3)
     case = Walk.TestCase
     case.settings = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, **limits)
     case("runTest").runTest()

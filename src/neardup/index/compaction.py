@@ -1,59 +1,79 @@
-"""Compaction: merge the live documents of several runs into one run, by section and range of keys.
+"""Compaction: merge the live documents of several runs into one run, piece by piece.
 
-Only one range of postings is in memory at a time, so an index can be much larger than memory.
+A piece of documents or postings is bounded in bytes, so an index can be much larger than memory, whatever the size of
+its documents.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup.index.run_file import BAND_POSTINGS, SET_POSTINGS, Postings, RunFile, RunWriter, directory_of
-from neardup.index.sketches import Layout, damaged, item_columns
+from neardup.index.run_file import BAND_POSTINGS, SET_POSTINGS, Postings, RunFile, RunWriter, directory_bits
+from neardup.index.sketches import FLAT, Layout, damaged, item_columns
+from neardup.io.formats import base as formats
 from neardup.measures.base import I64
 
 Bools = npt.NDArray[np.bool_]
-# Postings sorted per step, and documents copied per step.
-_POSTINGS_AT_ONCE: Final = 1 << 22
-_DOCS_AT_ONCE: Final = 1 << 14
+# Postings sorted per step: 12 MB, and a few times as much to sort them.
+_POSTINGS_AT_ONCE: Final = 1 << 20
+# Entries of a directory written at once (8 MB).
+_ENTRIES_AT_ONCE: Final = 1 << 20
+# A merged run is synced as it grows: syncing all of it at the end would keep the log of commits waiting.
+_SYNC_BYTES: Final = 16 << 20
 
 
-def merge_runs(path: Path, runs: Sequence[RunFile], is_live: Sequence[Bools], layout: Layout) -> int:
-    """Merge the live documents of runs into one run; return their number, and write nothing if there are none.
+class Merged(NamedTuple):
+    """A run that was written; digest: that of its header."""
 
-    is_live: for every run, which of its documents are live.
+    num_docs: int
+    digest: bytes
+
+
+def merge_runs(
+    path: Path,
+    runs: Sequence[RunFile],
+    is_live: Sequence[Bools],
+    layout: Layout,
+    between: Callable[[], None] = lambda: None,
+) -> Merged:
+    """Merge the live documents of one or more runs into one run; write nothing if there are none.
+
+    is_live: for every run, which of its documents are live. between: called between two pieces; may raise to stop.
     """
     num_docs = int(sum(live.sum() for live in is_live))
     if not num_docs:
-        return 0
-    sizes = [run.arrays["sizes"] for run in runs]
-    flat = next((name for name in ("shingles", "hashes") if name in runs[0].arrays), None)
-    num_items = sum(int(size[live].sum()) for size, live in zip(sizes, is_live, strict=True)) if flat else 0
+        return Merged(0, b"")
+    sizes = [run.arrays["sizes"][live] for run, live in zip(runs, is_live, strict=True)]
+    has_sets = any(name in runs[0].arrays for name in FLAT)
+    num_items = sum(int(size.sum()) for size in sizes) if has_sets else 0
+    num_postings = sum(int((size > 0).sum()) for size in sizes) * layout.bands
     renumbered = _renumber(is_live)
-    num_postings = sum(int((size[live] > 0).sum()) * layout.bands for size, live in zip(sizes, is_live, strict=True))
-    writer = RunWriter(path, num_docs, num_items, num_postings, layout)
+    writer = RunWriter(path, num_docs, num_items, num_postings, layout, sync_bytes=_SYNC_BYTES)
     try:
         for run, live in zip(runs, is_live, strict=True):
-            _copy_documents(writer, run, live, layout)
+            for docs in _pieces(run, np.flatnonzero(live)):
+                between()
+                _copy_documents(writer, run, docs, layout)
         if layout.has_items and "ends" in item_columns(layout.config):
-            _write_ends(writer, sizes, is_live)
-        _merge_postings(writer, runs, renumbered, BAND_POSTINGS, num_postings)
+            _write_ends(writer, sizes)
+        _merge_postings(writer, runs, renumbered, BAND_POSTINGS, num_postings, between)
         if layout.has_set_postings:
-            _merge_postings(writer, runs, renumbered, SET_POSTINGS, num_items)
-        writer.finish()
+            _merge_postings(writer, runs, renumbered, SET_POSTINGS, num_items, between)
+        return Merged(num_docs, writer.finish())
     except BaseException:
         writer.abandon()
         raise
-    return num_docs
 
 
 def _renumber(is_live: Sequence[Bools]) -> list[I64]:
     """Return the new position of every document of every run; -1 for a dead one."""
-    places, before = [], 0
+    places = []
+    before = 0
     for live in is_live:
         renumbered = np.cumsum(live, dtype=np.int64) - 1 + before
         renumbered[~live] = -1
@@ -62,62 +82,162 @@ def _renumber(is_live: Sequence[Bools]) -> list[I64]:
     return places
 
 
-def _copy_documents(writer: RunWriter, run: RunFile, live: Bools, layout: Layout) -> None:
-    """Copy the sketches of the live documents of a run."""
-    chosen = np.flatnonzero(live)
+def _pieces(run: RunFile, docs: I64) -> Iterator[I64]:
+    """Split documents of a run into pieces of bounded size in bytes."""
+    flat_bytes = 0
+    row_bytes = 0
+    for name, array in run.arrays.items():
+        if name in FLAT:
+            flat_bytes += array.itemsize
+        elif array.ndim > 1:
+            row_bytes += array.itemsize * array.shape[1]
+    sizes = np.maximum(run.arrays["sizes"][docs], 0)
+    ends = np.cumsum(row_bytes + flat_bytes * sizes)
+    for first, stop in formats.runs(ends):
+        yield docs[first:stop]
+
+
+def _copy_documents(writer: RunWriter, run: RunFile, docs: I64, layout: Layout) -> None:
+    """Copy the sketches of some documents of a run."""
     columns = item_columns(layout.config) if layout.has_items else {}
-    for first in range(0, chosen.size, _DOCS_AT_ONCE):
-        docs = chosen[first : first + _DOCS_AT_ONCE]
-        taken = run.take(docs)
-        writer.write("numbers", run.arrays["numbers"][docs])
-        writer.write("sizes", taken.sizes)
-        writer.write("signatures", taken.signatures)
-        if "ends" in columns and (np.diff(getattr(taken.items, "ends", 0)) != taken.sizes).any():
-            raise damaged(f"sizes in {run.path} do not match its sets")
-        for name in columns:
-            if name != "ends":
-                writer.write(name, getattr(taken.items, name))
+    taken = run.take(docs)
+    writer.write("numbers", run.arrays["numbers"][docs])
+    writer.write("sizes", taken.sizes)
+    writer.write("signatures", taken.signatures)
+    if "ends" in columns and (np.diff(getattr(taken.items, "ends", 0)) != taken.sizes).any():
+        raise damaged(f"sizes in {run.path} do not match its sets")
+    for name in columns:
+        if name != "ends":
+            writer.write(name, getattr(taken.items, name))
 
 
-def _write_ends(writer: RunWriter, sizes: Sequence[Any], is_live: Sequence[Bools]) -> None:
+def _write_ends(writer: RunWriter, sizes: Sequence[I64]) -> None:
     last = np.zeros(1, np.int64)
     writer.write("ends", last)
-    for size, live in zip(sizes, is_live, strict=True):
-        ends = np.cumsum(size[live]) + last
+    for size in sizes:
+        ends = np.cumsum(size) + last
         writer.write("ends", ends)
         last = ends[-1:] if ends.size else last
 
 
 def _merge_postings(
-    writer: RunWriter, runs: Sequence[RunFile], renumbered: Sequence[I64], names: Postings, total: int
+    writer: RunWriter,
+    runs: Sequence[RunFile],
+    renumbered: Sequence[I64],
+    names: Postings,
+    total: int,
+    between: Callable[[], None],
 ) -> None:
-    directory = directory_of([], total)
-    for keys, docs in _sorted_ranges(runs, renumbered, names):
+    directory = _GrowingDirectory(writer, names.directory, total)
+    for keys, docs in _sorted_postings(runs, renumbered, names):
+        between()
         writer.write(names.keys, keys)
         writer.write(names.docs, docs)
-        directory += directory_of([keys], total)
-    writer.write(names.directory, directory)
+        directory.add(keys)
+    if directory.num_postings != total:
+        raise damaged(f"{directory.num_postings:,} postings in the sections {names.keys} to merge instead of {total:,}")
+    directory.finish()
 
 
-def _sorted_ranges(runs: Sequence[RunFile], renumbered: Sequence[I64], names: Postings) -> Iterator[tuple[Any, Any]]:
-    """Iterate over the postings of all runs in key order, without those of dead documents."""
-    num_postings = sum(run.arrays[names.keys].size for run in runs)
-    num_ranges = max(1, -(-num_postings // _POSTINGS_AT_ONCE))
-    bounds = [(number << 64) // num_ranges for number in range(1, num_ranges)]
-    cuts = [
-        np.r_[0, np.searchsorted(run.arrays[names.keys], np.array(bounds, np.uint64)), run.arrays[names.keys].size]
-        for run in runs
+class _GrowingDirectory:
+    """Writes the directory of postings that arrive in order; `directory_of` makes the same of all at once."""
+
+    def __init__(self, writer: RunWriter, name: str, num_postings: int) -> None:
+        self._writer = writer
+        self._name = name
+        self._bits = directory_bits(num_postings)
+        self._num_written = 0
+        self.num_postings = 0
+
+    def add(self, keys: Any) -> None:
+        """Add postings; write the entries up to that of their last key."""
+        if keys.size:
+            prefixes = self._prefixes(keys)
+            self._write_to(int(prefixes[-1]) + 1, prefixes)
+            self.num_postings += keys.size
+
+    def finish(self) -> None:
+        """Write the entries after that of the last key."""
+        self._write_to((1 << self._bits) + 1, np.empty(0, np.int64))
+
+    def _prefixes(self, keys: Any) -> I64:
+        if not self._bits:
+            return np.zeros(keys.size, np.int64)
+        prefixes: I64 = (keys >> np.uint64(64 - self._bits)).astype(np.int64)
+        return prefixes
+
+    def _write_to(self, stop: int, prefixes: I64) -> None:
+        while self._num_written < stop:
+            last = min(stop, self._num_written + _ENTRIES_AT_ONCE)
+            entries = np.arange(self._num_written, last)
+            self._writer.write(self._name, np.searchsorted(prefixes, entries) + self.num_postings)
+            self._num_written = last
+
+
+def _sorted_postings(runs: Sequence[RunFile], renumbered: Sequence[I64], names: Postings) -> Iterator[tuple[Any, Any]]:
+    """Iterate over the postings of all runs in key order, without those of dead documents; a bounded number a step."""
+    keys = [run.arrays[names.keys] for run in runs]
+    sizes = np.array([held.size for held in keys], np.int64)
+    starts = np.zeros(len(runs), np.int64)
+    while (starts < sizes).any():
+        ranges, next_key = _ranges_below(keys, starts, sizes)
+        stops = np.array([stop for _, stop in ranges], np.int64)
+        if (stops > starts).any():
+            yield _sorted_range(runs, renumbered, names, ranges)
+        else:
+            ranges = [(int(at), _stop_of(held, int(at), next_key)) for held, at in zip(keys, starts, strict=True)]
+            stops = np.array([stop for _, stop in ranges], np.int64)
+            yield from _postings_of_one_key(runs, renumbered, names, ranges)
+        starts = stops
+
+
+def _ranges_below(keys: Sequence[Any], starts: I64, sizes: I64) -> tuple[list[tuple[int, int]], Any]:
+    """Return for every run the range of its next postings below a common key, and this key; None: to the end."""
+    left = sizes - starts
+    windows = starts + np.minimum(left, 1 + left * _POSTINGS_AT_ONCE // left.sum())
+    lasts = [held[stop - 1] for held, stop, size in zip(keys, windows, sizes, strict=True) if stop < size]
+    if not lasts:
+        return list(zip(starts.tolist(), windows.tolist(), strict=True)), None
+    bound = min(lasts)
+    ranges = []
+    for held, start, stop in zip(keys, starts.tolist(), windows.tolist(), strict=True):
+        ranges.append((start, start + int(np.searchsorted(held[start:stop], bound))))
+    return ranges, bound
+
+
+def _stop_of(keys: Any, start: int, key: Any) -> int:
+    """Return where the postings of a key end, of those from `start`."""
+    return start + int(np.searchsorted(keys[start:], key, side="right"))
+
+
+def _postings_of_one_key(
+    runs: Sequence[RunFile], renumbered: Sequence[I64], names: Postings, ranges: Sequence[tuple[int, int]]
+) -> Iterator[tuple[Any, Any]]:
+    """Iterate over the postings of a key, run by run; there may be more of them than fit in memory."""
+    for run, places, (start, stop) in zip(runs, renumbered, ranges, strict=True):
+        for first in range(start, stop, _POSTINGS_AT_ONCE):
+            own = slice(first, min(first + _POSTINGS_AT_ONCE, stop))
+            yield _live_postings(run, places, names, own)
+
+
+def _sorted_range(
+    runs: Sequence[RunFile], renumbered: Sequence[I64], names: Postings, ranges: Sequence[tuple[int, int]]
+) -> tuple[Any, Any]:
+    parts = [
+        _live_postings(run, places, names, slice(start, stop))
+        for run, places, (start, stop) in zip(runs, renumbered, ranges, strict=True)
     ]
-    for number in range(num_ranges):
-        keys, docs = [], []
-        for run, places, cut in zip(runs, renumbered, cuts, strict=True):
-            own = slice(int(cut[number]), int(cut[number + 1]))
-            old = run.arrays[names.docs][own].astype(np.int64)
-            if old.size and old.max() >= places.size:
-                raise damaged(f"a posting of {run.path} points to no document")
-            new = places[old]
-            keys.append(run.arrays[names.keys][own][new >= 0])
-            docs.append(new[new >= 0])
-        joined, owners = np.concatenate(keys), np.concatenate(docs)
-        order = np.argsort(joined, kind="stable")
-        yield joined[order], owners[order].astype(np.uint32)
+    keys = np.concatenate([part[0] for part in parts])
+    docs = np.concatenate([part[1] for part in parts])
+    order = np.argsort(keys, kind="stable")
+    return keys[order], docs[order]
+
+
+def _live_postings(run: RunFile, places: I64, names: Postings, own: slice) -> tuple[Any, Any]:
+    """Return keys and new positions of the live documents of a range of postings."""
+    old = run.arrays[names.docs][own]
+    if old.size and old.max() >= places.size:
+        raise damaged(f"a posting of {run.path} points to no document")
+    new = places[old]
+    is_live = new >= 0
+    return run.arrays[names.keys][own][is_live], new[is_live].astype(np.uint32)

@@ -26,6 +26,11 @@ def sync_file(path: Path) -> None:
         os.close(file)
 
 
+def sync_data(file: int) -> None:
+    """Sync the contents of an open file to disk."""
+    getattr(os, "fdatasync", os.fsync)(file)
+
+
 class CommitLog:
     """The write-ahead log of SQLite; one sync makes every commit before it durable (group commit).
 
@@ -65,7 +70,7 @@ class CommitLog:
                 file = os.open(self._path, _OPEN)
                 sync_folder(self._path.parent)
                 self._file = file
-            getattr(os, "fdatasync", os.fsync)(self._file)
+            sync_data(self._file)
         except OSError as error:
             self._failure = error
             self.check()

@@ -7,43 +7,35 @@ the commit that names it, and deleted after a commit that no longer does is sync
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import secrets
 import shutil
 import sqlite3
 import threading
-import time
 import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.index import database, index_folder
-from neardup.index.compaction import Bools, merge_runs
 from neardup.index.database import StoredRun, Tables
 from neardup.index.disk_sync import CommitLog, sync_file, sync_folder
-from neardup.index.folder_view import FRESH_DOCS, RUN_DOCS, FolderChange, FolderView, RunVanishedError
+from neardup.index.folder_view import FolderChange, FolderView, RunVanishedError
+from neardup.index.index_folder import RUNS
 from neardup.index.index_settings import stored_settings
 from neardup.index.integrity import find_damage
-from neardup.index.open_run import header_digest_of
-from neardup.index.opened_files import RUNS, FileChangedError, OpenedFiles
+from neardup.index.merging import Merging
+from neardup.index.opened_files import FileChangedError, OpenedFiles
 from neardup.index.repair import Repair, apply_repair, find_lost
 from neardup.index.run_file import RunFile, write_run
-from neardup.index.sketches import Layout, Sketches, damaged, from_bytes
+from neardup.index.sketches import Layout, Sketches, damaged
 from neardup.index.sqlite_errors import explained
 from neardup.index.store import Answer
 from neardup.index.writer_lock import WriterLock
 from neardup.io.work_folder import check_writable, remove_folder, reserve
 from neardup.measures.base import I64
 
-# Runs of one tier are merged when there are this many; each tier is this many times larger than the one before.
-TIER: Final = 8
-# The most documents merged automatically, which takes about a second; more would delay a single insert too long.
-MOST_JOINED: Final = RUN_DOCS
 _ATTEMPTS: Final = 8
 
 
@@ -62,6 +54,7 @@ class FolderStore:
         self._lock: WriterLock | None = None
         self._writer: sqlite3.Connection | None = None
         self._opened = OpenedFiles(folder, layout, is_writer=not read_only)
+        self._merging = Merging(self)
         try:
             if not read_only:
                 self._lock = WriterLock(folder, timeout)
@@ -116,15 +109,15 @@ class FolderStore:
     def change(self, make: Callable[[Any], Answer]) -> Answer:
         """Make one change, completely or not at all; return once it is on disk. Threads share the wait for the disk."""
         with self._writing, explained(self.folder):
-            answer, number = self._commit(make)
-            # The change is stored; if the disk is too full to merge runs, a later change merges them.
-            with contextlib.suppress(OSError, sqlite3.OperationalError):
-                self._tidy()
+            self._check_writable()
+            self._merging.raise_untold()
+            answer, change, number = self._commit(make)
+        self._merging.note(change)
         if self._is_durable:
             self._log.wait(number)
         return answer
 
-    def _commit(self, make: Callable[[Any], Answer]) -> tuple[Answer, int]:
+    def _commit(self, make: Callable[[Any], Answer]) -> tuple[Answer, FolderChange, int]:
         """Make and commit one change; return the number of its commit too."""
         writer = self._check_writable()
         change: FolderChange | None = None
@@ -132,13 +125,25 @@ class FolderStore:
             self._begin(writer)
             change = FolderChange(self._opened, Tables(writer), self)
             answer = make(change)
-            change.write_waiting(1)
-            change.write_state()
+            change.finish()
             writer.execute("COMMIT")
         except BaseException:
             self._undo(writer, change.new_runs if change is not None else [])
             raise
-        return answer, self._log.add()
+        return answer, change, self._log.add()
+
+    def commit_runs(self, make: Callable[[Tables], None]) -> int:
+        """Make one commit that changes the list of runs; return its number."""
+        with self._writing:
+            writer = self._check_writable()
+            try:
+                self._begin(writer)
+                make(Tables(writer))
+                writer.execute("COMMIT")
+            except BaseException:
+                self._undo(writer, [])
+                raise
+            return self._log.add()
 
     @staticmethod
     def _begin(writer: sqlite3.Connection) -> None:
@@ -157,75 +162,24 @@ class FolderStore:
             if path.name not in named:
                 path.unlink(missing_ok=True)
 
-    def _tidy(self) -> None:
-        """Flush fresh documents and merge small runs when there are many."""
-        tables = Tables(self._check_writable())
-        if tables.count("fresh") >= FRESH_DOCS:
-            self._flush()
-        while chosen := _too_many(tables.runs()):
-            self._join(chosen, is_flushed=False)
-
-    def _flush(self) -> None:
-        """Turn the fresh documents into a run."""
+    def with_writer(self, make: Callable[[Tables], object]) -> None:
+        """Call a function with the connection that writes, outside of a transaction, while nobody else writes."""
         with self._writing:
-            self._join([], is_flushed=True)
+            make(Tables(self._check_writable()))
+
+    def wait_for_disk(self, number: int) -> None:
+        """Return when the commit of this number is on disk."""
+        self._log.wait(number)
 
     def compact(self) -> None:
-        """Merge all runs and the fresh documents, without removed and expired ones."""
-        with self._writing, explained(self.folder):
-            tables = Tables(self._check_writable())
-            self._join([run.name for run in tables.runs()], is_flushed=True, is_final=True)
-            # The runs are merged; if the disk is too full to shrink the SQLite file, later inserts reuse its pages.
-            with contextlib.suppress(sqlite3.OperationalError):
-                tables.vacuum()
+        """Merge all runs and the fresh documents, without removed and expired ones; others write meanwhile."""
+        self._check_writable()
+        self._merging.compact()
+        self._log.sync()
 
-    def _join(self, names: Sequence[str], *, is_flushed: bool, is_final: bool = False) -> None:
-        """Replace runs and the fresh documents by one run; `is_final` drops expired documents, too."""
-        tables, drafts = Tables(self._check_writable()), list[Path]()
-        now = time.time() if is_final else -math.inf
-        next_number, generation, num_documents, _ = tables.state()
-        numbers: list[int] = []
-        target: Path | None = None
-        try:
-            paths = [self.folder / RUNS / name for name in names]
-            if is_flushed:
-                numbers, blobs = tables.fresh(-1, next_number)
-                if blobs:
-                    drafts.append(self.new_run())
-                    digest = self.write_run(drafts[0], np.array(numbers, np.int64), from_bytes(blobs, self.layout))
-            if drafts and not paths and not is_final:
-                target, count = drafts.pop(), len(numbers)
-            else:
-                target = self.new_run()
-                count = self._merge(target, [*paths, *drafts], tables, now)
-                digest = header_digest_of(target) if count else b""
-            self._begin(tables.connection)
-            self._swap(tables, names, (target.name, count, digest), numbers)
-            removed = tables.remove(tables.fetch(tables.expired(now), -math.inf).values())
-            tables.set_state(next_number, generation + 1, num_documents - removed)
-            tables.connection.execute("COMMIT")
-            self._log.wait(self._log.add())
-        except BaseException:
-            self._undo(tables.connection, [*drafts, *([target] if target is not None else [])])
-            raise
-        for path in [*paths, *drafts]:
-            path.unlink(missing_ok=True)
-
-    def _merge(self, target: Path, paths: Sequence[Path], tables: Tables, now: float) -> int:
-        runs = [RunFile(path, self.layout, is_scanned=True) for path in paths]
-        count = merge_runs(target, runs, [_live(run, tables, now) for run in runs], self.layout) if runs else 0
-        sync_folder(target.parent)
-        return count
-
-    @staticmethod
-    def _swap(tables: Tables, names: Sequence[str], new: tuple[str, int, bytes], numbers: Sequence[int]) -> None:
-        """Replace other runs and the fresh documents by a new run."""
-        for name in names:
-            tables.connection.execute("DELETE FROM runs WHERE name = ?", (name,))
-        if new[1]:
-            tables.add_run(*new)
-        if numbers:
-            tables.connection.execute("DELETE FROM fresh WHERE number <= ?", (numbers[-1],))
+    def finish_merging(self) -> None:
+        """Return when all runs that are due are written and merged, which a thread does beside the changes."""
+        self._merging.finish()
 
     def new_run(self) -> Path:
         """Return the path of the next run."""
@@ -249,13 +203,19 @@ class FolderStore:
             # Beside a writer, a run that this commit names may have been merged with others and deleted.
             if not found or self.read(lambda view: view.generation) == generation:
                 break
-        return found
+        return found + [what for what in self.damage() if not any(text in what for text in found)]
+
+    def damage(self) -> list[str]:
+        """Describe the damage that merging has found since the index was opened."""
+        return list(self._merging.damage)
 
     def repair(self, sketch_again: Callable[[Sequence[str]], Sketches] | None) -> Repair:
-        """Give up runs that are missing or damaged; see `repair`."""
-        with self._writing, explained(self.folder):
+        """Give up runs that are missing or damaged; sketch_again: how to store documents whose text is stored."""
+        self._check_writable()
+        with self._merging.paused(), self._writing:
             plan = self.read(lambda view: find_lost(view.tables, self.folder / RUNS, self.layout))
-            if not plan.dropped:
+            self._merging.forget_damage()
+            if plan.is_empty:
                 return Repair([], [], 0)
             return self.change(lambda change: apply_repair(change, plan, sketch_again))
 
@@ -312,6 +272,7 @@ class FolderStore:
         if self._is_forked():
             self._is_closed = True
             return
+        self._merging.close()
         with self._writing:
             self._is_closed = True
             self._opened.close()
@@ -415,36 +376,3 @@ def _link_or_copy(source: Path, target: Path) -> None:
 def _copy_file(source: Path, target: Path) -> None:
     shutil.copyfile(source, target, follow_symlinks=False)
     sync_file(target)
-
-
-def _too_many(runs: Sequence[StoredRun]) -> list[str]:
-    """Return the runs to merge now: the smallest of the lowest tier that has too many, as many as may be merged."""
-    tiers: dict[int, list[tuple[int, str]]] = {}
-    for name, num_docs, _ in runs:
-        tier = 0
-        while num_docs > FRESH_DOCS * TIER**tier:
-            tier += 1
-        tiers.setdefault(tier, []).append((num_docs, name))
-    for _, members in sorted(tiers.items()):
-        chosen, total = list[str](), 0
-        for num_docs, name in sorted(members) if len(members) >= TIER else ():
-            total += num_docs
-            if total <= MOST_JOINED:
-                chosen.append(name)
-        if len(chosen) > 1:
-            return chosen
-    return []
-
-
-def _live(run: RunFile, tables: Tables, now: float) -> Bools:
-    """Return which documents of a run are neither removed nor, at a time, expired."""
-    numbers = run.arrays["numbers"]
-    if not numbers.size:
-        return np.zeros(0, np.bool_)
-    rows = tables.connection.execute(
-        "SELECT number FROM documents WHERE number BETWEEN ? AND ? AND (expires IS NULL OR expires > ?)",
-        (int(numbers.min()), int(numbers.max()), now),
-    )
-    live = np.fromiter((number for (number,) in rows), np.int64)
-    is_live: Bools = np.isin(numbers, live)
-    return is_live

@@ -17,16 +17,19 @@ from neardup.errors import DataError
 from neardup.index.database import Tables
 from neardup.index.page_requests import DiskReads, blocks_read, request_in_turn
 from neardup.index.run_file import BAND_POSTINGS, SET_POSTINGS, Postings, RunFile, directory_of, set_postings
-from neardup.index.sketches import GrowingSketches, Layout, Sketches, from_bytes, join, to_bytes
+from neardup.index.sketches import GrowingSketches, Layout, Sketches, bytes_of, from_bytes, take_sketches, to_bytes
 from neardup.index.store import Document, Met, Shared, already_exists
 from neardup.kernels import lookup
 from neardup.kernels.similarity import Sets
 from neardup.measures.base import I64, U64
 
-# The most documents in SQLite before they become a run; a query compares its keys with all of theirs.
+# Documents in SQLite, and bytes of their sketches, that are flushed to a run; a query compares its keys with all of
+# theirs. A change that adds as many writes a run itself.
 FRESH_DOCS: Final = 2048
-# The most documents of a run; a larger batch is split.
+FRESH_BYTES: Final = 8 << 20
+# The most documents of a run that a change writes, and bytes of their sketches; a larger batch is split.
 RUN_DOCS: Final = 1 << 17
+RUN_BYTES: Final = 64 << 20
 _TAKEN_AT_ONCE: Final = 1 << 11
 
 
@@ -58,15 +61,20 @@ class RunVanishedError(Exception):
 
 
 class Fresh:
-    """The fresh documents of one generation, held in memory; grows as they are inserted."""
+    """The fresh documents of one generation of an index, held in memory; grows as they are inserted.
 
-    def __init__(self, index_id: str, generation: int) -> None:
+    previous: those of an earlier generation, which are copied instead of being read again.
+    """
+
+    def __init__(self, index_id: str, generation: int, previous: Fresh | None = None) -> None:
         self.index_id = index_id
         self.generation = generation
         self._lock = threading.Lock()
         self._clear()
+        self._previous: Fresh | None = previous
 
     def _clear(self) -> None:
+        self._previous = None
         self._sketches = GrowingSketches()
         self._numbers: list[int] = []
         self._last = -1
@@ -77,6 +85,11 @@ class Fresh:
         with self._lock:
             if not self._is_whole:  # an interrupt came between two of the lines below
                 self._clear()
+            if self._previous is not None:
+                self._is_whole = False
+                self._copy(self._previous, tables, layout)
+                self._previous = None
+                self._is_whole = True
             if before - 1 > self._last:
                 numbers, blobs = tables.fresh(self._last, before)
                 self._is_whole = False
@@ -86,6 +99,19 @@ class Fresh:
                 self._last = before - 1
                 self._is_whole = True
             return np.array(self._numbers, np.int64), self._sketches.view(layout.config)
+
+    def _copy(self, previous: Fresh, tables: Tables, layout: Layout) -> None:
+        """Copy what is still fresh: a flush takes the documents with the lowest numbers."""
+        first = tables.connection.execute("SELECT MIN(number) FROM fresh").fetchone()[0]
+        with previous._lock:
+            if not previous._is_whole:
+                return
+            self._last = previous._last
+            sketches = previous._sketches.view(layout.config)
+            docs = np.flatnonzero(np.array(previous._numbers, np.int64) >= (math.inf if first is None else first))
+            if docs.size and sketches is not None:
+                self._sketches.append(take_sketches(sketches, docs, layout.config))
+                self._numbers = previous._numbers[docs[0] :]
 
 
 class FolderView:
@@ -202,14 +228,16 @@ class FolderChange(FolderView):
     def __init__(self, files: Files, tables: Tables, maker: RunMaker) -> None:
         super().__init__(files, tables)
         self._maker = maker
-        self._pending, self._pending_numbers = GrowingSketches(), list[int]()
-        self._waiting: list[tuple[I64, Sketches]] = []
-        self._drops_runs = False
+        self._waiting = GrowingSketches()
+        self._waiting_numbers = list[int]()
+        self._waiting_bytes = 0
+        self._drops_sketches = False
         self.new_runs: list[Path] = []
-        self.run_docs = RUN_DOCS
+        self.fresh_docs = 0
+        self.fresh_bytes = 0
 
     def put(self, documents: Sequence[Document], sketches: Sketches, texts: Sequence[str] | None) -> None:
-        """Store documents; their sketches go to SQLite, or to a run if there are many."""
+        """Store documents; their sketches wait for the end of the change, or become a run if there are many."""
         if not documents:
             return
         self._free_expired(documents)
@@ -220,54 +248,70 @@ class FolderChange(FolderView):
         numbers = [document.number for document in documents]
         if texts is not None:
             self.tables.add_texts(numbers, texts)
-        if not self._waiting and self.tables.count("fresh") + len(numbers) <= FRESH_DOCS:
-            self.tables.add_fresh((number, to_bytes(sketches, at)) for at, number in enumerate(numbers))
-            self._pending.append(sketches)
-            self._pending_numbers += numbers
-        else:
-            self._waiting.append((np.array(numbers, np.int64), sketches))
-            self.write_waiting(self.run_docs)
+        self._waiting.append(sketches)
+        self._waiting_numbers += numbers
+        self._waiting_bytes += bytes_of(sketches)
+        if self._waits_for(RUN_DOCS, RUN_BYTES):
+            self._write_run()
         self.next_number = numbers[-1] + 1
         self.num_documents += len(numbers)
 
-    def write_waiting(self, least: int) -> None:
-        """Write the waiting documents as a run, if there are at least `least`."""
-        if sum(numbers.size for numbers, _ in self._waiting) >= max(least, 1):
-            numbers = np.concatenate([numbers for numbers, _ in self._waiting])
-            path = self._maker.new_run()
-            self.new_runs.append(path)
-            digest = self._maker.write_run(path, numbers, join([sketches for _, sketches in self._waiting]))
-            self.tables.add_run(path.name, numbers.size, digest)
-            self._waiting.clear()
-
-    def write_state(self) -> None:
-        """Store the counts of the index after this change."""
-        generation = self.generation + bool(self.new_runs or self._drops_runs)
+    def finish(self) -> None:
+        """Store the sketches that still wait, and the state of the index after this change."""
+        self._store_waiting()
+        generation = self.generation + bool(self.new_runs or self._drops_sketches)
         self.tables.set_state(self.next_number, generation, self.num_documents)
+
+    def _store_waiting(self) -> None:
+        """Store the sketches that still wait: as a run if there are many, else with the fresh documents."""
+        if self._waits_for(FRESH_DOCS, FRESH_BYTES):
+            self._write_run()
+        sketches = self._waiting.view(self._files.layout.config)
+        if sketches is not None:
+            rows = ((number, to_bytes(sketches, at)) for at, number in enumerate(self._waiting_numbers))
+            self.tables.add_fresh(rows)
+            self.fresh_docs = len(self._waiting_numbers)
+            self.fresh_bytes = self._waiting_bytes
+
+    def _waits_for(self, num_docs: int, num_bytes: int) -> bool:
+        return len(self._waiting_numbers) >= num_docs or self._waiting_bytes >= num_bytes
+
+    def _write_run(self) -> None:
+        """Write the waiting documents as a run."""
+        sketches = self._waiting.view(self._files.layout.config)
+        if sketches is None:
+            return
+        path = self._maker.new_run()
+        self.new_runs.append(path)
+        digest = self._maker.write_run(path, np.array(self._waiting_numbers, np.int64), sketches)
+        self.tables.add_run(path.name, len(self._waiting_numbers), digest)
+        self._waiting = GrowingSketches()
+        self._waiting_numbers = []
+        self._waiting_bytes = 0
 
     def drop_runs(self, names: Iterable[Any]) -> None:
         """Forget runs, whose documents the caller stores again or removes."""
         for name in names:
             self.tables.connection.execute("DELETE FROM runs WHERE name = ?", (name,))
-            self._drops_runs = True
+            self._drops_sketches = True
 
     def drop_fresh(self, numbers: Iterable[int]) -> None:
-        """Forget sketches of fresh documents, as `drop_runs`."""
+        """Forget sketches of fresh documents, as `drop_runs` forgets runs."""
         for number in numbers:
             self.tables.connection.execute("DELETE FROM fresh WHERE number = ?", (number,))
-            self._drops_runs = True
+            self._drops_sketches = True
 
-    def put_sketches(self, numbers: I64, sketches: Sketches) -> None:
-        """Store sketches again for documents that lost theirs."""
-        self._waiting.append((numbers, sketches))
-        self.write_waiting(self.run_docs)
+    def put_sketches(self, numbers: Sequence[int], sketches: Sketches) -> None:
+        """Store sketches again, as a run, for documents that lost theirs."""
+        self._waiting.append(sketches)
+        self._waiting_numbers += numbers
+        self._write_run()
 
     def _unsorted(self) -> Iterator[tuple[I64, Sketches]]:
         yield from super()._unsorted()
-        own = self._pending.view(self._files.layout.config)
+        own = self._waiting.view(self._files.layout.config)
         if own is not None:
-            yield np.array(self._pending_numbers, np.int64), own
-        yield from self._waiting
+            yield np.array(self._waiting_numbers, np.int64), own
 
     def _runs(self) -> list[RunFile]:
         return super()._runs() + [RunFile(path, self._files.layout) for path in self.new_runs]

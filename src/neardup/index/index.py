@@ -28,7 +28,7 @@ from neardup.index.batches import ON_DUPLICATE, settle
 from neardup.index.disk_sync import sync_folder
 from neardup.index.finding import answer
 from neardup.index.folder import FolderStore, make_folder
-from neardup.index.index_folder import check_folder, check_path
+from neardup.index.index_folder import bytes_below, check_folder, check_path
 from neardup.index.index_settings import (
     Settings,
     check_alike,
@@ -345,10 +345,17 @@ class Index:
         return is_id(doc_id) and bool(self._store.read(lambda view: view.numbers_of([str(doc_id)])))
 
     def info(self) -> dict[str, Any]:
-        """Return the counts, size and settings of the index."""
+        """Return the counts, size and settings of the index, and the damage that merging runs has found, if any."""
         counts = self._store.read(lambda view: view.count())
-        num_bytes = sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file())
-        return {"path": str(self.path), **counts, "bytes": num_bytes, **self._settings.as_dict()}
+        found = self._store.damage()
+        damage = {"damage": found} if found else {}
+        return {
+            "path": str(self.path),
+            **counts,
+            "bytes": bytes_below(self.path),
+            **damage,
+            **self._settings.as_dict(),
+        }
 
     def check(self) -> list[str]:
         """Read the whole index; return a description of every damage, or an empty list if it is intact."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from pathlib import Path
@@ -11,6 +12,8 @@ from neardup.errors import ConfigError, DataError
 
 # The SQLite file of an index.
 FILE: Final = "index.sqlite"
+# The folder of its runs.
+RUNS: Final = "runs"
 
 
 def is_index(path: str | os.PathLike[str]) -> bool:
@@ -48,6 +51,16 @@ def check_folder(folder: Path) -> None:
                 f"{folder} is not an index: {path} is not {expected}",
                 hint="name the folder of an index",
             )
+
+
+def bytes_below(folder: Path) -> int:
+    """Return the bytes of all files of an index; a run that is merged away meanwhile counts nothing."""
+    num_bytes = 0
+    for file in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            found = file.stat()
+            num_bytes += found.st_size if stat.S_ISREG(found.st_mode) else 0
+    return num_bytes
 
 
 def _missing(folder: Path, path: Path) -> DataError:

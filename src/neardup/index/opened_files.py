@@ -12,18 +12,17 @@ import queue
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from neardup.errors import DataError
 from neardup.index import database, index_folder
 from neardup.index.database import Tables
 from neardup.index.folder_view import FolderView, Fresh, RunVanishedError
+from neardup.index.index_folder import RUNS
 from neardup.index.page_requests import DiskReads
 from neardup.index.run_file import RunFile
 from neardup.index.sketches import Layout, damaged
 from neardup.index.sqlite_errors import explained
-
-RUNS: Final = "runs"
 
 
 class FileChangedError(Exception):
@@ -112,9 +111,13 @@ class OpenedFiles:
         latest = self._fresh
         if (latest.index_id, latest.generation) == (view.index_id, view.generation):
             return latest
-        fresh = Fresh(view.index_id, view.generation)
-        if latest.index_id != view.index_id or latest.generation < view.generation:
-            self._fresh = fresh
+        if latest.index_id == view.index_id:
+            if view.generation < latest.generation:
+                return Fresh(view.index_id, view.generation)
+            fresh = Fresh(view.index_id, view.generation, latest)
+        else:
+            fresh = Fresh(view.index_id, view.generation)
+        self._fresh = fresh
         return fresh
 
     def close(self) -> None:

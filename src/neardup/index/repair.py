@@ -39,6 +39,11 @@ class RepairPlan(NamedTuple):
     dropped_fresh: list[int]
     lost: I64
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing must go."""
+        return not self.dropped and not self.dropped_fresh and not self.lost.size
+
 
 def find_lost(tables: Tables, runs: Path, layout: Layout) -> RepairPlan:
     """Find the runs and fresh rows that are missing or damaged, and the documents that only they had."""
@@ -85,7 +90,7 @@ def apply_repair(
     for numbers in chunks(plan.lost.tolist(), _TEXTS_AT_ONCE):
         texts = dict(_texts_of(change, numbers)) if sketch_again is not None else {}
         if sketch_again is not None and texts:
-            change.put_sketches(np.array(list(texts), np.int64), sketch_again(list(texts.values())))
+            change.put_sketches(list(texts), sketch_again(list(texts.values())))
             restored += len(texts)
         documents = change.tables.fetch(set(numbers) - set(texts), -np.inf)
         lost += [document.doc_id for _, document in sorted(documents.items())]

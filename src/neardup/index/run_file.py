@@ -10,13 +10,14 @@ import hashlib
 import mmap
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from neardup.errors import DataError
+from neardup.index.disk_sync import sync_data
 from neardup.index.open_run import DIGEST_BYTES, HEADER_BYTES, open_run
 from neardup.index.page_requests import expect_random_reads, request
 from neardup.index.sketches import FLAT, Layout, Sketches, damaged, item_arrays, item_columns, take_items
@@ -96,7 +97,19 @@ def directory_bits(num_postings: int) -> int:
 class RunWriter:
     """Writes a run of known size; sections can be written in any order, each from start to end."""
 
-    def __init__(self, path: Path, num_docs: int, num_items: int, num_postings: int, layout: Layout) -> None:
+    def __init__(
+        self,
+        path: Path,
+        num_docs: int,
+        num_items: int,
+        num_postings: int,
+        layout: Layout,
+        *,
+        sync_bytes: int | None = None,
+    ) -> None:
+        """Create the file; sync_bytes: sync it whenever this much was written."""
+        self._sync_bytes = sync_bytes
+        self._unsynced_bytes = 0
         self._path, self._num_docs = path, num_docs
         self._fingerprint = fingerprint_of(layout)
         self._shapes = shapes_of(num_docs, num_items, num_postings, layout)
@@ -118,7 +131,12 @@ class RunWriter:
         at, end = self._offsets[name] + self._written[name], len(data)
         done = 0
         while done < end:
-            done += os.pwrite(self._file, data[done : done + _BLOCK], at + done)
+            count = os.pwrite(self._file, data[done : done + _BLOCK], at + done)
+            done += count
+            self._unsynced_bytes += count
+            if self._sync_bytes is not None and self._unsynced_bytes >= self._sync_bytes:
+                sync_data(self._file)
+                self._unsynced_bytes = 0
         self._written[name] += end
 
     def finish(self) -> bytes:
@@ -313,12 +331,13 @@ class RunFile:
         keys = np.empty((docs.size, 0), np.uint64)
         return Sketches(items, self.arrays["signatures"][docs], keys, self.arrays["sizes"][docs])
 
-    def check(self) -> str | None:
-        """Describe the damage; None if every section is intact."""
+    def check(self, between: Callable[[], None] = lambda: None) -> str | None:
+        """Describe the damage; None if every section is intact. between: called between two blocks."""
         view = memoryview(self._map)
         for section in self.sections.values():
             digest = digest_of()
             for at in range(section.offset, section.offset + section.num_bytes, _BLOCK):
+                between()
                 digest.update(view[at : min(at + _BLOCK, section.offset + section.num_bytes)])
             if digest.digest() != section.digest:
                 return f"the section {section.name} of {self.path} has a wrong checksum"

@@ -128,6 +128,12 @@ def to_bytes(sketches: Sketches, doc: int) -> bytes:
     return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
 
 
+def bytes_of(sketches: Sketches) -> int:
+    """Return the bytes that documents take in memory."""
+    arrays = [sketches.signatures, sketches.keys, sketches.sizes, *item_arrays(sketches.items).values()]
+    return sum(array.nbytes for array in arrays)
+
+
 def from_bytes(blobs: Sequence[bytes], layout: Layout) -> Sketches:
     """Return the documents of `to_bytes`; raise if the bytes are invalid."""
     records = [_parse(np.frombuffer(blob, np.uint8), layout) for blob in blobs]

@@ -126,6 +126,9 @@ class Store(Protocol):
     def check(self) -> list[str]:
         """Read everything; describe any damage."""
 
+    def damage(self) -> list[str]:
+        """Describe the damage that was found since the store was opened."""
+
     def repair(self, sketch_again: Callable[[Sequence[str]], Sketches] | None) -> Any:
         """Give up what is missing or damaged; sketch_again: how to sketch stored texts again, if texts are stored."""
 

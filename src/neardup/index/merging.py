@@ -1,0 +1,470 @@
+"""Merging beside the changes: fresh documents become runs, and runs are merged, by a thread of the writing process.
+
+The thread reads one commit through a connection of its own, and writes and syncs a new run, all without a lock. Then
+one short commit names the new run instead of what it was made of. Old files are deleted once that commit is synced.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import errno
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+
+from neardup.errors import DataError, NearDupError
+from neardup.index import database, folder_view, shrinking
+from neardup.index.compaction import Bools, Merged, merge_runs
+from neardup.index.database import StoredRun, Tables
+from neardup.index.disk_sync import sync_folder
+from neardup.index.index_folder import RUNS
+from neardup.index.run_file import RunFile
+from neardup.index.sketches import Layout, Sketches, damaged, from_bytes
+from neardup.index.sqlite_errors import explained
+from neardup.measures.base import I64
+
+# Runs of one tier are merged when there are this many; each tier is this many times larger than the one before.
+TIER: Final = 8
+# The most documents of an automatic merge, and the most bytes of their files; larger runs are left to `compact`.
+MOST_JOINED: Final = folder_view.RUN_DOCS
+MOST_JOINED_BYTES: Final = 512 << 20
+# A flush takes at most this many times the documents and bytes that cause it, so that its commit stays short.
+_FLUSHED_AT_ONCE: Final = 4
+# After a full disk, the next attempt waits this many times as long as the failed one took.
+RETRY_RATIO: Final = 10
+_NUMBERS_AT_ONCE: Final = 1 << 16
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+_FRESH: Final = "the fresh documents"
+
+
+class Home(shrinking.Home, Protocol):
+    """The part of a store that merging uses."""
+
+    layout: Layout
+
+    def new_run(self) -> Path:
+        """Return the path of the next run."""
+
+    def write_run(self, path: Path, numbers: I64, sketches: Sketches) -> bytes:
+        """Write a run; return the digest of its header."""
+
+    def commit_runs(self, make: Callable[[Tables], None]) -> int:
+        """Make one commit that changes the list of runs; return its number."""
+
+    def wait_for_disk(self, number: int) -> None:
+        """Return when the commit of this number is on disk."""
+
+
+class _Stopped(Exception):  # noqa: N818 - not an error
+    """The process ends, and the merge with it."""
+
+
+class _Fresh(NamedTuple):
+    """Fresh documents that are flushed together."""
+
+    numbers: list[int]
+    blobs: list[bytes]
+    is_live: Bools
+
+
+class Merging:
+    """Flushes and merges, in a thread that exists only while there is something to do."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._process = os.getpid()
+        # Held while runs are written: by our thread, or by the caller of `compact`.
+        self._working = threading.Lock()
+        # Guards the fields below, and is never held for long.
+        self._guard = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._is_registered = False
+        self._is_due = False
+        # At first, an earlier process may have left work; after a full disk, some is left too.
+        self._may_be_due = True
+        self._is_stopped = False
+        self._not_before = -1.0
+        self._fresh_docs = 0
+        self._fresh_bytes = 0
+        self._refused = set[str]()
+        self._untold: NearDupError | None = None
+        self.damage: list[str] = []
+
+    def note(self, change: folder_view.FolderChange) -> None:
+        """Count what a commit has added; start to flush or merge if that is due."""
+        with self._guard:
+            self._fresh_docs += change.fresh_docs
+            self._fresh_bytes += change.fresh_bytes
+            is_due = self._may_be_due or bool(change.new_runs) or self._must_flush()
+            if is_due and time.monotonic() >= self._not_before:
+                self._is_due = True
+            if self._is_due and self._thread is None and os.getpid() == self._process:
+                self._start()
+
+    def _start(self) -> None:
+        if not self._is_registered:
+            # A thread that is still working while the interpreter is torn down could crash it.
+            atexit.register(self.stop)
+            self._is_registered = True
+        thread = threading.Thread(target=self._run, name="neardup-merging", daemon=True)
+        # If the system has no thread left, a later change starts it.
+        with contextlib.suppress(RuntimeError):
+            thread.start()
+            self._thread = thread
+
+    def raise_untold(self) -> None:
+        """Raise the damage that was found since the last call."""
+        with self._guard:
+            error = self._untold
+            self._untold = None
+        if error is not None:
+            raise DataError(
+                f"{error.message}; this was found while merging runs, and this change was not made",
+                hint=f"{error.hint or 'run `neardup index check`'}; further changes are made, without merging this",
+            ) from error
+
+    def finish(self) -> None:
+        """Return when everything that is due is flushed and merged."""
+        while os.getpid() == self._process:
+            with self._guard:
+                thread = self._thread
+            if thread is None:
+                return
+            thread.join()
+
+    def close(self) -> None:
+        """Finish what is due, and `compact` if it is running; an interrupt stops it."""
+        if os.getpid() != self._process:
+            return
+        try:
+            self.finish()
+        except BaseException:
+            self.stop()
+            raise
+        with self._working:
+            self._is_stopped = True
+        self.finish()
+        atexit.unregister(self.stop)
+
+    def stop(self) -> None:
+        """End the thread at the next piece of its work, without what it was writing."""
+        if os.getpid() == self._process:
+            self._is_stopped = True
+            self.finish()
+
+    def _run(self) -> None:
+        try:
+            while self._take_up():
+                self._work_noting_failure()
+        finally:
+            with self._guard:
+                # After an exception that is no error, this is still our thread; nobody should wait for it again.
+                if self._thread is threading.current_thread():
+                    self._thread = None
+
+    def _take_up(self) -> bool:
+        """Whether there is something to do; if not, the thread ends."""
+        with self._guard:
+            is_due = self._is_due and not self._is_stopped
+            self._is_due = False
+            if not is_due:
+                self._thread = None
+            return is_due
+
+    def _work_noting_failure(self) -> None:
+        began = time.monotonic()
+        try:
+            with self._working:
+                self._work()
+        except _Stopped:
+            pass
+        except Exception as error:  # noqa: BLE001 - kept, and raised by the next change
+            self._note_failure(error, time.monotonic() - began)
+
+    def _work(self) -> None:
+        with self._guard:
+            self._may_be_due = False
+        self._count_fresh()
+        is_left = True
+        while is_left:
+            is_left = self._flush_if_due() or self._merge_if_due()
+
+    def _note_failure(self, error: Exception, seconds: float) -> None:
+        """Try again later if the disk was full; tell the next change of anything else."""
+        with self._guard:
+            self._may_be_due = True
+            self._not_before = time.monotonic() + RETRY_RATIO * seconds
+            if not _is_full(error):
+                self._untold = _named(error, self._home.folder)
+                self.damage.append(self._untold.message)
+
+    @contextlib.contextmanager
+    def _refusing(self, *names: str) -> Iterator[None]:
+        """Never again merge automatically what failed, unless because of a full disk."""
+        try:
+            yield
+        except (_Stopped, NearDupError) as error:
+            if isinstance(error, NearDupError):
+                self._refused.update(names)
+            raise
+        except Exception as error:
+            if not _is_full(error):
+                self._refused.update(names)
+            raise
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[Tables]:
+        """Read one commit."""
+        with contextlib.closing(database.connect(self._home.folder, writable=False)) as connection:
+            connection.execute("BEGIN")
+            yield Tables(connection)
+
+    def _count_fresh(self) -> None:
+        with self._reading() as tables:
+            row = tables.connection.execute("SELECT COUNT(*), SUM(LENGTH(sketch)) FROM fresh").fetchone()
+        with self._guard:
+            self._fresh_docs = row[0]
+            self._fresh_bytes = row[1] or 0
+
+    def _must_flush(self) -> bool:
+        is_many = self._fresh_docs >= folder_view.FRESH_DOCS or self._fresh_bytes >= folder_view.FRESH_BYTES
+        return is_many and _FRESH not in self._refused
+
+    def _flush_if_due(self) -> bool:
+        return self._must_flush() and self._flush()
+
+    def _between(self) -> None:
+        """Called between two pieces of a merge: flush first, so that queries stay fast while a long merge goes on."""
+        if self._is_stopped:
+            raise _Stopped
+        if self._must_flush() and time.monotonic() >= self._not_before:
+            began = time.monotonic()
+            try:
+                self._flush()
+            except Exception as error:  # noqa: BLE001 - kept, and raised by the next change
+                self._note_failure(error, time.monotonic() - began)
+
+    def _flush(self, before: int = 1 << 62) -> bool:
+        """Turn the oldest fresh documents, with numbers below `before`, into a run; return whether there were any."""
+        with self._refusing(_FRESH):
+            fresh = self._oldest_fresh(before)
+            if not fresh.numbers:
+                return False
+            live = np.flatnonzero(fresh.is_live)
+            with self._new_run() as path:
+                digest = b""
+                if live.size:
+                    sketches = from_bytes([fresh.blobs[at] for at in live.tolist()], self._home.layout)
+                    digest = self._home.write_run(path, np.array(fresh.numbers, np.int64)[live], sketches)
+                replace = partial(_replace, fresh.numbers, [], path.name, Merged(live.size, digest))
+                self._home.wait_for_disk(self._home.commit_runs(replace))
+        with self._guard:
+            self._fresh_docs -= len(fresh.numbers)
+            self._fresh_bytes -= sum(map(len, fresh.blobs))
+        return True
+
+    def _oldest_fresh(self, before: int) -> _Fresh:
+        with self._reading() as tables:
+            last = tables.connection.execute(
+                "SELECT MAX(number) FROM (SELECT number, LENGTH(sketch) AS bytes, SUM(LENGTH(sketch)) OVER"
+                " (ORDER BY number) AS bytes_to_here FROM fresh WHERE number < ? ORDER BY number LIMIT ?)"
+                " WHERE bytes_to_here - bytes < ?",
+                (before, folder_view.FRESH_DOCS * _FLUSHED_AT_ONCE, folder_view.FRESH_BYTES * _FLUSHED_AT_ONCE),
+            ).fetchone()[0]
+            numbers, blobs = ([], []) if last is None else tables.fresh(-1, last + 1)
+            return _Fresh(numbers, blobs, _are_stored(np.array(numbers, np.int64), tables))
+
+    def _merge_if_due(self) -> bool:
+        with self._reading() as tables:
+            runs = [run for run in tables.runs() if run.name not in self._refused]
+        chosen = _too_many(runs, {run.name: self._bytes_of(run.name) for run in runs})
+        if chosen:
+            self._merge(chosen)
+        return bool(chosen)
+
+    def _merge(self, chosen: Sequence[StoredRun]) -> None:
+        """Merge runs into one, without the documents that were removed."""
+        layout = self._home.layout
+        names = [stored.name for stored in chosen]
+        runs = []
+        for stored in chosen:
+            with self._refusing(stored.name):
+                runs.append(self._open_intact(stored))
+        with self._refusing(*names), self._new_run() as target:
+            with self._reading() as tables:
+                is_live = [_are_stored(run.arrays["numbers"], tables) for run in runs]
+            merged = merge_runs(target, runs, is_live, layout, self._between)
+            sync_folder(target.parent)
+            number = self._home.commit_runs(partial(_replace, [], names, target.name, merged))
+            self._home.wait_for_disk(number)
+        for name in names:
+            self._path_of(name).unlink(missing_ok=True)
+
+    def _open_intact(self, stored: StoredRun) -> RunFile:
+        """Open a run to merge it, and verify all of it once: later, its damage would have valid digests."""
+        path = self._path_of(stored.name)
+        try:
+            run = RunFile(path, self._home.layout, digest=stored.digest, is_scanned=True)
+        except FileNotFoundError as error:
+            raise damaged(f"the run file {stored.name} is missing") from error
+        what = run.check(self._between)
+        if what is not None:
+            raise damaged(what)
+        return run
+
+    def _bytes_of(self, name: str) -> int:
+        with self._refusing(name):
+            try:
+                return self._path_of(name).stat().st_size
+            except FileNotFoundError as error:
+                raise damaged(f"the run file {name} is missing") from error
+
+    def _path_of(self, name: str) -> Path:
+        return self._home.folder / RUNS / name
+
+    @contextlib.contextmanager
+    def _new_run(self) -> Iterator[Path]:
+        """Name a new run; after an error, delete it unless a commit names it."""
+        path = self._home.new_run()
+        try:
+            yield path
+        except BaseException:
+            # If the database cannot be asked, the next process that opens the index decides.
+            with contextlib.suppress(sqlite3.Error, NearDupError), self._reading() as tables:
+                if path.name not in {run.name for run in tables.runs()}:
+                    path.unlink(missing_ok=True)
+            raise
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let no run be written or merged meanwhile."""
+        with self._working:
+            yield
+
+    def forget_damage(self) -> None:
+        """Forget the damage that was found, because the index was read as a whole and is being repaired."""
+        with self._guard:
+            self._refused.clear()
+            self._untold = None
+            self.damage.clear()
+
+    def compact(self) -> None:
+        """Merge what was there when this was called, without removed and expired documents; then free space."""
+        with self._working, explained(self._home.folder):
+            self._remove_expired(time.time())
+            with self._reading() as tables:
+                next_number = tables.state().next_number
+            while self._flush(next_number):
+                pass
+            with self._reading() as tables:
+                runs = tables.runs()
+            if runs:
+                self._merge(runs)
+            shrinking.shrink(self._home, self._between)
+
+    def _remove_expired(self, now: float) -> None:
+        with self._reading() as tables:
+            numbers = tables.expired(now)
+        for chunk in database.chunks(numbers):
+            self._home.commit_runs(partial(_remove_expired, chunk, now))
+
+
+def _replace(fresh: Sequence[int], names: Sequence[str], new: str, merged: Merged, tables: Tables) -> None:
+    """Replace fresh documents and runs by a new run, if it has documents."""
+    state = tables.state()
+    gone = set(names).difference(run.name for run in tables.runs())
+    if gone:
+        raise NearDupError(f"the runs {sorted(gone)} were replaced while they were merged", hint="open the index again")
+    for name in names:
+        tables.connection.execute("DELETE FROM runs WHERE name = ?", (name,))
+    if merged.num_docs:
+        tables.add_run(new, merged.num_docs, merged.digest)
+    if fresh:
+        tables.connection.execute("DELETE FROM fresh WHERE number <= ?", (fresh[-1],))
+    tables.set_state(state.next_number, state.generation + 1, state.documents)
+
+
+def _remove_expired(numbers: Sequence[int], now: float, tables: Tables) -> None:
+    state = tables.state()
+    held = tables.fetch(numbers, -np.inf).values()
+    expired = [document for document in held if document.expires is not None and document.expires <= now]
+    tables.set_state(state.next_number, state.generation, state.documents - tables.remove(expired))
+
+
+def _too_many(runs: Sequence[StoredRun], sizes: dict[str, int]) -> list[StoredRun]:
+    """Return the runs to merge now: the smallest of the lowest tier that has too many, as many as may be merged.
+
+    sizes: the bytes of each file.
+    """
+    tiers: dict[int, list[StoredRun]] = {}
+    for run in runs:
+        num_bytes = sizes[run.name]
+        tier = 0
+        while run.documents > folder_view.FRESH_DOCS * TIER**tier or num_bytes > folder_view.FRESH_BYTES * TIER**tier:
+            tier += 1
+        tiers.setdefault(tier, []).append(run)
+    for _, members in sorted(tiers.items()):
+        if len(members) < TIER:
+            continue
+        chosen: list[StoredRun] = []
+        docs = 0
+        num_bytes = 0
+        for run in sorted(members, key=lambda member: (member.documents, member.name)):
+            docs += run.documents
+            num_bytes += sizes[run.name]
+            if docs <= MOST_JOINED and num_bytes <= MOST_JOINED_BYTES:
+                chosen.append(run)
+        if len(chosen) > 1:
+            return chosen
+    return []
+
+
+def _are_stored(numbers: I64, tables: Tables) -> Bools:
+    """Return which documents still exist.
+
+    SQLite joins their numbers into one text for each block: a row of its own for each would let go of the interpreter,
+    and wait for it, as many times.
+    """
+    if not numbers.size:
+        return np.zeros(0, np.bool_)
+    stored = [np.empty(0, np.int64)]
+    first, last = int(numbers.min()), int(numbers.max())
+    while first <= last:
+        text, greatest = tables.connection.execute(
+            "SELECT GROUP_CONCAT(number), MAX(number) FROM"
+            " (SELECT number FROM documents WHERE number BETWEEN ? AND ? ORDER BY number LIMIT ?)",
+            (first, last, _NUMBERS_AT_ONCE),
+        ).fetchone()
+        if text is None:
+            break
+        stored.append(np.fromstring(text, np.int64, sep=","))
+        first = greatest + 1
+    is_stored: Bools = np.isin(numbers, np.concatenate(stored))
+    return is_stored
+
+
+def _is_full(error: BaseException) -> bool:
+    """Whether an error says that there is no space, so that a later attempt may succeed."""
+    if isinstance(error, OSError):
+        return error.errno in _FULL
+    name = getattr(error, "sqlite_errorname", "")
+    return name.startswith(("SQLITE_FULL", "SQLITE_BUSY"))
+
+
+def _named(error: Exception, folder: Path) -> NearDupError:
+    """Return an error that names the index."""
+    try:
+        with explained(folder):
+            raise error
+    except NearDupError as named:
+        return named
+    except Exception as other:  # noqa: BLE001 - named below
+        return DataError(f"the runs of the index {folder} cannot be merged: {other!r}")

@@ -1,0 +1,365 @@
+"""Runs are written and merged beside the changes: nobody waits, nothing is lost, and damage is never copied."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from index.corpora import texts
+from neardup import Index
+from neardup.errors import DataError
+from neardup.index import database, folder_view, merging, run_file
+from neardup.index.run_file import RunFile
+
+TEXT = "a text of some words that nobody else has written in this order"
+
+
+@pytest.fixture
+def index(tmp_path, monkeypatch):
+    """An index that flushes at 4 documents and merges 2 runs."""
+    monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)
+    monkeypatch.setattr(merging, "TIER", 2)
+    with Index.create(tmp_path / "i", durability="fast") as made:
+        yield made
+
+
+def runs_of(index):
+    return index._store.read(lambda view: [name for name, *_ in view.tables.runs()])
+
+
+def meanwhile(monkeypatch, act):
+    """Call a function once, in another thread, while the next merge copies its first piece."""
+    merge = merging.merge_runs
+    waiting = [act]
+
+    def merge_runs(path, runs, is_live, layout, between):
+        def act_between():
+            if waiting:
+                thread = threading.Thread(target=waiting.pop())
+                thread.start()
+                thread.join(20)
+                assert not thread.is_alive(), "it waits for the merge"
+            between()
+
+        return merge(path, runs, is_live, layout, act_between)
+
+    monkeypatch.setattr(merging, "merge_runs", merge_runs)
+
+
+def test_an_insert_does_not_wait_for_a_merge(index, monkeypatch):
+    meanwhile(monkeypatch, lambda: index.insert("beside", TEXT))
+    for number in range(8):
+        index.insert(str(number), f"{TEXT} {number}")
+        index._store.finish_merging()
+    assert "beside" in index
+    assert len(index.query(TEXT, k=None)) == 9
+    assert index.check() == []
+
+
+def test_documents_are_written_while_an_index_is_compacted(index, monkeypatch):
+    documents = texts(40, seed=1)
+    index.insert_many(documents)
+    seen = []
+
+    def write():
+        index.remove("1-3")
+        index.insert("beside", TEXT)
+        seen.append(sorted(index.ids()))
+
+    meanwhile(monkeypatch, write)
+    index.compact()
+    expected = sorted({*documents, "beside"} - {"1-3"})
+    assert seen == [expected]
+    assert sorted(index.ids()) == expected
+    assert "1-3" not in [match.doc_id for match in index.query(documents["1-3"])]
+    assert [match.doc_id for match in index.query(TEXT)] == ["beside"]
+    assert (index.info()["runs"], index.info()["fresh"], index.check()) == (1, 1, [])
+    index.compact()
+    assert (index.info()["runs"], index.info()["fresh"]) == (1, 0)
+
+
+def test_fresh_documents_are_flushed_while_a_merge_goes_on(index, monkeypatch):
+    index.insert_many(texts(40, seed=1))
+    meanwhile(monkeypatch, lambda: [index.insert(f"{at}", f"{TEXT} {at}") for at in range(5)])
+    index.compact()
+    assert (index.info()["runs"], index.info()["fresh"]) == (2, 0)
+    assert len(index.query(TEXT, k=None)) == 5
+
+
+def test_small_batches_become_one_run_when_they_are_flushed(index, monkeypatch):
+    monkeypatch.setattr(folder_view, "FRESH_DOCS", 40)
+    monkeypatch.setattr(merging, "TIER", 100)
+    documents = list(texts(200, seed=2).items())
+    for first in range(0, 200, 10):
+        index.insert_many(dict(documents[first : first + 10]))
+        index._store.finish_merging()
+    assert (index.info()["runs"], index.info()["fresh"]) == (5, 0)
+    assert index.check() == []
+
+
+def test_fresh_documents_are_flushed_by_their_bytes_too(index, monkeypatch):
+    monkeypatch.setattr(folder_view, "FRESH_DOCS", 1000)
+    monkeypatch.setattr(folder_view, "FRESH_BYTES", 100_000)
+    long = " ".join(f"word{number}" for number in range(3_000))  # 24 KB of shingles
+    for number in range(6):
+        index.insert(f"{number}", f"{number} {long}")
+        index._store.finish_merging()
+    assert (index.info()["runs"], index.info()["fresh"]) == (1, 1)  # five of them
+    assert len(index.query(long, k=None)) == 6
+
+
+def test_a_batch_is_split_into_runs_by_bytes(index, monkeypatch):
+    monkeypatch.setattr(folder_view, "RUN_BYTES", 1)
+    monkeypatch.setattr(merging, "TIER", 100)
+    monkeypatch.setattr("neardup.io.sources.in_memory.BATCH_ROWS", 10)
+    index.insert_many(texts(40, seed=3))
+    assert (index.info()["runs"], index.info()["fresh"], index.check()) == (4, 0, [])
+
+
+def test_runs_of_many_bytes_are_not_merged_automatically(index, monkeypatch):
+    monkeypatch.setattr(merging, "MOST_JOINED_BYTES", 1)
+    for seed in range(6):
+        index.insert_many(texts(10, seed))
+    index._store.finish_merging()
+    assert index.info()["runs"] == 6
+
+
+def test_fresh_documents_are_read_once_although_runs_change(index, monkeypatch):
+    monkeypatch.setattr(folder_view, "FRESH_DOCS", 8)
+    index.insert_many({"a": TEXT, "b": f"{TEXT} b"})
+    assert len(index.query(TEXT)) == 2
+    index.insert_many(texts(20, seed=4))
+    index.insert("c", f"{TEXT} c")
+    read = []
+    fresh = database.Tables.fresh
+
+    def followed(tables, after, before):
+        numbers, blobs = fresh(tables, after, before)
+        read.extend(numbers)
+        return numbers, blobs
+
+    monkeypatch.setattr(database.Tables, "fresh", followed)
+    assert len(index.query(TEXT)) == 3
+    assert read == [23]
+
+
+def test_a_full_disk_is_tried_again_at_a_later_change(index, monkeypatch):
+    monkeypatch.setattr(merging, "RETRY_RATIO", 0)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_file.os, "pwrite", full)
+        for number in range(6):
+            index.insert(f"{number}", f"{TEXT} {number}")
+            index._store.finish_merging()
+        assert (index.info()["runs"], index.info()["fresh"]) == (0, 6)
+        assert list((index.path / "runs").iterdir()) == []
+    index.insert("later", TEXT)
+    index._store.finish_merging()
+    assert (index.info()["runs"], index.info()["fresh"], index.check()) == (1, 0, [])
+
+
+def damage(path, at):
+    """Flip a bit of a section of a run file."""
+    with path.open("r+b", buffering=0) as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ 1]))
+
+
+def sections_of(index):
+    """Path of the only run, and its sections."""
+    (name,) = runs_of(index)
+    path = index.path / "runs" / name
+    return path, [section for section in RunFile(path, index._settings.layout).sections.values() if section.num_bytes]
+
+
+@pytest.mark.parametrize("measure", ["jaccard", "weighted", "cosine"])
+def test_damage_of_any_section_is_refused_by_compact(tmp_path, measure):
+    settings = {"jaccard": {"containment": True}, "weighted": {}, "cosine": {"dimension": 4}}[measure]
+    documents = {"jaccard": {"a": TEXT, "b": TEXT}, "weighted": {"a": {"x": 1.0}, "b": {"y": 2.0}}}
+    documents["cosine"] = {"a": [1.0, 2, 3, 4], "b": [4.0, 3, 2, 1]}
+    with Index.create(tmp_path / "i", measure=measure, **settings) as index:
+        for doc_id, content in documents[measure].items():
+            index.insert(doc_id, content)
+        index.compact()
+        path, sections = sections_of(index)
+        for section in sections:
+            damage(path, section.offset)
+            expected = f"the section {section.name} of {path} has a wrong checksum"
+            with pytest.raises(DataError, match=expected):
+                index.compact()
+            assert expected in index.check()[0]
+            assert runs_of(index) == [path.name]
+            assert list(path.parent.iterdir()) == [path]
+            damage(path, section.offset)
+        index.compact()
+        assert (index.check(), len(index)) == ([], 2)
+
+
+@pytest.mark.long
+@pytest.mark.slow("compacts an index once for every byte of its run")
+def test_damage_of_any_byte_of_any_section_is_refused_by_compact(tmp_path):
+    with Index.create(tmp_path / "i", containment=True, num_perm=16, bands=2, rows=4) as index:
+        index.insert_many({"a": TEXT, "b": f"{TEXT} b"})
+        index.compact()
+        path, sections = sections_of(index)
+        for section in sections:
+            for at in range(section.offset, section.offset + section.num_bytes):
+                damage(path, at)
+                with pytest.raises(DataError, match=f"the section {section.name} of "):
+                    index.compact()
+                damage(path, at)
+        assert index.check() == []
+
+
+def test_damage_found_by_a_merge_is_raised_once_and_never_merged(index, monkeypatch):
+    index.insert_many(texts(10, seed=5))
+    path, sections = sections_of(index)
+    damage(path, next(section.offset for section in sections if section.name == "keys"))
+    checked = []
+    check = RunFile.check
+    monkeypatch.setattr(RunFile, "check", lambda run, *rest: [checked.append(run.path), check(run, *rest)][1])
+    expected = f"the section keys of {path} has a wrong checksum"
+
+    index.insert_many(texts(10, seed=6))
+    index._store.finish_merging()
+    with pytest.raises(DataError, match=f"{expected}; this was found while merging runs, and this change was not made"):
+        index.insert("a", TEXT)
+    assert "a" not in index
+    index.insert("a", TEXT)
+    for seed in range(7, 12):
+        index.insert_many(texts(10, seed))
+        index._store.finish_merging()
+
+    assert path.name in runs_of(index)
+    assert checked.count(path) == 1
+    assert len(runs_of(index)) < 6  # the others were merged
+    assert any(expected in what for what in index.info()["damage"])
+    assert any(expected in what for what in index.check())
+
+
+def test_a_missing_run_is_damage_that_a_merge_reports(index):
+    index.insert_many(texts(10, seed=5))
+    (name,) = runs_of(index)
+    index._store.finish_merging()
+    (index.path / "runs" / name).unlink()
+    index.insert_many(texts(10, seed=6))
+    index._store.finish_merging()
+    with pytest.raises(DataError, match=f"{name} is missing"):
+        index.insert("a", TEXT)
+
+
+def test_closing_finishes_what_is_due(tmp_path, monkeypatch):
+    monkeypatch.setattr(merging, "TIER", 2)
+    with Index.create(tmp_path / "i") as index:
+        for seed in range(5):
+            index.insert_many(texts(2050, seed))
+        threads = [thread for thread in threading.enumerate() if thread.name == "neardup-merging"]
+        assert len(threads) <= 1
+    assert not any(thread.is_alive() for thread in threads)
+    assert len(list((tmp_path / "i" / "runs").iterdir())) < 4
+
+
+def test_a_process_that_ends_without_closing_ends_cleanly(tmp_path):
+    program = (
+        "import sys, neardup\n"
+        "from neardup.index import folder_view, merging\n"
+        "folder_view.FRESH_DOCS, merging.TIER = 4, 2\n"
+        "index = neardup.Index.create(sys.argv[1], durability='fast')\n"
+        "for number in range(60): index.insert(str(number), f'text {number}')\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program, str(tmp_path / "i")], capture_output=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    with Index.open(tmp_path / "i") as index:
+        assert (len(index), index.check()) == (60, [])
+
+
+def test_a_forked_child_can_close_while_its_parent_merges(index, monkeypatch):
+    codes = []
+
+    def fork():
+        child = os.fork()
+        if child == 0:
+            index._store._merging.finish()
+            index._store._merging.close()
+            os._exit(threading.active_count())
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    meanwhile(monkeypatch, fork)
+    index.insert_many(texts(40, seed=1))
+    index.compact()
+    assert codes == [1]
+
+
+def unused_pages(index):
+    with contextlib.closing(sqlite3.connect(index.path / "index.sqlite")) as connection:
+        return connection.execute("PRAGMA freelist_count").fetchone()[0]
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+def test_compact_frees_pages_of_new_and_old_indexes(tmp_path, is_old):
+    path = tmp_path / "i"
+    Index.create(path, store="text").close()
+    if is_old:  # a file that an earlier version made
+        with contextlib.closing(sqlite3.connect(path / "index.sqlite", isolation_level=None)) as connection:
+            for statement in ("PRAGMA auto_vacuum = NONE", "VACUUM"):
+                connection.execute(statement)
+    with Index.open(path, durability="fast") as index:
+        index.insert_many(texts(2_000, seed=7))
+        index.remove(list(index.ids())[10:])
+        assert unused_pages(index) > 100
+        index.compact()
+        assert unused_pages(index) == 0
+        assert (index.check(), len(index)) == ([], 10)
+
+
+def test_documents_are_written_while_pages_are_freed(tmp_path, monkeypatch):
+    with Index.create(tmp_path / "i", store="text", durability="fast") as index:
+        index.insert_many(texts(3_000, seed=7))
+        index.remove(list(index.ids())[10:])
+        seen = []
+        monkeypatch.setattr("neardup.index.shrinking._FIRST_STEP_PAGES", 1)
+        between = index._store._merging._between
+
+        def insert():
+            if unused_pages(index) > 10 and index.info()["runs"] == 1:
+                seen.append(unused_pages(index))
+                index.insert(f"new {len(seen)}", TEXT)
+            between()
+
+        monkeypatch.setattr(index._store._merging, "_between", insert)
+        index.compact()
+        assert seen == sorted(seen, reverse=True)
+        assert seen
+        assert (index.check(), len(index)) == ([], 10 + len(seen))
+
+
+def test_expired_documents_are_deleted_by_compact_in_several_commits(index):
+    index.insert_many(texts(10, seed=8))
+    for number in range(30):
+        index.insert(f"old {number}", f"{TEXT} {number}", expires=1.0)
+    index.compact()
+    rows = index._store.read(lambda view: view.tables.count("documents"))
+    assert (rows, len(index), index.check()) == (10, 10, [])
+
+
+def test_merging_starts_again_after_an_index_is_opened(tmp_path, monkeypatch):
+    monkeypatch.setattr(folder_view, "FRESH_DOCS", 100)
+    with Index.create(tmp_path / "i") as index:
+        index.insert_many(texts(50, seed=9))
+    monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)
+    with Index.open(tmp_path / "i") as index:
+        index.insert("one", TEXT)
+        index._store.finish_merging()
+        assert index.info()["fresh"] < 51
