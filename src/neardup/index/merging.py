@@ -39,6 +39,11 @@ MOST_JOINED_BYTES: Final = 512 << 20
 _FLUSHED_AT_ONCE: Final = 4
 # After a full disk, the next attempt waits this many times as long as the failed one took.
 RETRY_RATIO: Final = 10
+# Pages of the log that are copied into the SQLite file together, as SQLite itself would; and how many a commit writes,
+# about: some of its own, and one for every few documents.
+LOG_PAGES: Final = 1_000
+_PAGES_OF_COMMIT: Final = 8
+_DOCS_OF_PAGE: Final = 4
 _NUMBERS_AT_ONCE: Final = 1 << 16
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _FRESH: Final = "the fresh documents"
@@ -93,6 +98,7 @@ class Merging:
         self._not_before = -1.0
         self._fresh_docs = 0
         self._fresh_bytes = 0
+        self._log_pages = 0
         self._refused = set[str]()
         self._untold: NearDupError | None = None
         self.damage: list[str] = []
@@ -102,7 +108,8 @@ class Merging:
         with self._guard:
             self._fresh_docs += change.fresh_docs
             self._fresh_bytes += change.fresh_bytes
-            is_due = self._may_be_due or bool(change.new_runs) or self._must_flush()
+            self._log_pages += _PAGES_OF_COMMIT + change.num_added // _DOCS_OF_PAGE
+            is_due = self._may_be_due or bool(change.new_runs) or self._must_flush() or self._log_pages >= LOG_PAGES
             if is_due and time.monotonic() >= self._not_before:
                 self._is_due = True
             if self._is_due and self._thread is None and os.getpid() == self._process:
@@ -194,6 +201,7 @@ class Merging:
         self._count_fresh()
         is_left = True
         while is_left:
+            self._copy_log_if_due()
             is_left = self._flush_if_due() or self._merge_if_due()
 
     def _note_failure(self, error: Exception, seconds: float) -> None:
@@ -240,14 +248,21 @@ class Merging:
     def _flush_if_due(self) -> bool:
         return self._must_flush() and self._flush()
 
+    def _copy_log_if_due(self) -> None:
+        if self._log_pages >= LOG_PAGES:
+            with self._guard:
+                self._log_pages = 0
+            shrinking.copy_log(self._home)
+
     def _between(self) -> None:
         """Called between two pieces of a merge: flush first, so that queries stay fast while a long merge goes on."""
         if self._is_stopped:
             raise _Stopped
-        if self._must_flush() and time.monotonic() >= self._not_before:
-            began = time.monotonic()
+        began = time.monotonic()
+        if began >= self._not_before:
             try:
-                self._flush()
+                self._copy_log_if_due()
+                self._flush_if_due()
             except Exception as error:  # noqa: BLE001 - kept, and raised by the next change
                 self._note_failure(error, time.monotonic() - began)
 
