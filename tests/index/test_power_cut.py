@@ -130,6 +130,7 @@ def test_a_process_that_was_killed_before_its_sync_loses_no_run_to_a_power_cut(t
         index.insert_many(texts(9, seed=2))
         disk = Disk(tmp_path / "i", tmp_path / "cut", monkeypatch)
         index.insert("last", "a document that is synced")
+        index._store.finish_merging()
         disk.entries = names_in(tmp_path / "i" / "runs")
         disk.synced |= {path.name: path.read_bytes() for path in (tmp_path / "i" / "runs").iterdir()}
         with monkeypatch.context() as patch:  # as if killed after the commit of a merge, before its sync

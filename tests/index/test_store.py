@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from index.corpora import texts
@@ -11,8 +12,7 @@ from neardup.errors import DataError, NearDupError
 from neardup.index import database
 from neardup.index.folder import FolderStore, make_folder
 from neardup.index.index_settings import new_settings
-from neardup.index.inputs import one_content
-from neardup.index.sketches import Sketches, join, sketch_contents
+from neardup.index.sketches import Sketches, sketch_contents
 from neardup.index.store import Document
 
 SETTINGS = new_settings(Config.of(size=2), "text", containment=True)
@@ -43,7 +43,7 @@ def store(opened):
 
 
 def sketch(*given) -> Sketches:
-    return join([sketch_contents(one_content(text, SETTINGS.config), SETTINGS.plan, SETTINGS.config) for text in given])
+    return sketch_contents(pa.array(given, pa.large_string()), SETTINGS.plan, SETTINGS.config)
 
 
 def put(store, *numbers, **fields):

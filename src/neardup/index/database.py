@@ -31,6 +31,7 @@ VERSION: Final = 2
 # Older versions whose tables `upgrade` turns into those of this one.
 UPGRADABLE: Final = (1,)
 _BUSY_SECONDS: Final = 60.0
+_MAX_LOG_PAGES: Final = 16_000
 _CACHE_KIB: Final = 32 << 10
 # SQLite takes 32,766 values in one statement; a few hundred are as fast.
 _AT_ONCE: Final = 500
@@ -113,6 +114,8 @@ def connect(folder: Path, *, writable: bool, immutable: bool | None = None) -> s
     if writable:
         # NORMAL syncs only around a checkpoint; `CommitLog` syncs commits, one sync for all that threads have made.
         connection.execute("PRAGMA synchronous = NORMAL")
+        # `Merging` copies the log into the file in its thread; only a log that grows faster is copied by a commit.
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_MAX_LOG_PAGES}")
     return connection
 
 

@@ -273,6 +273,11 @@ class FolderChange(FolderView):
             self.fresh_docs = len(self._waiting_numbers)
             self.fresh_bytes = self._waiting_bytes
 
+    @property
+    def num_added(self) -> int:
+        """The number of documents that this change has stored."""
+        return self.next_number - self._first_own
+
     def _waits_for(self, num_docs: int, num_bytes: int) -> bool:
         return len(self._waiting_numbers) >= num_docs or self._waiting_bytes >= num_bytes
 

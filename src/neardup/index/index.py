@@ -349,13 +349,8 @@ class Index:
         counts = self._store.read(lambda view: view.count())
         found = self._store.damage()
         damage = {"damage": found} if found else {}
-        return {
-            "path": str(self.path),
-            **counts,
-            "bytes": bytes_below(self.path),
-            **damage,
-            **self._settings.as_dict(),
-        }
+        num_bytes = bytes_below(self.path)
+        return {"path": str(self.path), **counts, "bytes": num_bytes, **damage, **self._settings.as_dict()}
 
     def check(self) -> list[str]:
         """Read the whole index; return a description of every damage, or an empty list if it is intact."""

@@ -16,17 +16,18 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
 from neardup.errors import DataError, NearDupError
 from neardup.index import database, folder_view, shrinking
-from neardup.index.compaction import Bools, Merged, merge_runs
+from neardup.index.compaction import Merged, merge_runs
 from neardup.index.database import StoredRun, Tables
 from neardup.index.disk_sync import sync_folder
 from neardup.index.index_folder import RUNS
 from neardup.index.run_file import RunFile
+from neardup.index.run_list import are_stored, oldest_fresh, remove_expired, replace_runs
 from neardup.index.sketches import Layout, Sketches, damaged, from_bytes
 from neardup.index.sqlite_errors import explained
 from neardup.measures.base import I64
@@ -40,7 +41,11 @@ MOST_JOINED_BYTES: Final = 512 << 20
 _FLUSHED_AT_ONCE: Final = 4
 # After a full disk, the next attempt waits this many times as long as the failed one took.
 RETRY_RATIO: Final = 10
-_NUMBERS_AT_ONCE: Final = 1 << 16
+# Pages of the log that are copied into the SQLite file together, as SQLite itself would; and how many a commit writes,
+# about: some of its own, and one for every few documents.
+LOG_PAGES: Final = 1_000
+_PAGES_OF_COMMIT: Final = 8
+_DOCS_OF_PAGE: Final = 4
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _FRESH: Final = "the fresh documents"
 
@@ -67,14 +72,6 @@ class _Stopped(Exception):  # noqa: N818 - not an error
     """The process ends, and the merge with it."""
 
 
-class _Fresh(NamedTuple):
-    """Fresh documents that are flushed together."""
-
-    numbers: list[int]
-    blobs: list[bytes]
-    is_live: Bools
-
-
 class Merging:
     """Flushes and merges, in a thread that exists only while there is something to do."""
 
@@ -94,6 +91,7 @@ class Merging:
         self._not_before = -1.0
         self._fresh_docs = 0
         self._fresh_bytes = 0
+        self._log_pages = 0
         self._refused = set[str]()
         self._untold: NearDupError | None = None
         self.damage: list[str] = []
@@ -103,7 +101,8 @@ class Merging:
         with self._guard:
             self._fresh_docs += change.fresh_docs
             self._fresh_bytes += change.fresh_bytes
-            is_due = self._may_be_due or bool(change.new_runs) or self._must_flush()
+            self._log_pages += _PAGES_OF_COMMIT + change.num_added // _DOCS_OF_PAGE
+            is_due = self._may_be_due or bool(change.new_runs) or self._must_flush() or self._log_pages >= LOG_PAGES
             if is_due and time.monotonic() >= self._not_before:
                 self._is_due = True
             if self._is_due and self._thread is None and os.getpid() == self._process:
@@ -195,6 +194,7 @@ class Merging:
         self._count_fresh()
         is_left = True
         while is_left:
+            self._copy_log_if_due()
             is_left = self._flush_if_due() or self._merge_if_due()
 
     def _note_failure(self, error: Exception, seconds: float) -> None:
@@ -241,21 +241,29 @@ class Merging:
     def _flush_if_due(self) -> bool:
         return self._must_flush() and self._flush()
 
+    def _copy_log_if_due(self) -> None:
+        if self._log_pages >= LOG_PAGES:
+            with self._guard:
+                self._log_pages = 0
+            shrinking.copy_log(self._home)
+
     def _between(self) -> None:
         """Called between two pieces of a merge: flush first, so that queries stay fast while a long merge goes on."""
         if self._is_stopped:
             raise _Stopped
-        if self._must_flush() and time.monotonic() >= self._not_before:
-            began = time.monotonic()
+        began = time.monotonic()
+        if began >= self._not_before:
             try:
-                self._flush()
+                self._copy_log_if_due()
+                self._flush_if_due()
             except Exception as error:  # noqa: BLE001 - kept, and raised by the next change
                 self._note_failure(error, time.monotonic() - began)
 
     def _flush(self, before: int = 1 << 62) -> bool:
         """Turn the oldest fresh documents, with numbers below `before`, into a run; return whether there were any."""
         with self._refusing(_FRESH):
-            fresh = self._oldest_fresh(before)
+            with self._reading() as tables:
+                fresh = oldest_fresh(tables, before, _FLUSHED_AT_ONCE)
             if not fresh.numbers:
                 return False
             live = np.flatnonzero(fresh.is_live)
@@ -264,23 +272,12 @@ class Merging:
                 if live.size:
                     sketches = from_bytes([fresh.blobs[at] for at in live.tolist()], self._home.layout)
                     digest = self._home.write_run(path, np.array(fresh.numbers, np.int64)[live], sketches)
-                replace = partial(_replace, fresh.numbers, [], path.name, Merged(live.size, digest))
+                replace = partial(replace_runs, fresh.numbers, [], path.name, Merged(live.size, digest))
                 self._home.wait_for_disk(self._home.commit_runs(replace))
         with self._guard:
             self._fresh_docs -= len(fresh.numbers)
             self._fresh_bytes -= sum(map(len, fresh.blobs))
         return True
-
-    def _oldest_fresh(self, before: int) -> _Fresh:
-        with self._reading() as tables:
-            last = tables.connection.execute(
-                "SELECT MAX(number) FROM (SELECT number, LENGTH(sketch) AS bytes, SUM(LENGTH(sketch)) OVER"
-                " (ORDER BY number) AS bytes_to_here FROM fresh WHERE number < ? ORDER BY number LIMIT ?)"
-                " WHERE bytes_to_here - bytes < ?",
-                (before, folder_view.FRESH_DOCS * _FLUSHED_AT_ONCE, folder_view.FRESH_BYTES * _FLUSHED_AT_ONCE),
-            ).fetchone()[0]
-            numbers, blobs = ([], []) if last is None else tables.fresh(-1, last + 1)
-            return _Fresh(numbers, blobs, _are_stored(np.array(numbers, np.int64), tables))
 
     def _merge_if_due(self) -> bool:
         with self._reading() as tables:
@@ -300,10 +297,10 @@ class Merging:
                 runs.append(self._open_intact(stored))
         with self._refusing(*names), self._new_run() as target:
             with self._reading() as tables:
-                is_live = [_are_stored(run.arrays["numbers"], tables) for run in runs]
+                is_live = [are_stored(run.arrays["numbers"], tables) for run in runs]
             merged = merge_runs(target, runs, is_live, layout, self._between)
             sync_folder(target.parent)
-            number = self._home.commit_runs(partial(_replace, [], names, target.name, merged))
+            number = self._home.commit_runs(partial(replace_runs, [], names, target.name, merged))
             self._home.wait_for_disk(number)
         for name in names:
             self._path_of(name).unlink(missing_ok=True)
@@ -374,29 +371,7 @@ class Merging:
         with self._reading() as tables:
             numbers = tables.expired(now)
         for chunk in database.chunks(numbers):
-            self._home.commit_runs(partial(_remove_expired, chunk, now))
-
-
-def _replace(fresh: Sequence[int], names: Sequence[str], new: str, merged: Merged, tables: Tables) -> None:
-    """Replace fresh documents and runs by a new run, if it has documents."""
-    state = tables.state()
-    gone = set(names).difference(run.name for run in tables.runs())
-    if gone:
-        raise NearDupError(f"the runs {sorted(gone)} were replaced while they were merged", hint="open the index again")
-    for name in names:
-        tables.connection.execute("DELETE FROM runs WHERE name = ?", (name,))
-    if merged.num_docs:
-        tables.add_run(new, merged.num_docs, merged.digest)
-    if fresh:
-        tables.connection.execute("DELETE FROM fresh WHERE number <= ?", (fresh[-1],))
-    tables.set_state(state.next_number, state.generation + 1, state.documents)
-
-
-def _remove_expired(numbers: Sequence[int], now: float, tables: Tables) -> None:
-    state = tables.state()
-    held = tables.fetch(numbers, -np.inf).values()
-    expired = [document for document in held if document.expires is not None and document.expires <= now]
-    tables.set_state(state.next_number, state.generation, state.documents - tables.remove(expired))
+            self._home.commit_runs(partial(remove_expired, chunk, now))
 
 
 def _too_many(runs: Sequence[StoredRun], sizes: dict[str, int]) -> list[StoredRun]:
@@ -425,30 +400,6 @@ def _too_many(runs: Sequence[StoredRun], sizes: dict[str, int]) -> list[StoredRu
         if len(chosen) > 1:
             return chosen
     return []
-
-
-def _are_stored(numbers: I64, tables: Tables) -> Bools:
-    """Return which documents still exist.
-
-    SQLite joins their numbers into one text for each block: a row of its own for each would let go of the interpreter,
-    and wait for it, as many times.
-    """
-    if not numbers.size:
-        return np.zeros(0, np.bool_)
-    stored = [np.empty(0, np.int64)]
-    first, last = int(numbers.min()), int(numbers.max())
-    while first <= last:
-        text, greatest = tables.connection.execute(
-            "SELECT GROUP_CONCAT(number), MAX(number) FROM"
-            " (SELECT number FROM documents WHERE number BETWEEN ? AND ? ORDER BY number LIMIT ?)",
-            (first, last, _NUMBERS_AT_ONCE),
-        ).fetchone()
-        if text is None:
-            break
-        stored.append(np.fromstring(text, np.int64, sep=","))
-        first = greatest + 1
-    is_stored: Bools = np.isin(numbers, np.concatenate(stored))
-    return is_stored
 
 
 def _is_full(error: BaseException) -> bool:

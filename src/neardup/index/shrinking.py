@@ -1,4 +1,4 @@
-"""Giving the unused pages of the SQLite file back to the disk, in steps between which others write."""
+"""The SQLite file is kept small, and its log short, in steps between which others write."""
 
 from __future__ import annotations
 
@@ -44,6 +44,21 @@ def shrink(home: Home, between: Callable[[], None]) -> None:
         else:
             home.with_writer(lambda tables: tables.connection.execute("VACUUM"))
         _shorten_log(connection)
+
+
+def copy_log(home: Home) -> None:
+    """Copy the log into the SQLite file: most of it while others write, the rest while nobody does.
+
+    Then the log starts anew. A commit that does all of this itself waits for two syncs of many pages.
+    """
+    with contextlib.closing(database.connect(home.folder, writable=True)) as connection:
+        _copy(Tables(connection))
+        _copy(Tables(connection))
+    home.with_writer(_copy)
+
+
+def _copy(tables: Tables) -> None:
+    tables.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
 def _value_of(connection: sqlite3.Connection, name: str) -> int:

@@ -12,7 +12,7 @@ from neardup.config import Config
 from neardup.errors import DataError
 from neardup.kernels import distinct
 from neardup.kernels.similarity import Bits, Items, Points, Sets, Vectors, Weights
-from neardup.measures.base import I64, U64, Signatures, band_keys, concatenated, num_docs_of
+from neardup.measures.base import I64, U64, Signatures, band_keys, num_docs_of
 from neardup.measures.registry import measure_of
 from neardup.theory.plan import Plan
 
@@ -47,17 +47,6 @@ def sketch_contents(contents: pa.Array, plan: Plan, config: Config) -> Sketches:
 def sizes_of(items: Items) -> I64:
     """Return the sizes of sets; a vector counts as 1."""
     return np.diff(items.ends) if isinstance(items, (Sets, Weights)) else np.ones(num_docs_of(items), np.int64)
-
-
-def join(parts: Sequence[Sketches]) -> Sketches:
-    """Concatenate the documents of one or more parts."""
-    if len(parts) == 1:
-        return parts[0]
-    items = [part.items for part in parts if part.items is not None]
-    return Sketches(
-        concatenated(items) if items else None,
-        *(np.concatenate([part[at] for part in parts]) for at in range(1, 4)),
-    )
 
 
 def item_arrays(items: Items | None) -> dict[str, Any]:
