@@ -127,11 +127,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--documents", type=int, default=1_000_000)
     parser.add_argument("--alone", type=int, default=5_000, help="single inserts before every batch of 50,000")
+    parser.add_argument("--durability", default="fast", help="with 'full', inserts wait for the disk too")
     parser.add_argument("--corpora", help="not used: documents are made here")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-stalls-") as made:
         folder, about = Path(made), harness.machine()
-        with neardup.Index.create(folder / "index", durability="fast") as index:
+        with neardup.Index.create(folder / "index", durability=options.durability) as index:
             bench_index.warm(index)
             rows = []
             for name, measure in (
@@ -143,7 +144,7 @@ def main():
                 print(json.dumps(rows[-1]), flush=True)
         rows.append({"what": "documents of 90 KB", **long_documents(folder)})
         print(json.dumps(rows[-1]), flush=True)
-    harness.publish("index_stalls", rows, about | {"documents": options.documents})
+    harness.publish("index_stalls", rows, about | {"documents": options.documents, "durability": options.durability})
 
 
 if __name__ == "__main__":
