@@ -242,8 +242,7 @@ class Tables:
         found: dict[int, list[str]] = {}
         for chunk in chunks(numbers):
             rows = self.connection.execute(
-                "SELECT number, doc_id FROM names"
-                f" WHERE is_alias AND number IN ({_marks(chunk)}) ORDER BY doc_id",  # noqa: S608 - marks only
+                f"SELECT number, doc_id FROM names WHERE is_alias AND number IN ({_marks(chunk)}) ORDER BY doc_id",  # noqa: S608 - marks only
                 chunk,
             )
             for number, alias in rows:
