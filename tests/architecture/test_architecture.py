@@ -24,7 +24,7 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), os
 
 EXPORTED = [
     *("Audit", "Comparison", "Config", "Explanation", "Index", "Inserted", "Match", "NearDupError"),
-    *("Plan", "Report", "SparkEngine"),
+    *("Plan", "PutResult", "Report", "SparkEngine"),
     *("audit", "buckets", "compare", "deduplicate", "explain", "find_pairs", "jaccard", "load", "merge_signatures"),
     *("neighbours", "plan"),
     *("shingles", "signatures"),

@@ -76,7 +76,7 @@ class FactSource:
             if self.columns[fact] not in known:
                 raise DataError(
                     f"`{fact}` names {self.columns[fact]!r}, a column that no row of the source has",
-                    hint=f"name another column, or pass a list with one value per document as `{fact}`",
+                    hint="name a column of the source, or leave this out",
                 )
 
     def check_files(self) -> None:
