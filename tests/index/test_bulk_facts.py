@@ -133,9 +133,7 @@ def test_other_columns_can_be_named_and_an_empty_name_stores_none(index, tmp_pat
     index.insert_many(source(tmp_path), payload="", expires="")
     assert set(stored(index).values()) == {(None, None)}
     index.remove(index.ids())
-    renamed = [
-        {"id": row["id"], "text": row["text"], "meta": row["payload"], "until": row["expires"]} for row in ROWS
-    ]
+    renamed = [{"id": row["id"], "text": row["text"], "meta": row["payload"], "until": row["expires"]} for row in ROWS]
     index.insert_many(renamed)
     assert set(stored(index).values()) == {(None, None)}
     index.remove(index.ids())
@@ -192,7 +190,7 @@ def test_times_of_any_kind_are_read(index, times):
 
 
 def test_a_date_and_eight_digits_are_the_start_of_a_day(index):
-    day = dt.datetime(2100, 1, 31).timestamp()  # noqa: DTZ001 - local, as for `insert`
+    day = dt.datetime(2100, 1, 31).timestamp()  # local, as for `insert`
     index.insert_many(dict(zip("abc", TEXTS, strict=True)), expires=[dt.date(2100, 1, 31), "21000131", "2100-01-31"])
     assert [expires for _, expires in stored(index).values()] == [day] * 3
 
@@ -200,12 +198,39 @@ def test_a_date_and_eight_digits_are_the_start_of_a_day(index):
 @pytest.mark.parametrize("source", [as_rows, as_json_lines])
 def test_payloads_of_different_types_keep_their_own_keys(index, tmp_path, source):
     mixed = [{"n": 1}, {"n": "one"}, {"n": [True, None]}]
-    rows = [{"id": row["id"], "text": row["text"], "payload": payload} for row, payload in zip(ROWS, mixed, strict=True)]
+    rows = [
+        {"id": row["id"], "text": row["text"], "payload": payload} for row, payload in zip(ROWS, mixed, strict=True)
+    ]
     if source is as_json_lines:
         (tmp_path / "mixed.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         rows = tmp_path / "mixed.jsonl"
     index.insert_many(rows)
     assert [payload for payload, _ in stored(index).values()] == mixed
+
+
+@pytest.mark.parametrize("ending", ["parquet", "jsonl", "csv"])
+@pytest.mark.parametrize("is_vector", [False, True])
+def test_payloads_stay_with_their_documents_when_rows_between_are_rejected(tmp_path, ending, is_vector):
+    contents = [[0.5, 1.0], None, [1.0, 0.25]] if is_vector else [TEXTS[0], None, TEXTS[2]]
+    name = "vector" if is_vector else "text"
+    rows = [
+        {"id": doc_id, name: content, "payload": json.dumps({"id": doc_id}), "expires": SECONDS}
+        for doc_id, content in zip("abc", contents, strict=True)
+    ]
+    path = tmp_path / f"rows.{ending}"
+    if ending == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    elif ending == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        pd.DataFrame(rows).assign(**{name: [json.dumps(contents[0]), "x y" * is_vector, contents[2]]}).to_csv(path)
+    settings = {"measure": "cosine", "dimension": 2} if is_vector else {}
+    with Index.create(tmp_path / "index", **settings) as index:
+        result = index.insert_many(path)
+        found = stored(index)
+        assert len(found) + len(result.rejected) == 3
+        assert all(found[doc_id] == ({"id": doc_id}, SECONDS) for doc_id in found)
+        assert {"a", "c"} <= found.keys()
 
 
 @pytest.mark.parametrize("insert", INSERTS)

@@ -78,6 +78,14 @@ def test_put_many_stores_all_or_none(index, tmp_path):
     assert len(index) == 0
 
 
+def test_put_many_counts_a_row_that_has_expired_as_absent_from_the_next_one(index):
+    rows = [{"id": "a", "text": text} for text in (TEXT, OTHER, NEAR)]
+    assert outcomes(index.put_many(rows, expires=[None, 1.0, None])) == [
+        *(("a", "inserted"), ("a", "replaced"), ("a", "inserted"))
+    ]
+    assert state(index) == [("a", NEAR, None, ())]
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_put_many_equals_put_in_a_loop(tmp_path, monkeypatch, seed):
     monkeypatch.setattr(folder_view, "FRESH_DOCS", 8)

@@ -22,6 +22,7 @@ PAYLOAD: Final = "payload"
 EXPIRES: Final = "expires"
 _EMPTY: Final = ""
 _DIGITS_OF_A_DAY: Final = 8
+_NAMELESS: Final = Document(0, "", 0.0)
 
 
 class Facts(NamedTuple):
@@ -35,6 +36,10 @@ class Facts(NamedTuple):
         payload = None if self.payloads is None else self.payloads[at]
         expires = None if self.expires is None else self.expires[at]
         return document._replace(payload=payload, expires=expires)
+
+    def is_expired(self, at: int, now: float) -> bool:
+        """Whether the document at a place of the batch has expired."""
+        return self.of(_NAMELESS, at).is_expired(now)
 
     def slice(self, first: int, stop: int) -> Facts:
         """Return the facts of some consecutive documents."""

@@ -18,6 +18,7 @@ from neardup.index import batches, database, putting
 from neardup.index.answers import Inserted, as_time, filter_of, match_of, write_payload
 from neardup.index.batches import ON_DUPLICATE, settle
 from neardup.index.disk_sync import sync_folder
+from neardup.index.facts import Facts
 from neardup.index.finding import answer
 from neardup.index.folder import FolderStore, make_folder
 from neardup.index.index_folder import check_folder
@@ -221,7 +222,7 @@ class Index(ReadableIndex):
         document, sketches = self._document(doc_id, payload, expires), self._sketch(text)
 
         def make(change: Change) -> str:
-            outcome = putting.make_room(change, [document.doc_id])[0]
+            outcome = putting.make_room(change, [document.doc_id], Facts())[0]
             self._put(change, document, sketches, text)
             return outcome
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from neardup.errors import NearDupError
 from neardup.events import Progress, Watch
 from neardup.index.batches import put_batch, sketch_batch
+from neardup.index.facts import Facts
 from neardup.index.index_settings import Settings, check_id
 from neardup.index.inputs import Batch
 from neardup.index.store import Change, Store
@@ -61,7 +62,7 @@ def put_many(store: Store, read: Iterator[Batch], settings: Settings, progress: 
                 batch = _with_usable_ids(given)
                 rejected += batch.rejected
                 ids += batch.ids
-                outcomes += make_room(change, batch.ids)
+                outcomes += make_room(change, batch.ids, batch.facts)
                 last = _last_places(batch.ids)
                 stored = batch if len(last) == len(batch.ids) else batch.take(last)
                 put_batch(change, stored, sketch_batch(stored.contents, settings), settings)
@@ -72,7 +73,7 @@ def put_many(store: Store, read: Iterator[Batch], settings: Settings, progress: 
     return store.change(make)
 
 
-def make_room(change: Change, ids: Sequence[str]) -> list[str]:
+def make_room(change: Change, ids: Sequence[str], facts: Facts) -> list[str]:
     """Remove the documents and aliases that have these ids; return the outcome of putting each id in turn."""
     numbers = change.numbers_of(ids)
     held = change.fetch(numbers.values())
@@ -84,9 +85,12 @@ def make_room(change: Change, ids: Sequence[str]) -> list[str]:
 
     outcomes: list[str] = []
     known = set(numbers)
-    for doc_id in ids:
+    for place, doc_id in enumerate(ids):
         outcomes.append(REPLACED if doc_id in known else INSERTED)
-        known.add(doc_id)
+        if facts.is_expired(place, change.now):
+            known.discard(doc_id)
+        else:
+            known.add(doc_id)
         number = numbers.get(doc_id, -1)
         if doc_id in aliases[number]:
             aliases[number].remove(doc_id)
