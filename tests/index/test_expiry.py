@@ -148,13 +148,7 @@ def test_expired_documents_go_by_themselves_a_bounded_number_with_each_change(in
 def test_batches_remove_more_than_they_store_so_that_expired_documents_never_pile_up(index, clock):
     for step in range(6):
         clock.now = NOW + 100 * step
-        batch = texts(300, seed=50 + step)
-        index._store.change(
-            lambda change, batch=batch: [
-                index._put(change, index._document(name, None, clock.now + 10), index._sketch(text), text)
-                for name, text in batch.items()
-            ]
-        )
+        index.insert_many(texts(300, seed=50 + step), expires=[clock.now + 10] * 300)
     assert stored_rows(index)["documents"] == 300
     assert index.check() == []
 

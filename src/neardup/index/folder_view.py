@@ -203,8 +203,8 @@ class FolderChange(FolderView):
         if not documents:
             return
         self._to_sweep += 2 * len(documents)
-        self._sweep()
-        self._free_names([document.doc_id for document in documents])
+        if self._sweep():
+            self._free_names([document.doc_id for document in documents])
         try:
             self.tables.add_documents(documents)
         except sqlite3.IntegrityError as error:
@@ -242,16 +242,19 @@ class FolderChange(FolderView):
     def _runs(self) -> list[RunFile]:
         return super()._runs() + [RunFile(path, self._store.layout) for path in self.new_runs]
 
-    def _sweep(self) -> None:
-        """Remove some of the documents that have expired, so that they go by themselves."""
-        if self._to_sweep:
-            self._remove_expired(self.tables.expired(self.now, self._to_sweep))
-            self._to_sweep = 0
+    def _sweep(self) -> bool:
+        """Remove some of the expired documents, so that they go by themselves; return whether more may be left."""
+        if not self._to_sweep:
+            return True
+        expired = self.tables.expired(self.now, self._to_sweep)
+        may_be_more = len(expired) == self._to_sweep
+        self._to_sweep = 0
+        self._remove_expired(expired)
+        return may_be_more
 
     def _free_names(self, ids: Sequence[str]) -> None:
         """Remove the expired documents that have one of these ids, or an alias among them."""
-        if self.tables.expired(self.now, 1):
-            self._remove_expired({number for number, _ in self.tables.numbers_of(ids).values()})
+        self._remove_expired({number for number, _ in self.tables.numbers_of(ids).values()})
 
     def _remove_expired(self, numbers: Iterable[int]) -> None:
         held = self.tables.fetch(numbers, -math.inf).values()
