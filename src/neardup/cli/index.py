@@ -292,8 +292,9 @@ def remove(folder: str, ids: tuple[str, ...], where: tuple[str, ...], as_json: b
 @options.as_json("the count")
 def count(folder: str, where: tuple[str, ...], as_json: bool) -> None:
     """Count the documents, or those whose payloads meet conditions."""
+    conditions = conditions_of(where)
     with open_index(folder, read_only=True) as opened:
-        documents = opened.count(where=conditions_of(where))
+        documents = opened.count(where=conditions)
     print_answer({"documents": documents}, [counted(documents, "document")], as_json=as_json)
 
 
