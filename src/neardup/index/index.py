@@ -219,7 +219,8 @@ class Index(ReadableIndex):
 
         An alias of another document becomes a document of its own. The aliases of a replaced document are removed.
         """
-        document, sketches = self._document(doc_id, payload, expires), self._sketch(text)
+        document = self._document(doc_id, payload, expires)
+        sketches = self._sketch(text)
 
         def make(change: Change) -> str:
             outcome = putting.make_room(change, [document.doc_id], Facts())[0]
