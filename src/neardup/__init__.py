@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from neardup.errors import NearDupError
     from neardup.index.answers import Inserted, Match
     from neardup.index.index import Index
+    from neardup.index.putting import PutResult
     from neardup.questions.bucketing import buckets, merge_signatures
     from neardup.questions.compare import Comparison, Explanation
     from neardup.questions.texts import compare, jaccard, shingles, signatures
@@ -40,6 +41,7 @@ __all__ = [
     "Match",
     "NearDupError",
     "Plan",
+    "PutResult",
     "Report",
     "SparkEngine",
     "audit",
@@ -68,6 +70,7 @@ _HOMES = {
     "Match": "neardup.index.answers",
     "NearDupError": "neardup.errors",
     "Plan": "neardup.theory.plan",
+    "PutResult": "neardup.index.putting",
     "Report": "neardup.report",
     "SparkEngine": "neardup.engines.spark",
     "buckets": "neardup.questions.bucketing",

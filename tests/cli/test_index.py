@@ -95,6 +95,64 @@ def test_json_lines_are_answered_one_by_one(run):
         assert (answers["id"], [match["doc_id"] for match in answers["matches"]]) == ("q", ids)
 
 
+def lines(*rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+ROWS = [
+    {"id": "x", "text": "a line that nobody has written before", "payload": {"lang": "en"}, "expires": "2100-01-31"},
+    {"id": "y", "text": "another one about the harbour and its boats", "meta": {"lang": "de"}, "until": 4102444800},
+]
+
+
+@pytest.mark.usefixtures("made")
+def test_insert_stores_payloads_and_times_from_columns(run):
+    run("index", "insert", "pages.index", "-", stdin=lines(*ROWS))
+    assert run("index", "count", "pages.index", "--where", "lang=en").stdout == "1 document\n"
+    answer = run("index", "insert", "pages.index", "-", "--replace", "--payload-column", "meta", stdin=lines(*ROWS))
+    assert answer.stdout == "0 new documents, 2 replaced. pages.index holds 4.\n"
+    assert json.loads(run("index", "count", "pages.index", "--where", "lang=de", "--json").stdout) == {"documents": 1}
+    for option, column in (("--payload-column", "mata"), ("--expires-column", "untill")):
+        wrong = run("index", "insert", "pages.index", "-", "--replace", option, column, stdin=lines(*ROWS))
+        assert wrong.returncode == 1
+        assert f"{option} names '{column}', a column that no row of the source has" in wrong.stderr
+
+
+@pytest.mark.usefixtures("made")
+def test_insert_replaces_known_ids(run):
+    changed = {"id": "a", "text": "this page has been written again from the start"}
+    answer = run(
+        "index", "insert", "pages.index", "-", "--replace", "--json", stdin=lines(changed, ROWS[0], {"id": "z"})
+    )
+    facts = json.loads(answer.stdout)
+    assert (facts["inserted"], facts["replaced"], facts["total"], len(facts["rejected"])) == (1, 1, 3, 1)
+    assert facts["documents"] == [{"doc_id": "a", "outcome": "replaced"}, {"doc_id": "x", "outcome": "inserted"}]
+    piped = run(
+        "index", "insert", "pages.index", "--jsonl", "--replace", stdin=lines(changed, {"id": "n", "text": "new"})
+    )
+    assert [json.loads(line) for line in piped.stdout.splitlines()] == [
+        {"id": "a", "outcome": "replaced"},
+        {"id": "n", "outcome": "inserted"},
+    ]
+    both = run("index", "insert", "pages.index", "-", "--replace", "--on-duplicate", "skip", stdin=lines(changed))
+    assert (both.returncode, "--replace and --on-duplicate cannot be combined" in both.stderr) == (2, True)
+
+
+@pytest.mark.usefixtures("made")
+def test_documents_are_counted_and_removed_by_their_payloads(run):
+    run("index", "insert", "pages.index", "-", stdin=lines(*ROWS))
+    assert run("index", "count", "pages.index").stdout == "4 documents\n"
+    removed = run("index", "remove", "pages.index", "--where", "lang=en")
+    assert removed.stdout == "Removed 1 document. pages.index holds 3 documents.\n"
+    assert json.loads(run("index", "remove", "pages.index", "--where", "lang=en", "--json").stdout) == {
+        "removed": 0,
+        "total": 3,
+    }
+    for arguments in ((), ("a", "--where", "lang=en"), ("--where", "{}")):
+        answer = run("index", "remove", "pages.index", *arguments)
+        assert (answer.returncode, "takes ids or --where" in answer.stderr) == (2, True)
+
+
 @pytest.mark.usefixtures("made")
 def test_remove_check_compact_snapshot_and_export(run, tmp_path):
     removed = json.loads(run("index", "remove", "pages.index", "a", "never", "--json").stdout)

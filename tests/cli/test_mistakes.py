@@ -65,6 +65,8 @@ ONLY_THE_FILES_TELL = {
     "items_column",
     "vector_column",
     "group_column",
+    "payload_column",
+    "expires_column",
     "queries",
     "ignore",
     "out",
@@ -89,7 +91,7 @@ ARGUMENTS = {
     "index insert": ["stored", "pages.jsonl"],
     "index query": ["stored", "pages.jsonl"],
     "index remove": ["stored", "a"],
-    **{f"index {name}": ["stored"] for name in ("info", "check", "repair", "compact")},
+    **{f"index {name}": ["stored"] for name in ("count", "info", "check", "repair", "compact")},
     **{f"index {name}": ["stored", "copy.csv"] for name in ("snapshot", "export")},
 }
 # Commands with a different range: --k 0 of a query lists all.

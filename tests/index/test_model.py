@@ -23,7 +23,22 @@ IDS = st.sampled_from([f"id{number}" for number in range(12)])
 SETTINGS = {"size": 1, "threshold": THRESHOLD, "bands": 128, "rows": 1, "signature_filter": False, "containment": True}
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=0, max_size=10).map(" ".join)
 PAYLOADS = st.none() | st.fixed_dictionaries({"lang": st.sampled_from(["de", "en"]), "day": st.integers(0, 5)})
-PAST, FUTURE = 1.0, 4e9
+NOW = time.time()
+PAST, SOON, FUTURE = 1.0, NOW + 60, 4e9
+EXPIRES = st.sampled_from([None, None, PAST, SOON, FUTURE])
+ROWS = st.lists(st.tuples(IDS, TEXTS, PAYLOADS, EXPIRES), max_size=5)
+
+
+class Clock:
+    """The time that the index reads, which a rule puts forward."""
+
+    now = NOW
+
+    def __call__(self):
+        return self.now
+
+
+CLOCK = Clock()
 
 
 def similarity(one, two):
@@ -38,13 +53,25 @@ def containments(one, two):
     return tuple(len(first & second) / len(words) if words else 0.0 for words in (first, second))
 
 
+def columns(rows):
+    """The arguments of a batch of rows."""
+    names = ("ids", "source", "payload", "expires")
+    ids, texts, payload, expires = zip(*rows, strict=True) if rows else ((), (), (), ())
+    return dict(zip(names, map(list, (ids, texts, payload, expires)), strict=True))
+
+
 class Walk(RuleBasedStateMachine):
-    """Model: live documents by id, in the order they were inserted: text, payload, times met; and aliases."""
+    """Model: live documents by id, in the order they were inserted: text, payload, times met; which expire; aliases.
+
+    The time passes once: documents that expire soon are live before and expired afterwards.
+    """
 
     @initialize()
     def begin(self):
         self.folder = Path(tempfile.mkdtemp())
         self.documents, self.aliases, self.number = {}, {}, 0
+        self.expiring = set()
+        CLOCK.now = NOW
         self.path = self.folder / "index"
         self.index = Index.create(self.path, durability="fast", **SETTINGS)
 
@@ -64,28 +91,65 @@ class Walk(RuleBasedStateMachine):
         ]
         return sorted(found, key=lambda entry: -entry[1])
 
+    def store(self, doc_id, text, payload, expires):
+        if expires == PAST or (expires == SOON and CLOCK.now >= SOON):
+            return
+        self.documents[doc_id] = [text, payload, 0]
+        if expires == SOON:
+            self.expiring.add(doc_id)
+
     def drop(self, doc_id):
         del self.documents[doc_id]
+        self.expiring.discard(doc_id)
         self.aliases = {alias: target for alias, target in self.aliases.items() if target != doc_id}
 
-    @rule(doc_id=IDS, text=TEXTS, payload=PAYLOADS, expires=st.sampled_from([None, None, PAST, FUTURE]))
+    @precondition(lambda _: CLOCK.now < SOON)
+    @rule()
+    def time_passes(self):
+        CLOCK.now = SOON
+        for doc_id in list(self.expiring):
+            self.drop(doc_id)
+
+    @rule(doc_id=IDS, text=TEXTS, payload=PAYLOADS, expires=EXPIRES)
     def insert(self, doc_id, text, payload, expires):
         if self.taken(doc_id):
             with pytest.raises(DataError, match="already exists"):
                 self.index.insert(doc_id, text)
         else:
             self.index.insert(doc_id, text, payload, expires)
-            if expires != PAST:
-                self.documents[doc_id] = [text, payload, 0]
+            self.store(doc_id, text, payload, expires)
 
-    @rule(batch=st.dictionaries(IDS, TEXTS, max_size=5))
-    def insert_many(self, batch):
-        if any(map(self.taken, batch)):
+    @rule(rows=ROWS)
+    def insert_many(self, rows):
+        rows = list({row[0]: row for row in rows}.values())
+        if any(self.taken(doc_id) for doc_id, *_ in rows):
             with pytest.raises(DataError, match="already exists"):
-                self.index.insert_many(batch)
+                self.index.insert_many(**columns(rows))
         else:
-            self.index.insert_many(batch)
-            self.documents |= {doc_id: [text, None, 0] for doc_id, text in batch.items()}
+            self.index.insert_many(**columns(rows))
+            for row in rows:
+                self.store(*row)
+
+    @rule(doc_id=IDS, text=TEXTS, payload=PAYLOADS, expires=EXPIRES)
+    def put(self, doc_id, text, payload, expires):
+        outcome = self.expected_outcome(doc_id)
+        assert self.index.put(doc_id, text, payload=payload, expires=expires) == outcome
+        self.store(doc_id, text, payload, expires)
+
+    @rule(rows=ROWS)
+    def put_many(self, rows):
+        result = self.index.put_many(**columns(rows))
+        for (doc_id, *rest), found in zip(rows, result.rows.to_pylist(), strict=True):
+            assert found == {"doc_id": doc_id, "outcome": self.expected_outcome(doc_id)}
+            self.store(doc_id, *rest)
+
+    def expected_outcome(self, doc_id):
+        """What `put` of an id answers; remove what has it."""
+        outcome = "replaced" if self.taken(doc_id) else "inserted"
+        self.aliases.pop(doc_id, None)
+        if doc_id in self.documents:
+            self.drop(doc_id)
+        return outcome
 
     @rule(doc_id=IDS, text=TEXTS, on_duplicate=st.sampled_from(["skip", "replace", "link", "insert"]))
     def insert_new(self, doc_id, text, on_duplicate):
@@ -114,6 +178,39 @@ class Walk(RuleBasedStateMachine):
             self.aliases.pop(doc_id, None)
         for doc_id in set(ids) & self.documents.keys():
             self.drop(doc_id)
+
+    @rule(day=st.integers(0, 5))
+    def remove_where(self, day):
+        where = {"lang": "de", "day": day}
+        chosen = [doc_id for doc_id, (_, payload, _) in self.documents.items() if payload == where]
+        assert self.index.count(where=where) == len(chosen)
+        assert self.index.remove(where=where) == len(chosen)
+        for doc_id in chosen:
+            self.drop(doc_id)
+
+    @rule(ids=st.lists(IDS, max_size=6))
+    def get_many(self, ids):
+        found = self.index.get_many(ids)
+        assert list(found) == [doc_id for doc_id in dict.fromkeys(ids) if self.taken(doc_id)]
+        for doc_id, stored in found.items():
+            target = self.aliases.get(doc_id, doc_id)
+            aliases = tuple(sorted(alias for alias, own in self.aliases.items() if own == target))
+            assert (stored.doc_id, stored.aliases) == (target, aliases)
+            assert (stored.payload, stored.met) == tuple(self.documents[target][1:])
+
+    @precondition(lambda self: self.number < 3)
+    @rule(text=TEXTS)
+    def go_on_from_a_merge(self, text):
+        self.number += 1
+        self.path = self.folder / f"merged{self.number}"
+        merged = Index.create(self.path, durability="fast", **SETTINGS)
+        merged.insert("before", text)
+        assert merged.merge(self.index) == len(self.documents)
+        self.index.close()
+        self.index = merged
+        self.documents = {"before": [text, None, 0]} | self.documents
+        merged.remove("before")
+        self.drop("before")
 
     @rule(doc_id=IDS, text=TEXTS)
     def replace(self, doc_id, text):
@@ -182,11 +279,14 @@ class Walk(RuleBasedStateMachine):
         if hasattr(self, "index"):
             assert list(self.index.ids()) == list(self.documents)
             assert len(self.index) == len(self.documents)
+            assert self.index.aliases() == self.aliases
 
 
 def walk(monkeypatch, **limits):
     monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)  # so that a few documents create runs, and runs are merged
     monkeypatch.setattr(merging, "TIER", 3)
+    monkeypatch.setattr(folder_view, "_SWEPT_AT_ONCE", 1)
+    monkeypatch.setattr(time, "time", CLOCK)
     case = Walk.TestCase
     case.settings = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, **limits)
     case("runTest").runTest()

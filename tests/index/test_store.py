@@ -157,6 +157,56 @@ def test_removed_and_expired_documents_are_absent_at_once_and_deleted_by_compact
     put(store, 0, 2)  # their ids are free again
 
 
+def expire(store, number):
+    """Let a document expire."""
+    store.change(lambda change: change.update([change.fetch([number])[number]._replace(expires=2.0)]))
+
+
+def test_ids_and_aliases_of_an_expired_document_are_free_for_documents_and_aliases(store):
+    for name in ("d0", "alias"):
+        (number,) = put(store, 0)
+        store.change(lambda change, number=number: change.link("alias", number))
+        expire(store, number)
+        assert store.read(lambda view: (view.numbers_of(["d0", "alias"]), view.count()["aliases"])) == ({}, 0)
+        (other,) = put(store, 1)
+        store.change(lambda change, name=name, other=other: change.link(name, other))
+        assert store.read(lambda view: view.numbers_of(["d0", "alias"])) == {name: other}
+        assert store.check() == []
+        store.change(lambda change, other=other: change.remove(change.fetch([other]).values()))
+
+
+def test_aliases_are_listed_by_document(store):
+    numbers = put(store, 0, 1, 2)
+    assert store.read(lambda view: view.aliases_of(numbers)) == {}
+    for alias, number in (("b", numbers[0]), ("a", numbers[0]), ("c", numbers[2])):
+        store.change(lambda change, alias=alias, number=number: change.link(alias, number))
+    assert store.read(lambda view: view.aliases_of(numbers)) == {numbers[0]: ["a", "b"], numbers[2]: ["c"]}
+    assert store.read(lambda view: view.aliases_of(numbers[:2])) == {numbers[0]: ["a", "b"]}
+    store.change(lambda change: change.unlink("a"))
+    store.change(lambda change: change.remove(change.fetch(numbers[2:]).values()))
+    assert store.read(lambda view: view.aliases_of(numbers)) == {numbers[0]: ["b"]}
+
+
+def test_numbers_decide_the_insertion_order_and_are_never_used_again(store):
+    def make(change):
+        first = change.next_number
+        for place in (2, 0, 1):
+            document = Document(first + place, f"d{place}", 1.0)
+            change.put([document], sketch(TEXTS[place]), [TEXTS[place]])
+        return first
+
+    first = store.change(make)
+    (after,) = put(store, 3)
+    assert after == first + 3
+    for step in (lambda: None, store.compact):
+        step()
+        assert store.read(lambda view: [document.doc_id for document in view.documents()]) == ["d0", "d1", "d2", "d3"]
+        assert store.read(lambda view: view.numbers().tolist()) == [first, first + 1, first + 2, after]
+        assert store.read(lambda view: met(view, TEXTS[0])) == {first}
+    expire(store, first)
+    assert store.read(lambda view: view.numbers().tolist()) == [first + 1, first + 2, after]
+
+
 def test_links_updates_and_tags_are_kept(store, opened):
     (number,) = put(store, 0)
 

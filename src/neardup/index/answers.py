@@ -56,7 +56,7 @@ class Inserted:
 class Stored:
     """A document of the index; met, first_met, last_met: how often, and when, insert_new found it as a match.
 
-    Times are seconds since 1970; text: None unless the index stores texts.
+    Times are seconds since 1970; text: None unless the index stores texts; aliases: the other ids that it is known by.
     """
 
     doc_id: str
@@ -67,6 +67,7 @@ class Stored:
     first_met: float | None
     last_met: float | None
     text: str | None = None
+    aliases: tuple[str, ...] = ()
 
 
 def match_of(document: Document, similarity: float, *shares: float | None, is_estimate: bool) -> Match:
@@ -75,10 +76,19 @@ def match_of(document: Document, similarity: float, *shares: float | None, is_es
     return Match(document.doc_id, similarity, is_estimate, payload, document.inserted, document.expires, *shares)
 
 
-def stored_of(document: Document, text: str | None) -> Stored:
+def stored_of(document: Document, text: str | None, aliases: Iterable[str]) -> Stored:
     """Return a document with everything that is stored about it."""
-    _, doc_id, inserted, expires, payload, met, first_met, last_met = document
-    return Stored(doc_id, read_payload(payload), inserted, expires, met, first_met, last_met, text)
+    return Stored(
+        doc_id=document.doc_id,
+        payload=read_payload(document.payload),
+        inserted=document.inserted,
+        expires=document.expires,
+        met=document.met,
+        first_met=document.first_met,
+        last_met=document.last_met,
+        text=text,
+        aliases=tuple(aliases),
+    )
 
 
 def write_payload(payload: Any) -> str | None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.events import Progress, Watch
+from neardup.index.answers import Stored as StoredDocument
+from neardup.index.answers import stored_of
+from neardup.index.facts import Facts
 from neardup.index.finding import SPAN, Found, Hit, answer, find, rank
 from neardup.index.index_settings import Settings, check_id
 from neardup.index.inputs import Batch
@@ -34,11 +38,14 @@ EXPORTED: Final = pa.schema(
     [
         *(("doc_id", pa.string()), ("inserted", pa.float64()), ("expires", pa.float64()), ("payload", pa.string())),
         *(("met", pa.int64()), ("first_met", pa.float64()), ("last_met", pa.float64()), ("text", pa.string())),
+        ("aliases", pa.string()),
     ]
 )
+Requested = Callable[[Document], bool]
 # The key of the metadata of a table with the rejected rows of its source.
 REJECTED: Final = "rejected"
-_EXPORTED_AT_ONCE: Final = 4096
+# Documents exported, or removed by a condition, at once.
+_AT_ONCE: Final = 4096
 # The most documents compared with each other before insertion: the number of pairs of near-copies is
 # quadratic.
 _IN_TURN: Final = 128
@@ -75,21 +82,25 @@ def insert_many(
         with watch.stage("insert") as advance:
             for batch in read:
                 rejected.extend(batch.rejected)
-                _put(change, batch, _sketch(batch.contents, settings), settings)
+                put_batch(change, batch, sketch_batch(batch.contents, settings), settings)
                 advance(len(batch.ids))
         return change.next_number - before
 
     return Stored(store.change(make), tuple(rejected))
 
 
-def _sketch(contents: pa.Array, settings: Settings) -> Sketches:
+def sketch_batch(contents: pa.Array, settings: Settings) -> Sketches:
+    """Return the sketches of documents, as the index stores them."""
     sketches = sketch_contents(contents, settings.plan, settings.config)
     return sketches._replace(items=None) if settings.store == "signature" else sketches
 
 
-def _put(change: Change, batch: Batch, sketches: Sketches, settings: Settings) -> None:
+def put_batch(change: Change, batch: Batch, sketches: Sketches, settings: Settings) -> None:
+    """Store the documents of a batch."""
     now, number = time.time(), change.next_number
     documents = [Document(number + at, check_id(doc_id), now) for at, doc_id in enumerate(batch.ids)]
+    if batch.facts != Facts():
+        documents = [batch.facts.of(document, at) for at, document in enumerate(documents)]
     change.put(documents, sketches, batch.contents.to_pylist() if settings.store == "text" else None)
 
 
@@ -99,7 +110,7 @@ def query_many(store: Store, read: Iterator[Batch], settings: Settings, options:
     tables, rejected = [shape.empty_table()], list[tuple[str, str]]()
     for batch in read:
         rejected += batch.rejected
-        sketches = _sketch(batch.contents, settings)
+        sketches = sketch_batch(batch.contents, settings)
         for first in range(0, len(batch.ids), SPAN):
             chosen = take_sketches(sketches, np.arange(first, min(first + SPAN, len(batch.ids))), settings.config)
 
@@ -123,7 +134,7 @@ def rejected_of(table: pa.Table) -> list[list[str]]:
 
 def best_matches(view: View, contents: pa.Array, threshold: float, settings: Settings) -> BestMatches:
     """Return the most similar document for each of `contents` that has one."""
-    sketches, places, answers = _sketch(contents, settings), list[int](), list[Hit]()
+    sketches, places, answers = sketch_batch(contents, settings), list[int](), list[Hit]()
     for first in range(0, sketches.sizes.size, SPAN):
         chosen = take_sketches(sketches, np.arange(first, min(first + SPAN, sketches.sizes.size)), settings.config)
         found = answer(view, chosen, QueryOptions(1, threshold), settings)
@@ -170,13 +181,12 @@ def insert_new_many(
         with watch.stage("insert") as advance:
             for batch in read:
                 rejected += batch.rejected
-                sketches = _sketch(batch.contents, settings)
+                sketches = sketch_batch(batch.contents, settings)
                 for first in range(0, len(batch.ids), _IN_TURN):
                     chosen = np.arange(first, min(first + _IN_TURN, len(batch.ids)))
-                    part = Batch([batch.ids[at] for at in chosen], batch.contents.slice(first, chosen.size), [])
-                    rows += _InTurn(change, part, take_sketches(sketches, chosen, settings.config), settings).run(
-                        on_duplicate
-                    )
+                    part = batch.slice(first, first + chosen.size)
+                    held = take_sketches(sketches, chosen, settings.config)
+                    rows += _InTurn(change, part, held, settings).run(on_duplicate)
                     advance(chosen.size)
         return _with_rejected(_table(rows, INSERTED), rejected)
 
@@ -218,7 +228,7 @@ class _InTurn:
         best = next((hit[:2] for hit in self._ranked[at] if hit.document.number not in self._gone), None)
         for place, similarity in self._own[at]:
             document = self._documents.get(place)
-            if document is None or document.number in self._gone:
+            if document is None or document.number in self._gone or document.is_expired(self._change.now):
                 continue
             if best is None or (similarity, -document.number) > (best[1], -best[0].number):
                 best = document, similarity
@@ -228,7 +238,7 @@ class _InTurn:
         return self._change.fetch([document.number])[document.number]
 
     def _store(self, at: int, doc_id: str) -> None:
-        document = Document(self._change.next_number, doc_id, time.time())
+        document = self._batch.facts.of(Document(self._change.next_number, doc_id, time.time()), at)
         texts = [self._batch.contents[at].as_py()] if self._settings.store == "text" else None
         self._change.put([document], take_sketches(self._sketches, np.array([at]), self._settings.config), texts)
         self._documents[at] = document
@@ -270,22 +280,70 @@ def remove(change: Change, ids: Sequence[str]) -> int:
     return len(found)
 
 
+def matching(view: View, is_requested: Requested) -> Iterator[Document]:
+    """Iterate over the documents that a filter accepts."""
+    return (document for document in view.documents() if is_requested(document))
+
+
+def remove_matching(store: Store, is_requested: Requested) -> int:
+    """Remove the documents that a filter accepts; return their number.
+
+    Those that match are listed before the change begins, because reading every payload would block other writers.
+    """
+    numbers = store.read(lambda view: [document.number for document in matching(view, is_requested)])
+
+    def make(change: Change) -> int:
+        count = 0
+        for first in range(0, len(numbers), _AT_ONCE):
+            held = change.fetch(numbers[first : first + _AT_ONCE]).values()
+            chosen = [document for document in held if is_requested(document)]
+            change.remove(chosen)
+            count += len(chosen)
+        return count
+
+    return store.change(make) if numbers else 0
+
+
+def get_many(view: View, ids: Sequence[str]) -> dict[str, StoredDocument]:
+    """Return the documents that have these ids or aliases, by id or alias."""
+    numbers = view.numbers_of(ids)
+    held = view.fetch(set(numbers.values()))
+    aliases = view.aliases_of(held)
+    stored = {
+        number: stored_of(document, view.text_of(number), aliases.get(number, ())) for number, document in held.items()
+    }
+    return {doc_id: stored[numbers[doc_id]] for doc_id in ids if doc_id in numbers}
+
+
+def aliases(view: View) -> dict[str, str]:
+    """Return the document of every alias, in insertion order of the documents."""
+    found: dict[str, str] = {}
+    for part in _parts(view.documents()):
+        names = view.aliases_of(document.number for document in part)
+        for document in part:
+            found |= dict.fromkeys(names.get(document.number, ()), document.doc_id)
+    return found
+
+
 def export(view: View, write: Callable[[pa.Table], None]) -> int:
     """Write all documents; return their number."""
-    rows: list[tuple[Any, ...]] = []
     count = 0
-
-    def flush() -> None:
+    write(_table([], EXPORTED))
+    for part in _parts(view.documents()):
+        names = view.aliases_of(document.number for document in part)
+        rows: list[tuple[Any, ...]] = []
+        for document in part:
+            own = names.get(document.number)
+            as_json = None if own is None else json.dumps(own, ensure_ascii=False)
+            rows.append((*document[1:], view.text_of(document.number), as_json))
         write(_table(rows, EXPORTED))
-        rows.clear()
-
-    for document in view.documents():
-        rows.append((*document[1:], view.text_of(document.number)))
-        count += 1
-        if len(rows) == _EXPORTED_AT_ONCE:
-            flush()
-    flush()
+        count += len(part)
     return count
+
+
+def _parts(documents: Iterator[Document]) -> Iterator[list[Document]]:
+    while part := list(islice(documents, _AT_ONCE)):
+        yield part
 
 
 def pairs(own: View, theirs: View, settings: Settings) -> pa.Table:
@@ -305,17 +363,26 @@ def pairs(own: View, theirs: View, settings: Settings) -> pa.Table:
 
 
 def merge(change: Change, theirs: View, settings: Settings) -> int:
-    """Store all documents of another store; return their number."""
-    count = 0
-    for numbers, part in theirs.sketches():
-        live = theirs.fetch(numbers.tolist())
-        chosen = np.array([at for at, number in enumerate(numbers.tolist()) if number in live], np.int64)
-        held = [live[number] for number in numbers[chosen].tolist()]
-        first = change.next_number
-        documents = [document._replace(number=first + at) for at, document in enumerate(held)]
+    """Store all documents of another store with their aliases, in its insertion order; return their number."""
+    numbers = theirs.numbers()
+    first = change.next_number
+    for part_numbers, part in theirs.sketches():
+        live = theirs.fetch(part_numbers.tolist())
+        chosen = np.flatnonzero(np.isin(part_numbers, list(live)))
+        held = [live[number] for number in part_numbers[chosen].tolist()]
+        # Runs are not in insertion order, so a document is numbered by its place among all.
+        places = first + np.searchsorted(numbers, part_numbers[chosen])
+        documents = [document._replace(number=number) for document, number in zip(held, places.tolist(), strict=True)]
         texts = [theirs.text_of(document.number) or "" for document in held] if settings.store == "text" else None
-        change.put(
-            documents, with_keys(take_sketches(part, chosen, settings.config), settings.plan, settings.config), texts
+        sketches = take_sketches(part, chosen, settings.config)
+        change.put(documents, with_keys(sketches, settings.plan, settings.config), texts)
+        _link_all(
+            change, theirs.aliases_of(live), dict(zip(part_numbers[chosen].tolist(), places.tolist(), strict=True))
         )
-        count += len(documents)
-    return count
+    return numbers.size
+
+
+def _link_all(change: Change, aliases: Mapping[int, Sequence[str]], renumbered: Mapping[int, int]) -> None:
+    for number, names in aliases.items():
+        for alias in names:
+            change.link(alias, renumbered[number])

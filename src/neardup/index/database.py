@@ -55,6 +55,9 @@ CREATE TABLE runs (
 ) WITHOUT ROWID;
 CREATE TABLE tags (tag TEXT PRIMARY KEY, made REAL NOT NULL) WITHOUT ROWID;
 """
+# Which documents have expired at a time, as `Document.is_expired`; every statement that asks uses one of the two.
+EXPIRED: Final = "expires <= ?"
+_IS_LIVE: Final = f"({EXPIRED}) IS NOT TRUE"
 _COLUMNS: Final = "number, doc_id, inserted, expires, payload, met, first_met, last_met, digest"
 _OPTIONAL_TIME: Final = (float, type(None))
 _COLUMN_TYPES: Final[tuple[Any, ...]] = (
@@ -273,7 +276,7 @@ class Tables:
             )
             for row in rows:
                 document = _checked(row)
-                if document.expires is None or document.expires > now:
+                if not document.is_expired(now):
                     found[document.number] = document
         return found
 
@@ -293,10 +296,42 @@ class Tables:
                 found[doc_id] = number, bool(is_alias)
         return found
 
-    def expired(self, now: float) -> list[int]:
-        """Return the numbers of the documents that have expired."""
-        rows = self.connection.execute("SELECT number FROM documents WHERE expires <= ?", (now,))
+    def aliases_of(self, numbers: Iterable[int]) -> dict[int, list[str]]:
+        """Return the aliases of documents, sorted; those without any are absent."""
+        found: dict[int, list[str]] = {}
+        for chunk in chunks(numbers):
+            rows = self.connection.execute(
+                f"SELECT number, doc_id FROM names WHERE is_alias AND number IN ({_marks(chunk)}) ORDER BY doc_id",  # noqa: S608 - marks only
+                chunk,
+            )
+            for number, alias in rows:
+                found.setdefault(number, []).append(alias)
+        return found
+
+    def live_numbers(self, now: float) -> list[int]:
+        """Return the numbers of the documents that have not expired, ascending."""
+        rows = self.connection.execute(f"SELECT number FROM documents WHERE {_IS_LIVE} ORDER BY number", (now,))  # noqa: S608
         return [number for (number,) in rows]
+
+    def expired(self, now: float, most: int = -1) -> list[int]:
+        """Return the numbers of the documents that have expired, the first `most` of them if it is not negative."""
+        statement = f"SELECT number FROM documents WHERE {EXPIRED} ORDER BY expires LIMIT ?"  # noqa: S608
+        return [number for (number,) in self.connection.execute(statement, (now, most))]
+
+    def count_expired(self, now: float) -> tuple[int, int]:
+        """Count the documents that have expired, and their aliases."""
+        documents: int = self._number(f"SELECT COUNT(*) FROM documents WHERE {EXPIRED}", now)  # noqa: S608
+        if not documents:
+            return 0, 0
+        aliases = self._number(
+            f"SELECT COUNT(*) FROM documents JOIN names USING (number) WHERE is_alias AND {EXPIRED}",  # noqa: S608
+            now,
+        )
+        return documents, aliases
+
+    def _number(self, statement: str, *values: Any) -> int:
+        number: int = self.connection.execute(statement, values).fetchone()[0]
+        return number
 
     def remove(self, documents: Iterable[Document]) -> int:
         """Remove documents with their texts, ids and aliases; return how many existed."""
@@ -355,8 +390,7 @@ class Tables:
 
     def count(self, table: str) -> int:
         """Count the rows of a table."""
-        number: int = self.connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0]  # noqa: S608
-        return number
+        return self._number(f"SELECT COUNT(*) FROM {table}")  # noqa: S608
 
     def runs(self) -> list[StoredRun]:
         """Return the runs, in order; raise for a name that we would not give a file, such as a path elsewhere."""

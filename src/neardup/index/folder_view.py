@@ -31,6 +31,9 @@ FRESH_BYTES: Final = 8 << 20
 RUN_DOCS: Final = 1 << 17
 RUN_BYTES: Final = 64 << 20
 _TAKEN_AT_ONCE: Final = 1 << 11
+# How many expired documents a change removes, besides two for each document that it stores: fewer stay than are stored,
+# and no change waits for the removal of all that have expired since the last one.
+_SWEPT_AT_ONCE: Final = 64
 
 
 class Files(Protocol):
@@ -187,14 +190,22 @@ class FolderView:
         live = self.fetch(set(found.values()))
         return {doc_id: number for doc_id, number in found.items() if number in live}
 
+    def aliases_of(self, numbers: Iterable[int]) -> dict[int, list[str]]:
+        """Return the aliases of documents, sorted; those without any are absent."""
+        return self.tables.aliases_of(numbers)
+
     def text_of(self, number: int) -> str | None:
         """Return the text of a document, if texts are stored."""
         return self.tables.text_of(number) if self._files.layout.has_texts else None
 
+    def numbers(self) -> I64:
+        """Return the numbers of all documents that have not expired, in insertion order."""
+        return np.array(self.tables.live_numbers(self.now), np.int64)
+
     def documents(self) -> Iterator[Document]:
         """Iterate over all documents that have not expired."""
         for document in self.tables.all_documents():
-            if document.expires is None or document.expires > self.now:
+            if not document.is_expired(self.now):
                 yield document
 
     def sketches(self) -> Iterator[tuple[I64, Sketches]]:
@@ -209,9 +220,10 @@ class FolderView:
     def count(self) -> dict[str, int]:
         """Count documents, aliases, and where they are."""
         aliases = self.tables.connection.execute("SELECT COUNT(*) FROM names WHERE is_alias").fetchone()[0]
+        expired_documents, expired_aliases = self.tables.count_expired(self.now)
         return {
-            "documents": self.num_documents - len(self.tables.expired(self.now)),
-            "aliases": aliases,
+            "documents": self.num_documents - expired_documents,
+            "aliases": aliases - expired_aliases,
             "runs": self.tables.count("runs"),
             "fresh": self.tables.count("fresh"),
         }
@@ -235,12 +247,15 @@ class FolderChange(FolderView):
         self.new_runs: list[Path] = []
         self.fresh_docs = 0
         self.fresh_bytes = 0
+        self._to_sweep = _SWEPT_AT_ONCE
 
     def put(self, documents: Sequence[Document], sketches: Sketches, texts: Sequence[str] | None) -> None:
         """Store documents; their sketches wait for the end of the change, or become a run if there are many."""
         if not documents:
             return
-        self._free_expired(documents)
+        self._to_sweep += 2 * len(documents)
+        if self._sweep():
+            self._free_names([document.doc_id for document in documents])
         try:
             self.tables.add_documents(documents)
         except sqlite3.IntegrityError as error:
@@ -253,7 +268,7 @@ class FolderChange(FolderView):
         self._waiting_bytes += bytes_of(sketches)
         if self._waits_for(RUN_DOCS, RUN_BYTES):
             self._write_run()
-        self.next_number = numbers[-1] + 1
+        self.next_number = max(self.next_number, max(numbers) + 1)
         self.num_documents += len(numbers)
 
     def finish(self) -> None:
@@ -321,24 +336,37 @@ class FolderChange(FolderView):
     def _runs(self) -> list[RunFile]:
         return super()._runs() + [RunFile(path, self._files.layout) for path in self.new_runs]
 
-    def _free_expired(self, documents: Sequence[Document]) -> None:
-        """Remove expired documents whose ids are used again."""
-        expired = self.tables.expired(self.now)
-        if expired:
-            ids = {document.doc_id for document in documents}
-            held = [document for document in self.tables.fetch(expired, -math.inf).values() if document.doc_id in ids]
-            self.remove(held)
+    def _sweep(self) -> bool:
+        """Remove some of the expired documents, so that they go by themselves; return whether more may be left."""
+        if not self._to_sweep:
+            return True
+        expired = self.tables.expired(self.now, self._to_sweep)
+        may_be_more = len(expired) == self._to_sweep
+        self._to_sweep = 0
+        self._remove_expired(expired)
+        return may_be_more
+
+    def _free_names(self, ids: Sequence[str]) -> None:
+        """Remove the expired documents that have one of these ids, or an alias among them."""
+        self._remove_expired({number for number, _ in self.tables.numbers_of(ids).values()})
+
+    def _remove_expired(self, numbers: Iterable[int]) -> None:
+        held = self.tables.fetch(numbers, -math.inf).values()
+        self.num_documents -= self.tables.remove(document for document in held if document.is_expired(self.now))
 
     def remove(self, documents: Iterable[Document]) -> None:
         """Remove documents and their aliases; their sketches go when runs are merged."""
+        self._sweep()
         self.num_documents -= self.tables.remove(documents)
 
     def update(self, documents: Sequence[Document]) -> None:
         """Replace the rows of documents."""
+        self._sweep()
         self.tables.update_documents(documents)
 
     def link(self, doc_id: str, number: int) -> None:
         """Make an id an alias of a document."""
+        self._free_names([doc_id])
         try:
             self.tables.connection.execute("INSERT INTO names VALUES (?, ?, 1)", (doc_id, number))
         except sqlite3.IntegrityError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -12,48 +12,37 @@ import pyarrow as pa
 
 from neardup.checks import check_choice
 from neardup.config import Config
-from neardup.errors import ConfigError, DataError
+from neardup.errors import ConfigError
 from neardup.events import Progress
-from neardup.index import batches, database
-from neardup.index.answers import (
-    Inserted,
-    Match,
-    Stored,
-    as_time,
-    match_of,
-    stored_of,
-    write_payload,
-)
+from neardup.index import batches, database, putting
+from neardup.index.answers import Inserted, as_time, filter_of, match_of, write_payload
 from neardup.index.batches import ON_DUPLICATE, settle
 from neardup.index.disk_sync import sync_folder
+from neardup.index.facts import Facts
 from neardup.index.finding import answer
 from neardup.index.folder import FolderStore, make_folder
 from neardup.index.index_folder import bytes_below, check_folder, check_path
 from neardup.index.index_settings import (
-    Settings,
     check_alike,
     check_durability,
     check_id,
     check_same,
-    for_reading,
-    is_id,
     new_settings,
     stored_settings,
 )
-from neardup.index.inputs import Batch, batches_of, one_content
-from neardup.index.query_options import QueryOptions, check_query
+from neardup.index.query_options import QueryOptions
+from neardup.index.readable_index import ReadableIndex, unknown, wanted_ids
 from neardup.index.repair import Repair
 from neardup.index.sketches import Sketches, sketch_contents
-from neardup.index.store import Change, Document, Store, View, already_exists
+from neardup.index.store import Change, Document, already_exists
 from neardup.index.upgrade import upgrade
 from neardup.io.outputs import TableWriter, known_ending
 from neardup.io.work_folder import check_writable, remove_folder, reserve
-from neardup.measures.registry import measure_of
 
 _TIMEOUT_SECONDS: Final = 10.0
 
 
-class Index:
+class Index(ReadableIndex):
     """Documents on disk that can be searched for similar ones; settings are those of neardup.Config.
 
     Many processes and threads can read while one process writes. Once `insert` has returned, the document survives a
@@ -66,10 +55,6 @@ class Index:
     ...     index.query("to be or not to be!")[0].doc_id
     'a'
     """
-
-    def __init__(self, store: Store, settings: Settings, path: Path) -> None:
-        """Wrap an open store; use `create` or `open` instead."""
-        self._store, self._settings, self.path = store, settings, path
 
     @classmethod
     def create(
@@ -164,6 +149,8 @@ class Index:
         source: Any,
         *,
         ids: Sequence[Any] | None = None,
+        payload: Any = None,
+        expires: Any = None,
         progress: Progress | None = None,
         config: Config | None = None,
         tag: str | None = None,
@@ -173,11 +160,14 @@ class Index:
         Args:
             source: any source of neardup.deduplicate with ids; files; or the folder of a finished run.
             ids: one id per document.
+            payload: the column or key with the payload of each document, as objects or JSON; or, except for files, one
+                payload per document. By default the column `payload`, if there is one; "" stores none.
+            expires: the same for the time when each document disappears: datetimes, or seconds since 1970.
             progress: called with the events of neardup.events.
             config: settings for reading files, such as their columns.
             tag: a name for this change; if a change with this name was already made, nothing is done.
         """
-        read, chosen = self._read(source, ids, config, named=True)
+        read, chosen = self._read(source, ids, config, named=True, payload=payload, expires=expires)
         return batches.insert_many(self._store, read, chosen, progress, tag)
 
     def insert_new(
@@ -215,96 +205,72 @@ class Index:
         on_duplicate: str = "skip",
         *,
         ids: Sequence[Any] | None = None,
+        payload: Any = None,
+        expires: Any = None,
         progress: Progress | None = None,
         config: Config | None = None,
     ) -> pa.Table:
-        """Call `insert_new` for every document of a source in turn, all or none.
+        """Call `insert_new` for every document of a source in turn, all or none; the arguments of `insert_many`.
 
         Returns:
             A table of doc_id, is_new, match_id and similarity. The metadata `rejected` of its schema is a JSON list of
             the place and reason of every rejected row, if there are any.
         """
         check_choice("on_duplicate", on_duplicate, ON_DUPLICATE)
-        read, chosen = self._read(source, ids, config, named=True)
+        read, chosen = self._read(source, ids, config, named=True, payload=payload, expires=expires)
         return batches.insert_new_many(self._store, read, chosen, on_duplicate, progress)
 
-    def query(
-        self,
-        text: Any,
-        k: int | None = 10,
-        threshold: float | None = None,
-        where: Any = None,
-        since: Any = None,
-        containment: float | None = None,
-    ) -> list[Match]:
-        """Return the most similar documents, best first.
+    def put(self, doc_id: str, text: Any, *, payload: Any = None, expires: Any = None) -> str:
+        """Insert a document, or replace the one that has its id; return "inserted" or "replaced".
 
-        Args:
-            text: as for `insert`.
-            k: the maximum number of matches; None lists all.
-            threshold: the minimum similarity; by default that of the index, and never below it.
-            where: conditions on the payload: {"lang": "de", "day": {"gte": "2026-01-01"}, "site": ["a", "b"]}.
-            since: only documents inserted after this time.
-            containment: find documents that contain at least this share of the text, or of which the text contains
-                this share, instead of similar ones; the index must have been created with containment=True.
+        An alias of another document becomes a document of its own. The aliases of a replaced document are removed.
         """
-        return list(self.matches(text, k, threshold, where, since, containment))
-
-    def matches(self, text: Any, k: int | None, *others: Any) -> Generator[Match]:
-        """Yield what `query` returns; payloads are parsed one by one, so that a server can stop at a limit of bytes."""
-        asked = self._options(k, *others)
+        document = self._document(doc_id, payload, expires)
         sketches = self._sketch(text)
-        hits = self._store.read(lambda view: answer(view, sketches, asked, self._settings))[0]
-        for hit in hits:
-            yield match_of(*hit, is_estimate=self._is_estimate)
 
-    def query_many(  # noqa: PLR0913 - all but the first have a default
+        def make(change: Change) -> str:
+            outcome = putting.make_room(change, [document.doc_id], Facts())[0]
+            self._put(change, document, sketches, text)
+            return outcome
+
+        return self._store.change(make)
+
+    def put_many(
         self,
         source: Any,
-        k: int | None = 10,
-        threshold: float | None = None,
-        where: Any = None,
-        since: Any = None,
-        containment: float | None = None,
         *,
         ids: Sequence[Any] | None = None,
+        payload: Any = None,
+        expires: Any = None,
+        progress: Progress | None = None,
         config: Config | None = None,
-    ) -> pa.Table:
-        """Return the documents most similar to each document of a source: query_id, doc_id, similarity, rank.
+    ) -> putting.PutResult:
+        """Call `put` for every document of a source in turn, all or none; the arguments of `insert_many`.
 
-        With `containment` also containment_query and containment_doc. Rejected rows are named as by `insert_new_many`.
+        Returns:
+            What happened to every row: inserted, replaced, or rejected with a reason.
         """
-        asked = self._options(k, threshold, where, since, containment)
-        read, chosen = self._read(source, ids, config, named=False)
-        return batches.query_many(self._store, read, chosen, asked)
+        read, chosen = self._read(source, ids, config, named=True, payload=payload, expires=expires)
+        return putting.put_many(self._store, read, chosen, progress)
 
-    def best_matches(self, contents: pa.Array, threshold: float) -> batches.BestMatches:
-        """Return the most similar document for each of `contents` that has one, as a run needs it."""
-        return self._store.read(lambda view: batches.best_matches(view, contents, threshold, self._settings))
+    def remove(self, ids: str | Iterable[str] | None = None, *, where: Any = None) -> int:
+        """Remove documents or aliases by their ids, or documents by their payload; return how many there were.
 
-    def check_answers(self, config: Config) -> None:
-        """Raise if the index cannot be used by a run with these settings."""
-        if self._is_estimate:
-            raise ConfigError(f"the index {self.path} stores signatures only", hint="create it with store='shingles'")
-        mine, theirs = (
-            f"{settings.measure} {measure_of(settings).signature_format(settings)}"
-            for settings in (self.config, config)
-        )
-        if mine != theirs:
+        Args:
+            ids: one id or alias, or several.
+            where: conditions on the payload, as for `query`, instead of ids; documents inserted meanwhile stay.
+        """
+        if where is None:
+            wanted = wanted_ids(ids, "remove('a'), remove(['a', 'b']) or remove(where={'lang': 'de'})")
+            return self._store.change(lambda change: batches.remove(change, wanted))
+        if ids is not None:
+            raise ConfigError("`remove` takes `ids` or `where`, not both", hint="leave one of them out")
+        is_requested = filter_of(where, None)
+        if is_requested is None:
             raise ConfigError(
-                f"the index {self.path} has signatures {mine}, but those of the run are {theirs}",
-                hint="run with the settings that the index was created with",
+                "`where` has no condition, so it would remove every document", hint="where={'lang': 'de'}"
             )
-        self._options(None, config.threshold)
-
-    def remove(self, ids: str | Iterable[str]) -> int:
-        """Remove documents or aliases by their ids; return how many of them existed."""
-        if not isinstance(ids, Iterable):
-            raise ConfigError(f"`ids` must be an id or several, got {ids!r}", hint="remove('a') or remove(['a', 'b'])")
-        wanted = [ids] if isinstance(ids, str) else list(ids)
-        for doc_id in wanted:
-            check_id(doc_id)
-        return self._store.change(lambda change: batches.remove(change, wanted))
+        return batches.remove_matching(self._store, is_requested)
 
     def replace(self, doc_id: str, text: Any, payload: Any = None, expires: Any = None) -> None:
         """Replace the text of an existing document."""
@@ -314,35 +280,11 @@ class Index:
             held = change.fetch(change.numbers_of([document.doc_id]).values())
             own = [entry for entry in held.values() if entry.doc_id == document.doc_id]
             if not own:
-                raise _unknown(document.doc_id)
+                raise unknown(document.doc_id)
             change.remove(own)
             self._put(change, document, sketches, text)
 
         self._store.change(make)
-
-    def get(self, doc_id: str) -> Stored:
-        """Return a document by its id or alias, with its text if the index stores texts; raise if it does not exist."""
-
-        def ask(view: View) -> Stored:
-            for document in view.fetch(view.numbers_of([check_id(doc_id)]).values()).values():
-                return stored_of(document, view.text_of(document.number))
-            raise _unknown(doc_id)
-
-        return self._store.read(ask)
-
-    def ids(self) -> Iterator[str]:
-        """Iterate over the ids of all documents, in insertion order."""
-        return iter(self._store.read(lambda view: [document.doc_id for document in view.documents()]))
-
-    def known_ids(self, ids: Sequence[str]) -> list[str]:
-        """Return those of `ids` that exist, as documents or aliases."""
-        return list(self._store.read(lambda view: view.numbers_of(ids)))
-
-    def __len__(self) -> int:
-        return self._store.read(lambda view: int(view.count()["documents"]))
-
-    def __contains__(self, doc_id: object) -> bool:
-        return is_id(doc_id) and bool(self._store.read(lambda view: view.numbers_of([str(doc_id)])))
 
     def info(self) -> dict[str, Any]:
         """Return the counts, size and settings of the index, and the damage that merging runs has found, if any."""
@@ -402,28 +344,6 @@ class Index:
             lambda change: other._store.read(lambda theirs: batches.merge(change, theirs, self._settings))
         )
 
-    @property
-    def config(self) -> Config:
-        """The settings."""
-        return self._settings.config
-
-    @property
-    def plan(self) -> Any:
-        """The bands and rows, and what they promise."""
-        return self._settings.plan
-
-    @property
-    def _is_estimate(self) -> bool:
-        return self._settings.store == "signature"
-
-    def _sketch(self, text: Any) -> Sketches:
-        sketches = sketch_contents(one_content(text, self.config), self._settings.plan, self.config)
-        return sketches._replace(items=None) if self._is_estimate else sketches
-
-    def _read(self, source: Any, ids: Any, config: Config | None, *, named: bool) -> tuple[Iterator[Batch], Settings]:
-        chosen = self._settings._replace(config=for_reading(self.config, config or self.config))
-        return batches_of(source, chosen.config, ids=ids, named=named), chosen
-
     def _document(self, doc_id: str, payload: Any, expires: Any) -> Document:
         return Document(0, check_id(doc_id), time.time(), as_time("expires", expires), write_payload(payload))
 
@@ -431,14 +351,7 @@ class Index:
         texts = [text] if self._settings.store == "text" else None
         change.put([document._replace(number=change.next_number)], sketches, texts)
 
-    def _options(self, k: Any, *others: Any) -> QueryOptions:
-        return check_query(self._settings, self.path, k, *others)
-
     def _check_alike(self, other: Any) -> None:
         if not isinstance(other, Index):
             raise ConfigError(f"`other` must be a neardup.Index, got {type(other).__name__}")
         check_alike((self._settings, self.path), (other._settings, other.path))
-
-
-def _unknown(doc_id: str) -> DataError:
-    return DataError(f"the index has no document {doc_id!r}", hint="`neardup index export` lists all ids")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,11 +12,17 @@ import pyarrow as pa
 from neardup.checks import VECTOR_MEASURES
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
+from neardup.index.facts import Facts, FactSource, read_facts
 from neardup.io import finished
 from neardup.io.formats.base import Records, runs, text_bytes
 from neardup.io.sources import in_memory
 from neardup.io.sources.discover import find_files, paths_of
 from neardup.io.sources.parts import FileParts
+from neardup.io.stored_report import read_report
+from neardup.io.values.column_values import values_in
+from neardup.io.values.columns import outer_column
+from neardup.io.values.python_rows import is_baskets, is_dicts, values_at
+from neardup.measures.base import I64
 from neardup.schema import one_array
 
 
@@ -26,6 +32,18 @@ class Batch(NamedTuple):
     ids: list[str]
     contents: pa.Array
     rejected: list[tuple[str, str]]
+    facts: Facts = Facts()
+
+    def slice(self, first: int, stop: int) -> Batch:
+        """Return some consecutive documents, without the rejected ones."""
+        facts = self.facts.slice(first, stop)
+        return Batch(self.ids[first:stop], self.contents.slice(first, stop - first), [], facts)
+
+    def take(self, places: Sequence[int]) -> Batch:
+        """Return the documents at some places, with the rejected ones."""
+        ids = [self.ids[at] for at in places]
+        contents = self.contents.take(pa.array(places, pa.int64()))
+        return Batch(ids, contents, self.rejected, self.facts.take(places))
 
 
 def one_content(value: Any, config: Config) -> pa.Array:
@@ -48,9 +66,19 @@ def one_content(value: Any, config: Config) -> pa.Array:
     return contents
 
 
-def batches_of(source: Any, config: Config, *, ids: Sequence[Any] | None = None, named: bool) -> Iterator[Batch]:
-    """Split a source into batches; named: every document needs an id. Raise if every row is rejected."""
-    return _usable(_batches(source, config, ids, named=named))
+def batches_of(
+    source: Any,
+    config: Config,
+    *,
+    ids: Sequence[Any] | None = None,
+    named: bool,
+    facts: FactSource | None = None,
+) -> Iterator[Batch]:
+    """Split a source into batches; raise if every row is rejected.
+
+    named: every document needs an id; facts: which of them to read besides, none if it is None.
+    """
+    return _usable(_batches(source, config, ids, facts or FactSource("", "", config), named=named))
 
 
 def _usable(batches: Iterator[Batch]) -> Iterator[Batch]:
@@ -69,19 +97,23 @@ def _usable(batches: Iterator[Batch]) -> Iterator[Batch]:
         )
 
 
-def _batches(source: Any, config: Config, ids: Sequence[Any] | None, *, named: bool) -> Iterator[Batch]:
+def _batches(
+    source: Any, config: Config, ids: Sequence[Any] | None, facts: FactSource, *, named: bool
+) -> Iterator[Batch]:
     paths = paths_of(source)
     if paths is None:
-        return _held_batches(source, ids, config, named=named)
+        return _held_batches(source, ids, config, facts, named=named)
     if ids is not None:
         raise ConfigError("`ids` must be left out for files", hint="id_column= names the column with the ids")
+    facts.check_files()
     if len(paths) == 1 and finished.is_run(Path(paths[0])):
-        return _held_batches(_kept_of(Path(paths[0]), config), None, config, named=named)
-    return _file_batches(paths, config)
+        kept, columns = _kept_of(Path(paths[0]), config)
+        return _held_batches(kept, None, columns, facts, named=named)
+    return _file_batches(paths, config, facts)
 
 
-def _kept_of(run: Path, config: Config) -> dict[str, str]:
-    """The kept documents of a finished run."""
+def _kept_of(run: Path, config: Config) -> tuple[pa.Table, Config]:
+    """The kept documents of a finished run, and the settings to read them with."""
     if config.measure != "jaccard" or config.items_column is not None:
         raise ConfigError(
             f"an index of items or vectors cannot read the run {run}",
@@ -90,7 +122,8 @@ def _kept_of(run: Path, config: Config) -> dict[str, str]:
     table = finished.load_table(run, finished.KEPT)
     if table is None:
         raise DataError(f"the run {run} has no kept documents", hint="run it again without --dry-run")
-    return dict(zip(table.column("doc_id").to_pylist(), table.column("text").to_pylist(), strict=True))
+    text_column = read_report(run).settings().text_column
+    return table, Config.of(config, id_column="doc_id", text_column=text_column)
 
 
 def _check_dimension(read: in_memory.Source, config: Config) -> None:
@@ -102,7 +135,10 @@ def _check_dimension(read: in_memory.Source, config: Config) -> None:
         )
 
 
-def _held_batches(source: Any, ids: Sequence[Any] | None, config: Config, *, named: bool) -> Iterator[Batch]:
+def _held_batches(
+    source: Any, ids: Sequence[Any] | None, config: Config, facts: FactSource, *, named: bool
+) -> Iterator[Batch]:
+    source, keyed = _without_keys(source, config, facts)
     read = in_memory.read(source, config, ids=ids)
     has_ids = ids is not None or "id" in read.columns or isinstance(source, Mapping) or read.ids.type != pa.int64()
     if named and not has_ids:
@@ -111,31 +147,101 @@ def _held_batches(source: Any, ids: Sequence[Any] | None, config: Config, *, nam
             hint="pass a dict of id to text, ids=, or a table with an id column",
         )
     _check_dimension(read, config)
-    reasons = [(f"row {row['row']}", row["reason"]) for row in read.rejected.to_pylist()]
+    facts.check_length(len(read.ids))
+    facts.check_found([*keyed, *_columns_in(read, facts)])
+    reasons = {row["row"]: row["reason"] for row in read.rejected.to_pylist()}
     documents = read.documents.select(["row", "text"])
     for batch in documents.to_batches(max_chunksize=in_memory.BATCH_ROWS):
         if batch.num_rows:
             for first, stop in runs(np.cumsum(text_bytes(batch.column("text")))):
                 part = batch.slice(first, stop - first)
+                rows = part.column("row").to_numpy()
                 names = read.ids.take(part.column("row")).cast(pa.string()).to_pylist()
-                yield Batch(names, part.column("text"), [])
+                values = _values_of(read, keyed, facts, rows)
+                found, wrong = with_facts(Batch(names, part.column("text"), []), values)
+                reasons |= {int(rows[at]): reason for at, reason in wrong.items()}
+                yield found
+    rejected = [(f"row {row}", reason) for row, reason in sorted(reasons.items())]
+    _check_strict(rejected, config)
+    if rejected:
+        yield Batch([], pa.array([], documents.schema.field("text").type), rejected)
+
+
+def with_facts(batch: Batch, values: Mapping[str, Sequence[Any]]) -> tuple[Batch, dict[int, str]]:
+    """Return the documents of a batch whose facts can be used, and the reason for each other one, by place."""
+    facts, reasons = read_facts(values)
+    batch = batch._replace(facts=facts)
     if reasons:
-        yield Batch([], pa.array([], documents.schema.field("text").type), reasons)
+        batch = batch.take([at for at in range(len(batch.ids)) if at not in reasons])
+    return batch, reasons
 
 
-def _file_batches(paths: list[str], config: Config) -> Iterator[Batch]:
+def _check_strict(rejected: Sequence[tuple[str, str]], config: Config) -> None:
+    if rejected and config.strict:
+        raise DataError(
+            f"{rejected[0][0]} cannot be used: {rejected[0][1]}",
+            hint="leave out --strict to skip such rows and list them as rejected",
+        )
+
+
+def _without_keys(source: Any, config: Config, facts: FactSource) -> tuple[Any, dict[str, list[Any]]]:
+    """Return dicts without the keys of facts, and the values of these keys: they may have any types."""
+    is_rows = isinstance(source, (Sequence, Iterator)) and not isinstance(source, (str, bytes))
+    if not is_rows or not facts.columns or hasattr(source, "__arrow_c_stream__"):
+        return source, {}
+    rows = list(source)
+    if not is_dicts(rows) or is_baskets(rows, config):
+        return rows, {}
+    names = set(facts.columns.values())
+    keyed = {name: values_at(rows, name) for name in names}
+    keyed = {name: values for name, values in keyed.items() if any(value is not None for value in values)}
+    if not keyed:
+        return rows, {}
+    return [_without(row, keyed) if isinstance(row, Mapping) else row for row in rows], keyed
+
+
+def _without(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in names}
+
+
+def _columns_in(read: in_memory.Source, facts: FactSource) -> list[str]:
+    """The columns of facts that a table has."""
+    if not read.columns:  # the source is a single column, and `original` was made for it
+        return []
+    return [name for name in facts.columns.values() if outer_column(read.original.schema, name) is not None]
+
+
+def _values_of(
+    read: in_memory.Source, keyed: Mapping[str, list[Any]], facts: FactSource, rows: I64
+) -> dict[str, list[Any]]:
+    """Return the values of each fact in some rows."""
+    values: dict[str, list[Any]] = {}
+    for fact, given in facts.given.items():
+        values[fact] = [given[row] for row in rows.tolist()]
+    for fact, name in facts.columns.items():
+        if name in keyed:
+            values[fact] = [keyed[name][row] for row in rows.tolist()]
+        elif name in _columns_in(read, facts):
+            values[fact] = values_in(read.original, name, rows)
+    return values
+
+
+def _file_batches(paths: list[str], config: Config, facts: FactSource) -> Iterator[Batch]:
     files = find_files(paths, config)
-    parts = FileParts(files, 0, config)
+    parts = FileParts(files, 0, config, tuple(dict.fromkeys(facts.columns.values())))
     rows_before = dict.fromkeys(range(len(files)), 0)
+    found_columns: set[str] = set()
     for part in range(parts.num_parts):
         for pieces, rows in parts.read_pieces(part):
             numbers = parts.files_of(pieces)
             is_whole = files[numbers[0]].format == "text"
             first = 0 if is_whole else rows_before[numbers[0]]
             for _, found in rows:
-                yield _batch(found, _Names([files[at].name for at in numbers], first, is_whole), config)
+                found_columns |= found.found
+                yield _batch(found, _Names([files[at].name for at in numbers], first, is_whole), config, facts)
                 first += found.num_rows
             rows_before[numbers[0]] = first
+    facts.check_found(found_columns)
 
 
 class _Names(NamedTuple):
@@ -150,15 +256,14 @@ class _Names(NamedTuple):
         return self.files[at] if self.is_whole else f"{self.files[0]}:{at + 1}"
 
 
-def _batch(found: Records, names: _Names, config: Config) -> Batch:
-    rejected = [(names.of(row), reason) for row, reason in found.rejected]
-    if rejected and config.strict:
-        raise DataError(
-            f"{rejected[0][0]} cannot be used: {rejected[0][1]}",
-            hint="leave out --strict to skip such rows and list them as rejected",
-        )
+def _batch(found: Records, names: _Names, config: Config, facts: FactSource) -> Batch:
     ids = [
         names.of(row) if doc_id is None else doc_id
         for row, doc_id in zip(found.rows.tolist(), found.ids.to_pylist(), strict=True)
     ]
-    return Batch(ids, found.texts, rejected)
+    values = {fact: found.others.get(name, ()) for fact, name in facts.columns.items()}
+    batch, wrong = with_facts(Batch(ids, found.texts, []), values)
+    reasons = dict(found.rejected) | {int(found.rows[at]): reason for at, reason in wrong.items()}
+    rejected = [(names.of(row), reason) for row, reason in sorted(reasons.items())]
+    _check_strict(rejected, config)
+    return batch._replace(rejected=rejected)

@@ -17,14 +17,21 @@ _INSERTED: Final = ("id", "text", "payload", "expires")
 _ASKED: Final = ("id", "text", "k", "threshold", "where", "since", "containment")
 
 
-def insert_lines(index: Index, lines: Iterable[bytes], on_duplicate: str | None) -> Iterator[Answer]:
-    """Insert the document of every line, with `on_duplicate` only new ones. A bad line is answered with an error."""
+def insert_lines(
+    index: Index, lines: Iterable[bytes], on_duplicate: str | None, *, replace: bool = False
+) -> Iterator[Answer]:
+    """Insert the document of every line, with `on_duplicate` only new ones. A bad line is answered with an error.
+
+    replace: put each document instead; a known id is then no error.
+    """
 
     def insert(given: Answer) -> Answer:
         doc_id, text = given.get("id"), given.get("text")
         if not isinstance(doc_id, str):
             raise DataError(f"the id must be a string, got {doc_id!r}", hint='write {"id": "a", "text": "..."}')
         rest = {"payload": given.get("payload"), "expires": given.get("expires")}
+        if replace:
+            return {"id": doc_id, "outcome": index.put(doc_id, text, **rest)}
         if on_duplicate is None:
             index.insert(doc_id, text, **rest)
             return {"id": doc_id, "is_new": True}

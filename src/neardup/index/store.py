@@ -29,6 +29,10 @@ class Document(NamedTuple):
     first_met: float | None = None
     last_met: float | None = None
 
+    def is_expired(self, now: float) -> bool:
+        """Whether the document has expired; the same rule as EXPIRED of the SQLite tables."""
+        return self.expires is not None and self.expires <= now
+
 
 class Met(NamedTuple):
     """Pairs of queries and documents that share a bucket: pair p is queries[p] and document places[p] of `sketches`."""
@@ -69,8 +73,14 @@ class View(Protocol):
     def numbers_of(self, ids: Iterable[str]) -> dict[str, int]:
         """Return the number of every id, or alias, that is in the index."""
 
+    def aliases_of(self, numbers: Iterable[int]) -> dict[int, list[str]]:
+        """Return the aliases of documents, sorted; those without any are absent."""
+
     def text_of(self, number: int) -> str | None:
         """Return the text of a document, if texts are stored."""
+
+    def numbers(self) -> I64:
+        """Return the numbers of all documents, in insertion order."""
 
     def documents(self) -> Iterator[Document]:
         """Iterate over all documents, in insertion order."""
@@ -89,7 +99,10 @@ class Change(View, Protocol):
     """One change of the store, visible to others completely or not at all."""
 
     def put(self, documents: Sequence[Document], sketches: Sketches, texts: Sequence[str] | None) -> None:
-        """Store documents, numbered from `next_number`; raise if an id already exists."""
+        """Store documents; raise if an id already exists.
+
+        Their numbers must be new, and decide the insertion order: `next_number` becomes one more than the largest.
+        """
 
     def remove(self, documents: Iterable[Document]) -> None:
         """Remove documents and their aliases."""
@@ -98,7 +111,7 @@ class Change(View, Protocol):
         """Replace the stored facts of documents, except their sketches."""
 
     def link(self, doc_id: str, number: int) -> None:
-        """Make an id an alias of a document."""
+        """Make an id an alias of a document; raise if it already exists."""
 
     def unlink(self, alias: str) -> None:
         """Remove an alias."""

@@ -34,7 +34,8 @@ def _insert(index_path: str, out: Path) -> None:
     # The report of a run is unique, so its digest identifies the run.
     tag = f"{out.resolve()} {digest(out / REPORT)}"
     with Index.open(index_path) as index:
-        index.insert_many(out, tag=tag)
+        # A row whose payload is not one would be rejected, and its copies would then be kept by the next run.
+        index.insert_many(out, payload="", expires="", tag=tag)
 
 
 def check_new_ids(setup: RunSetup) -> None:

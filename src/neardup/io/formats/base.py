@@ -67,7 +67,10 @@ class InputFile(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=F
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Columns:
-    """The columns of one file that are used; several text columns are joined by a newline."""
+    """The columns of one file that are used; several text columns are joined by a newline.
+
+    others: columns of any type that are read as well, if there are such; they are no part of a run.
+    """
 
     text: tuple[str, ...]
     items: str | None = None
@@ -75,6 +78,7 @@ class Columns:
     id: str | None = None
     score: str | None = None
     group: str | None = None
+    others: tuple[str, ...] = ()
 
     def taken(self) -> dict[str, str]:
         """Return the column of every role that has one."""
@@ -93,6 +97,7 @@ class Records:
     ids: string, null if the document has none;
     scores: the values for keep="max:COLUMN", as scores.SCORES; groups: string; rejected: (row, reason);
     found: the names in `Columns` that occur in at least one row, even as null;
+    others: the values of each of `Columns.others`, one per document, as Python values;
     columns: all rows as they were read, if the format can write kept rows from them.
     """
 
@@ -105,6 +110,7 @@ class Records:
     rejected: list[tuple[int, str]]
     found: frozenset[str]
     columns: pa.RecordBatch | None = None
+    others: Mapping[str, list[Any]] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

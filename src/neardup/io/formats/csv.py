@@ -243,6 +243,7 @@ class _Taker:
         self.num_fields = len(header)
         self.places = {name: place for place, name in reversed(list(enumerate(header)))}
         named = (*columns.text, columns.items, columns.vector, columns.id, columns.score, columns.group)
+        named += columns.others
         self.found = frozenset(name for name in named if name in self.places)
         is_weighted = config.measure == "weighted"
         takes_items = gather.weighted_items if is_weighted else gather.items_text
@@ -264,8 +265,10 @@ class _Taker:
 
     def column(self, name: str | None, rows: list[list[str]]) -> list[Any] | None:
         """Return the values of a column; an empty field is null."""
-        if name is None:
-            return None
+        return None if name is None else self.values(name, rows)
+
+    def values(self, name: str, rows: list[list[str]]) -> list[Any]:
+        """Return the values of a column; an empty field, or one of an absent column, is null."""
         place = self.places.get(name)
         return [None] * len(rows) if place is None else [fields[place] or None for fields in rows]
 
@@ -303,6 +306,7 @@ def _records(batch: list[_Row], taker: _Taker, config: Config) -> Records:
         ids=taker.column(taker.columns.id, rows),
         scores=None if scores is None else [None if score is None else _number(score) for score in scores],
         groups=taker.column(taker.columns.group, rows),
+        others={name: taker.values(name, rows) for name in taker.columns.others},
     )
     return gather.records_of(len(batch), values, rejected, found=taker.found, config=config)
 

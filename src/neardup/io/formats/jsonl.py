@@ -6,7 +6,6 @@ the rest of each line is decoded here. A block with a blank or bad line takes th
 
 from __future__ import annotations
 
-import json
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, Protocol
@@ -24,8 +23,14 @@ from neardup.io.formats.base import MARK_COLUMNS, Columns, InputFile, Records, V
 from neardup.io.formats.registry import endings
 from neardup.io.streams import check_unchanged
 from neardup.io.values import gather, whole_rows
-from neardup.io.values.columns import reason_against
 from neardup.io.values.gather import RowError
+from neardup.io.values.json_reasons import (
+    kind_of,
+    reason_against_items,
+    reason_against_json,
+    reason_against_numbers,
+    reason_against_texts,
+)
 from neardup.io.values.oversize import Oversize
 from neardup.kernels import json_text
 
@@ -172,6 +177,8 @@ class Rows:
             kinds[name] = _ONE_TEXT if len(columns.text) == 1 else _TEXT_OF_SEVERAL
         for name in filter(None, (columns.id, columns.score, columns.group)):
             kinds.setdefault(name, _SCALAR)
+        for name in columns.others:
+            kinds.setdefault(name, Any | UnsetType)
         self._fields = {name: f"field_{position}" for position, name in enumerate(kinds)}
         self._strict = self._decoder(kinds)
         self._loose = self._decoder(dict.fromkeys(kinds, Any | UnsetType))
@@ -210,6 +217,7 @@ class Rows:
             ids=self._column(columns.id, rows),
             scores=self._column(columns.score, rows),
             groups=self._column(columns.group, rows),
+            others={name: self._values(name, rows) for name in columns.others},
         )
         found |= {name for name in self._fields if self._is_found(name, rows)}
         return gather.records_of(num_rows, values, rejected, found=frozenset(found), config=config)
@@ -217,7 +225,7 @@ class Rows:
     def _name_to_cut(self) -> npt.NDArray[np.uint8] | None:
         """The name of the only text column, if it has no other role."""
         columns = self._columns
-        others = (columns.items, columns.id, columns.score, columns.group)
+        others = (columns.items, columns.id, columns.score, columns.group, *columns.others)
         is_plain = len(columns.text) == 1 and "." not in columns.text[0] and columns.text[0] not in others
         if columns.items is not None or not is_plain:
             return None
@@ -296,8 +304,9 @@ class Rows:
         return operator.attrgetter(fields[0]) if len(fields) == 1 else lambda row: _joined(row, fields)
 
     def _column(self, name: str | None, rows: list[Any]) -> list[Any] | None:
-        if name is None:
-            return None
+        return None if name is None else self._values(name, rows)
+
+    def _values(self, name: str, rows: list[Any]) -> list[Any]:
         take = operator.attrgetter(self._fields[name])
         return [None if value is UNSET else value for value in map(take, rows)]
 
@@ -310,18 +319,18 @@ class Rows:
         try:
             row = self._loose.decode(line)
         except (msgspec.DecodeError, RecursionError) as broken:
-            return _reason_against_json(line, broken)
+            return reason_against_json(line, broken)
         values = {name: getattr(row, field) for name, field in self._fields.items()}
         found |= {name for name, value in values.items() if value is not UNSET}
-        reason = _reason_against_texts([(name, values[name]) for name in self._columns.text])
+        reason = reason_against_texts([(name, values[name]) for name in self._columns.text])
         if self._columns.items is not None:
-            reason = _reason_against_items(self._columns.items, values[self._columns.items], self._config)
+            reason = reason_against_items(self._columns.items, values[self._columns.items], self._config)
         if self._columns.vector is not None:
-            reason = _reason_against_numbers(self._columns.vector, values[self._columns.vector])
+            reason = reason_against_numbers(self._columns.vector, values[self._columns.vector])
         scalars = (self._columns.id, self._columns.score, self._columns.group)
         for name in filter(None, scalars):
             if reason is None and isinstance(values[name], (list, dict)):
-                reason = f"column {name!r} is {_kind(values[name])}, not one value"
+                reason = f"column {name!r} is {kind_of(values[name])}, not one value"
         return reason or str(error)
 
 
@@ -354,67 +363,3 @@ def _joined(row: Any, fields: list[str]) -> str:
     if not texts:
         raise RowError("no text")
     return "\n".join(texts)
-
-
-def _reason_against_json(line: bytes, error: Exception) -> str:
-    if isinstance(error, RecursionError):
-        return "nested too deeply"
-    if isinstance(error, msgspec.ValidationError) and str(error).startswith("Expected `object`"):
-        return f"not an object: {error}"
-    if b"\\u" in line:
-        try:
-            json.loads(line)
-        except (ValueError, RecursionError):
-            pass
-        else:  # msgspec rejects a lone surrogate, Python does not
-            return "lone surrogate escape, which has no UTF-8 encoding"
-    return f"broken JSON: {str(error).removeprefix('JSON is malformed: ')}"
-
-
-def _reason_against_texts(values: list[tuple[str, Any]]) -> str | None:
-    present = [value for _, value in values if value is not UNSET]
-    if values and not present:
-        return f"no column {', '.join(repr(name) for name, _ in values)}"
-    odd = next((value for value in present if not isinstance(value, (str, type(None)))), None)
-    if odd is not None:
-        return reason_against(odd)
-    return reason_against(None) if values and all(value is None for value in present) else None
-
-
-def _reason_against_numbers(name: str, value: Any) -> str | None:
-    if value is UNSET:
-        return f"no column {name!r}"
-    if value is None:
-        return "vector is null"
-    if not isinstance(value, list):
-        return f"vector is {_kind(value)}, not a list of numbers"
-    for place, number in enumerate(value, 1):
-        if isinstance(number, bool) or not isinstance(number, (int, float)):
-            return f"element {place} of the vector is {_kind(number)}"
-    return None
-
-
-def _reason_against_items(name: str, value: Any, config: Config) -> str | None:
-    if value is UNSET:
-        return f"no column {name!r}"
-    if value is None:
-        return "items are null"
-    if config.measure == "weighted":
-        return _reason_against_weights(value)
-    if not isinstance(value, (list, str)):
-        return f"items are {_kind(value)}, not a list"
-    odd = next((item for item in value if item is None or isinstance(item, (list, dict))), "")
-    return None if odd == "" else f"an item is {_kind(odd)}"
-
-
-def _reason_against_weights(value: Any) -> str | None:
-    try:
-        gather.weighted_items(value if isinstance(value, (list, dict)) else 0)
-    except RowError as error:
-        return str(error)
-    return None
-
-
-def _kind(value: Any) -> str:
-    kinds = {type(None): "null", list: "a list", dict: "an object", bool: "true or false", str: "text"}
-    return kinds.get(type(value), "a number")

@@ -55,8 +55,11 @@ def read_records(file: InputFile, config: Config, columns: Columns | None = None
         yield from form.read(file, span, columns, config)
 
 
-def choose_columns(file: InputFile, names: list[str] | None, config: Config) -> Columns:
-    """Return the columns to use from a file; a column named by a setting is included even if the file lacks it."""
+def choose_columns(file: InputFile, names: list[str] | None, config: Config, others: tuple[str, ...] = ()) -> Columns:
+    """Return the columns to use from a file; a column named by a setting is included even if the file lacks it.
+
+    others: further columns to read, of any type.
+    """
     if names is None:
         _check_no_columns(file, config)
         if config.measure in VECTOR_MEASURES:
@@ -79,13 +82,14 @@ def choose_columns(file: InputFile, names: list[str] | None, config: Config) -> 
         id=config.id_column or next((name for name in ID_COLUMNS if name in names), None),
         score=config.keep_column,
         group=config.group_column,
+        others=others,
     )
     if config.mark and file.format in ("jsonl", "json", "csv") and MARK_COLUMNS.names[0] in names:
         raise DataError(
             f"{file.path} has the column {MARK_COLUMNS.names[0]!r}, written by an earlier run with --mark",
             hint="use the unmarked file, or drop the mark columns",
         )
-    for name in (*columns.text, columns.items, columns.vector, columns.id, columns.score, columns.group):
+    for name in (*columns.text, columns.items, columns.vector, columns.id, columns.score, columns.group, *others):
         if name is not None and names.count(name) > 1:
             raise DataError(f"{file.path} has {names.count(name)} columns named {name!r}", hint="rename all but one")
     return columns

@@ -35,9 +35,13 @@ class FileParts:
     """The parts of many files; the first `num_ahead_files` are reference files.
 
     A piece is a span of a file; a part has many if they are small. Rows are numbered once all have been counted.
+    others: columns that are no part of a run, but are read as well.
     """
 
-    def __init__(self, files: Sequence[InputFile], num_ahead_files: int, config: Config) -> None:
+    def __init__(
+        self, files: Sequence[InputFile], num_ahead_files: int, config: Config, others: tuple[str, ...] = ()
+    ) -> None:
+        self._others = others
         self.files, self.num_ahead_files, self.config = FileList(files), num_ahead_files, config
         self.file_names = pa.array((file.name for file in self.files), pa.string(), size=len(self.files))
         self.formats = [formats.load(file.format) for file in self.files]
@@ -55,7 +59,8 @@ class FileParts:
         chosen: list[Columns] = []
         for file, form in zip(self.files, self.formats, strict=True):
             if form is not text or of_text is None:
-                chosen.append(choose_columns(file, form.column_names(file, self.config), self.config))
+                names = form.column_names(file, self.config)
+                chosen.append(choose_columns(file, names, self.config, self._others))
             else:
                 chosen.append(of_text)
             if form is text:

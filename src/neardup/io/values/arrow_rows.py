@@ -25,6 +25,7 @@ from neardup.io.formats.base import (
     runs,
 )
 from neardup.io.streams import is_remote, open_input
+from neardup.io.values.column_values import values_of
 from neardup.io.values.columns import column_at, is_list, is_valid, storage
 from neardup.io.values.contents import column_type, contents_of
 from neardup.io.values.html import readable_texts
@@ -83,7 +84,8 @@ def join_parts(sizes: Sequence[float]) -> list[tuple[int, int]]:
 def wanted_names(columns: Columns) -> list[str]:
     """Return the distinct columns needed for records."""
     names = (*columns.text, columns.items, columns.vector)
-    return list(dict.fromkeys(name for name in (*names, columns.id, columns.score, columns.group) if name is not None))
+    names = (*names, columns.id, columns.score, columns.group, *columns.others)
+    return list(dict.fromkeys(name for name in names if name is not None))
 
 
 def pieces(batch: pa.RecordBatch, num_bytes: int) -> Iterator[pa.RecordBatch]:
@@ -150,6 +152,7 @@ def batch_records(batch: pa.RecordBatch, columns: Columns, config: Config) -> Re
         groups=groups,
         rejected=sorted(reasons.items()),
         found=frozenset(found if batch.num_rows else ()),
+        others={name: values_of(column_at(batch, name), np.flatnonzero(is_document)) for name in columns.others},
     )
 
 

@@ -34,6 +34,7 @@ class Values:
     ids: list[Any] | None = None
     scores: list[Any] | None = None
     groups: list[Any] | None = None
+    others: Mapping[str, list[Any]] = dataclasses.field(default_factory=dict)
 
 
 def records_of(
@@ -49,6 +50,7 @@ def records_of(
     ids = pa.nulls(len(rows), pa.string()) if values.ids is None else string_array(values.ids)
     groups = None if values.groups is None else string_array(values.groups)
     scores = None if values.scores is None else sortable_values(values.scores)
+    others = values.others
     if unusable:
         rejected = sorted([*rejected, *((int(rows[position]), reason) for position, reason in unusable.items())])
         is_usable = pa.array([position not in unusable for position in range(len(rows))])
@@ -56,6 +58,10 @@ def records_of(
         texts, ids, scores, groups = (
             None if array is None else array.filter(is_usable) for array in (texts, ids, scores, groups)
         )
+        others = {
+            name: [value for position, value in enumerate(column) if position not in unusable]
+            for name, column in others.items()
+        }
     return Records(
         num_rows=num_rows,
         rows=rows,
@@ -65,6 +71,7 @@ def records_of(
         groups=groups,
         rejected=rejected,
         found=found,
+        others=others,
     )
 
 

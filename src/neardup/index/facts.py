@@ -1,0 +1,190 @@
+"""Facts about the documents of a source besides their contents: payloads, and the times at which they expire."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import reprlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.config import Config
+from neardup.errors import ConfigError, DataError, NearDupError
+from neardup.index.answers import as_time, write_payload
+from neardup.index.store import Document
+from neardup.io.values.column_values import values_of
+
+# The arguments that name them, which are also the columns where they are looked for.
+PAYLOAD: Final = "payload"
+EXPIRES: Final = "expires"
+_EMPTY: Final = ""
+_DIGITS_OF_A_DAY: Final = 8
+_NAMELESS: Final = Document(0, "", 0.0)
+
+
+class Facts(NamedTuple):
+    """The payload, as JSON, and the time of expiry of each document of a batch; None if none has one."""
+
+    payloads: Sequence[str | None] | None = None
+    expires: Sequence[float | None] | None = None
+
+    def of(self, document: Document, at: int) -> Document:
+        """Return a document with the facts at a place of the batch."""
+        payload = None if self.payloads is None else self.payloads[at]
+        expires = None if self.expires is None else self.expires[at]
+        return document._replace(payload=payload, expires=expires)
+
+    def is_expired(self, at: int, now: float) -> bool:
+        """Whether the document at a place of the batch has expired."""
+        return self.of(_NAMELESS, at).is_expired(now)
+
+    def slice(self, first: int, stop: int) -> Facts:
+        """Return the facts of some consecutive documents."""
+        payloads = None if self.payloads is None else self.payloads[first:stop]
+        expires = None if self.expires is None else self.expires[first:stop]
+        return Facts(payloads, expires)
+
+    def take(self, places: Sequence[int]) -> Facts:
+        """Return the facts at some places."""
+        payloads = None if self.payloads is None else [self.payloads[at] for at in places]
+        expires = None if self.expires is None else [self.expires[at] for at in places]
+        return Facts(payloads, expires)
+
+
+class FactSource:
+    """Where the facts of a source are: in columns, keys of dicts, or sequences with one value per document.
+
+    columns: the column of each fact that may have one; given: the values of each fact that is a sequence.
+    """
+
+    def __init__(self, payload: Any, expires: Any, config: Config) -> None:
+        self.columns: dict[str, str] = {}
+        self.given: dict[str, list[Any]] = {}
+        self._named: set[str] = set()
+        for fact, source in ((PAYLOAD, payload), (EXPIRES, expires)):
+            if source is None:
+                if fact not in _columns_used(config):
+                    self.columns[fact] = fact
+            elif not isinstance(source, str):
+                self.given[fact] = _values(fact, source)
+            elif source != _EMPTY:
+                self.columns[fact] = source
+                self._named.add(fact)
+
+    def check_found(self, found: Iterable[str]) -> None:
+        """Raise if no row of the source has a column that an argument names."""
+        known = set(found)
+        for fact in sorted(self._named):
+            if self.columns[fact] not in known:
+                raise DataError(
+                    f"`{fact}` names {self.columns[fact]!r}, a column that no row of the source has",
+                    hint="name a column of the source, or leave this out",
+                )
+
+    def check_files(self) -> None:
+        """Raise if values are given for files, whose rows have no order that a caller could know."""
+        for fact in self.given:
+            raise ConfigError(f"`{fact}` must be the name of a column for files", hint=f"{fact}='meta', for example")
+
+    def check_length(self, num_rows: int) -> None:
+        """Raise unless there is one value per document."""
+        for fact, values in self.given.items():
+            if len(values) != num_rows:
+                raise DataError(
+                    f"`{fact}` must have one value per document, got {len(values)} for {num_rows} documents",
+                    hint="list them in the order of the documents, None for one without",
+                )
+
+
+def read_facts(values: Mapping[str, Sequence[Any]]) -> tuple[Facts, dict[int, str]]:
+    """Return the facts that rows have, and the reason for each row that has a wrong one; `values` by fact."""
+    reasons: dict[int, str] = {}
+    payloads = _each(PAYLOAD, values, reasons)
+    expires = _each(EXPIRES, values, reasons)
+    return Facts(payloads, expires), reasons
+
+
+def _each(fact: str, values: Mapping[str, Sequence[Any]], reasons: dict[int, str]) -> list[Any] | None:
+    found: list[Any] = []
+    for row, value in enumerate(values.get(fact, ())):
+        try:
+            found.append(None if _is_missing(value) else _READERS[fact](value))
+        except NearDupError as error:
+            reasons.setdefault(row, error.message)
+            found.append(None)
+    return found if any(value is not None for value in found) else None
+
+
+def _read_payload(value: Any) -> str | None:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"the payload is not a JSON object: {error}") from error
+        if value is None:
+            return None
+    if not isinstance(value, Mapping):
+        raise DataError(f"the payload is not a JSON object: {_shown(value)}")
+    return write_payload(value)
+
+
+def _read_time(value: Any) -> float | None:
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[us]")  # of nanoseconds, `item` returns a number
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, str):
+        value = _number_or_text(value)
+    elif isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        value = dt.datetime.combine(value, dt.time())
+    try:
+        return as_time(EXPIRES, value)
+    except ConfigError as error:
+        raise DataError(f"expires is not a time: {_shown(value)}") from error
+
+
+def _number_or_text(text: str) -> float | str:
+    """Return the seconds in a text; another text, and eight digits, which are a day as in 20261231, stay a text."""
+    if text.isdigit() and len(text) == _DIGITS_OF_A_DAY:
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+_READERS: Final = {PAYLOAD: _read_payload, EXPIRES: _read_time}
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value stands for no value: None, and what frames write instead, which is unequal to itself."""
+    return value is None or (isinstance(value, (float, dt.datetime)) and value != value)
+
+
+def _shown(value: Any) -> str:
+    return str(value) if isinstance(value, Exception) else reprlib.repr(value)
+
+
+def _columns_used(config: Config) -> set[str]:
+    texts = config.text_column if isinstance(config.text_column, tuple) else (config.text_column,)
+    others = (config.id_column, config.items_column, config.vector_column)
+    return {name for name in (*texts, *others) if name is not None}
+
+
+def _values(fact: str, source: Any) -> list[Any]:
+    """Return a sequence of values as a list; raise for anything else."""
+    if isinstance(source, pa.ChunkedArray):
+        source = source.combine_chunks()
+    if isinstance(source, np.ndarray) and source.dtype != object:
+        source = pa.array(source)
+    if isinstance(source, pa.Array):
+        return values_of(source, np.arange(len(source)))
+    if isinstance(source, (bytes, Mapping, set, frozenset)) or not isinstance(source, Iterable):
+        raise ConfigError(
+            f"`{fact}` must be the name of a column, or a list with one value per document, got {_shown(source)}",
+            hint=f"{fact}=[...] in the order of the documents",
+        )
+    return list(source)

@@ -1,0 +1,179 @@
+"""The part of an index that answers: queries, documents by id, counts."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from neardup.config import Config
+from neardup.errors import ConfigError, DataError
+from neardup.index import batches
+from neardup.index.answers import Match, Stored, filter_of, match_of
+from neardup.index.facts import FactSource
+from neardup.index.finding import answer
+from neardup.index.index_settings import Settings, check_id, for_reading, is_id
+from neardup.index.inputs import Batch, batches_of, one_content
+from neardup.index.query_options import QueryOptions, check_query
+from neardup.index.sketches import Sketches, sketch_contents
+from neardup.index.store import Store
+from neardup.measures.registry import measure_of
+
+
+class ReadableIndex:
+    """What an open index answers, whether or not it can be written; `Index` adds how it is opened and changed."""
+
+    def __init__(self, store: Store, settings: Settings, path: Path) -> None:
+        """Wrap an open store; use `create` or `open` instead."""
+        self._store, self._settings, self.path = store, settings, path
+
+    def query(
+        self,
+        text: Any,
+        k: int | None = 10,
+        threshold: float | None = None,
+        where: Any = None,
+        since: Any = None,
+        containment: float | None = None,
+    ) -> list[Match]:
+        """Return the most similar documents, best first.
+
+        Args:
+            text: as for `insert`.
+            k: the maximum number of matches; None lists all.
+            threshold: the minimum similarity; by default that of the index, and never below it.
+            where: conditions on the payload: {"lang": "de", "day": {"gte": "2026-01-01"}, "site": ["a", "b"]}.
+            since: only documents inserted after this time.
+            containment: find documents that contain at least this share of the text, or of which the text contains
+                this share, instead of similar ones; the index must have been created with containment=True.
+        """
+        return list(self.matches(text, k, threshold, where, since, containment))
+
+    def matches(self, text: Any, k: int | None, *others: Any) -> Generator[Match]:
+        """Yield what `query` returns; payloads are parsed one by one, so that a server can stop at a limit of bytes."""
+        asked = self._options(k, *others)
+        sketches = self._sketch(text)
+        hits = self._store.read(lambda view: answer(view, sketches, asked, self._settings))[0]
+        for hit in hits:
+            yield match_of(*hit, is_estimate=self._is_estimate)
+
+    def query_many(  # noqa: PLR0913 - all but the first have a default
+        self,
+        source: Any,
+        k: int | None = 10,
+        threshold: float | None = None,
+        where: Any = None,
+        since: Any = None,
+        containment: float | None = None,
+        *,
+        ids: Sequence[Any] | None = None,
+        config: Config | None = None,
+    ) -> pa.Table:
+        """Return the documents most similar to each document of a source: query_id, doc_id, similarity, rank.
+
+        With `containment` also containment_query and containment_doc. Rejected rows are named as by `insert_new_many`.
+        """
+        asked = self._options(k, threshold, where, since, containment)
+        read, chosen = self._read(source, ids, config, named=False)
+        return batches.query_many(self._store, read, chosen, asked)
+
+    def best_matches(self, contents: pa.Array, threshold: float) -> batches.BestMatches:
+        """Return the most similar document for each of `contents` that has one, as a run needs it."""
+        return self._store.read(lambda view: batches.best_matches(view, contents, threshold, self._settings))
+
+    def check_answers(self, config: Config) -> None:
+        """Raise if the index cannot be used by a run with these settings."""
+        if self._is_estimate:
+            raise ConfigError(f"the index {self.path} stores signatures only", hint="create it with store='shingles'")
+        mine, theirs = (
+            f"{settings.measure} {measure_of(settings).signature_format(settings)}"
+            for settings in (self.config, config)
+        )
+        if mine != theirs:
+            raise ConfigError(
+                f"the index {self.path} has signatures {mine}, but those of the run are {theirs}",
+                hint="run with the settings that the index was created with",
+            )
+        self._options(None, config.threshold)
+
+    def get(self, doc_id: str) -> Stored:
+        """Return a document by its id or alias, with its text if the index stores texts; raise if it does not exist."""
+        found = self.get_many([doc_id])
+        if not found:
+            raise unknown(doc_id)
+        return found[doc_id]
+
+    def get_many(self, ids: str | Iterable[str]) -> dict[str, Stored]:
+        """Return the documents with these ids or aliases, by id or alias; those that do not exist are absent."""
+        wanted = wanted_ids(ids, "get_many(['a', 'b'])")
+        return self._store.read(lambda view: batches.get_many(view, wanted))
+
+    def count(self, *, where: Any = None) -> int:
+        """Return the number of documents; with `where`, of those whose payload meets the conditions, as for `query`."""
+        is_requested = filter_of(where, None)
+        if is_requested is None:
+            return len(self)
+        return self._store.read(lambda view: sum(1 for _ in batches.matching(view, is_requested)))
+
+    def aliases(self) -> dict[str, str]:
+        """Return every alias with the id of its document, in insertion order of the documents."""
+        return self._store.read(batches.aliases)
+
+    def ids(self) -> Iterator[str]:
+        """Iterate over the ids of all documents, in insertion order."""
+        return iter(self._store.read(lambda view: [document.doc_id for document in view.documents()]))
+
+    def known_ids(self, ids: Sequence[str]) -> list[str]:
+        """Return those of `ids` that exist, as documents or aliases."""
+        return list(self._store.read(lambda view: view.numbers_of(ids)))
+
+    def __len__(self) -> int:
+        return self._store.read(lambda view: int(view.count()["documents"]))
+
+    def __contains__(self, doc_id: object) -> bool:
+        return is_id(doc_id) and bool(self._store.read(lambda view: view.numbers_of([str(doc_id)])))
+
+    @property
+    def config(self) -> Config:
+        """The settings."""
+        return self._settings.config
+
+    @property
+    def plan(self) -> Any:
+        """The bands and rows, and what they promise."""
+        return self._settings.plan
+
+    @property
+    def _is_estimate(self) -> bool:
+        return self._settings.store == "signature"
+
+    def _sketch(self, text: Any) -> Sketches:
+        sketches = sketch_contents(one_content(text, self.config), self._settings.plan, self.config)
+        return sketches._replace(items=None) if self._is_estimate else sketches
+
+    def _read(
+        self, source: Any, ids: Any, config: Config | None, *, named: bool, payload: Any = "", expires: Any = ""
+    ) -> tuple[Iterator[Batch], Settings]:
+        chosen = self._settings._replace(config=for_reading(self.config, config or self.config))
+        facts = FactSource(payload, expires, chosen.config)
+        return batches_of(source, chosen.config, ids=ids, named=named, facts=facts), chosen
+
+    def _options(self, k: Any, *others: Any) -> QueryOptions:
+        return check_query(self._settings, self.path, k, *others)
+
+
+def wanted_ids(ids: Any, example: str) -> list[str]:
+    """Return one id or several as a list; raise if they cannot be ids."""
+    if not isinstance(ids, Iterable):
+        raise ConfigError(f"`ids` must be an id or several, got {ids!r}", hint=example)
+    wanted = [ids] if isinstance(ids, str) else list(ids)
+    for doc_id in wanted:
+        check_id(doc_id)
+    return wanted
+
+
+def unknown(doc_id: str) -> DataError:
+    """Return the error for an id that does not exist."""
+    return DataError(f"the index has no document {doc_id!r}", hint="`neardup index export` lists all ids")
