@@ -12,7 +12,15 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from neardup.index.run_file import BAND_POSTINGS, SET_POSTINGS, Postings, RunFile, RunWriter, directory_of
+from neardup.index.run_file import (
+    BAND_POSTINGS,
+    SET_POSTINGS,
+    Postings,
+    RunFile,
+    RunWriter,
+    bitmaps_of,
+    directory_of,
+)
 from neardup.index.sketches import Layout, damaged, item_columns
 from neardup.measures.base import I64
 
@@ -74,6 +82,8 @@ def _copy_documents(writer: RunWriter, run: RunFile, live: Bools, layout: Layout
         writer.write("signatures", taken.signatures)
         if "ends" in columns and (np.diff(getattr(taken.items, "ends", 0)) != taken.sizes).any():
             raise damaged(f"sizes in {run.path} do not match its sets")
+        if layout.has_bitmaps:
+            writer.write("bitmaps", bitmaps_of(taken.items, writer.num_written("shingles")))
         for name in columns:
             if name != "ends":
                 writer.write(name, getattr(taken.items, name))

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from neardup.errors import DataError
+from neardup.index.candidates import Candidates
 from neardup.index.database import Tables
 from neardup.index.page_requests import DiskReads, blocks_read, request_in_turn
 from neardup.index.run_file import BAND_POSTINGS, SET_POSTINGS, Postings, RunFile, directory_of, set_postings
@@ -86,7 +87,7 @@ class FolderView:
         reads, blocks = self._store.disk_reads, blocks_read()
         is_ahead = reads.are_expected()
         for run in self._runs_for(asked.keys, BAND_POSTINGS, is_ahead=is_ahead):
-            queries, docs = run.look_up(asked, threshold, min_agreement, is_ahead=is_ahead)
+            queries, docs = Candidates(run, asked, threshold, min_agreement, is_ahead=is_ahead).find()
             for first in range(0, docs.size, _TAKEN_AT_ONCE):
                 chosen, places = np.unique(docs[first : first + _TAKEN_AT_ONCE], return_inverse=True)
                 if is_ahead:

@@ -19,13 +19,15 @@ import numpy as np
 from neardup.errors import DataError
 from neardup.index.page_requests import expect_random_reads, request
 from neardup.index.sketches import FLAT, Layout, Sketches, damaged, item_arrays, item_columns, take_items
-from neardup.kernels import lookup
+from neardup.kernels import bitmaps, lookup
 from neardup.kernels.similarity import Sets
 from neardup.measures.base import F64, I64, U64
 from neardup.measures.registry import measure_of
 
 MAGIC: Final = b"NDUPRUN\n"
-VERSION: Final = 1
+VERSION: Final = 2
+# Runs of version 1 have no bitmaps; they can be read, and compaction writes them anew.
+READABLE_VERSIONS: Final = (1, 2)
 HEADER_BYTES: Final = 4096
 _HEAD: Final = struct.Struct("<8sIIQQ16s")
 _SECTION: Final = struct.Struct("<16s8sQQQ16s")
@@ -34,8 +36,7 @@ _ALIGNMENT: Final = 64
 # Approximate number of postings per directory entry.
 _POSTINGS_AN_ENTRY: Final = 8
 _BLOCK: Final = 4 << 20
-# The most documents whose signatures are requested before they are compared (16 MB), and whose sizes are (8 MB).
-_SIGNATURES_AT_ONCE: Final = 1 << 15
+# The most documents whose sizes are requested at once (8 MB).
 _SIZES_AT_ONCE: Final = 1 << 20
 _OPEN: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
@@ -84,6 +85,8 @@ def shapes_of(num_docs: int, num_items: int, num_postings: int, layout: Layout) 
     for name, (kind, width) in item_columns(layout.config).items() if layout.has_items else ():
         rows = num_items if width is None else num_docs + (name == "ends")
         shapes[name] = kind, rows, width or 1
+    if layout.has_bitmaps:
+        shapes["bitmaps"] = "<u8", bitmaps.num_words(num_docs, 0, num_items), 1
     for names, count in ((BAND_POSTINGS, num_postings), (SET_POSTINGS, num_items))[: 1 + layout.has_set_postings]:
         shapes[names.keys], shapes[names.docs] = ("<u8", count, 1), ("<u4", count, 1)
         shapes[names.directory] = "<i8", (1 << directory_bits(count)) + 1, 1
@@ -112,6 +115,10 @@ class RunWriter:
         self._size, self._written = at, dict.fromkeys(self._shapes, 0)
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         os.ftruncate(self._file, at)
+
+    def num_written(self, name: str) -> int:
+        """Return how many values of a section of numbers are written."""
+        return self._written[name] // np.dtype(self._shapes[name][0]).itemsize
 
     def write(self, name: str, array: Any) -> None:
         """Write the next rows of a section."""
@@ -165,6 +172,8 @@ def write_run(path: Path, numbers: I64, sketches: Sketches, layout: Layout) -> N
     writer = RunWriter(path, numbers.size, num_items, postings[BAND_POSTINGS][0].size, layout)
     try:
         columns = {"numbers": numbers, "sizes": sketches.sizes, "signatures": sketches.signatures} | arrays
+        if layout.has_bitmaps:
+            columns["bitmaps"] = bitmaps_of(sketches.items, 0)
         for names, (keys, docs) in postings.items():
             columns |= {names.keys: keys, names.docs: docs, names.directory: directory_of([keys], keys.size)}
         for name, array in columns.items():
@@ -173,6 +182,13 @@ def write_run(path: Path, numbers: I64, sketches: Sketches, layout: Layout) -> N
     except BaseException:
         writer.abandon()
         raise
+
+
+def bitmaps_of(sets: Any, before: int) -> U64:
+    """Return the bitmaps of documents that follow others with `before` shingles in a run."""
+    words = np.zeros(bitmaps.num_words(sets.ends.size - 1, before, sets.shingles.size), np.uint64)
+    bitmaps.write_bitmaps(sets, before, words)
+    return words
 
 
 def sorted_postings(sketches: Sketches) -> tuple[U64, Any]:
@@ -204,7 +220,7 @@ class RunFile:
     """An open run, whose arrays are views of the file; is_scanned: it will be read from start to end."""
 
     def __init__(self, path: Path, layout: Layout, *, is_scanned: bool = False) -> None:
-        self.path, self._layout = path, layout
+        self.path, self.layout = path, layout
         file = os.open(path, _OPEN)
         try:
             size = os.fstat(file).st_size
@@ -250,6 +266,12 @@ class RunFile:
         starts, stops = (section.offset + np.clip(rows, 0, section.rows) * row_bytes for rows in (firsts, stops))
         request(self._map, starts, stops)
 
+    def request_bitmaps(self, docs: I64) -> None:
+        """Request the pages of the bitmaps of some documents; their places must be read first."""
+        self.request("ends", docs, docs + 2)
+        starts, stops = self.arrays["ends"][docs], self.arrays["ends"][docs + 1]
+        self.request("bitmaps", *bitmaps.bitmaps_between(starts, stops, docs))
+
     def request_documents(self, docs: I64) -> None:
         """Request the pages of all that `take` reads of some documents, and of their numbers."""
         for name in ("numbers", "signatures", *self._items):
@@ -261,31 +283,6 @@ class RunFile:
             for name in set(FLAT).intersection(self._items):
                 self.request(name, starts, stops)
 
-    def look_up(
-        self, asked: Sketches, threshold: float, min_agreement: int, *, is_ahead: bool = False
-    ) -> tuple[I64, I64]:
-        """Return queries and documents that share a bucket and, if items are stored, pass the signature filter.
-
-        is_ahead: whether to request pages before they are read.
-        """
-        held = self.arrays
-        queries, docs, is_sound = lookup.look_up(
-            asked.keys, asked.sizes, held["keys"], held["docs"], held["directory"], held["sizes"], threshold
-        )
-        if not is_sound:
-            raise damaged(f"a posting of {self.path} points to no document")
-        if min_agreement and self._items and self._layout.config.measure in ("jaccard", "weighted"):
-            is_agreeing = np.empty(docs.size, np.bool_)
-            for first in range(0, docs.size, _SIGNATURES_AT_ONCE):
-                part = slice(first, first + _SIGNATURES_AT_ONCE)
-                if is_ahead:
-                    self.request("signatures", docs[part], docs[part] + 1)
-                lookup.mark_agreeing(
-                    asked.signatures, held["signatures"], queries[part], docs[part], min_agreement, is_agreeing[part]
-                )
-            return queries[is_agreeing], docs[is_agreeing]
-        return queries, docs
-
     def count_shared(self, sets: Sets, threshold: float) -> tuple[I64, I64, I64]:
         """Return sets, documents and shared shingles, if these are a large enough share of the smaller of the two."""
         held = [self.arrays[name] for name in SET_POSTINGS]
@@ -296,7 +293,7 @@ class RunFile:
 
     def take(self, docs: I64) -> Sketches:
         """Copy some documents; their band keys are not stored, and are empty."""
-        items = take_items(self._items, docs, self._layout.config) if self._items else None
+        items = take_items(self._items, docs, self.layout.config) if self._items else None
         keys = np.empty((docs.size, 0), np.uint64)
         return Sketches(items, self.arrays["signatures"][docs], keys, self.arrays["sizes"][docs])
 
@@ -328,9 +325,9 @@ def _read_header(path: Path, data: Any, size: int, layout: Layout) -> tuple[dict
     magic, version, num_sections, recorded_size, num_docs, fingerprint = _HEAD.unpack_from(header)
     if magic != MAGIC:
         raise damaged(f"{path} is not a run file")
-    if version != VERSION:
+    if version not in READABLE_VERSIONS:
         raise DataError(
-            f"{path} has run format {version}, but this neardup reads {VERSION}",
+            f"{path} has run format {version}, but this neardup reads {' and '.join(map(str, READABLE_VERSIONS))}",
             hint="use the neardup that wrote it, or build the index again",
         )
     if digest_of(header[:-DIGEST_BYTES]).digest() != header[-DIGEST_BYTES:]:
@@ -342,7 +339,7 @@ def _read_header(path: Path, data: Any, size: int, layout: Layout) -> tuple[dict
     if _HEAD.size + num_sections * _SECTION.size > HEADER_BYTES - DIGEST_BYTES:
         raise damaged(f"{path} has {num_sections:,} sections")
     sections = dict(_sections(header, num_sections))
-    _check_shapes(path, sections, num_docs, size, layout)
+    _check_shapes(path, sections, num_docs, size, layout, version)
     return sections, num_docs
 
 
@@ -353,11 +350,15 @@ def _sections(header: bytes, num_sections: int) -> Iterator[tuple[str, Section]]
         yield texts[0], Section(*texts, *rest)
 
 
-def _check_shapes(path: Path, sections: dict[str, Section], num_docs: int, size: int, layout: Layout) -> None:
+def _check_shapes(
+    path: Path, sections: dict[str, Section], num_docs: int, size: int, layout: Layout, version: int
+) -> None:
     def rows(*names: str) -> int:
         return next((sections[name].rows for name in names if name in sections), 0)
 
     expected = shapes_of(min(num_docs, size), rows("shingles", "hashes"), rows("keys"), layout)
+    if version == 1:
+        expected.pop("bitmaps", None)
     found = {name: (entry.kind, entry.rows, entry.columns) for name, entry in sections.items()}
     if found != expected:
         raise damaged(f"{path} does not have the sections of a run")

@@ -1,0 +1,104 @@
+"""The documents of a run that share a bucket with a query and pass all filters, the cheapest filter first.
+
+A filter only omits documents that the comparison would reject, so it does not change an answer. Pages of one template
+share buckets by the ten thousand although they are not similar; most of them have similar signatures too.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from neardup.index.run_file import RunFile
+from neardup.index.sketches import Sketches, damaged
+from neardup.kernels import bitmaps, lookup
+from neardup.kernels.similarity import Sets
+from neardup.measures.base import I64
+
+# Pairs that are looked up before they are filtered (16 MB), so that a batch of queries stays within memory.
+_PAIRS_AT_ONCE: Final = 1 << 20
+# The most documents whose signatures are requested before they are compared (16 MB).
+_SIGNATURES_AT_ONCE: Final = 1 << 15
+# With fewer documents than this, writing the bitmaps of a query takes as long as comparing it with them.
+_MIN_FOR_BITMAPS: Final = 64
+
+
+class Candidates:
+    """The candidates of queries in one run.
+
+    threshold: the least similarity of sets, 0 where sizes do not matter; is_ahead: whether to request pages before they
+    are read.
+    """
+
+    def __init__(
+        self, run: RunFile, asked: Sketches, threshold: float, min_agreement: int, *, is_ahead: bool = False
+    ) -> None:
+        self._run, self._asked = run, asked
+        self._threshold, self._min_agreement = threshold, min_agreement
+        self._is_ahead = is_ahead
+
+    def find(self) -> tuple[I64, I64]:
+        """Return queries and documents."""
+        parts = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+        begin = 0
+        while begin < self._asked.sizes.size:
+            queries, docs, begin = self._look_up(begin)
+            queries, docs = self._keep_possible(queries, docs)
+            parts.append(self._keep_agreeing(queries, docs))
+        if len(parts) == 2:
+            return parts[1]
+        queries, docs = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return queries, docs
+
+    def _look_up(self, begin: int) -> tuple[I64, I64, int]:
+        """Return queries and documents that share a bucket, and the query to go on with."""
+        held = self._run.arrays
+        queries, docs, begin, is_sound = lookup.look_up(
+            self._asked.keys,
+            self._asked.sizes,
+            held["keys"],
+            held["docs"],
+            held["directory"],
+            held["sizes"],
+            self._threshold,
+            begin,
+            _PAIRS_AT_ONCE,
+        )
+        if not is_sound:
+            raise damaged(f"a posting of {self._run.path} points to no document")
+        return queries, docs, begin
+
+    def _keep_possible(self, queries: I64, docs: I64) -> tuple[I64, I64]:
+        """Omit documents whose bitmaps differ too much, for queries that share buckets with many documents."""
+        held, items = self._run.arrays, self._asked.items
+        if "bitmaps" not in held or not isinstance(items, Sets) or docs.size < _MIN_FOR_BITMAPS:
+            return queries, docs
+        has_many = np.bincount(queries, minlength=self._asked.sizes.size) >= _MIN_FOR_BITMAPS
+        places = np.flatnonzero(has_many[queries])
+        if not places.size:
+            return queries, docs
+        if self._is_ahead:
+            self._run.request_bitmaps(docs[places])
+        is_possible = np.empty(places.size, np.bool_)
+        bitmaps.mark_possible(
+            items, held["ends"], held["bitmaps"], queries[places], docs[places], self._threshold, is_possible
+        )
+        is_kept = np.ones(docs.size, np.bool_)
+        is_kept[places] = is_possible
+        return queries[is_kept], docs[is_kept]
+
+    def _keep_agreeing(self, queries: I64, docs: I64) -> tuple[I64, I64]:
+        """Omit documents whose signatures do not agree enough."""
+        if not self._min_agreement or not self._run.layout.has_slots:
+            return queries, docs
+        is_agreeing = np.empty(docs.size, np.bool_)
+        signatures = self._run.arrays["signatures"]
+        for first in range(0, docs.size, _SIGNATURES_AT_ONCE):
+            part = slice(first, first + _SIGNATURES_AT_ONCE)
+            if self._is_ahead:
+                self._run.request("signatures", docs[part], docs[part] + 1)
+            lookup.mark_agreeing(
+                self._asked.signatures, signatures, queries[part], docs[part], self._min_agreement, is_agreeing[part]
+            )
+        return queries[is_agreeing], docs[is_agreeing]
