@@ -74,18 +74,15 @@ class Candidates:
         held, items = self._run.arrays, self._asked.items
         if "bitmaps" not in held or not isinstance(items, Sets) or docs.size < _MIN_FOR_BITMAPS:
             return queries, docs
-        has_many = np.bincount(queries, minlength=self._asked.sizes.size) >= _MIN_FOR_BITMAPS
-        places = np.flatnonzero(has_many[queries])
-        if not places.size:
-            return queries, docs
-        if self._is_ahead:
-            self._run.request_bitmaps(docs[places])
-        is_possible = np.empty(places.size, np.bool_)
-        bitmaps.mark_possible(
-            items, held["ends"], held["bitmaps"], queries[places], docs[places], self._threshold, is_possible
-        )
+        ends = np.cumsum(np.bincount(queries, minlength=self._asked.sizes.size))
+        starts = np.r_[0, ends[:-1]]
         is_kept = np.ones(docs.size, np.bool_)
-        is_kept[places] = is_possible
+        for query in np.flatnonzero(ends - starts >= _MIN_FOR_BITMAPS).tolist():
+            part = slice(starts[query], ends[query])
+            if self._is_ahead:
+                self._run.request_bitmaps(docs[part])
+            shingles = items.shingles[items.ends[query] : items.ends[query + 1]]
+            bitmaps.mark_possible(shingles, held["ends"], held["bitmaps"], docs[part], self._threshold, is_kept[part])
         return queries[is_kept], docs[is_kept]
 
     def _keep_agreeing(self, queries: I64, docs: I64) -> tuple[I64, I64]:

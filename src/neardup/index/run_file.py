@@ -38,6 +38,8 @@ _POSTINGS_AN_ENTRY: Final = 8
 _BLOCK: Final = 4 << 20
 # The most documents whose sizes are requested at once (8 MB).
 _SIZES_AT_ONCE: Final = 1 << 20
+# About as many bitmaps fit into a page; of more documents than one in so many, all pages are requested.
+_DOCS_A_PAGE: Final = 32
 _OPEN: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -86,7 +88,7 @@ def shapes_of(num_docs: int, num_items: int, num_postings: int, layout: Layout) 
         rows = num_items if width is None else num_docs + (name == "ends")
         shapes[name] = kind, rows, width or 1
     if layout.has_bitmaps:
-        shapes["bitmaps"] = "<u8", bitmaps.num_words(num_docs, 0, num_items), 1
+        shapes["bitmaps"] = "<u8", bitmaps.first_word(num_items, num_docs), 1
     for names, count in ((BAND_POSTINGS, num_postings), (SET_POSTINGS, num_items))[: 1 + layout.has_set_postings]:
         shapes[names.keys], shapes[names.docs] = ("<u8", count, 1), ("<u4", count, 1)
         shapes[names.directory] = "<i8", (1 << directory_bits(count)) + 1, 1
@@ -186,7 +188,8 @@ def write_run(path: Path, numbers: I64, sketches: Sketches, layout: Layout) -> N
 
 def bitmaps_of(sets: Any, before: int) -> U64:
     """Return the bitmaps of documents that follow others with `before` shingles in a run."""
-    words = np.zeros(bitmaps.num_words(sets.ends.size - 1, before, sets.shingles.size), np.uint64)
+    stop = bitmaps.first_word(before + sets.shingles.size, sets.ends.size - 1)
+    words = np.zeros(stop - bitmaps.first_word(before, 0), np.uint64)
     bitmaps.write_bitmaps(sets, before, words)
     return words
 
@@ -257,7 +260,7 @@ class RunFile:
         self.request(names.docs, firsts, lasts)
         yield
         docs = self.arrays[names.docs][_within(firsts, lasts, _SIZES_AT_ONCE)].astype(np.int64)
-        self.request("sizes", docs, docs + 1)
+        self.request("sizes", *_ranges_of(docs))
 
     def request(self, name: str, firsts: I64, stops: I64) -> None:
         """Start to read ranges of the rows of a section, without waiting; ranges outside it are cut."""
@@ -267,10 +270,12 @@ class RunFile:
         request(self._map, starts, stops)
 
     def request_bitmaps(self, docs: I64) -> None:
-        """Request the pages of the bitmaps of some documents; their places must be read first."""
-        self.request("ends", docs, docs + 2)
-        starts, stops = self.arrays["ends"][docs], self.arrays["ends"][docs + 1]
-        self.request("bitmaps", *bitmaps.bitmaps_between(starts, stops, docs))
+        """Request the pages of the bitmaps of some documents; where they are has to be read first."""
+        firsts, stops = _ranges_of(docs)
+        self.request("ends", firsts, firsts + 1)
+        self.request("ends", stops, stops + 1)
+        first_words, end_words = (bitmaps.first_word(self.arrays["ends"][docs], docs) for docs in (firsts, stops))
+        self.request("bitmaps", first_words, end_words)
 
     def request_documents(self, docs: I64) -> None:
         """Request the pages of all that `take` reads of some documents, and of their numbers."""
@@ -317,6 +322,16 @@ def _within(firsts: I64, stops: I64, most: int) -> I64:
     ends = np.minimum(np.cumsum(np.maximum(stops - firsts, 0)), most)
     counts = np.diff(ends, prepend=0)
     return np.repeat(firsts - ends + counts, counts) + np.arange(counts.sum())
+
+
+def _ranges_of(docs: I64) -> tuple[I64, I64]:
+    """Return ranges of documents that contain some: one for all if they are close together, else one for each."""
+    if not docs.size:
+        return docs, docs
+    first, stop = int(docs.min()), int(docs.max()) + 1
+    if docs.size * _DOCS_A_PAGE >= stop - first:
+        return np.array([first]), np.array([stop])
+    return docs, docs + 1
 
 
 def _read_header(path: Path, data: Any, size: int, layout: Layout) -> tuple[dict[str, Section], int]:

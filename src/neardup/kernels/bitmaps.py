@@ -5,8 +5,8 @@ both, so the bitmaps differ in at most as many bits as there are shingles in onl
 bitmaps differ in more bits than the threshold allows shingles are not similar. This is the bitmap filter of Sandes,
 Teodoro and Melo (2020), with bitmaps whose width grows with the set; see docs/decisions/0035.
 
-The bitmaps of all documents stand end to end: the set of document d, with the shingles [start, stop) of its run, has
-the words [start // SHINGLES_A_WORD + d, stop // SHINGLES_A_WORD + d + 1), so no offsets are stored.
+The bitmaps of a run stand end to end, each in as many words as `first_word` leaves between two documents, so no places
+are stored.
 """
 
 import numpy as np
@@ -25,17 +25,12 @@ NUM_WIDTHS = 512
 NOT_WRITTEN = -1
 
 
-def num_words(num_docs, before, num_shingles):
-    """Return how many words the bitmaps of documents have that follow others with `before` shingles."""
-    return (before + num_shingles) // SHINGLES_A_WORD - before // SHINGLES_A_WORD + num_docs
+def first_word(shingles_before, doc):
+    """Return the place of the bitmap of a document: where that of the document before it ends."""
+    return shingles_before // SHINGLES_A_WORD + doc
 
 
-def bitmaps_between(starts, stops, docs):
-    """Return the first words of bitmaps, and those after their last, for arrays or numbers."""
-    return starts // SHINGLES_A_WORD + docs, stops // SHINGLES_A_WORD + docs + 1
-
-
-_words_of = uncounted(bitmaps_between)
+_first_word = uncounted(first_word)
 
 
 @inner
@@ -85,53 +80,45 @@ def write_bitmaps(sets, before, words):
 
     sets    Sets
     before  int64              shingles of the documents before them
-    words   uint64[num_words]  zeros; as many as `num_words` says
+    words   uint64[num_words]  zeros; first_word(before + num_shingles, num_docs) - first_word(before, 0)
     """
     shingles, ends = sets
-    origin = before // SHINGLES_A_WORD
+    origin = _first_word(before, 0)
     for doc in range(ends.size - 1):
-        first, stop = _words_of(before + ends[doc], before + ends[doc + 1], doc)
+        first = _first_word(before + ends[doc], doc) - origin
+        stop = _first_word(before + ends[doc + 1], doc + 1) - origin
         width, _ = _used_width(stop - first)
-        _flip(words, first - origin, width, shingles, ends[doc], ends[doc + 1])
+        _flip(words, first, width, shingles, ends[doc], ends[doc + 1])
 
 
 @kernel
-def mark_possible(sets, ends, bitmaps, queries, docs, threshold, is_possible):
-    """Mark the pairs that can be similar according to their bitmaps; pairs of one query stand together.
+def mark_possible(shingles, ends, bitmaps, docs, threshold, is_possible):
+    """Mark the documents that can be similar to a set according to their bitmaps.
 
-    sets           Sets                of the queries
-    ends           int64 [num_docs+1]  of the sets of the documents; a damaged one marks the pair as possible
-    bitmaps        uint64[num_words]   of the documents
-    queries, docs  int64 [num_pairs]   a query and a document each
-    threshold      float64             the least similarity, above 0
-    is_possible    bool  [num_pairs]   written
+    shingles     uint64 [size]          the set
+    ends         int64  [num_docs + 1]  of the sets of a run; where it is damaged, documents are marked
+    bitmaps      uint64 [num_words]     of the sets of the run
+    docs         int64  [num_marked]
+    threshold    float64                the least similarity, above 0
+    is_possible  bool   [num_marked]    written
     """
-    shingles, query_ends = sets
-    # The bitmaps of the current query, one for each width that was needed.
-    own = np.zeros(64, np.uint64)
+    # The bitmaps of the set, one for each width that was needed.
+    own, used = np.zeros(64, np.uint64), 0
     places = np.full(NUM_WIDTHS, NOT_WRITTEN, np.int64)
-    used, most, last_size = 0, np.int64(0), NOT_WRITTEN
-    for at in range(queries.size):
-        query, doc = queries[at], docs[at]
-        if at > 0 and query != queries[at - 1]:
-            own[:used] = np.uint64(0)
-            places[:] = NOT_WRITTEN
-            used, last_size = 0, NOT_WRITTEN
-        start, stop = ends[doc], ends[doc + 1]
-        first, end = _words_of(start, stop, doc)
+    last_size, most = np.int64(NOT_WRITTEN), np.int64(0)
+    for at in range(docs.size):
+        start, stop = ends[docs[at]], ends[docs[at] + 1]
+        first, end = _first_word(start, docs[at]), _first_word(stop, docs[at] + 1)
         is_possible[at] = True
         if start < 0 or stop < start or end > bitmaps.size:
             continue
         width, number = _used_width(end - first)
-        query_start, query_stop = query_ends[query], query_ends[query + 1]
         if places[number] == NOT_WRITTEN:
             own = _with_room(own, used + width)
-            _flip(own, used, width, shingles, query_start, query_stop)
+            _flip(own, used, width, shingles, 0, shingles.size)
             places[number] = used
             used += width
-        size = stop - start
-        if size != last_size:
-            query_size = query_stop - query_start
-            most = query_size + size - 2 * least_overlap(query_size, size, threshold)
-            last_size = size
+        if stop - start != last_size:
+            last_size = stop - start
+            most = shingles.size + last_size - 2 * least_overlap(shingles.size, last_size, threshold)
         is_possible[at] = not _is_over(own, places[number], bitmaps, first, width, most)
