@@ -86,7 +86,7 @@ def find(view: Lookup, asked: Sketches, threshold: float, settings: Settings) ->
 
 
 def _min_agreement(threshold: float, settings: Settings) -> int:
-    """Return the least number of equal slots of a match: from the plan, or of an estimate that reaches the threshold."""
+    """Return the least number of equal slots of a match: of the plan, or that of an estimate at the threshold."""
     num_slots = settings.config.num_perm
     if settings.layout.has_items or not settings.layout.has_slots:
         return int(settings.plan.min_agreement)

@@ -9,6 +9,8 @@ The bitmaps of a run stand end to end, each in as many words as `first_word` lea
 are stored.
 """
 
+from typing import Any
+
 import numpy as np
 
 from neardup.kernels.bounds import least_overlap
@@ -25,7 +27,7 @@ NUM_WIDTHS = 512
 NOT_WRITTEN = -1
 
 
-def first_word(shingles_before, doc):
+def first_word(shingles_before: Any, doc: Any) -> Any:
     """Return the place of the bitmap of a document: where that of the document before it ends."""
     return shingles_before // SHINGLES_A_WORD + doc
 

@@ -10,7 +10,7 @@ from neardup.kernels.similarity import agreement, count_ones, passes, scratch_fo
 
 # A directory of one entry uses no bits; the shift would be 64, which is undefined.
 WHOLE = 64
-# Fewer documents per word of marks than this are sorted instead: reading 64 words takes as long as sorting one document.
+# With more words of marks per document than this, documents are sorted instead: it takes as long as reading 64 words.
 WORDS_A_DOC = 64
 
 

@@ -117,7 +117,7 @@ def found_pairs(documents, settings):
 def test_queries_on_templates_return_what_find_pairs_returns(tmp_path, name):
     documents, settings = corpus(name), CASES[name]
     expected = found_pairs(documents, settings)
-    assert len(expected) > 50
+    assert len(expected) > 5
     ids = list(map(str, range(250))) if isinstance(documents, np.ndarray) else None
     order = {doc_id: place for place, doc_id in enumerate(ids or documents)}
     with Index.create(tmp_path / "i", durability="fast", **settings) as index:
@@ -145,7 +145,8 @@ def test_estimates_on_templates_are_those_of_all_pairs_that_share_a_bucket(tmp_p
         estimates = (sketches.signatures == sketches.signatures[query]).mean(axis=1)
         for doc in np.flatnonzero(shares_bucket & (ratios >= threshold) & (estimates >= threshold)).tolist():
             expected[query, doc] = estimates[doc]
-    assert dict(zip(zip(found.queries.tolist(), found.numbers.tolist()), found.similarities, strict=True)) == expected
+    pairs = zip(found.queries.tolist(), found.numbers.tolist(), strict=True)
+    assert dict(zip(pairs, found.similarities.tolist(), strict=True)) == expected
 
 
 def test_pages_are_found_when_their_bitmaps_are_requested_ahead(tmp_path):
