@@ -54,14 +54,14 @@ class OneRun:
 
 @pytest.mark.parametrize("similarity", [0.56, 0.63, 0.69])
 def test_the_sets_of_pages_of_a_template_are_not_read(tmp_path, similarity):
-    documents = pages(3_000, similarity, seed=1)
+    documents = pages(1_500, similarity, seed=1)
     run, settings, sketches = run_of(tmp_path, documents)
     view = OneRun(run)
     asked = sketch_contents(pa.array([documents["1-7"]], pa.large_string()), settings.plan, settings.config)
     shares_bucket = np.isin(sketches.keys, asked.keys).any(axis=1).sum()
     found = find(view, asked, 0.8, settings)
     assert found.numbers.tolist() == [7]
-    assert shares_bucket >= 400
+    assert shares_bucket >= 200
     assert view.num_read <= 10
 
 
