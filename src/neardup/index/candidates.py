@@ -40,15 +40,23 @@ class Candidates:
 
     def find(self) -> tuple[I64, I64]:
         """Return queries and documents."""
-        parts = [(np.empty(0, np.int64), np.empty(0, np.int64))]
-        begin = 0
+        queries, docs, begin = self._look_up(0)
+        queries, docs = self._keep_similar(queries, docs)
+        if begin >= self._asked.sizes.size:
+            return queries, docs
+        parts = [(queries, docs)]
         while begin < self._asked.sizes.size:
             queries, docs, begin = self._look_up(begin)
-            queries, docs = self._keep_possible(queries, docs)
-            parts.append(self._keep_agreeing(queries, docs))
-        if len(parts) == 2:
-            return parts[1]
+            parts.append(self._keep_similar(queries, docs))
         queries, docs = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return queries, docs
+
+    def _keep_similar(self, queries: I64, docs: I64) -> tuple[I64, I64]:
+        """Omit documents that a filter rejects."""
+        if docs.size >= _MIN_FOR_BITMAPS:
+            queries, docs = self._keep_possible(queries, docs)
+        if docs.size:
+            queries, docs = self._keep_agreeing(queries, docs)
         return queries, docs
 
     def _look_up(self, begin: int) -> tuple[I64, I64, int]:
@@ -72,7 +80,7 @@ class Candidates:
     def _keep_possible(self, queries: I64, docs: I64) -> tuple[I64, I64]:
         """Omit documents whose bitmaps differ too much, for queries that share buckets with many documents."""
         held, items = self._run.arrays, self._asked.items
-        if "bitmaps" not in held or not isinstance(items, Sets) or docs.size < _MIN_FOR_BITMAPS:
+        if "bitmaps" not in held or not isinstance(items, Sets):
             return queries, docs
         ends = np.cumsum(np.bincount(queries, minlength=self._asked.sizes.size))
         starts = np.r_[0, ends[:-1]]
