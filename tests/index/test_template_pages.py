@@ -9,6 +9,7 @@ import pytest
 import neardup
 from neardup import Index
 from neardup.config import Config
+from neardup.index import candidates
 from neardup.index.candidates import Candidates
 from neardup.index.finding import find
 from neardup.index.index_settings import new_settings
@@ -147,6 +148,15 @@ def test_estimates_on_templates_are_those_of_all_pairs_that_share_a_bucket(tmp_p
             expected[query, doc] = estimates[doc]
     pairs = zip(found.queries.tolist(), found.numbers.tolist(), strict=True)
     assert dict(zip(pairs, found.similarities.tolist(), strict=True)) == expected
+
+
+def test_a_batch_that_is_looked_up_in_parts_finds_the_same_pages(tmp_path, monkeypatch):
+    run, settings, asked = run_of(tmp_path, corpus("jaccard"))
+    whole = Candidates(run, asked, 0.8, int(settings.plan.min_agreement)).find()
+    monkeypatch.setattr(candidates, "_PAIRS_AT_ONCE", 500)
+    parts = Candidates(run, asked, 0.8, int(settings.plan.min_agreement)).find()
+    assert whole[0].size > 1_000
+    assert all((one == two).all() for one, two in zip(whole, parts, strict=True))
 
 
 def test_pages_are_found_when_their_bitmaps_are_requested_ahead(tmp_path):
