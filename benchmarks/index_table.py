@@ -1,4 +1,4 @@
-"""The tables of docs/index.md, made from results/index.json and results/index_10m.json."""
+"""The tables of docs/index.md, made from results/index.json, index_10m.json and index_templates.json."""
 
 from __future__ import annotations
 
@@ -44,6 +44,11 @@ HOT = (
     ("`query`, median ms", "query median ms", "{:.2f}"),
     ("`query`, median ms, all stored", "query ms, all stored", "{:,.1f}"),
 )
+TEMPLATES = (
+    ("similarity of the pages of a template", "similarity", "{:.2f}"),
+    ("`query`, median CPU ms, before", "median ms, before", "{:.2f}"),
+    ("`query`, median CPU ms, now", "median ms, now", "{:.2f}"),
+)
 
 
 def write():
@@ -59,7 +64,7 @@ def write():
 
 
 def tables(results):
-    """Return both tables, and where they were measured."""
+    """Return the tables, and where they were measured."""
     main, hot = results[0], results[0]["machine"]["hot"]
     large = [row | {"tool": "neardup, 10 M"} for result in results[1:] for row in result["rows"]]
     rows = [*main["rows"][:1], *large, *main["rows"][1:]]
@@ -68,7 +73,18 @@ def tables(results):
         lines.append(_line([shown, goal, *(_cell(row, column, form) for row in rows)]))
     lines += ["", _line([shown for shown, _, _ in HOT]), _line(["--:"] * len(HOT))]
     lines += [_line([form.format(row[column]) for _, column, form in HOT]) for row in hot]
+    lines += _templates()
     return "\n".join([*lines, "", _machine(results)]) + "\n"
+
+
+def _templates():
+    """Return the table of bench_index_templates.py, if it was measured."""
+    path = harness.RESULTS / "index_templates.json"
+    if not path.exists():
+        return []
+    rows = json.loads(path.read_text("utf-8"))["rows"]
+    lines = ["", _line([shown for shown, _, _ in TEMPLATES]), _line(["--:"] * len(TEMPLATES))]
+    return lines + [_line([form.format(row[column]) for _, column, form in TEMPLATES]) for row in rows]
 
 
 def _cell(row, column, form):

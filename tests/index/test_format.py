@@ -17,6 +17,8 @@ from neardup import Index
 from neardup.config import Config
 from neardup.errors import DataError
 from neardup.index import database
+from neardup.index.candidates import Candidates
+from neardup.index.compaction import merge_runs
 from neardup.index.index_settings import new_settings
 from neardup.index.run_file import HEADER_BYTES, RunFile, digest_of, write_run
 from neardup.index.sketches import from_bytes, sketch_contents, to_bytes
@@ -40,6 +42,15 @@ def test_a_run_file_matches_the_golden_file(tmp_path):
     assert run.take(np.array([0, 1, 2])).items.shingles.tolist() == sketches().items.shingles.tolist()
 
 
+def test_a_run_of_version_1_is_read_and_merged_into_one_of_version_2(tmp_path):
+    old = RunFile(GOLDEN / "three-1.run", SETTINGS.layout)
+    assert old.check() is None
+    assert "bitmaps" not in old.arrays
+    assert [array.tolist() for array in Candidates(old, sketches(), 0.1, 0).find()] == [[0, 1], [0, 1]]
+    merge_runs(tmp_path / "new.run", [old], [np.ones(3, np.bool_)], SETTINGS.layout)
+    assert (tmp_path / "new.run").read_bytes() == (GOLDEN / "three.run").read_bytes()
+
+
 def test_a_fresh_sketch_matches_the_golden_file():
     data = (GOLDEN / "fresh.bin").read_bytes()
     assert to_bytes(sketches(), 0) == data
@@ -51,7 +62,7 @@ def test_the_page_shows_the_golden_file():
     answers = PAGE.partition("## Test vectors")[2]
     assert re.search(r"bytes 0 to 47 +([0-9a-f ]+)\n", answers)[1].replace(" ", "") == data[:48].hex()
     assert re.search(r"bytes 4080 to 4095 +([0-9a-f]+)\n", answers)[1] == data[4080:4096].hex()
-    for name in ("sizes", "shingles", "keys", "docs", "directory"):
+    for name in ("sizes", "shingles", "bitmaps", "keys", "docs", "directory"):
         shown = re.search(rf"^    {name} +((?:[0-9]+\s+)+)", answers, re.MULTILINE)[1].split()
         assert list(map(int, shown)) == run.arrays[name].tolist()
 
@@ -75,7 +86,7 @@ def with_header(data, offset, packed):
     ("offset", "packed", "message"),
     [
         (0, b"PARQUET!", "is not a run file"),
-        (8, struct.pack("<I", 2), "has run format 2, but this neardup reads 1"),
+        (8, struct.pack("<I", 3), "has run format 3, but this neardup reads 1 and 2"),
         (12, struct.pack("<I", 2**31), "2,147,483,648 sections"),
         (12, struct.pack("<I", 3), "does not have the sections of a run"),
         (16, struct.pack("<Q", 2**60), "bytes instead of"),

@@ -12,6 +12,8 @@ from plain_kernels import plain
 
 PLAIN = plain(lookup)
 KERNELS = [lookup, PLAIN]
+# Plain Python warns of wrapping products, by which bits are counted.
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered")
 
 
 def postings(keys, sizes):
@@ -47,8 +49,11 @@ def test_documents_that_share_a_key_are_found_once(kernel, seed):
     sizes, asked_sizes = draw.integers(0, 9, 60), draw.integers(0, 9, 15)
     for threshold in (0.0, 0.5):
         expected = sharing(asked, asked_sizes, keys, sizes, threshold)
-        queries, docs, is_sound = kernel.look_up(asked, asked_sizes, *postings(keys, sizes), sizes, threshold)
+        queries, docs, end, is_sound = kernel.look_up(
+            asked, asked_sizes, *postings(keys, sizes), sizes, threshold, 0, 10**6
+        )
         assert is_sound
+        assert end == 15
         assert list(zip(queries.tolist(), docs.tolist(), strict=True)) == expected
         queries, docs = kernel.scan(asked, asked_sizes, keys, sizes, threshold)
         # A scan compares band by band: the band number is part of a key, so no two bands share one.
@@ -74,8 +79,36 @@ def test_the_postings_of_a_key_are_found_and_a_damaged_directory_leads_nowhere(k
 def test_an_empty_run_answers_nothing(kernel):
     keys, sizes = np.empty((0, 3), np.uint64), np.empty(0, np.int64)
     asked = np.ones((2, 3), np.uint64)
-    queries, docs, is_sound = kernel.look_up(asked, np.ones(2, np.int64), *postings(keys, sizes), sizes, 0.5)
-    assert (queries.size, docs.size, is_sound) == (0, 0, True)
+    queries, docs, end, is_sound = kernel.look_up(asked, np.ones(2, np.int64), *postings(keys, sizes), sizes, 0.5, 0, 1)
+    assert (queries.size, docs.size, end, is_sound) == (0, 0, 2, True)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("num_docs", [63, 64, 65, 300])
+def test_documents_of_hot_buckets_are_found_once_and_in_order(kernel, num_docs):
+    draw = np.random.default_rng(num_docs)
+    keys, sizes = draw.integers(0, 2, (num_docs, 3), dtype=np.uint64), draw.integers(0, 9, num_docs)
+    asked, asked_sizes = draw.integers(0, 2, (7, 3), dtype=np.uint64), draw.integers(0, 9, 7)
+    queries, docs, _, is_sound = kernel.look_up(asked, asked_sizes, *postings(keys, sizes), sizes, 0.5, 0, 10**6)
+    expected = sharing(asked, asked_sizes, keys, sizes, 0.5)
+    assert is_sound
+    assert len(expected) > num_docs
+    assert list(zip(queries.tolist(), docs.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_batch_of_queries_is_looked_up_in_parts_with_enough_pairs_each(kernel):
+    draw = np.random.default_rng(3)
+    keys, sizes = draw.integers(0, 9, (80, 2), dtype=np.uint64), draw.integers(1, 9, 80)
+    asked, asked_sizes = draw.integers(0, 9, (30, 2), dtype=np.uint64), draw.integers(0, 9, 30)
+    found, begin, counts = [], 0, []
+    while begin < 30:
+        queries, docs, begin, _ = kernel.look_up(asked, asked_sizes, *postings(keys, sizes), sizes, 0.0, begin, 40)
+        found += zip(queries.tolist(), docs.tolist(), strict=True)
+        counts.append(queries.size)
+    assert found == sharing(asked, asked_sizes, keys, sizes, 0.0)
+    assert len(counts) > 5
+    assert max(counts) < 40 + 80
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -88,7 +121,7 @@ def test_damaged_positions_are_detected_before_use(kernel):
         broken[at][:] = value
         for array in broken:
             array.flags.writeable = False
-        *_, is_sound = kernel.look_up(keys, sizes, *broken, sizes, 0.0)
+        *_, is_sound = kernel.look_up(keys, sizes, *broken, sizes, 0.0, 0, 10**6)
         assert not is_sound
 
 

@@ -13,7 +13,15 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.index.run_file import BAND_POSTINGS, SET_POSTINGS, Postings, RunFile, RunWriter, directory_bits
+from neardup.index.run_file import (
+    BAND_POSTINGS,
+    SET_POSTINGS,
+    Postings,
+    RunFile,
+    RunWriter,
+    bitmaps_of,
+    directory_bits,
+)
 from neardup.index.sketches import FLAT, Layout, damaged, item_columns
 from neardup.io.formats import base as formats
 from neardup.measures.base import I64
@@ -106,6 +114,8 @@ def _copy_documents(writer: RunWriter, run: RunFile, docs: I64, layout: Layout) 
     writer.write("signatures", taken.signatures)
     if "ends" in columns and (np.diff(getattr(taken.items, "ends", 0)) != taken.sizes).any():
         raise damaged(f"sizes in {run.path} do not match its sets")
+    if layout.has_bitmaps:
+        writer.write("bitmaps", bitmaps_of(taken.items, writer.num_written("shingles")))
     for name in columns:
         if name != "ends":
             writer.write(name, getattr(taken.items, name))

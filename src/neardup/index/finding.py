@@ -74,7 +74,7 @@ def find(view: Lookup, asked: Sketches, threshold: float, settings: Settings) ->
     """Find every document that shares a bucket with a query, passes the signature filter, and is similar."""
     ratio = threshold if settings.config.measure == "jaccard" else 0.0
     parts = [Found(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
-    for met in view.look_up(asked, ratio, int(settings.plan.min_agreement)):
+    for met in view.look_up(asked, ratio, _min_agreement(threshold, settings)):
         values = _similarities(asked, met, threshold, settings)
         is_found = values >= threshold
         parts.append(Found(met.queries[is_found], met.numbers[met.places[is_found]], values[is_found]))
@@ -83,6 +83,14 @@ def find(view: Lookup, asked: Sketches, threshold: float, settings: Settings) ->
     queries, numbers, similarities = (np.concatenate([part[at] for part in parts]) for at in range(3))
     order = np.lexsort((numbers, -similarities, queries))
     return Found(queries[order], numbers[order], similarities[order])
+
+
+def _min_agreement(threshold: float, settings: Settings) -> int:
+    """Return the least number of equal slots of a match: of the plan, or that of an estimate at the threshold."""
+    num_slots = settings.config.num_perm
+    if settings.layout.has_items or not settings.layout.has_slots:
+        return int(settings.plan.min_agreement)
+    return next(count for count in range(num_slots + 1) if count / num_slots >= threshold)
 
 
 def _similarities(asked: Sketches, met: Met, threshold: float, settings: Settings) -> F64:

@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from neardup.errors import DataError
+from neardup.index.candidates import Candidates
 from neardup.index.database import Tables
 from neardup.index.page_requests import DiskReads, blocks_read, request_in_turn
 from neardup.index.run_file import BAND_POSTINGS, SET_POSTINGS, Postings, RunFile, directory_of, set_postings
@@ -104,17 +105,18 @@ class Fresh:
             return np.array(self._numbers, np.int64), self._sketches.view(layout.config)
 
     def _copy(self, previous: Fresh, tables: Tables, layout: Layout) -> None:
-        """Copy what is still fresh: a flush takes the documents with the lowest numbers."""
-        first = tables.connection.execute("SELECT MIN(number) FROM fresh").fetchone()[0]
+        """Copy what is still fresh."""
+        rows = tables.connection.execute("SELECT number FROM fresh").fetchall()
+        still_fresh = np.array([number for (number,) in rows], np.int64)
         with previous._lock:
             if not previous._is_whole:
                 return
             self._last = previous._last
             sketches = previous._sketches.view(layout.config)
-            docs = np.flatnonzero(np.array(previous._numbers, np.int64) >= (math.inf if first is None else first))
+            docs = np.flatnonzero(np.isin(np.array(previous._numbers, np.int64), still_fresh))
             if docs.size and sketches is not None:
                 self._sketches.append(take_sketches(sketches, docs, layout.config))
-                self._numbers = previous._numbers[docs[0] :]
+                self._numbers = [previous._numbers[doc] for doc in docs.tolist()]
 
 
 class FolderView:
@@ -136,7 +138,7 @@ class FolderView:
         reads, blocks = self._files.disk_reads, blocks_read()
         is_ahead = reads.are_expected()
         for run in self._runs_for(asked.keys, BAND_POSTINGS, is_ahead=is_ahead):
-            queries, docs = run.look_up(asked, threshold, min_agreement, is_ahead=is_ahead)
+            queries, docs = Candidates(run, asked, threshold, min_agreement, is_ahead=is_ahead).find()
             for first in range(0, docs.size, _TAKEN_AT_ONCE):
                 chosen, places = np.unique(docs[first : first + _TAKEN_AT_ONCE], return_inverse=True)
                 if is_ahead:

@@ -21,21 +21,24 @@ from neardup.index.disk_sync import sync_data
 from neardup.index.open_run import DIGEST_BYTES, HEADER_BYTES, open_run
 from neardup.index.page_requests import expect_random_reads, request
 from neardup.index.sketches import FLAT, Layout, Sketches, damaged, item_arrays, item_columns, take_items
-from neardup.kernels import lookup
+from neardup.kernels import bitmaps, lookup
 from neardup.kernels.similarity import Sets
 from neardup.measures.base import F64, I64, U64
 from neardup.measures.registry import measure_of
 
 MAGIC: Final = b"NDUPRUN\n"
-VERSION: Final = 1
+VERSION: Final = 2
+# Runs of version 1 have no bitmaps; they can be read, and compaction writes them anew.
+READABLE_VERSIONS: Final = (1, 2)
+# About as many bitmaps fit into a page; of more documents than one in so many, all pages are requested.
+_DOCS_A_PAGE: Final = 32
 _HEAD: Final = struct.Struct("<8sIIQQ16s")
 _SECTION: Final = struct.Struct("<16s8sQQQ16s")
 _ALIGNMENT: Final = 64
 # Approximate number of postings per directory entry.
 _POSTINGS_AN_ENTRY: Final = 8
 _BLOCK: Final = 4 << 20
-# The most documents whose signatures are requested before they are compared (16 MB), and whose sizes are (8 MB).
-_SIGNATURES_AT_ONCE: Final = 1 << 15
+# The most documents whose sizes are requested at once (8 MB).
 _SIZES_AT_ONCE: Final = 1 << 20
 
 
@@ -83,6 +86,8 @@ def shapes_of(num_docs: int, num_items: int, num_postings: int, layout: Layout) 
     for name, (kind, width) in item_columns(layout.config).items() if layout.has_items else ():
         rows = num_items if width is None else num_docs + (name == "ends")
         shapes[name] = kind, rows, width or 1
+    if layout.has_bitmaps:
+        shapes["bitmaps"] = "<u8", bitmaps.first_word(num_items, num_docs), 1
     for names, count in ((BAND_POSTINGS, num_postings), (SET_POSTINGS, num_items))[: 1 + layout.has_set_postings]:
         shapes[names.keys], shapes[names.docs] = ("<u8", count, 1), ("<u4", count, 1)
         shapes[names.directory] = "<i8", (1 << directory_bits(count)) + 1, 1
@@ -123,6 +128,10 @@ class RunWriter:
         self._size, self._written = at, dict.fromkeys(self._shapes, 0)
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         os.ftruncate(self._file, at)
+
+    def num_written(self, name: str) -> int:
+        """Return how many values of a section of numbers are written."""
+        return self._written[name] // np.dtype(self._shapes[name][0]).itemsize
 
     def write(self, name: str, array: Any) -> None:
         """Write the next rows of a section."""
@@ -188,6 +197,8 @@ def write_run(path: Path, numbers: I64, sketches: Sketches, layout: Layout) -> b
     writer = RunWriter(path, numbers.size, num_items, postings[BAND_POSTINGS][0].size, layout)
     try:
         columns = {"numbers": numbers, "sizes": sketches.sizes, "signatures": sketches.signatures} | arrays
+        if layout.has_bitmaps:
+            columns["bitmaps"] = bitmaps_of(sketches.items, 0)
         for names, (keys, docs) in postings.items():
             columns |= {names.keys: keys, names.docs: docs, names.directory: directory_of([keys], keys.size)}
         for name, array in columns.items():
@@ -196,6 +207,14 @@ def write_run(path: Path, numbers: I64, sketches: Sketches, layout: Layout) -> b
     except BaseException:
         writer.abandon()
         raise
+
+
+def bitmaps_of(sets: Any, before: int) -> U64:
+    """Return the bitmaps of documents that follow others with `before` shingles in a run."""
+    stop = bitmaps.first_word(before + sets.shingles.size, sets.ends.size - 1)
+    words = np.zeros(stop - bitmaps.first_word(before, 0), np.uint64)
+    bitmaps.write_bitmaps(sets, before, words)
+    return words
 
 
 def sorted_postings(sketches: Sketches) -> tuple[U64, Any]:
@@ -232,7 +251,7 @@ class RunFile:
 
     def __init__(self, path: Path, layout: Layout, *, digest: bytes | None = None, is_scanned: bool = False) -> None:
         self.path = path
-        self._layout = layout
+        self.layout = layout
         file = open_run(path)
         try:
             size = os.fstat(file).st_size
@@ -272,7 +291,7 @@ class RunFile:
         self.request(names.docs, firsts, lasts)
         yield
         docs = self.arrays[names.docs][_within(firsts, lasts, _SIZES_AT_ONCE)].astype(np.int64)
-        self.request("sizes", docs, docs + 1)
+        self.request("sizes", *_ranges_of(docs))
 
     def request(self, name: str, firsts: I64, stops: I64) -> None:
         """Start to read ranges of the rows of a section, without waiting; ranges outside it are cut."""
@@ -280,6 +299,14 @@ class RunFile:
         row_bytes = section.columns * np.dtype(section.kind).itemsize
         starts, stops = (section.offset + np.clip(rows, 0, section.rows) * row_bytes for rows in (firsts, stops))
         request(self._map, starts, stops)
+
+    def request_bitmaps(self, docs: I64) -> None:
+        """Request the pages of the bitmaps of some documents; where they are has to be read first."""
+        firsts, stops = _ranges_of(docs)
+        self.request("ends", firsts, firsts + 1)
+        self.request("ends", stops, stops + 1)
+        first_words, end_words = (bitmaps.first_word(self.arrays["ends"][docs], docs) for docs in (firsts, stops))
+        self.request("bitmaps", first_words, end_words)
 
     def request_documents(self, docs: I64) -> None:
         """Request the pages of all that `take` reads of some documents, and of their numbers."""
@@ -292,31 +319,6 @@ class RunFile:
             for name in set(FLAT).intersection(self._items):
                 self.request(name, starts, stops)
 
-    def look_up(
-        self, asked: Sketches, threshold: float, min_agreement: int, *, is_ahead: bool = False
-    ) -> tuple[I64, I64]:
-        """Return queries and documents that share a bucket and, if items are stored, pass the signature filter.
-
-        is_ahead: whether to request pages before they are read.
-        """
-        held = self.arrays
-        queries, docs, is_sound = lookup.look_up(
-            asked.keys, asked.sizes, held["keys"], held["docs"], held["directory"], held["sizes"], threshold
-        )
-        if not is_sound:
-            raise damaged(f"a posting of {self.path} points to no document")
-        if min_agreement and self._items and self._layout.config.measure in ("jaccard", "weighted"):
-            is_agreeing = np.empty(docs.size, np.bool_)
-            for first in range(0, docs.size, _SIGNATURES_AT_ONCE):
-                part = slice(first, first + _SIGNATURES_AT_ONCE)
-                if is_ahead:
-                    self.request("signatures", docs[part], docs[part] + 1)
-                lookup.mark_agreeing(
-                    asked.signatures, held["signatures"], queries[part], docs[part], min_agreement, is_agreeing[part]
-                )
-            return queries[is_agreeing], docs[is_agreeing]
-        return queries, docs
-
     def count_shared(self, sets: Sets, threshold: float) -> tuple[I64, I64, I64]:
         """Return sets, documents and shared shingles, if these are a large enough share of the smaller of the two."""
         held = [self.arrays[name] for name in SET_POSTINGS]
@@ -327,7 +329,7 @@ class RunFile:
 
     def take(self, docs: I64) -> Sketches:
         """Copy some documents; their band keys are not stored, and are empty."""
-        items = take_items(self._items, docs, self._layout.config) if self._items else None
+        items = take_items(self._items, docs, self.layout.config) if self._items else None
         keys = np.empty((docs.size, 0), np.uint64)
         return Sketches(items, self.arrays["signatures"][docs], keys, self.arrays["sizes"][docs])
 
@@ -354,15 +356,25 @@ def _within(firsts: I64, stops: I64, most: int) -> I64:
     return np.repeat(firsts - ends + counts, counts) + np.arange(counts.sum())
 
 
+def _ranges_of(docs: I64) -> tuple[I64, I64]:
+    """Return ranges of documents that contain some: one for all if they are close together, else one for each."""
+    if not docs.size:
+        return docs, docs
+    first, stop = int(docs.min()), int(docs.max()) + 1
+    if docs.size * _DOCS_A_PAGE >= stop - first:
+        return np.array([first]), np.array([stop])
+    return docs, docs + 1
+
+
 def _read_header(path: Path, data: Any, size: int, layout: Layout) -> tuple[dict[str, Section], int]:
     """Return the sections and the number of documents of a run; raise if the header is invalid."""
     header = data[:HEADER_BYTES]
     magic, version, num_sections, recorded_size, num_docs, fingerprint = _HEAD.unpack_from(header)
     if magic != MAGIC:
         raise damaged(f"{path} is not a run file")
-    if version != VERSION:
+    if version not in READABLE_VERSIONS:
         raise DataError(
-            f"{path} has run format {version}, but this neardup reads {VERSION}",
+            f"{path} has run format {version}, but this neardup reads {' and '.join(map(str, READABLE_VERSIONS))}",
             hint="use the neardup that wrote it, or build the index again",
         )
     if digest_of(header[:-DIGEST_BYTES]).digest() != header[-DIGEST_BYTES:]:
@@ -374,7 +386,7 @@ def _read_header(path: Path, data: Any, size: int, layout: Layout) -> tuple[dict
     if _HEAD.size + num_sections * _SECTION.size > HEADER_BYTES - DIGEST_BYTES:
         raise damaged(f"{path} has {num_sections:,} sections")
     sections = dict(_sections(header, num_sections))
-    _check_shapes(path, sections, num_docs, size, layout)
+    _check_shapes(path, sections, num_docs, size, layout, version)
     return sections, num_docs
 
 
@@ -385,11 +397,15 @@ def _sections(header: bytes, num_sections: int) -> Iterator[tuple[str, Section]]
         yield texts[0], Section(*texts, *rest)
 
 
-def _check_shapes(path: Path, sections: dict[str, Section], num_docs: int, size: int, layout: Layout) -> None:
+def _check_shapes(
+    path: Path, sections: dict[str, Section], num_docs: int, size: int, layout: Layout, version: int
+) -> None:
     def rows(*names: str) -> int:
         return next((sections[name].rows for name in names if name in sections), 0)
 
     expected = shapes_of(min(num_docs, size), rows("shingles", "hashes"), rows("keys"), layout)
+    if version == 1:
+        expected.pop("bitmaps", None)
     found = {name: (entry.kind, entry.rows, entry.columns) for name, entry in sections.items()}
     if found != expected:
         raise damaged(f"{path} does not have the sections of a run")

@@ -155,6 +155,16 @@ class Layout(NamedTuple):
     has_set_postings: bool
     has_texts: bool
 
+    @property
+    def has_bitmaps(self) -> bool:
+        """Whether runs hold a bitmap of every set."""
+        return self.has_items and self.config.measure == "jaccard"
+
+    @property
+    def has_slots(self) -> bool:
+        """Whether similar documents agree in many slots of their signatures."""
+        return self.config.measure in ("jaccard", "weighted")
+
 
 def layout_of(plan: Plan, config: Config, *, store: str, has_set_postings: bool = False) -> Layout:
     """Return the widths of the rows of an index with these settings; store: what it stores of documents."""

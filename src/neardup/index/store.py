@@ -60,8 +60,8 @@ class View(Protocol):
     def look_up(self, asked: Sketches, threshold: float, min_agreement: int) -> Iterator[Met]:
         """Find the documents that share a band key with each query.
 
-        Removed ones may be included. Those that fail the size filter (minimum ratio of two sizes) or the signature
-        filter (minimum agreement) may be omitted.
+        Removed ones may be included. Those that fail the size filter (minimum ratio of two sizes), the signature
+        filter (minimum agreement), or the bitmap filter (`threshold`: the least similarity of sets) may be omitted.
         """
 
     def count_shared(self, sets: Sets, threshold: float) -> Iterator[Shared]:

@@ -5,11 +5,13 @@ The files of an index may be damaged, so every number that is read from them is 
 
 import numpy as np
 
-from neardup.kernels.compilation import inner, kernel
-from neardup.kernels.similarity import agreement, passes, scratch_for, similarity_of
+from neardup.kernels.compilation import inner, kernel, uncounted
+from neardup.kernels.similarity import agreement, count_ones, passes, scratch_for, similarity_of
 
 # A directory of one entry uses no bits; the shift would be 64, which is undefined.
 WHOLE = 64
+# With more words of marks per document than this, documents are sorted instead: it takes as long as reading 64 words.
+WORDS_A_DOC = 64
 
 
 @inner
@@ -53,7 +55,7 @@ def _postings_of(key, keys, directory, bits):
     return first, last
 
 
-@inner
+@uncounted
 def _doc_at(docs, sizes, at):
     """Return the document of a posting; -1 if there is none that could have it."""
     doc = np.int64(docs[at])
@@ -68,10 +70,41 @@ def _grown(numbers):
     return more
 
 
-@inner
+@uncounted
 def _is_within(size, other, threshold):
     """Whether two sets of these sizes can be similar; always true for a threshold of 0."""
     return min(size, other) / max(size, other) >= threshold if threshold > 0.0 else True
+
+
+@inner
+def _with_room(numbers, used, needed):
+    """Return the numbers, of which some are used, with at least `needed` places."""
+    if needed <= numbers.size:
+        return numbers
+    more = np.empty(2 * needed, np.int64)
+    more[:used] = numbers[:used]
+    return more
+
+
+@uncounted
+def _collect(docs, sizes, size, threshold, met, count):
+    """Write the documents of postings whose size is similar after met[:count].
+
+    Returns how many are written by then, and whether all postings are valid.
+    """
+    is_sound = True
+    last_size, is_within = np.int64(-1), False
+    for at in range(docs.size):
+        doc = _doc_at(docs, sizes, at)
+        if doc < 0:
+            is_sound = False
+            continue
+        if sizes[doc] != last_size:
+            last_size = sizes[doc]
+            is_within = _is_within(size, last_size, threshold)
+        met[count] = doc
+        count += is_within
+    return count, is_sound
 
 
 @inner
@@ -87,6 +120,40 @@ def _append_distinct(met, count, query, found):
         queries[to], docs[to] = query, met[at]
         to += 1
     return queries, docs, to
+
+
+@uncounted
+def _sort_marked(met, marks, docs):
+    """Write the distinct ones of the documents `met` to `docs`, ascending; return their number.
+
+    Every document marks a bit, so it takes linear time. marks: a bit per document, zeros before and after.
+    """
+    low, high = marks.size, np.int64(-1)
+    for at in range(met.size):
+        word = met[at] >> 6
+        marks[word] |= np.uint64(1) << np.uint64(met[at] & 63)
+        low, high = min(low, word), max(high, word)
+    to = 0
+    for word in range(low, high + 1):
+        rest = marks[word]
+        marks[word] = np.uint64(0)
+        while rest != np.uint64(0):
+            lowest = rest & (~rest + np.uint64(1))
+            docs[to] = (word << 6) + count_ones(lowest - np.uint64(1))
+            to += 1
+            rest ^= lowest
+    return to
+
+
+@inner
+def _append_marked(met, count, query, found, marks):
+    """Like `_append_distinct`, for many documents."""
+    queries, docs, to = found
+    queries = _with_room(queries, to, to + count)
+    docs = _with_room(docs, to, to + count)
+    num_distinct = _sort_marked(met[:count], marks, docs[to:])
+    queries[to : to + num_distinct] = query
+    return queries, docs, to + num_distinct
 
 
 @kernel
@@ -105,8 +172,8 @@ def find_postings(asked, keys, directory, firsts, lasts):
 
 
 @kernel
-def look_up(query_keys, query_sizes, keys, docs, directory, sizes, threshold):
-    """Find documents that share a bucket with each query; return (queries, documents), and if all postings are valid.
+def look_up(query_keys, query_sizes, keys, docs, directory, sizes, threshold, begin, enough):
+    """Find documents that share a bucket with each query, in order, from the query `begin` on.
 
     query_keys   uint64[num_queries, bands]
     query_sizes  int64 [num_queries]        0 for a query that is similar to nothing
@@ -115,27 +182,35 @@ def look_up(query_keys, query_sizes, keys, docs, directory, sizes, threshold):
     directory    int64 [2**bits + 1]        postings whose key begins with the bits b are [directory[b], directory[b+1])
     sizes        int64 [num_docs]           of the sets
     threshold    float64                    minimum ratio of two sizes; 0 where sizes do not matter
+    begin        int64                      the first query
+    enough       int64                      pairs after which no other query is begun
+
+    Returns queries, documents, the first query that was not looked up, and whether all postings are valid.
     """
     bits = _bits_of(directory)
     found = (np.empty(64, np.int64), np.empty(64, np.int64), 0)
-    met = np.empty(64, np.int64)
+    met, marks = np.empty(64, np.int64), np.empty(0, np.uint64)
     is_sound = True
-    for query in range(query_keys.shape[0]):
+    query = begin
+    while query < query_keys.shape[0] and found[2] < enough:
         count = 0
         for band in range(query_keys.shape[1] if query_sizes[query] > 0 else 0):
             first, last = _postings_of(query_keys[query, band], keys, directory, bits)
-            is_sound = is_sound and last >= 0
-            for at in range(first, last):
-                doc = _doc_at(docs, sizes, at)
-                is_sound = is_sound and doc >= 0
-                if doc < 0 or not _is_within(query_sizes[query], sizes[doc], threshold):
-                    continue
-                if count == met.size:
-                    met = _grown(met)
-                met[count] = doc
-                count += 1
-        found = _append_distinct(met, count, query, found)
-    return found[0][: found[2]], found[1][: found[2]], is_sound
+            if last < first:
+                is_sound = False
+                continue
+            met = _with_room(met, count, count + last - first)
+            count, is_valid = _collect(docs[first:last], sizes, query_sizes[query], threshold, met, count)
+            is_sound = is_sound and is_valid
+        num_words = (sizes.size + 63) >> 6
+        if count * WORDS_A_DOC < num_words or count < WORDS_A_DOC:
+            found = _append_distinct(met, count, query, found)
+        else:
+            if marks.size == 0:
+                marks = np.zeros(num_words, np.uint64)
+            found = _append_marked(met, count, query, found, marks)
+        query += 1
+    return found[0][: found[2]], found[1][: found[2]], query, is_sound
 
 
 @kernel
