@@ -53,6 +53,7 @@ from neardup.io.spill import Shelves, SortKey, sort_on_disk
 from neardup.io.values.sorted_search import find_sorted
 from neardup.io.workspace import Workspace, write_batches
 from neardup.kernels import union_find as components
+from neardup.kernels.keys import own_secret
 
 I64 = npt.NDArray[np.int64]
 R = TypeVar("R")
@@ -77,6 +78,7 @@ class LocalEngine(Threads):
     ) -> None:
         super().__init__(threads)
         self._workspace = workspace
+        self.secret = own_secret() if workspace is None else workspace.secret
         self._memory = Memory(memory) if workspace is not None else None
         self._arena = Arena(None if self._memory is None else self._memory.room)
 
