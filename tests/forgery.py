@@ -60,7 +60,7 @@ def mask_of(bits):
 
 
 def _pairs_that_cancel(values, lists, bits):
-    """Return the pairs, one from an even list and one from the list after it, whose values add up to 0 modulo 2**bits."""
+    """Return the pairs of an even list and the list after it whose values add up to 0 modulo 2**bits."""
     is_left = lists % 2 == 0
     lefts, rights = np.flatnonzero(is_left), np.flatnonzero(~is_left)
     pair_of_lists = (lists >> 1).astype(np.uint64) << np.uint64(bits)

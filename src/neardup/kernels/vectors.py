@@ -4,7 +4,6 @@ Sums always add the numbers of a vector in order, so the bytes are the same for 
 rounds differently depending on its shape.
 """
 
-
 from neardup.kernels.compilation import kernel
 
 
