@@ -1,7 +1,7 @@
 """128-bit digests of sets and of rows of words, under a secret key.
 
-Equal digests count as equal documents, without a comparison. Half a digest is a polynomial of the contents, evaluated at
-a secret point modulo the prime 2**61 - 1: two polynomials agree at no more points than their degree. So whatever the
+Equal digests count as equal documents, without a comparison. Half a digest is a polynomial of the contents, evaluated
+at a secret point modulo the prime 2**61 - 1: two polynomials agree at no more points than their degree. So whatever the
 documents are, and whoever wrote them, only the key decides whether two different ones share a digest. The bound is in
 docs/decisions/0033. It holds only while the key is unknown: it must not follow from a public seed.
 """
