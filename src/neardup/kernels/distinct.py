@@ -35,6 +35,9 @@ def _fill_in_order(shingles, start, end, table, capacity, to, key):
     # Unsigned, because Numba checks a signed index for being negative. No branch on whether a shingle is new.
     steps, room, wide = max_steps(end - start), np.uint64(0), np.uint64(capacity)
     at, stop, front = np.uint64(start), np.uint64(end), np.uint64(to)
+    # Read once: the compiler cannot know that the key does not change as shingles are written.
+    low_multiplier, low_point = key[0], key[1]
+    high_multiplier, high_point = key[3], key[4]
     low = ONE
     high = ONE
     while at < stop and steps >= 0:
@@ -50,8 +53,8 @@ def _fill_in_order(shingles, start, end, table, capacity, to, key):
         shingles[front] = shingle
         is_new = found == ZERO
         front += np.uint64(is_new)
-        low = multiply_modulo(low, factor_of(shingle, key[0], key[1]) if is_new else FACTOR_ONE)
-        high = multiply_modulo(high, factor_of(shingle, key[3], key[4]) if is_new else FACTOR_ONE)
+        low = multiply_modulo(low, factor_of(shingle, low_multiplier, low_point) if is_new else FACTOR_ONE)
+        high = multiply_modulo(high, factor_of(shingle, high_multiplier, high_point) if is_new else FACTOR_ONE)
         at += ONE
     return np.int64(front), np.int64(at), max(np.int64(room), capacity), low, high
 
