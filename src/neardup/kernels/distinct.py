@@ -33,7 +33,7 @@ def _fill_in_order(shingles, start, end, table, capacity, to, key):
     `end` only if probing took too many steps.
     """
     # Unsigned, because Numba checks a signed index for being negative. No branch on whether a shingle is new.
-    steps, room, wide = max_steps(end - start), np.uint64(0), np.uint64(capacity)
+    steps, wide = max_steps(end - start), np.uint64(capacity)
     at, stop, front = np.uint64(start), np.uint64(end), np.uint64(to)
     # Read once: the compiler cannot know that the key does not change as shingles are written.
     low_multiplier, low_point = key[0], key[1]
@@ -49,14 +49,17 @@ def _fill_in_order(shingles, start, end, table, capacity, to, key):
             steps -= 1
             found = table[place]
         table[place] = shingle
-        room = max(room, place)
         shingles[front] = shingle
         is_new = found == ZERO
         front += np.uint64(is_new)
         low = multiply_modulo(low, factor_of(shingle, low_multiplier, low_point) if is_new else FACTOR_ONE)
         high = multiply_modulo(high, factor_of(shingle, high_multiplier, high_point) if is_new else FACTOR_ONE)
         at += ONE
-    return np.int64(front), np.int64(at), max(np.int64(room), capacity), low, high
+    # Keys that were probed past the capacity lie behind it without a gap.
+    last = capacity
+    while table[last] != ZERO:
+        last += 1
+    return np.int64(front), np.int64(at), last, low, high
 
 
 @inner
