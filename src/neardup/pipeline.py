@@ -142,9 +142,10 @@ def sketch_documents(documents: Source, plan: Plan, config: Config, engine: Engi
     """Read all documents once: sizes, digests, and band keys or sets, as schema.sketches."""
     is_held, is_sampled = holds_items(config), is_open(config)
     columns = schema.sketches(plan.bands, is_sampled=is_sampled, ignores=bool(config.ignore))
+    secret = engine.secret
 
     def step(batch: pa.RecordBatch, hold: Hold | None) -> pa.RecordBatch:
-        return sketch(batch, plan, config, hold if is_held else None, is_sampled=is_sampled)
+        return sketch(batch, plan, config, hold if is_held else None, is_sampled=is_sampled, secret=secret)
 
     return engine.map_documents(documents, step, columns, advance)
 

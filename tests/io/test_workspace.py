@@ -18,7 +18,7 @@ import pytest
 import neardup
 from neardup.errors import ConfigError, DataError, NearDupError, StaleError
 from neardup.io import workspace as module
-from neardup.io.work_folder import JOURNAL, LOCK, folder_of, remove_folder, remove_tree, reserve
+from neardup.io.work_folder import JOURNAL, LOCK, folder_of, remove_folder, remove_tree, reserve, write_marker
 from neardup.io.workspace import (
     Workspace,
     check_output,
@@ -30,6 +30,7 @@ from neardup.io.workspace import (
     write_batches,
     written_files,
 )
+from neardup.kernels.keys import own_secret
 
 MANIFEST = {
     "version": "1.0",
@@ -267,6 +268,7 @@ def test_a_new_run_uses_nothing_of_another_run(tmp_path):
         ({"inputs": [*MANIFEST["inputs"], {"path": "c.jsonl", "size": 1}]}, "c.jsonl was not an input of that run"),
         ({"inputs": [{"path": "a.jsonl", "size": 9}, MANIFEST["inputs"][1]]}, "a.jsonl has changed since"),
         ({"inputs": MANIFEST["inputs"][::-1]}, "inputs"),
+        ({"digest_format": "product-1"}, "digests were sums, now product-1"),
     ],
 )
 def test_the_error_for_another_run_names_the_difference(tmp_path, now, named):
@@ -287,6 +289,33 @@ def test_overwrite_takes_over_the_work_folder_of_another_run(tmp_path):
         assert not workspace.has("one")
     with opened(tmp_path / "out", changed(command="pairs")):
         pass
+
+
+def test_a_run_keeps_the_secret_of_its_digests_until_another_run_starts(tmp_path):
+    with opened(tmp_path / "out") as workspace:
+        workspace.once("one", writer("x"))
+    with opened(tmp_path / "out") as resumed:
+        assert resumed.secret == workspace.secret != own_secret()
+    with opened(tmp_path / "out", changed(command="pairs"), overwrite=True) as other:
+        assert other.secret not in (workspace.secret, own_secret())
+
+
+@pytest.mark.parametrize("secret", [None, "", "xyz", "00"])
+def test_without_its_secret_a_run_starts_over_and_never_mixes_digests(tmp_path, secret):
+    with opened(tmp_path / "out") as workspace:
+        workspace.once("one", writer("x"))
+    write_marker(workspace.folder, secret=secret)
+    with opened(tmp_path / "out") as again:
+        assert not again.has("one")
+        assert again.secret not in (workspace.secret, own_secret())
+    with opened(tmp_path / "out") as resumed:
+        assert resumed.secret == again.secret
+
+
+def test_only_the_user_of_a_run_can_read_its_secret(tmp_path):
+    with opened(tmp_path / "out") as workspace:
+        assert workspace.folder.stat().st_mode & 0o077 == 0
+        assert (workspace.folder / LOCK).stat().st_mode & 0o077 == 0
 
 
 def test_overwrite_resumes_the_same_run(tmp_path):

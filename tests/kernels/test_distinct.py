@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from digest_oracles import set_digest
 from neardup.kernels import distinct
 from neardup.kernels.hash_sets import MAX_SPARSE
+from neardup.kernels.keys import DIGEST_SECRET_BYTES, digest_key
 from plain_kernels import plain
 
 TOP = 2**64 - 1
@@ -28,6 +30,7 @@ DOCUMENTS = st.lists(st.lists(HASHES, max_size=40), max_size=5)
 
 
 PLAIN = plain(distinct)
+SECRET = np.random.default_rng(0).bytes(DIGEST_SECRET_BYTES)
 
 
 def arrays_of(documents):
@@ -36,20 +39,20 @@ def arrays_of(documents):
     return shingles, np.cumsum([0, *map(len, documents)])
 
 
-def digest_sets(documents, module=distinct):
+def digest_sets(documents, module=distinct, secret=SECRET):
     shingles, ends = arrays_of(documents)
     digests, sizes = np.full((len(documents), 2), 9, np.uint64), np.full(len(documents), -9)
     with np.errstate(over="ignore"):
-        module.digest_sets(shingles, ends, digests, sizes)
+        module.digest_sets(shingles, ends, digest_key(secret), digests, sizes)
     return digests.tolist(), sizes.tolist()
 
 
-def distinct_of(documents, module=distinct):
+def distinct_of(documents, module=distinct, secret=SECRET):
     """What `digest_sets` leaves at the front of the shingles."""
     shingles, ends = arrays_of(documents)
     digests, sizes = np.empty((len(documents), 2), np.uint64), np.empty(len(documents), np.int64)
     with np.errstate(over="ignore"):
-        module.digest_sets(shingles, ends, digests, sizes)
+        module.digest_sets(shingles, ends, digest_key(secret), digests, sizes)
     return [shingles[start:end].tolist() for start, end in itertools.pairwise([0, *np.cumsum(sizes)])]
 
 
@@ -102,9 +105,11 @@ def mixed_sizes(seed=1):
 # Plain Python
 
 
-@given(documents=DOCUMENTS)
-def test_digests_compiled_are_those_of_plain_python(documents):
-    assert digest_sets(documents) == digest_sets(documents, PLAIN)
+@given(documents=DOCUMENTS, secret=st.binary(min_size=DIGEST_SECRET_BYTES, max_size=DIGEST_SECRET_BYTES))
+def test_digests_compiled_are_those_of_plain_python(documents, secret):
+    compiled = digest_sets(documents, secret=secret)
+    assert compiled == digest_sets(documents, PLAIN, secret)
+    assert compiled[0] == [set_digest(set(document), secret) for document in documents]
 
 
 @given(documents=DOCUMENTS)
@@ -202,10 +207,17 @@ def test_different_sets_have_different_digests(documents):
 
 
 def test_sets_of_the_same_sum_have_different_digests():
-    """The first half of the digest is a sum; the second half distinguishes these."""
     pairs = [[1000 - number, 1000 + number] for number in range(1, 900)]
     digests, _ = digest_sets(pairs)
-    assert len({second for _, second in digests}) == len(pairs)
+    for half in zip(*digests, strict=True):
+        assert len(set(half)) == len(pairs)
+
+
+@ATTACKS
+def test_digests_of_adversarial_documents_are_the_products_of_their_sets(attack):
+    """The part that is sorted, because it was probed too often, is part of the product."""
+    document = attack(3000).tolist()
+    assert digest_sets([document])[0] == [set_digest(set(document), SECRET)]
 
 
 def test_100_000_subsets_of_few_hashes_have_different_digests():
@@ -215,8 +227,8 @@ def test_100_000_subsets_of_few_hashes_have_different_digests():
     assert len({tuple(digest) for digest in digests}) == 100_000
 
 
-def test_an_empty_set_has_the_digest_zero():
-    assert digest_sets([[], [7], []]) == ([[0, 0], digest_sets([[7]])[0][0], [0, 0]], [0, 1, 0])
+def test_an_empty_set_has_the_digest_one_the_product_of_nothing():
+    assert digest_sets([[], [7], []]) == ([[1, 1], digest_sets([[7]])[0][0], [1, 1]], [0, 1, 0])
 
 
 # Repetitions

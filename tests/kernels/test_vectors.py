@@ -1,4 +1,4 @@
-"""Projections and digests against plain Python."""
+"""Projections against plain Python."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.kernels import vectors
-from neardup.kernels.keys import digest_key
 from plain_kernels import plain
 
 PLAIN = plain(vectors)
@@ -40,42 +39,3 @@ def test_a_vector_has_the_same_projections_in_any_batch():
         part = np.empty((stop - start, 64), np.float32)
         vectors.project(many[start:stop], lines, part)
         assert part.tobytes() == whole[start:stop].tobytes()
-
-
-WORDS = st.lists(st.lists(st.integers(0, 2**64 - 1) | st.just(0), max_size=5), max_size=6)
-
-
-@given(rows=WORDS)
-def test_digests_distinguish_rows_by_their_values_only(rows):
-    words = np.array([word for row in rows for word in row], np.uint64)
-    ends = np.cumsum([0, *map(len, rows)], dtype=np.int64)
-    found, expected = np.empty((len(rows), 2), np.uint64), np.empty((len(rows), 2), np.uint64)
-    vectors.digest_words(words, ends, digest_key(3), found)
-    with np.errstate(over="ignore"):
-        PLAIN.digest_words(words, ends, digest_key(3), expected)
-    assert (found == expected).all()
-    for one, row in enumerate(rows):
-        for two, other in enumerate(rows):
-            assert (found[one] == found[two]).all() == (row == other)
-            if row != other:
-                assert (found[one] != found[two]).all()
-
-
-FIRST_OF_OLD_FORMAT, LAST_OF_OLD_FORMAT = 0x9FB21C651E98DF25, 0xBF58476D1CE4E5B9
-
-
-@pytest.mark.parametrize("seed", [0, 1, 7, 2**64 - 1])
-def test_rows_that_collide_without_a_key_do_not_collide_with_one(seed):
-    """With public constants, the second word can compensate for the first."""
-
-    def after(word):
-        low = (2 * LAST_OF_OLD_FORMAT & 2**64 - 1) ^ word
-        low = low * FIRST_OF_OLD_FORMAT & 2**64 - 1
-        return low ^ (low >> 32)
-
-    rows = [[first, 99 ^ after(1) ^ after(first)] for first in range(1, 200)]
-    assert len({after(first) ^ second for first, second in rows}) == 1
-    digests = np.empty((len(rows), 2), np.uint64)
-    ends = np.arange(len(rows) + 1) * 2
-    vectors.digest_words(np.array(rows, np.uint64).ravel(), ends, digest_key(seed), digests)
-    assert all(len(set(half.tolist())) == len(rows) for half in digests.T)

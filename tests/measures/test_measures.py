@@ -1,7 +1,7 @@
 """Every measure: frozen signatures, equal digests only for equal items, the same bytes for any batch and group.
 
 `golden_measures.json` freezes what signatures contain. Changing it is a decision: raise the number in FORMAT of the
-measure, say so in the CHANGELOG, then write it again:
+measure, or in DIGEST_FORMAT for digests, say so in the CHANGELOG, then write it again:
 
     PYTHONPATH=src:tests:tests/measures python -c "import test_measures; test_measures.regenerate()"
 """
@@ -21,6 +21,7 @@ from neardup import schema
 from neardup.config import CHOICES, Config
 from neardup.io.sources import in_memory as memory
 from neardup.kernels import similarity as kernel
+from neardup.kernels.keys import DIGEST_SECRET_BYTES
 from neardup.measures.base import are_empty, band_keys, joined
 from neardup.measures.projections import gaussian_lines, uniform_shifts
 from neardup.measures.registry import MODULES, measure_of
@@ -45,6 +46,8 @@ SETTINGS = [
     {"measure": "cosine", "seed": 0, "num_perm": 16},
     {"measure": "euclidean", "seed": 5, "distance": 0.5},
 ]
+# Digests are frozen under one secret; a run draws its own.
+FROZEN_SECRET = bytes(range(DIGEST_SECRET_BYTES))
 EVERY_SETTING = pytest.mark.parametrize("settings", SETTINGS, ids=str)
 EVERY_MEASURE = pytest.mark.parametrize("measure", SOURCES)
 
@@ -63,7 +66,7 @@ def sha256(array):
 def frozen(settings):
     contents, config = contents_of(SOURCES[settings["measure"]], Config(**settings))
     plan, measure = plan_for(config), measure_of(config)
-    sketched = measure.sketch(contents, plan, config)
+    sketched = measure.sketch(contents, plan, config, secret=FROZEN_SECRET)
     signatures, slots = measure.sign(measure.items(contents, config), plan, config)
     return {
         "format": measure.signature_format(config),

@@ -13,7 +13,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from neardup.io.work_folder import LOCK
+from neardup.io.work_folder import LOCK, read_marker
 from runs.programs import SLOW_STEPS, contents, everything, sweep, wait_until
 
 COMMAND = ("--threads", "1", "--pairs", "--quiet")
@@ -365,6 +365,18 @@ def test_a_killed_run_with_a_random_seed_resumes_with_the_same_seed(start, tmp_p
     assert start("--seed", str(manifest["drawn_seed"]), cwd=tmp_path / "given").code == 0
     found, given = contents(tmp_path / "out"), contents(tmp_path / "given" / "out")
     assert {**found, "report.json": None} == {**given, "report.json": None}
+
+
+def test_the_secret_of_digests_is_in_no_output(start, tmp_path):
+    start(before="kill_at_finish(7)")
+    secret = read_marker(tmp_path / WORK)["secret"]
+    assert start().code == 0
+    assert not (tmp_path / WORK).exists()
+    for path in (tmp_path / "out").rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            assert secret.encode() not in content
+            assert bytes.fromhex(secret) not in content
 
 
 @pytest.mark.parametrize(("first", "then"), [("1", "random"), ("random", "1")])

@@ -168,6 +168,10 @@ class Engine(Protocol):
     resumed run does not repeat it.
     """
 
+    @property
+    def secret(self) -> bytes:
+        """The secret of the digests of this run, also after it is resumed."""
+
     def map_documents(self, documents: Any, step: DocumentStep, schema: pa.Schema, advance: Advance) -> Table:
         """Apply a step to every document, batch by batch; `documents` is the `Source` of this engine.
 

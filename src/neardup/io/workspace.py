@@ -28,6 +28,7 @@ from neardup.io.work_folder import (
     remove_tree,
     write_marker,
 )
+from neardup.kernels.keys import DIGEST_SECRET_BYTES, draw_secret, own_secret
 
 MANIFEST: Final = "manifest.json"
 REPORT: Final = "report.json"
@@ -37,10 +38,14 @@ _BLOCK_BYTES: Final = 1 << 20
 
 
 class Workspace:
-    """The files of a running run; thread-safe. overwrite: its output may replace an existing one."""
+    """The files of a running run; thread-safe.
+
+    overwrite: its output may replace an existing one; secret: that of the digests in these files.
+    """
 
     def __init__(self, folder: Path, *, overwrite: bool = False) -> None:
         self.folder, self.overwrite = folder, overwrite
+        self.secret = _stored_secret(folder) or own_secret()
         self._finished = read_journal(folder / JOURNAL)
         self._is_torn = _is_torn(folder / JOURNAL)
         self._sound: set[str] = set()  # finished, and verified by this process
@@ -97,6 +102,15 @@ class Workspace:
         with self._lock:
             self._sound.discard(name)
             self._finished.pop(name, None)
+
+
+def _stored_secret(folder: Path) -> bytes | None:
+    """Return the secret of the digests in a work folder; None if it has none, so that nothing in it can be resumed."""
+    try:
+        secret = bytes.fromhex(str(read_marker(folder).get("secret", "")))
+    except ValueError:
+        return None
+    return secret if len(secret) == DIGEST_SECRET_BYTES else None
 
 
 def _stays_below(name: str) -> bool:
@@ -185,10 +199,11 @@ def earlier_manifest(folder: Path) -> dict[str, Any]:
 def _check_manifest(folder: Path, manifest: dict[str, Any], *, overwrite: bool) -> None:
     path, text = folder / MANIFEST, _encoded(manifest)
     # Texts are compared first: parsed, the manifest of 100,000 files takes 100 MB.
-    if path.is_file() and path.read_bytes() == text:
+    is_same = path.is_file() and path.read_bytes() == text
+    if is_same and _stored_secret(folder) is not None:
         return
     before = read_manifest(path)
-    if before is not None and not overwrite and (folder / JOURNAL).exists():
+    if before is not None and not is_same and not overwrite and (folder / JOURNAL).exists():
         raise ConfigError(
             f"the work folder {folder} belongs to an unfinished run with other inputs or settings: "
             f"{_difference(before, json.loads(text))}",
@@ -197,7 +212,8 @@ def _check_manifest(folder: Path, manifest: dict[str, Any], *, overwrite: bool) 
     for entry in folder.iterdir():
         if entry.name not in (LOCK, STANDARD_INPUT):
             remove_tree(entry)
-    write_marker(folder, published=None)
+    # With the secret of earlier digests, everything made under it is gone.
+    write_marker(folder, published=None, secret=draw_secret().hex())
     draft = path.with_suffix(".draft")
     draft.write_bytes(text)
     draft.replace(path)
@@ -222,6 +238,8 @@ def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
         return "; ".join(changed[:3])
     if before.get("signature_format") != now.get("signature_format"):
         return f"signatures were {before.get('signature_format')}, now {now.get('signature_format')}"
+    if before.get("digest_format") != now.get("digest_format"):
+        return f"digests were {before.get('digest_format', 'sums')}, now {now.get('digest_format')}"
     old_files = {file["path"]: file for file in before["inputs"]}
     gone = old_files.keys() - {file["path"] for file in now["inputs"]}
     if gone:

@@ -7,12 +7,13 @@ linear time. A document whose hashes were constructed to collide is sorted inste
 import numpy as np
 
 from neardup.kernels.compilation import inner, kernel
+from neardup.kernels.digests import FACTOR_ONE, add_to_digest, factor_of, multiply_modulo, remainder_of
 from neardup.kernels.hash_sets import ZERO, capacity_for, fill, home_of, largest_set, max_steps, probe, table_for
 from neardup.kernels.mixing import HALF
 from neardup.kernels.sorting import clear, order_of, sort_values
 
 ONE = np.uint64(1)
-DIGEST_MULTIPLIER = np.uint64(0x9FB21C651E98DF25)
+NAME_MULTIPLIER = np.uint64(0x9FB21C651E98DF25)
 REPETITION_MULTIPLIER = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
@@ -25,14 +26,20 @@ def _mark_firsts(values, is_first):
 
 
 @inner
-def _fill_in_order(shingles, start, end, table, capacity, to):
-    """Write distinct shingles to shingles[to:] in order of appearance; return (their end, where to resume, last slot).
+def _fill_in_order(shingles, start, end, table, capacity, to, key):
+    """Write distinct shingles to shingles[to:] in order of appearance, and digest them.
 
-    The position to resume is before `end` only if probing took too many steps.
+    Returns their end, where to resume, the last slot, and both halves of the digest. The position to resume is before
+    `end` only if probing took too many steps.
     """
     # Unsigned, because Numba checks a signed index for being negative. No branch on whether a shingle is new.
-    steps, room, wide = max_steps(end - start), np.uint64(0), np.uint64(capacity)
+    steps, wide = max_steps(end - start), np.uint64(capacity)
     at, stop, front = np.uint64(start), np.uint64(end), np.uint64(to)
+    # Read once: the compiler cannot know that the key does not change as shingles are written.
+    low_multiplier, low_point = key[0], key[1]
+    high_multiplier, high_point = key[3], key[4]
+    low = ONE
+    high = ONE
     while at < stop and steps >= 0:
         shingle = shingles[at]
         place = ((shingle >> HALF) * wide) >> HALF
@@ -42,11 +49,17 @@ def _fill_in_order(shingles, start, end, table, capacity, to):
             steps -= 1
             found = table[place]
         table[place] = shingle
-        room = max(room, place)
         shingles[front] = shingle
-        front += np.uint64(found == ZERO)
+        is_new = found == ZERO
+        front += np.uint64(is_new)
+        low = multiply_modulo(low, factor_of(shingle, low_multiplier, low_point) if is_new else FACTOR_ONE)
+        high = multiply_modulo(high, factor_of(shingle, high_multiplier, high_point) if is_new else FACTOR_ONE)
         at += ONE
-    return np.int64(front), np.int64(at), max(np.int64(room), capacity)
+    # Keys that were probed past the capacity lie behind it without a gap.
+    last = capacity
+    while table[last] != ZERO:
+        last += 1
+    return np.int64(front), np.int64(at), last, low, high
 
 
 @inner
@@ -66,29 +79,27 @@ def _go_on_by_sorting(shingles, start, to, at, end):
 
 
 @kernel
-def digest_sets(shingles, ends, digests, sizes):
+def digest_sets(shingles, ends, key, digests, sizes):
     """Write the size and a 128-bit digest of the set of distinct shingles of every document.
 
     shingles  uint64[num_shingles]   all documents end to end, with repetitions, in any order; the distinct ones of
                                      each are written to the front, end to end
     ends      int64 [num_docs + 1]   document d owns shingles[ends[d]:ends[d + 1]]
+    key       uint64[KEY_SIZE]       of kernels/keys.py
     digests   uint64[num_docs, 2]    written; equal sets have equal digests
     sizes     int64 [num_docs]       written; number of distinct shingles
     """
     table, to = table_for(ends), np.int64(0)
     for doc in range(ends.size - 1):
         start, capacity = to, capacity_for(ends[doc + 1] - ends[doc])
-        to, at, last = _fill_in_order(shingles, ends[doc], ends[doc + 1], table, capacity, start)
+        to, at, last, low, high = _fill_in_order(shingles, ends[doc], ends[doc + 1], table, capacity, start, key)
         clear(table, last + 1)
         if at < ends[doc + 1]:
+            digested = to
             to = _go_on_by_sorting(shingles, start, to, at, ends[doc + 1])
-        low, high = ZERO, ZERO
-        for position in range(start, to):
-            shingle = shingles[position]
-            low += shingle
-            mixed = (shingle ^ (shingle >> np.uint64(29))) * DIGEST_MULTIPLIER
-            high += mixed ^ (mixed >> HALF)
-        digests[doc, 0], digests[doc, 1] = low, high
+            low, high = add_to_digest(shingles, digested, to, key, low, high)
+        digests[doc, 0] = remainder_of(low)
+        digests[doc, 1] = remainder_of(high)
         sizes[doc] = to - start
 
 
@@ -184,8 +195,8 @@ def gather_sets(shingles, starts, gathered, ends):
 @inner
 def _repetition(shingle, number):
     """Return the shingle that stands for the n-th repetition of another."""
-    mixed = shingle * DIGEST_MULTIPLIER + np.uint64(number) * REPETITION_MULTIPLIER
-    mixed = (mixed ^ (mixed >> HALF)) * DIGEST_MULTIPLIER
+    mixed = shingle * NAME_MULTIPLIER + np.uint64(number) * REPETITION_MULTIPLIER
+    mixed = (mixed ^ (mixed >> HALF)) * NAME_MULTIPLIER
     mixed ^= mixed >> np.uint64(29)
     return mixed if mixed != ZERO else ONE
 

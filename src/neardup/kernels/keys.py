@@ -1,21 +1,25 @@
-"""The secrets that kernels hash with, derived from the seed.
+"""The secrets that kernels hash with: those of the seed, and those of digests, which no seed determines.
 
-BLAKE2b derives them, so that one known secret reveals nothing about the others or the seed.
+BLAKE2b derives secrets from the seed, so that one known secret reveals nothing about the others or the seed. Digests
+decide without a comparison which documents are equal, so their key is secret even if the seed is public: it is drawn
+from the operating system, and appears in no result.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import os
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup.kernels import shingle, vectors
+from neardup.kernels import digests, shingle
 
 U64 = npt.NDArray[np.uint64]
 _SECRET_BYTES: Final = 8
+DIGEST_SECRET_BYTES: Final = _SECRET_BYTES * digests.KEY_SIZE
 
 
 @functools.lru_cache(maxsize=16)
@@ -27,10 +31,28 @@ def shingle_key(seed: int) -> U64:
     return _frozen(key)
 
 
+def draw_secret() -> bytes:
+    """Return random bytes for `digest_key`."""
+    return os.urandom(DIGEST_SECRET_BYTES)
+
+
+@functools.cache
+def own_secret() -> bytes:
+    """Return the secret of this process: its digests can be compared with each other."""
+    return draw_secret()
+
+
 @functools.lru_cache(maxsize=16)
-def digest_key(seed: int) -> U64:
-    """Return the key of `digest_words` in vectors.py."""
-    return _frozen(_draw(seed, b"digests", vectors.KEY_SIZE))
+def digest_key(secret: bytes) -> U64:
+    """Return the key of the kernels in digests.py."""
+    key = np.frombuffer(secret, "<u8").astype(np.uint64)
+    multipliers = key[0::3]
+    multipliers |= np.uint64(1)
+    # Points are below 2**59, and scaled as factors are.
+    points = key.reshape(2, 3)[:, 1:]
+    points &= np.uint64((1 << 59) - 1)
+    points <<= digests.SCALE_BITS
+    return _frozen(key)
 
 
 def group_key(seed: int) -> bytes:

@@ -14,9 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.config import Config
-from neardup.kernels import bands, vectors
+from neardup.kernels import bands, digests
 from neardup.kernels import similarity as kernel
-from neardup.kernels.keys import digest_key
+from neardup.kernels.keys import digest_key, own_secret
 from neardup.kernels.mixing import FIRST_MULTIPLIER, GOLDEN_MULTIPLIER, SECOND_MULTIPLIER
 from neardup.theory.plan import Plan
 
@@ -33,6 +33,8 @@ Slots = npt.NDArray[Any]
 Hold = Callable[[U64], int]
 Items = TypeVar("Items", bound=kernel.Items)
 
+# If the contents of digests change, change the name here: a run that was started with others is not resumed.
+DIGEST_FORMAT: Final = "product-1"
 # Documents processed together, so that their slots (up to 1,024 of 4 bytes) stay in the cache of a core.
 RUN_DOCS: Final = 256
 
@@ -56,11 +58,18 @@ class Measure(Protocol):
         """Name the format of a signature: equal names mean comparable signatures."""
 
     def sketch(
-        self, contents: pa.Array, plan: Plan, config: Config, groups: I64 | None = None, hold: Hold | None = None
+        self,
+        contents: pa.Array,
+        plan: Plan,
+        config: Config,
+        groups: I64 | None = None,
+        hold: Hold | None = None,
+        secret: bytes | None = None,
     ) -> Sketched:
         """Return size, digest and band keys of every document; documents of different groups share neither.
 
-        `hold` keeps the items in memory, for measures with `registry.holds_items`.
+        `hold` keeps the items in memory, for measures with `registry.holds_items`. Only digests under the same secret
+        can be compared; None takes that of this process.
         """
 
     def items(self, contents: pa.Array, config: Config) -> kernel.Items:
@@ -88,12 +97,6 @@ def group_salts(groups: I64 | U64) -> U64:
     return mix(groups.view(np.uint64)) ^ mix(np.zeros(1, np.uint64))
 
 
-def digest_salts(groups: I64) -> U64:
-    """Return two salts for every group, as `group_salts` does."""
-    salts = group_salts(groups)
-    return np.stack([salts, group_salts(salts)], axis=1)
-
-
 def band_keys(slots: Slots, plan: Plan, groups: I64 | None = None) -> U64:
     """Return the band keys of every document; documents of different groups share none, group 0 means no group."""
     keys = np.empty((slots.shape[0], plan.bands), np.uint64)
@@ -103,17 +106,34 @@ def band_keys(slots: Slots, plan: Plan, groups: I64 | None = None) -> U64:
     return keys
 
 
-def digests_of(words: U64, ends: I64, seed: int, groups: I64 | None = None) -> U64:
-    """Return the digest of the words of every document; groups as for `band_keys`."""
-    digests = np.empty((ends.size - 1, 2), np.uint64)
-    vectors.digest_words(words, ends, digest_key(seed), digests)
+def digests_of(words: U64, ends: I64, groups: I64 | None, secret: bytes | None) -> U64:
+    """Return the digest of the words of every document; groups as for `band_keys`, secret as for `Measure.sketch`."""
+    found = np.empty((ends.size - 1, 2), np.uint64)
+    key = digest_key_of(secret)
+    digests.digest_words(words, ends, key, found)
+    separate_groups(found, groups, key)
+    return found
+
+
+def digest_key_of(secret: bytes | None) -> U64:
+    """Return the key of the digests under a secret; None takes that of this process."""
+    return digest_key(own_secret() if secret is None else secret)
+
+
+def separate_groups(found: U64, groups: I64 | None, key: U64) -> None:
+    """Make the digests of different groups differ, in place; groups as for `band_keys`."""
     if groups is not None and groups.any():
-        digests ^= digest_salts(groups)
-    return digests
+        words = groups.view(np.uint64)
+        words.flags.writeable = False  # as in `content_words`
+        digests.separate_groups(words, key, found)
 
 
 def sketch_rows(
-    rows: U64, slots_of: Callable[[slice], Slots], plan: Plan, config: Config, groups: I64 | None
+    rows: U64,
+    slots_of: Callable[[slice], Slots],
+    plan: Plan,
+    groups: I64 | None,
+    secret: bytes | None,
 ) -> Sketched:
     """Sketch vectors: none is empty, and equal words have equal digests.
 
@@ -124,8 +144,8 @@ def sketch_rows(
     for run in runs(num_docs):
         keys[run] = band_keys(slots_of(run), plan, None if groups is None else groups[run])
     ends = np.arange(num_docs + 1, dtype=np.int64) * rows.shape[1]
-    digests = digests_of(rows.reshape(-1), ends, config.seed, groups)
-    return Sketched(np.ones(num_docs, np.int64), digests, keys, np.zeros(num_docs, np.int64))
+    found = digests_of(rows.reshape(-1), ends, groups, secret)
+    return Sketched(np.ones(num_docs, np.int64), found, keys, np.zeros(num_docs, np.int64))
 
 
 def slots_of_all(num_docs: int, num_slots: int, slots_of: Callable[[slice], Slots]) -> Slots:

@@ -28,13 +28,18 @@ def signature_format(config: Config) -> str:
 
 
 def sketch(
-    contents: pa.Array, plan: Plan, config: Config, groups: base.I64 | None = None, hold: base.Hold | None = None
+    contents: pa.Array,
+    plan: Plan,
+    config: Config,
+    groups: base.I64 | None = None,
+    hold: base.Hold | None = None,
+    secret: bytes | None = None,
 ) -> base.Sketched:
     """Return size, digest and band keys of every vector."""
     del hold
     rows = base.content_rows(contents)
     values = _scaled(rows.view(np.float64))
-    return base.sketch_rows(rows, lambda run: _sides(values[run], plan.bands * plan.rows, config), plan, config, groups)
+    return base.sketch_rows(rows, lambda run: _sides(values[run], plan.bands * plan.rows, config), plan, groups, secret)
 
 
 def items(contents: pa.Array, config: Config) -> kernel.Vectors:

@@ -24,12 +24,17 @@ def signature_format(config: Config) -> str:
 
 
 def sketch(
-    contents: pa.Array, plan: Plan, config: Config, groups: base.I64 | None = None, hold: base.Hold | None = None
+    contents: pa.Array,
+    plan: Plan,
+    config: Config,
+    groups: base.I64 | None = None,
+    hold: base.Hold | None = None,
+    secret: bytes | None = None,
 ) -> base.Sketched:
     """Return size, digest and band keys of every bit vector."""
     del hold
     rows, bits = base.content_rows(contents), items(contents, config)
-    return base.sketch_rows(rows, lambda run: _sampled(bits, run, plan, config), plan, config, groups)
+    return base.sketch_rows(rows, lambda run: _sampled(bits, run, plan, config), plan, groups, secret)
 
 
 def items(contents: pa.Array, config: Config) -> kernel.Bits:

@@ -26,9 +26,10 @@ from neardup.measures.base import (
     Signatures,
     Sketched,
     Slots,
-    digest_salts,
+    digest_key_of,
     group_salts,
     mix,
+    separate_groups,
 )
 from neardup.measures.ignored import load_ignored
 from neardup.theory.plan import Plan
@@ -73,28 +74,34 @@ def holds_sets(config: Config) -> bool:
 
 
 def sketch(
-    contents: pa.Array, plan: Plan, config: Config, groups: I64 | None = None, hold: Hold | None = None
+    contents: pa.Array,
+    plan: Plan,
+    config: Config,
+    groups: I64 | None = None,
+    hold: Hold | None = None,
+    secret: bytes | None = None,
 ) -> Sketched:
     """Return number of shingles, digest and band keys of every text, in one pass; `hold` keeps the sets.
 
-    Texts of different groups share neither; group 0 means no group.
+    Texts of different groups share neither; group 0 means no group. Secret as for `Measure.sketch`.
     """
     source, offsets = text_buffers(contents)
     num_docs = offsets.size - 1
     sizes, digests = np.empty(num_docs, np.int64), np.empty((num_docs, 2), np.uint64)
     keys, held_at = np.empty((num_docs, plan.bands), np.uint64), np.zeros(num_docs, np.int64)
+    digest_key = digest_key_of(secret)
     for start, stop in _cache_sized(offsets):
         shingles, ends = _shingle(source, offsets[start : stop + 1], config)
         signatures = np.empty((stop - start, config.num_perm), np.uint32)
         _sketch(shingles, ends, config, signatures)
         bands.band_keys(signatures, plan.rows, keys[start:stop])
-        distinct.digest_sets(shingles, ends, digests[start:stop], sizes[start:stop])
+        distinct.digest_sets(shingles, ends, digest_key, digests[start:stop], sizes[start:stop])
         if hold is not None:
             set_ends = np.cumsum(sizes[start:stop])
             held_at[start:stop] = hold(shingles[: set_ends[-1]]) + set_ends - sizes[start:stop]
     if groups is not None and groups.any():
         keys ^= group_salts(groups)[:, None]
-        digests ^= digest_salts(groups)
+    separate_groups(digests, groups, digest_key)
     return Sketched(sizes, digests, keys, held_at)
 
 
@@ -126,19 +133,26 @@ def text_sets(texts: pa.Array, config: Config) -> Sets:
     return Sets(np.concatenate(parts) if parts else np.empty(0, np.uint64), ends)
 
 
-def collect_texts(texts: pa.Array, config: Config, groups: I64 | None = None, hold: Hold | None = None) -> Collected:
-    """Return the set of every text, its size and digest, in one pass; groups and `hold` as for `sketch`."""
+def collect_texts(
+    texts: pa.Array,
+    config: Config,
+    groups: I64 | None = None,
+    hold: Hold | None = None,
+    secret: bytes | None = None,
+) -> Collected:
+    """Return the set of every text, its size and digest, in one pass; groups, `hold` and secret as for `sketch`."""
     parts, sizes = [np.empty(0, np.uint64)], np.empty(len(texts), np.int64)
     digests = np.empty((sizes.size, 2), np.uint64)
+    digest_key = digest_key_of(secret)
     for start, shingles, raw_ends in shingle_runs(texts, config):
         stop = start + raw_ends.size - 1
-        distinct.digest_sets(shingles, raw_ends, digests[start:stop], sizes[start:stop])
+        distinct.digest_sets(shingles, raw_ends, digest_key, digests[start:stop], sizes[start:stop])
         parts.append(shingles[: sizes[start:stop].sum()].copy())
     collected, ends = np.concatenate(parts), np.cumsum(np.r_[0, sizes], dtype=np.int64)
     held_at = (0 if hold is None else hold(collected)) + ends[:-1]
     if groups is not None and groups.any():
         collected ^= np.repeat(group_salts(groups), sizes)
-        digests ^= digest_salts(groups)
+    separate_groups(digests, groups, digest_key)
     return Collected(sizes, digests, Sets(collected, ends), held_at)
 
 

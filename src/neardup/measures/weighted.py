@@ -28,7 +28,12 @@ def signature_format(config: Config) -> str:
 
 
 def sketch(
-    contents: pa.Array, plan: Plan, config: Config, groups: base.I64 | None = None, hold: base.Hold | None = None
+    contents: pa.Array,
+    plan: Plan,
+    config: Config,
+    groups: base.I64 | None = None,
+    hold: base.Hold | None = None,
+    secret: bytes | None = None,
 ) -> base.Sketched:
     """Return number of items, digest and band keys of every weighted set."""
     del hold
@@ -36,7 +41,7 @@ def sketch(
     signatures, _ = sign(sets, plan, config)
     words = np.stack([sets.hashes, sets.weights.view(np.uint64)], axis=1).reshape(-1)
     words.flags.writeable = False
-    sizes, digests = np.diff(sets.ends), base.digests_of(words, 2 * sets.ends, config.seed, groups)
+    sizes, digests = np.diff(sets.ends), base.digests_of(words, 2 * sets.ends, groups, secret)
     return base.Sketched(sizes, digests, base.band_keys(signatures, plan, groups), np.zeros(sizes.size, np.int64))
 
 

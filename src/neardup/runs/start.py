@@ -37,6 +37,7 @@ from neardup.io.workspace import (
     is_published,
     open_workspace,
 )
+from neardup.measures.base import DIGEST_FORMAT
 from neardup.measures.jaccard import collect_texts
 from neardup.measures.registry import measure_of
 from neardup.report import format_bytes
@@ -204,6 +205,7 @@ def _manifest(command: str, files: Sequence[InputFile], config: Config, spooled:
             b"[%b]" % b",".join(encode(_as_piped(file) if file.path == spooled else file.as_found()) for file in files)
         ),
         "signature_format": measure_of(config).signature_format(config),
+        "digest_format": DIGEST_FORMAT,
     }
     if config.decisions is not None:
         from neardup.io.decisions import content_digest

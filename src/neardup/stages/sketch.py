@@ -25,6 +25,7 @@ def sketch(
     hold: Callable[[npt.NDArray[np.uint64]], int] | None = None,
     *,
     is_sampled: bool = False,
+    secret: bytes | None = None,
 ) -> pa.RecordBatch:
     """Replace the `text` column by size, digest and band keys, or by the set; rows keep their order.
 
@@ -34,16 +35,17 @@ def sketch(
         config: the settings.
         hold: keeps the sets in memory for verification.
         is_sampled: append the sample of shingles that `choose` needs.
+        secret: that of the digests of this run; None takes that of this process.
     """
     text, groups = batch.column("text"), batch.column("group")
     sampler = Sampler(hold) if is_sampled else None
     sketched: Sketched | jaccard.Collected
     if plan.is_exact:
-        sketched = jaccard.collect_texts(text, config, groups.to_numpy(), hold)
+        sketched = jaccard.collect_texts(text, config, groups.to_numpy(), hold, secret)
         ends, shingles = pa.array(sketched.sets.ends), pa.array(sketched.sets.shingles.view(np.int64))
         columns = [pa.LargeListArray.from_arrays(ends, shingles)]
     else:
-        sketched = measure_of(config).sketch(text, plan, config, groups.to_numpy(), sampler or hold)
+        sketched = measure_of(config).sketch(text, plan, config, groups.to_numpy(), sampler or hold, secret)
         columns = [pa.array(keys) for keys in np.ascontiguousarray(sketched.keys.T).view(np.int64)]
         if sampler is not None:
             columns.append(sampler.lists(sketched.sizes, groups.to_numpy()))

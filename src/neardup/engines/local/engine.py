@@ -44,6 +44,7 @@ from neardup.engines.local.tables import (
     filtered,
     held_table,
     num_rows_of,
+    part_name,
     read_views,
     sub_schema,
 )
@@ -53,6 +54,7 @@ from neardup.io.spill import Shelves, SortKey, sort_on_disk
 from neardup.io.values.sorted_search import find_sorted
 from neardup.io.workspace import Workspace, write_batches
 from neardup.kernels import union_find as components
+from neardup.kernels.keys import own_secret
 
 I64 = npt.NDArray[np.int64]
 R = TypeVar("R")
@@ -65,10 +67,6 @@ _SKETCHES: Final = "sketch"
 _VERIFIED_HELD: Final = "verified/held"
 
 
-def _part_name(name: str, part: int) -> str:
-    return f"{name}/{part:06}.arrow"
-
-
 class LocalEngine(Threads):
     """Runs stages on the threads of this process."""
 
@@ -77,6 +75,7 @@ class LocalEngine(Threads):
     ) -> None:
         super().__init__(threads)
         self._workspace = workspace
+        self.secret = own_secret() if workspace is None else workspace.secret
         self._memory = Memory(memory) if workspace is not None else None
         self._arena = Arena(None if self._memory is None else self._memory.room)
 
@@ -103,7 +102,7 @@ class LocalEngine(Threads):
             return
 
         def skip(part: int) -> None:
-            name = _part_name(_SKETCHES, part)
+            name = part_name(_SKETCHES, part)
             if workspace.has(name) and documents.has_read(part):
                 documents.skip(part, advance)
                 self._arena.give_up()
@@ -150,7 +149,7 @@ class LocalEngine(Threads):
                 return InMemoryTable([batch for part in range(documents.num_parts) for batch in results(part)], schema)
 
             def store(part: int) -> Path:
-                return workspace.once(_part_name(name, part), lambda path: write_batches(path, results(part), schema))
+                return workspace.once(part_name(name, part), lambda path: write_batches(path, results(part), schema))
 
             paths = self.side_by_side(store, range(documents.num_parts), in_order=documents.stops_at_first)
         # In the first pass, rows and priorities are still local to the part.

@@ -14,6 +14,11 @@ from neardup.io.workspace import read_batches
 from neardup.schema import one_batch
 
 
+def part_name(name: str, part: int) -> str:
+    """Return the file of a part of a table."""
+    return f"{name}/{part:06}.arrow"
+
+
 class InMemoryTable:
     """A table in memory, in batches."""
 

@@ -27,6 +27,7 @@ from neardup.engines.spark.whole_components import map_whole
 from neardup.engines.spark.written_tables import TableFiles
 from neardup.events import Tally
 from neardup.io.workspace import Workspace
+from neardup.kernels.keys import own_secret
 from neardup.theory.shingle_advice import FEW_SHINGLES
 
 R = TypeVar("R")
@@ -72,6 +73,7 @@ class SparkEngine:
             few_links,
             few_rows,
         )
+        self.secret = own_secret()
         self._workspace: Workspace | None = None
         self._storage: Storage | None = None
         self._num_documents = 0  # those with shingles
@@ -91,6 +93,8 @@ class SparkEngine:
             few_rows=self.few_rows,
         )
         engine._workspace = workspace
+        if workspace is not None:
+            engine.secret = workspace.secret
         return engine
 
     @property
