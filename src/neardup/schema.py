@@ -33,8 +33,10 @@ POSTINGS = pa.schema([_ROW, ("num_shingles", pa.int64()), ("place", pa.int64()),
 # smallest: the smallest row of a bucket of `row`; in the exact join a row that it may be similar to.
 LINKS = pa.schema([_ROW, ("smallest", pa.int64())])
 COMPONENTS = pa.schema([_ROW, ("component", pa.int64())])
-# One row per document: the kept document it matches (null if it is kept itself), and, if pairs are listed, its
-# partners among the documents before it in keep order.
+# A pair found by verification: a document and its partner among the documents before it in keep order.
+PARTNERED = pa.schema([_ROW, ("partner", pa.int64()), _SIMILARITY])
+# One row per document: the kept document it matches (null if it is kept itself), and, if pairs are listed and the engine
+# does not take them apart, its partners as in PARTNERED.
 VERIFIED = pa.schema(
     [
         _ROW,
