@@ -35,8 +35,9 @@ from neardup.measures.registry import holds_items
 from neardup.stages.choose import SAMPLED_OF, measure
 from neardup.stages.collapse import collapse, separate
 from neardup.stages.link import link, link_prefixes
+from neardup.stages.list_pairs import FoundPairs, count_pairs, list_pairs
 from neardup.stages.prefix import collect, count, num_places, prefix
-from neardup.stages.select import count_pairs, list_pairs, of_ahead, select, thin
+from neardup.stages.select import of_ahead, select, thin
 from neardup.stages.sketch import sketch
 from neardup.stages.verify import verify
 from neardup.stages.verify_blocks import verify_blocks
@@ -311,8 +312,8 @@ def _count(classes: Table, verified: Table | None, state: _Sketched) -> int:
     """Count the pairs that `_list` would list; without verified documents, those of exact copies."""
     count = partial(count_pairs, num_ahead=state.documents.num_ahead, only_against=state.config.only_against)
 
-    def step(copies: pa.Table, documents: pa.Table | None) -> Iterator[pa.RecordBatch]:
-        yield pa.record_batch([[count(copies, documents)]], schema=schema.COUNTS)
+    def step(copies: pa.Table, found: FoundPairs | None) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch([[count(copies, found)]], schema=schema.COUNTS)
 
     return state.engine.total(state.engine.map_classes(classes, verified, step, schema.COUNTS), "count")
 

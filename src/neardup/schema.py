@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
 _ROW = pa.field("row", pa.int64(), nullable=False)
@@ -170,6 +171,14 @@ REMOVED_FROM_FILES = pa.schema(
     [*removed(pa.string()), *zip(("file", "row", "kept_file", "kept_row"), _PLACES, strict=True)]
 )
 PAIRS_FROM_FILES = pa.schema([*pairs(pa.string()), *zip(("file_a", "row_a", "file_b", "row_b"), _PLACES, strict=True)])
+
+
+def partnered(verified: pa.Table) -> pa.RecordBatch:
+    """Return the partners of VERIFIED as PARTNERED."""
+    partners = one_array(verified.column("partners"))
+    similarities = one_array(verified.column("partner_similarities")).flatten()
+    rows = np.repeat(verified.column("row").to_numpy(), partners.value_lengths().to_numpy())
+    return pa.record_batch([pa.array(rows), partners.flatten(), similarities], schema=PARTNERED)
 
 
 def one_batch(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:

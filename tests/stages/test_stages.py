@@ -11,10 +11,13 @@ import pytest
 import oracles
 from neardup import schema
 from neardup.config import Config
+from neardup.engines.base import FoundPairs
+from neardup.io.spill import sort_in_memory
 from neardup.measures import jaccard
 from neardup.stages.collapse import collapse, separate
 from neardup.stages.link import link
-from neardup.stages.select import close_pairs, count_pairs, lead_pairs, list_pairs, select
+from neardup.stages.list_pairs import LISTED_AT_ONCE, count_pairs, list_pairs
+from neardup.stages.select import close_pairs, lead_pairs, select
 from neardup.stages.sketch import sketch
 from neardup.stages.verify import verify
 from neardup.theory.plan import plan_for
@@ -262,8 +265,17 @@ def test_verify_of_nothing_is_nothing():
 # select
 
 
+def found_in(verified, batch_rows=7):
+    """The pairs of verified documents, in small batches."""
+    table = pa.Table.from_batches([schema.partnered(pa.table(verified))])
+    return FoundPairs(
+        verified.column("row").to_numpy(), lambda: iter(table.to_batches(max_chunksize=batch_rows)), sort_in_memory
+    )
+
+
 def listed(classes, verified, num_ahead=0, **limits):
-    batches = list(list_pairs(classes, verified, num_ahead=num_ahead, **limits))
+    batches = list(list_pairs(classes, found_in(verified), num_ahead=num_ahead, **limits))
+    assert all(batch.num_rows <= limits.get("listed_at_once", LISTED_AT_ONCE) for batch in batches)
     assert all(batch.schema == schema.ROW_PAIRS for batch in batches)
     rows = pa.Table.from_batches(batches, schema=schema.ROW_PAIRS).to_pylist()
     pairs = {(row["row_a"], row["row_b"]): row["similarity"] for row in rows}
@@ -316,19 +328,19 @@ def test_pairs_of_classes_are_listed_member_by_member(listed_at_once):
     classes, verified = classes_of(0, 1, 2, 3, 1, 0), verified_of(CHAIN, threshold=0.7, pairs=True)
     near = {(0, 1): 0.75, (0, 4): 0.75, (1, 5): 0.75, (4, 5): 0.75, (1, 2): 0.8, (2, 4): 0.8}
     assert listed(classes, verified, listed_at_once=listed_at_once) == near | {(0, 5): 1.0, (1, 4): 1.0}
-    assert count_pairs(classes, verified, num_ahead=0) == 8
+    assert count_pairs(classes, found_in(verified), num_ahead=0) == 8
 
 
 def test_a_class_of_a_thousand_copies_is_counted_before_it_is_listed():
     classes, verified = classes_of(*[0] * 1000), verified_of([])
-    assert count_pairs(classes, verified, num_ahead=0) == 499_500
+    assert count_pairs(classes, found_in(verified), num_ahead=0) == 499_500
     assert len(listed(classes, verified)) == 499_500
 
 
 def test_no_documents_select_nothing():
     assert selected(classes_of(), verified_of([]), 0).num_rows == 0
     assert listed(classes_of(), verified_of([])) == {}
-    assert count_pairs(classes_of(), verified_of([]), num_ahead=0) == 0
+    assert count_pairs(classes_of(), found_in(verified_of([])), num_ahead=0) == 0
 
 
 @pytest.mark.parametrize("seed", range(6))
