@@ -65,6 +65,7 @@ class Outcome:
 
     plan: the plan of the method that was used; members: every document that is not the kept one of its cluster, None
     where all of them are removed; selects: whether the pipeline selects which documents to keep;
+    pairs_verified: the pairs found, or without a list of them one per matched document; comparisons: how many it took;
     pair_columns: the schema of row_pairs; decisions: what decisions changed;
     find_priorities: returns the keep priorities of ascending rows, if known.
     """
@@ -75,6 +76,7 @@ class Outcome:
     row_pairs: Table | None
     exact_duplicates: int
     pairs_verified: int
+    comparisons: int
     members: Table | None = None
     selects: bool = True
     pair_columns: pa.Schema = schema.ROW_PAIRS
@@ -134,7 +136,8 @@ def run(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Wa
         members=members,
         row_pairs=row_pairs,
         exact_duplicates=engine.total(_removable(copies, state), first_row=documents.num_ahead),
-        pairs_verified=engine.total(verified, "compared"),
+        pairs_verified=engine.total(verified, "found"),
+        comparisons=engine.total(verified, "compared"),
         find_priorities=partial(_find_priorities, state),
     )
 

@@ -36,7 +36,9 @@ LINKS = pa.schema([_ROW, ("smallest", pa.int64())])
 COMPONENTS = pa.schema([_ROW, ("component", pa.int64())])
 # A pair found by verification: a document and its partner among the documents before it in keep order.
 PARTNERED = pa.schema([_ROW, ("partner", pa.int64()), _SIMILARITY])
-# One row per document: the kept document it matches (null if it is kept itself), and, if pairs are listed and the engine
+# One row per document: the kept document it matches (null if it is kept itself); compared: how many documents before it
+# it was compared with, which depends on how the work was cut; found: how many of them are pairs, or without a list of
+# pairs 1 for a document that is not kept, which does not depend on it; and, if pairs are listed and the engine
 # does not take them apart, its partners as in PARTNERED.
 VERIFIED = pa.schema(
     [
@@ -44,6 +46,7 @@ VERIFIED = pa.schema(
         ("kept_row", pa.int64()),
         ("similarity", pa.float64()),
         ("compared", pa.int64()),
+        ("found", pa.int64()),
         ("partners", pa.large_list(pa.int64())),
         ("partner_similarities", pa.large_list(pa.float64())),
     ]
@@ -57,7 +60,9 @@ ROW_PAIRS = pa.schema([("row_a", pa.int64()), ("row_b", pa.int64()), _SIMILARITY
 _SHARES = {end: pa.field(f"containment_{end}", pa.float64(), nullable=False) for end in ("a", "b", "removed", "kept")}
 CONTAINED = pa.schema([*ROW_PAIRS, _SHARES["a"], _SHARES["b"]])
 # One row per batch of documents: the number of candidate pairs, and those where one contains the other.
-CONTAINERS = pa.schema([("compared", pa.int64()), ("pairs", pa.large_list(pa.struct(list(CONTAINED))))])
+CONTAINERS = pa.schema(
+    [("compared", pa.int64()), ("found", pa.int64()), ("pairs", pa.large_list(pa.struct(list(CONTAINED))))]
+)
 # One row per document that contains a reference document: its similarity is the share of that document, the kept one.
 CONTAINING = pa.schema([*SELECTION, _SHARES["removed"], _SHARES["kept"]])
 # What `at_threshold` needs to select again: every document in a pair, its position among all documents (-1 for a

@@ -44,7 +44,7 @@ def verify(
     is_ahead = are_ahead(batch)
     initial = initial_state(roles_within(is_ahead, config))
     with (tally or Tally()).counter(batch.num_rows) as walked:
-        outcome = compare(documents, component_ends, plan, config, initial, walked, put or held.append)
+        outcome, num_pairs = compare(documents, component_ends, plan, config, initial, walked, put or held.append)
     matches, values, parents, compared, _ = outcome
     if config.cluster == "components":
         matches = np.where((parents == places) | is_ahead, NOBODY, parents)
@@ -55,6 +55,7 @@ def verify(
         values,
         matches == NOBODY,
         compared,
+        num_pairs if config.pairs else matches != NOBODY,
         held,
     )
 
@@ -97,20 +98,33 @@ def compare(
     initial: kernel.InitialState,
     walked: I64,
     put: PutPairs,
-) -> kernel.Outcome:
-    """Compare the documents of whole components; `put` takes the pairs as schema.PARTNERED."""
+) -> tuple[kernel.Outcome, I64]:
+    """Compare the documents of whole components; also return how many pairs each of them has with earlier ones.
+
+    `put` takes the pairs as schema.PARTNERED.
+    """
     rule = kernel.Rule(float(config.threshold), int(plan.min_agreement), _mode(config))
     rows = documents.rows
+    num_pairs = np.zeros(rows.size, np.int64)
 
     def put_rows(left: I64, right: I64, similarities: F64) -> None:
+        first = int(left.min())
+        counts = np.bincount(left - first)
+        num_pairs[first : first + counts.size] += counts
         columns = [pa.array(column) for column in (rows[left], rows[right], similarities)]
         put(pa.record_batch(columns, schema=schema.PARTNERED))
 
-    return match_components(documents, component_ends, rule, initial, walked, put_rows)
+    return match_components(documents, component_ends, rule, initial, walked, put_rows), num_pairs
 
 
 def verified(
-    rows: I64, kept_rows: I64, values: F64, is_kept: Bools, compared: I64, pairs: list[pa.RecordBatch]
+    rows: I64,
+    kept_rows: I64,
+    values: F64,
+    is_kept: Bools,
+    compared: I64,
+    num_found: I64 | Bools,
+    pairs: list[pa.RecordBatch],
 ) -> pa.RecordBatch:
     """Return the results as schema.VERIFIED; `pairs`, as schema.PARTNERED, become lists."""
     found = schema.one_batch(pairs, schema.PARTNERED)
@@ -126,6 +140,7 @@ def verified(
             pa.array(kept_rows, mask=is_kept),
             pa.array(values, mask=is_kept),
             pa.array(compared),
+            pa.array(num_found.astype(np.int64)),
             pa.LargeListArray.from_arrays(ends, partners),
             pa.LargeListArray.from_arrays(ends, similarities),
         ],

@@ -53,6 +53,7 @@ class _Outcome:
     kept_rows: I64
     values: F64
     compared: I64
+    num_pairs: I64
     put: PutPairs
     pairs: list[pa.RecordBatch]
 
@@ -61,7 +62,7 @@ class _Outcome:
         """The positions of the block in the component."""
         return slice(self.start, self.start + self.rows.size)
 
-    def learn(self, found: Outcome, rows: I64) -> None:
+    def learn(self, found: Outcome, num_pairs: I64, rows: I64) -> None:
         """Merge the results of a comparison whose last documents are those of the block."""
         before = rows.size - self.rows.size
         matches = found.matches[before:]
@@ -71,6 +72,7 @@ class _Outcome:
         self.kept_rows[is_better] = rows[matches[is_better]]
         self.values[is_better] = values[is_better]
         self.compared += found.compared[before:]
+        self.num_pairs += num_pairs[before:]
 
 
 def verify_blocks(
@@ -106,7 +108,7 @@ def verify_blocks(
         del documents
     if config.cluster == "components":
         _close(blocks, outcomes, parents, config)
-    return pa.Table.from_batches(map(_table, outcomes), schema=schema.VERIFIED)
+    return pa.Table.from_batches([_table(outcome, config) for outcome in outcomes], schema=schema.VERIFIED)
 
 
 def _unknown(block: pa.RecordBatch, outcomes: list[_Outcome], put: PutPairs | None) -> _Outcome:
@@ -119,6 +121,7 @@ def _unknown(block: pa.RecordBatch, outcomes: list[_Outcome], put: PutPairs | No
         kept_rows=np.zeros(block.num_rows, np.int64),
         values=np.zeros(block.num_rows),
         compared=np.zeros(block.num_rows, np.int64),
+        num_pairs=np.zeros(block.num_rows, np.int64),
         put=put or pairs.append,
         pairs=pairs,
     )
@@ -174,8 +177,8 @@ def _walk_behind(
         rows=np.concatenate([np.zeros(before, np.int64), outcome.kept_rows]),
         parents=np.arange(both.rows.size),
     )
-    found = _compare(both, state, plan, config, walked, outcome.put)
-    outcome.learn(found, both.rows)
+    found, num_pairs = _compare(both, state, plan, config, walked, outcome.put)
+    outcome.learn(found, num_pairs, both.rows)
 
 
 def _compare_with_earlier(
@@ -201,8 +204,8 @@ def _compare_with_earlier(
             rows=np.concatenate([earlier.kept_rows, outcome.kept_rows]),
             parents=_firsts(roots),
         )
-        found = _compare(both, state, plan, config, walked, outcome.put)
-        outcome.learn(found, both.rows)
+        found, num_pairs = _compare(both, state, plan, config, walked, outcome.put)
+        outcome.learn(found, num_pairs, both.rows)
         _join_roots(parents, roots, found.parents)
 
 
@@ -217,14 +220,14 @@ def _compare_within(
         rows=outcome.kept_rows.copy(),
         parents=_firsts(roots),
     )
-    found = _compare(documents, state, plan, config, walked, outcome.put)
-    outcome.learn(found, outcome.rows)
+    found, num_pairs = _compare(documents, state, plan, config, walked, outcome.put)
+    outcome.learn(found, num_pairs, outcome.rows)
     _join_roots(parents, roots, found.parents)
 
 
 def _compare(
     documents: Documents, state: InitialState, plan: Plan, config: Config, walked: I64, put: PutPairs
-) -> Outcome:
+) -> tuple[Outcome, I64]:
     """Compare documents as one component."""
     return compare(documents, np.array([0, documents.rows.size]), plan, config, state, walked, put)
 
@@ -304,12 +307,13 @@ def _compare_with_firsts(
         outcome.values[matched] = values
 
 
-def _table(outcome: _Outcome) -> pa.RecordBatch:
+def _table(outcome: _Outcome, config: Config) -> pa.RecordBatch:
     return verified(
         outcome.rows,
         outcome.kept_rows,
         outcome.values,
         outcome.is_kept,
         outcome.compared,
+        outcome.num_pairs if config.pairs else ~outcome.is_kept,
         outcome.pairs,
     )
