@@ -17,7 +17,7 @@ from neardup.config import Config
 from neardup.engines.base import ComponentSteps
 from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory
-from neardup.engines.local.shelves import map_shelved, plan_shelves
+from neardup.engines.local.shelves import map_shelved, mapped_by, plan_shelves
 from neardup.engines.local.tables import InMemoryTable
 from neardup.engines.local.verified import VerifiedTable
 from neardup.io.sources.in_memory import InMemoryDocuments
@@ -233,14 +233,7 @@ def whole_answers(documents, members, step):
 
 def map_all(parts, shelves, mode, engine, store):
     step, block_step = steps_of(mode)
-    return map_shelved(parts, shelves, mapped_by(engine, step), block_step, engine, store)
-
-
-def mapped_by(engine, step):
-    def mapped(batches, put):
-        return engine.map_batches(batches, partial(step, put=put), schema.VERIFIED)
-
-    return mapped
+    return map_shelved(parts, shelves, mapped_by(engine, step, schema.VERIFIED), block_step, engine, store)
 
 
 @pytest.mark.parametrize(("limit", "mode", "held_bytes"), turning_grid([1, 700, 3000, 10**9], MODES, [0, 2000, None]))
@@ -305,7 +298,7 @@ def test_a_resumed_run_verifies_only_what_is_missing(tmp_path):
                 raise KeyboardInterrupt
             return work(given, put=put)
 
-        mapped = mapped_by(engine, step)
+        mapped = mapped_by(engine, step, schema.VERIFIED)
         parts, store = PartDocuments(documents, 3), Shelves(tmp_path / "texts", 1000)
         return map_shelved(parts, shelves, partial(counted, mapped), partial(counted, block_step), engine, store)
 

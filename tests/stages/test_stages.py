@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +13,9 @@ import oracles
 from neardup import schema
 from neardup.config import Config
 from neardup.engines.base import FoundPairs
-from neardup.io.spill import sort_in_memory
+from neardup.io.spill import sort_in_memory, sort_on_disk
 from neardup.measures import jaccard
+from neardup.stages import match
 from neardup.stages.collapse import collapse, separate
 from neardup.stages.link import link
 from neardup.stages.list_pairs import LISTED_AT_ONCE, count_pairs, list_pairs
@@ -39,11 +41,11 @@ def shuffled(table, seed):
     return table.take(random.Random(seed).sample(range(table.num_rows), k=table.num_rows))
 
 
-def verified_of(texts, components=None, **settings):
+def verified_of(texts, components=None, put=None, **settings):
     """Verify documents that form one component by default."""
     config = Config(**{"size": 1, "bands": 128, "rows": 1} | settings)
     batch = documents_of(texts).append_column("component", pa.array(components or [0] * len(texts), pa.int64()))
-    verified = verify(batch, plan_for(config), config)
+    verified = verify(batch, plan_for(config), config, put=put)
     assert verified.schema == schema.VERIFIED
     return pa.Table.from_batches([verified])
 
@@ -335,6 +337,39 @@ def test_a_class_of_a_thousand_copies_is_counted_before_it_is_listed():
     classes, verified = classes_of(*[0] * 1000), verified_of([])
     assert count_pairs(classes, found_in(verified), num_ahead=0) == 499_500
     assert len(listed(classes, verified)) == 499_500
+
+
+def test_listing_pairs_takes_memory_for_a_few_of_them(tmp_path):
+    """All 400,000 pairs as numbers would take 9.6 MB."""
+    num_docs, listed_at_once = 900, 1 << 12
+    left, right = np.tril_indices(num_docs, -1)
+    chosen = np.random.default_rng(1).permutation(left.size)[:400_000]
+    columns = [left[chosen], right[chosen], np.full(chosen.size, 0.9)]
+    batches = pa.Table.from_arrays(list(map(pa.array, columns)), schema=schema.PARTNERED).to_batches(listed_at_once)
+
+    def sort(links, columns, by):
+        return sort_on_disk(links, columns, by, tmp_path, 256 << 20, 1)
+
+    found = FoundPairs(np.arange(num_docs), lambda: iter(batches), sort)
+    num_listed = 0
+    tracemalloc.start()
+    for batch in list_pairs(classes_of(), found, num_ahead=0, listed_at_once=listed_at_once):
+        num_listed += batch.num_rows
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert num_listed == chosen.size
+    assert peak < 5_000_000, f"{peak:,}"
+
+
+def test_verified_pairs_are_put_in_pieces(monkeypatch):
+    """Of 120 near-copies every two are a pair: 7,140 pairs, of which a piece has 100 and those of one document more."""
+    monkeypatch.setattr(match, "MOST_PAIRS", 100)
+    texts = [f"a b c d e f g h i{number}" for number in range(120)]
+    pieces = []
+    verified = verified_of(texts, threshold=0.7, pairs=True, put=pieces.append)
+    assert max(piece.num_rows for piece in pieces) < 100 + 120
+    assert sum(verified.column("found").to_pylist()) == sum(piece.num_rows for piece in pieces) == 120 * 119 // 2
+    assert not any(verified.column("partners").to_pylist())
 
 
 def test_no_documents_select_nothing():

@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 # Takes the later document, the earlier one and the similarity of pairs.
 Put = Callable[[Array, Array, Array], None]
 # Pairs found at once, of 24 bytes; twice as many while their arrays grow.
-MOST_PAIRS: Final = 1 << 19
+MOST_PAIRS: Final = 1 << 18
 # The fields of an outcome that have an entry per document.
 _OF_DOCUMENTS: Final = ("matches", "values", "parents", "compared")
 

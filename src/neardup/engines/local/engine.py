@@ -27,7 +27,6 @@ from neardup.engines.base import (
     CountStep,
     Documents,
     DocumentStep,
-    PutPairs,
     Table,
     View,
     no_progress,
@@ -35,7 +34,7 @@ from neardup.engines.base import (
 from neardup.engines.local.arena import Arena, ArenaTable
 from neardup.engines.local.groups import headed_groups, in_range, whole_groups
 from neardup.engines.local.limits import Memory
-from neardup.engines.local.shelves import SHELF_BYTES, cut_held, map_shelved, plan_shelves
+from neardup.engines.local.shelves import SHELF_BYTES, cut_held, map_shelved, mapped_by, plan_shelves
 from neardup.engines.local.tables import (
     FileTable,
     InMemoryTable,
@@ -284,7 +283,8 @@ class LocalEngine(Threads):
         self, table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema, by: Sequence[SortKey]
     ) -> Iterator[pa.RecordBatch]:
         """Sort in memory if the rows fit, else on disk."""
-        held, size = deque[pa.RecordBatch](), 0
+        held = deque[pa.RecordBatch]()
+        size = 0
         rest = iter(table.to_batches() if isinstance(table, pa.Table) else table)
         room = None if self._memory is None else self._memory.room() // 2
         for batch in rest:
@@ -327,8 +327,8 @@ class LocalEngine(Threads):
 
     def map_tables(self, tables: Sequence[Table], step: BatchStep, schema: pa.Schema) -> pa.Table:
         """Map tables in memory on this thread: the steps cost less than passing batches between threads."""
-        batches = chain.from_iterable(batches_of(table, table.schema.names) for table in tables)
-        return pa.Table.from_batches(map(step, batches), schema=schema)
+        results = [step(batch) for table in tables for batch in batches_of(table, table.schema.names)]
+        return pa.Table.from_batches(results, schema=schema)
 
     def map_components(
         self,
@@ -342,10 +342,7 @@ class LocalEngine(Threads):
         """Map the sets in memory; otherwise read the members again, into memory or spilled to disk, shelf by shelf."""
         members = self._members(components, sketches, steps)
         tally = Tally(advance)
-
-        def mapped(batches: Iterable[pa.RecordBatch], put: PutPairs) -> pa.Table:
-            return self.map_batches(batches, partial(steps.whole, tally=tally, put=put), schema)
-
+        mapped = mapped_by(self, partial(steps.whole, tally=tally), schema)
         shelf_bytes, store = SHELF_BYTES * self.threads, Shelves()
         limit = None
         if self._workspace is not None and self._memory is not None:
@@ -355,7 +352,7 @@ class LocalEngine(Threads):
             store = Shelves(self._workspace.folder / "texts", room // 3)
         shelves = self.once("shelves", lambda: plan_shelves(members, shelf_bytes, limit))
         is_held = self._holds_all and not pc.any(shelves.column("is_large")).as_py()
-        if is_held or self.has(_VERIFIED_HELD):
+        if is_held or self.has_verified(_VERIFIED_HELD):
             with tally.polled():
                 result = self.verified_once(_VERIFIED_HELD, partial(mapped, cut_held(members, self._arena)))
             self._arena.give_up()
@@ -392,7 +389,7 @@ class LocalEngine(Threads):
             return sum(batch.num_rows for batch in batches)
         return sum(pc.sum(batch.column(column)).as_py() or 0 for batch in batches)
 
-    def has(self, name: str) -> bool:
+    def has_verified(self, name: str) -> bool:
         """Whether an interrupted run has finished a table of verified documents."""
         return self._workspace is not None and has_verified(self._workspace, name)
 

@@ -64,13 +64,22 @@ def _number_runs(*columns: I64) -> I64:
     return np.cumsum(is_new)
 
 
+def mapped_by(engine: LocalEngine, whole: Callable[..., pa.RecordBatch], columns: pa.Schema) -> Mapped:
+    """Return a function that maps whole components on the threads of the engine, and puts their pairs."""
+
+    def mapped(batches: Iterable[pa.RecordBatch], put: PutPairs) -> pa.Table:
+        return engine.map_batches(batches, partial(whole, put=put), columns)
+
+    return mapped
+
+
 def map_shelved(
     documents: Documents, shelves: pa.Table, mapped: Mapped, block_step: BlockStep, engine: LocalEngine, store: Shelves
 ) -> VerifiedTable:
     """Read the members of components again, and map shelf by shelf."""
     name = f"verified/{_tag(shelves)}-{{:06}}"
     units = _units(shelves)
-    waiting = [np.arange(first, stop) for first, stop, _ in units if not engine.has(name.format(first))]
+    waiting = [np.arange(first, stop) for first, stop, _ in units if not engine.has_verified(name.format(first))]
     _set_aside(documents, shelves, np.concatenate([*waiting, np.empty(0, np.int64)]), store, engine)
     numbers = shelves.column("shelf").to_numpy()
     order = np.argsort(numbers, kind="stable")
