@@ -25,6 +25,15 @@ MOST_PAIRS: Final = 1 << 18
 _OF_DOCUMENTS: Final = ("matches", "values", "parents", "compared")
 
 
+class _Work(NamedTuple):
+    """How documents are compared: the rule, their states before and after, and what takes the pairs."""
+
+    rule: kernel.Rule
+    initial: kernel.InitialState
+    outcome: kernel.Outcome
+    put: Put
+
+
 class _Hot(NamedTuple):
     """A hot component that was left: its number, and the documents where its walk started and where it was left."""
 
@@ -57,21 +66,15 @@ def match_components(
     outcome = kernel.Outcome(matches, np.empty(num_docs), parents, compared, walked)
     # Only sets have prefixes.
     lists = _bucket_lists(documents.keys, is_last=not isinstance(documents.items, Sets))
-    for hot in _walk(documents, component_ends, lists, rule, initial, outcome, put, 0):
+    work = _Work(rule, initial, outcome, put)
+    for hot in _walk(documents, component_ends, lists, work, 0):
         part = slice(component_ends[hot.component], component_ends[hot.component + 1])
-        _match_hot(documents, part, rule, initial, outcome, hot, put)
+        _match_hot(documents, part, work, hot)
     return outcome
 
 
 def _walk(
-    documents: kernel.Documents,
-    component_ends: Array,
-    lists: kernel.Lists,
-    rule: kernel.Rule,
-    initial: kernel.InitialState,
-    outcome: kernel.Outcome,
-    put: Put,
-    start: int,
+    documents: kernel.Documents, component_ends: Array, lists: kernel.Lists, work: _Work, start: int
 ) -> list[_Hot]:
     """Walk from a document to the end, in steps of about MOST_PAIRS pairs; return the hot components left on the way.
 
@@ -83,10 +86,10 @@ def _walk(
     stops = component_ends[1:].copy()
     while start < num_docs:
         left, right, similarities, reached = kernel.walk_components(
-            documents, component_ends, lists, rule, initial, outcome, stops, start, MOST_PAIRS
+            documents, component_ends, lists, work.rule, work.initial, work.outcome, stops, start, MOST_PAIRS
         )
         if left.size:
-            put(left, right, similarities)
+            work.put(left, right, similarities)
         for component in np.flatnonzero(stops < component_ends[1:]).tolist():
             first = int(component_ends[component])
             hot.append(_Hot(component, max(start, first), int(stops[component])))
@@ -95,25 +98,18 @@ def _walk(
     return hot
 
 
-def _match_hot(
-    documents: kernel.Documents,
-    part: slice,
-    rule: kernel.Rule,
-    initial: kernel.InitialState,
-    outcome: kernel.Outcome,
-    hot: _Hot,
-    put: Put,
-) -> None:
+def _match_hot(documents: kernel.Documents, part: slice, work: _Work, hot: _Hot) -> None:
     """Compare the documents of one hot component from where its pairs were not put yet."""
     first, ends = part.start, np.array([0, part.stop - part.start])
     shingles, set_ends = cast(Sets, documents.items)
     sets = Sets(shingles, set_ends[first : part.stop + 1])
     signatures, keys, rows = (column[part] for column in documents[1:])
-    initial = kernel.InitialState(*(column[part] for column in initial))
+    rule = work.rule
+    initial = kernel.InitialState(*(column[part] for column in work.initial))
     initial = initial._replace(parents=initial.parents - first)
     lists = _bucket_lists(keys, is_last=True)
     prefixes = _prefix_lists(sets, rule.threshold)
-    outcome = outcome._replace(**{name: getattr(outcome, name)[part] for name in _OF_DOCUMENTS})
+    outcome = work.outcome._replace(**{name: getattr(work.outcome, name)[part] for name in _OF_DOCUMENTS})
     num_walked = hot.stop - first
     is_entered = initial.roles & kernel.ENTERED > 0
     if rule.mode == kernel.LEADERS:  # only the kept ones among those already compared matter
@@ -128,10 +124,10 @@ def _match_hot(
     outcome.parents[:] -= first
 
     def put_moved(left: Array, right: Array, similarities: Array) -> None:
-        put(left + first, right + first, similarities)
+        work.put(left + first, right + first, similarities)
 
     own = kernel.Documents(sets, signatures, keys, rows)
-    _walk(own, ends, lists, rule, initial, outcome, put_moved, hot.start - first)
+    _walk(own, ends, lists, _Work(rule, initial, outcome, put_moved), hot.start - first)
     outcome.compared[:] += compared_before
     outcome.parents[:] += first
     matches = outcome.matches[hot.start - first :]
