@@ -3,6 +3,8 @@
 import sys
 import types
 
+import numpy as np
+
 from neardup.stages import match
 
 KERNELS = "neardup.kernels."
@@ -21,6 +23,20 @@ def plain_match(failed_base=None):
     if failed_base is not None:
         copy.kernel.FAILED_BASE, copy.kernel.FAILED_PER_DOC = failed_base, 0
     return copy
+
+
+class PutPairs:
+    """Takes the pairs found, piece by piece."""
+
+    def __init__(self):
+        self.pieces = []
+
+    def __call__(self, left, right, similarities):
+        self.pieces.append((left, right, similarities))
+
+    def columns(self):
+        nothing = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+        return tuple(map(np.concatenate, zip(nothing, *self.pieces, strict=True)))
 
 
 def _copy(module, copies):

@@ -35,8 +35,9 @@ from neardup.measures.registry import holds_items
 from neardup.stages.choose import SAMPLED_OF, measure
 from neardup.stages.collapse import collapse, separate
 from neardup.stages.link import link, link_prefixes
+from neardup.stages.list_pairs import FoundPairs, count_pairs, list_pairs
 from neardup.stages.prefix import collect, count, num_places, prefix
-from neardup.stages.select import count_pairs, list_pairs, of_ahead, select, thin
+from neardup.stages.select import of_ahead, select, thin
 from neardup.stages.sketch import sketch
 from neardup.stages.verify import verify
 from neardup.stages.verify_blocks import verify_blocks
@@ -64,6 +65,7 @@ class Outcome:
 
     plan: the plan of the method that was used; members: every document that is not the kept one of its cluster, None
     where all of them are removed; selects: whether the pipeline selects which documents to keep;
+    pairs_verified: the pairs found, or without a list of them one per matched document; comparisons: how many it took;
     pair_columns: the schema of row_pairs; decisions: what decisions changed;
     find_priorities: returns the keep priorities of ascending rows, if known.
     """
@@ -74,6 +76,7 @@ class Outcome:
     row_pairs: Table | None
     exact_duplicates: int
     pairs_verified: int
+    comparisons: int
     members: Table | None = None
     selects: bool = True
     pair_columns: pa.Schema = schema.ROW_PAIRS
@@ -133,7 +136,8 @@ def run(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Wa
         members=members,
         row_pairs=row_pairs,
         exact_duplicates=engine.total(_removable(copies, state), first_row=documents.num_ahead),
-        pairs_verified=engine.total(verified, "compared"),
+        pairs_verified=engine.total(verified, "found"),
+        comparisons=engine.total(verified, "compared"),
         find_priorities=partial(_find_priorities, state),
     )
 
@@ -312,8 +316,8 @@ def _count(classes: Table, verified: Table | None, state: _Sketched) -> int:
     """Count the pairs that `_list` would list; without verified documents, those of exact copies."""
     count = partial(count_pairs, num_ahead=state.documents.num_ahead, only_against=state.config.only_against)
 
-    def step(copies: pa.Table, documents: pa.Table | None) -> Iterator[pa.RecordBatch]:
-        yield pa.record_batch([[count(copies, documents)]], schema=schema.COUNTS)
+    def step(copies: pa.Table, found: FoundPairs | None) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch([[count(copies, found)]], schema=schema.COUNTS)
 
     return state.engine.total(state.engine.map_classes(classes, verified, step, schema.COUNTS), "count")
 

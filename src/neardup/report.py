@@ -164,7 +164,11 @@ class Report:
             `kept`, `removed`, `unmatched`; None without decisions.
         num_rejected: documents that could not be used.
         exact_duplicates: documents whose shingle set equals that of another document.
-        pairs_verified: candidate pairs that were compared exactly.
+        pairs_verified: pairs that an exact comparison found to be at or above the threshold: with `pairs`, and for
+            containment, all of them; otherwise one for every document that a comparison removed or joined to a cluster.
+            Copies with equal shingle sets are not compared.
+        comparisons: the comparisons of candidate pairs that the run made, None for a finished run. They depend on how
+            much memory there was, like the time, so report.json does not hold them.
         num_pairs: found pairs, None if they were not stored.
         seconds: the whole run.
         bytes_read: bytes of text.
@@ -211,6 +215,7 @@ class Report:
     audit: Audit | None = None
     decisions: dict[str, int] | None = None
     audited: Callable[[Callable[[str], pa.Table | None]], Any] | None = dataclasses.field(default=None, compare=False)
+    comparisons: int | None = dataclasses.field(default=None, compare=False)
 
     @functools.cached_property
     def kept(self) -> pa.Table:

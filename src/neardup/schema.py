@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
 _ROW = pa.field("row", pa.int64(), nullable=False)
@@ -33,14 +34,19 @@ POSTINGS = pa.schema([_ROW, ("num_shingles", pa.int64()), ("place", pa.int64()),
 # smallest: the smallest row of a bucket of `row`; in the exact join a row that it may be similar to.
 LINKS = pa.schema([_ROW, ("smallest", pa.int64())])
 COMPONENTS = pa.schema([_ROW, ("component", pa.int64())])
-# One row per document: the kept document it matches (null if it is kept itself), and, if pairs are listed, its
-# partners among the documents before it in keep order.
+# A pair found by verification: a document and its partner among the documents before it in keep order.
+PARTNERED = pa.schema([_ROW, ("partner", pa.int64()), _SIMILARITY])
+# One row per document: the kept document it matches (null if it is kept itself); compared: how many documents before it
+# it was compared with, which depends on how the work was cut; found: how many of them are pairs, or without a list of
+# pairs 1 for a document that is not kept, which does not depend on it; and, if pairs are listed and the engine
+# does not take them apart, its partners as in PARTNERED.
 VERIFIED = pa.schema(
     [
         _ROW,
         ("kept_row", pa.int64()),
         ("similarity", pa.float64()),
         ("compared", pa.int64()),
+        ("found", pa.int64()),
         ("partners", pa.large_list(pa.int64())),
         ("partner_similarities", pa.large_list(pa.float64())),
     ]
@@ -54,7 +60,9 @@ ROW_PAIRS = pa.schema([("row_a", pa.int64()), ("row_b", pa.int64()), _SIMILARITY
 _SHARES = {end: pa.field(f"containment_{end}", pa.float64(), nullable=False) for end in ("a", "b", "removed", "kept")}
 CONTAINED = pa.schema([*ROW_PAIRS, _SHARES["a"], _SHARES["b"]])
 # One row per batch of documents: the number of candidate pairs, and those where one contains the other.
-CONTAINERS = pa.schema([("compared", pa.int64()), ("pairs", pa.large_list(pa.struct(list(CONTAINED))))])
+CONTAINERS = pa.schema(
+    [("compared", pa.int64()), ("found", pa.int64()), ("pairs", pa.large_list(pa.struct(list(CONTAINED))))]
+)
 # One row per document that contains a reference document: its similarity is the share of that document, the kept one.
 CONTAINING = pa.schema([*SELECTION, _SHARES["removed"], _SHARES["kept"]])
 # What `at_threshold` needs to select again: every document in a pair, its position among all documents (-1 for a
@@ -168,6 +176,14 @@ REMOVED_FROM_FILES = pa.schema(
     [*removed(pa.string()), *zip(("file", "row", "kept_file", "kept_row"), _PLACES, strict=True)]
 )
 PAIRS_FROM_FILES = pa.schema([*pairs(pa.string()), *zip(("file_a", "row_a", "file_b", "row_b"), _PLACES, strict=True)])
+
+
+def partnered(verified: pa.Table) -> pa.RecordBatch:
+    """Return the partners of VERIFIED as PARTNERED."""
+    partners = one_array(verified.column("partners"))
+    similarities = one_array(verified.column("partner_similarities")).flatten()
+    rows = np.repeat(verified.column("row").to_numpy(), partners.value_lengths().to_numpy())
+    return pa.record_batch([pa.array(rows), partners.flatten(), similarities], schema=PARTNERED)
 
 
 def one_batch(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:

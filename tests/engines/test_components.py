@@ -17,8 +17,9 @@ from neardup.config import Config
 from neardup.engines.base import ComponentSteps
 from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory
-from neardup.engines.local.shelves import map_shelved, plan_shelves
+from neardup.engines.local.shelves import map_shelved, mapped_by, plan_shelves
 from neardup.engines.local.tables import InMemoryTable
+from neardup.engines.local.verified import VerifiedTable
 from neardup.io.sources.in_memory import InMemoryDocuments
 from neardup.io.spill import Shelves
 from neardup.io.workspace import Workspace
@@ -204,13 +205,15 @@ def steps_of(mode):
 
 def answers(verified):
     """The result for each row; partners in any order."""
+    if isinstance(verified, VerifiedTable):
+        documents, pairs = verified.documents, list(verified.pairs())
+    else:
+        documents, pairs = verified, [schema.partnered(pa.table(verified))]
+    partners = {row: [] for row in documents.column("row").to_pylist()}
+    for pair in pa.Table.from_batches(pairs, schema=schema.PARTNERED).to_pylist():
+        partners[pair["row"]].append((pair["partner"], pair["similarity"]))
     return {
-        row["row"]: (
-            row["kept_row"],
-            row["similarity"],
-            sorted(zip(row["partners"], row["partner_similarities"], strict=True)),
-        )
-        for row in verified.to_pylist()
+        row["row"]: (row["kept_row"], row["similarity"], sorted(partners[row["row"]])) for row in documents.to_pylist()
     }
 
 
@@ -230,8 +233,7 @@ def whole_answers(documents, members, step):
 
 def map_all(parts, shelves, mode, engine, store):
     step, block_step = steps_of(mode)
-    mapped = partial(engine.map_batches, step=step, schema=schema.VERIFIED, advance=ignore)
-    return map_shelved(parts, shelves, mapped, block_step, engine, store)
+    return map_shelved(parts, shelves, mapped_by(engine, step, schema.VERIFIED), block_step, engine, store)
 
 
 @pytest.mark.parametrize(("limit", "mode", "held_bytes"), turning_grid([1, 700, 3000, 10**9], MODES, [0, 2000, None]))
@@ -241,7 +243,7 @@ def test_shelves_give_the_same_result_as_all_components_at_once(tmp_path, limit,
     store = Shelves(tmp_path / "texts", held_bytes)
     shelved = map_all(parts, plan_shelves(members, limit, limit), mode, engine, store)
     assert shelved.schema == schema.VERIFIED
-    assert shelved.num_rows == members.num_rows
+    assert shelved.documents.num_rows == members.num_rows
     assert answers(shelved) == whole_answers(documents, members, steps_of(mode)[0])
     assert set(parts.num_read.values()) == {1}
 
@@ -260,7 +262,7 @@ def test_only_parts_with_members_are_read_again(tmp_path, limit):
     documents, members = random_documents(5)
     parts, few = PartDocuments(documents, 10), members.slice(0, 3)
     found = map_all(parts, plan_shelves(few, limit, limit), "leaders", work_engine(tmp_path), Shelves())
-    assert found.num_rows == 3
+    assert found.documents.num_rows == 3
     assert parts.num_read == {0: 1}
 
 
@@ -269,7 +271,7 @@ def test_no_members_give_no_results(tmp_path):
     for engine in (work_engine(tmp_path), LocalEngine(2)):
         parts = PartDocuments(documents, 3)
         found = map_components(engine, parts, members.slice(0, 0), "leaders")
-        assert (found.schema, found.num_rows) == (schema.VERIFIED, 0)
+        assert (found.schema, found.documents.num_rows) == (schema.VERIFIED, 0)
         assert not parts.num_read
 
 
@@ -290,13 +292,13 @@ def test_a_resumed_run_verifies_only_what_is_missing(tmp_path):
     def run(fail_at):
         engine = work_engine(tmp_path, threads=1)
 
-        def counted(work, given):
+        def counted(work, given, put):
             begun.append(1)
             if len(begun) == fail_at:
                 raise KeyboardInterrupt
-            return work(given)
+            return work(given, put=put)
 
-        mapped = partial(engine.map_batches, step=step, schema=schema.VERIFIED, advance=ignore)
+        mapped = mapped_by(engine, step, schema.VERIFIED)
         parts, store = PartDocuments(documents, 3), Shelves(tmp_path / "texts", 1000)
         return map_shelved(parts, shelves, partial(counted, mapped), partial(counted, block_step), engine, store)
 
@@ -316,5 +318,5 @@ def test_results_of_another_shelf_layout_are_not_reused(tmp_path):
     for limit in (3000, 700, 1500):
         shelves = plan_shelves(members, limit, limit)
         found = map_all(PartDocuments(documents, 3), shelves, "pairs", work_engine(tmp_path), Shelves())
-        assert found.num_rows == members.num_rows
+        assert found.documents.num_rows == members.num_rows
         assert answers(found) == expected

@@ -271,9 +271,49 @@ def test_a_table_is_made_once_with_a_workspace(tmp_path):
 
     for _ in range(2):
         assert stored_engine(tmp_path).once("numbers", make).to_pylist() == [{"row": 1}]
-    assert stored_engine(tmp_path).has("numbers")
     assert LocalEngine(1).once("numbers", make).to_pylist() == [{"row": 2}]
-    assert not LocalEngine(1).has("numbers")
+
+
+PAIRS = pa.record_batch([[1, 2], [0, 1], [0.9, 0.8]], schema=schema.PARTNERED)
+
+
+def verified_rows(num_rows):
+    return pa.Table.from_pylist([{"row": row, "compared": 0, "found": 0} for row in range(num_rows)], schema.VERIFIED)
+
+
+def test_verified_documents_and_their_pairs_are_made_once_with_a_workspace(tmp_path):
+    made = []
+
+    def verify(put):
+        made.append(1)
+        put(PAIRS)
+        put(PAIRS)
+        return verified_rows(3)
+
+    for _ in range(2):
+        engine = stored_engine(tmp_path)
+        verified = engine.verified_once("verified", verify)
+        assert engine.has_verified("verified")
+        assert verified.documents.column("row").to_pylist() == [0, 1, 2]
+        assert [pairs.to_pylist() for pairs in verified.pairs()] == [PAIRS.to_pylist()] * 2
+    assert made == [1]
+
+
+def test_pairs_without_their_documents_are_made_again(tmp_path):
+    """A run was killed between the two files; this time there are no pairs, so none must be left."""
+    engine = stored_engine(tmp_path)
+
+    def verify(put):
+        put(PAIRS)
+        return verified_rows(3)
+
+    engine.verified_once("verified", verify)
+    (tmp_path / "work" / "verified.arrow").unlink()
+    engine = stored_engine(tmp_path)
+    assert not engine.has_verified("verified")
+    verified = engine.verified_once("verified", lambda _: verified_rows(2))
+    assert verified.documents.num_rows == 2
+    assert list(verified.pairs()) == []
 
 
 def test_an_empty_table_made_once_keeps_its_schema(tmp_path):

@@ -11,7 +11,7 @@ import oracles
 from neardup.kernels import similarity as kernel
 from neardup.kernels import verify
 from neardup.stages import match
-from plain_kernels import plain, plain_match
+from plain_kernels import PutPairs, plain, plain_match
 
 PLAIN, PLAIN_MATCH = plain(kernel), plain_match()
 SEEDS = range(12)
@@ -123,8 +123,9 @@ def run(module, case, mode):
     given = match.initial_state(np.full(NUM_DOCS, verify.COMPARED | verify.ENTERED, np.uint8))
     rule = verify.Rule(threshold, min_agreement, mode)
     with np.errstate(over="ignore"):
-        outcome, *found = module.match_components(documents, np.array([0, NUM_DOCS]), rule, given, np.zeros(1, int))
-    return found, *outcome
+        put = PutPairs()
+        outcome = module.match_components(documents, np.array([0, NUM_DOCS]), rule, given, np.zeros(1, int), put)
+    return put.columns(), *outcome
 
 
 @EVERY_KIND

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from neardup.kernels import bounds, similarity, verify
 from neardup.stages import match
-from plain_kernels import plain, plain_match
+from plain_kernels import PutPairs, plain, plain_match
 
 THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 1 / 3, 0.5, 0.55, 0.6, 2 / 3, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99, 1.0)
 MODES = {"leaders": verify.LEADERS, "pairs": verify.PAIRS, "closure": verify.CLOSURE}
@@ -176,12 +176,13 @@ def run(case, mode, module=match):
     rule = verify.Rule(case["threshold"], case["min_agreement"], mode)
     with np.errstate(over="ignore"):
         ends = np.array(case["component_ends"], np.int64)
-        found = module.match_components(documents, ends, rule, given, np.zeros(1, np.int64))
-    (matches, values, parents, compared, walked), left, right, similarities = found
+        put = PutPairs()
+        outcome = module.match_components(documents, ends, rule, given, np.zeros(1, np.int64), put)
+    matches, values, parents, compared, walked = outcome
+    left, right, similarities = put.columns()
     assert walked.tolist() == [np.count_nonzero(given.roles & verify.COMPARED)]
     pairs = dict(zip(zip(left.tolist(), right.tolist(), strict=True), similarities.tolist(), strict=True))
     assert len(pairs) == left.size
-    assert (np.diff(left) >= 0).all()
     answer = {
         "removed": {
             doc: (int(matches[doc]), float(values[doc]))
@@ -300,6 +301,30 @@ def test_compiled_with_an_initial_state_equals_plain_python(mode, threshold):
     for seed in range(400, 410):
         case = with_given(random_case(seed, threshold=threshold), seed, mode)
         assert run(case, mode) == run(case, mode, PLAIN_MATCH), f"seed {seed}"
+
+
+@pytest.mark.parametrize("most_pairs", [1, 5, 40])
+@pytest.mark.parametrize("module", [match, EAGER], ids=["compiled", "plain with prefix lists"])
+def test_pairs_put_in_small_pieces_are_those_of_one_walk(module, most_pairs, monkeypatch):
+    for seed in range(500, 520):
+        case = random_case(seed, threshold=0.3)
+        expected = run(case, verify.PAIRS, module)[0]
+        monkeypatch.setattr(module, "MOST_PAIRS", most_pairs)
+        assert run(case, verify.PAIRS, module)[0] == expected == expected_of(case, verify.PAIRS), f"seed {seed}"
+        monkeypatch.undo()
+
+
+def test_a_component_that_turns_hot_after_pieces_were_put_lists_every_pair_once(monkeypatch):
+    """60 copies of a page come first, then strays in the same bucket, whose comparisons all fail."""
+    hashes = iter(np.random.default_rng(1).integers(1, 2**64 - 1, 7000, dtype=np.uint64).tolist())
+    page = {next(hashes) for _ in range(40)}
+    copies = [page | {next(hashes)} for _ in range(60)]
+    strays = [{next(hashes) for _ in range(41)} for _ in range(150)]
+    case = case_of([*copies, *strays], threshold=0.8)
+    monkeypatch.setattr(match, "MOST_PAIRS", 100)
+    answer, compared = run(case, verify.PAIRS)
+    assert len(answer["pairs"]) == 60 * 59 // 2
+    assert sum(compared) < 210 * 209 // 2  # the walk over all 210 documents of the bucket was left
 
 
 @ALL_MODES

@@ -40,7 +40,7 @@ def test_the_forecast_of_each_method_matches_its_run(pairs):
     assert list(forecasts) == ["lsh", "exact"]
     for method, forecast in forecasts.items():
         report = neardup.deduplicate(TEXTS, threshold=0.6, method=method, pairs=pairs)
-        assert forecast.candidates == report.pairs_verified
+        assert forecast.candidates == report.comparisons
         assert forecast.pairs == (report.pairs.num_rows if pairs else report.removed.num_rows) > 10
         assert forecast.recall_at_threshold == report.plan.recall_at_threshold
         assert (forecast.bands, forecast.rows) == (report.plan.bands, report.plan.rows)

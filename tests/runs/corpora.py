@@ -188,5 +188,7 @@ def contents(folder, *, without=("seconds", "stages", "peak_memory_bytes")):
     found = {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
     report = json.loads(found["report.json"])
     report["config"] = {name: value for name, value in report["config"].items() if name not in ("threads", "memory")}
+    if report["audit"] is not None:
+        report["audit"] = {name: value for name, value in report["audit"].items() if name not in without}
     found["report.json"] = {name: value for name, value in report.items() if name not in without}
     return found

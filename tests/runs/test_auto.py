@@ -59,6 +59,7 @@ def test_auto_gives_the_result_of_the_method_it_chooses(method, run, room, input
     assert auto.plan.method == method
     assert tables(auto) == tables(asked)
     assert auto.pairs_verified == asked.pairs_verified
+    assert auto.comparisons == asked.comparisons
     assert auto.plan.recall_at_threshold == asked.plan.recall_at_threshold
 
 

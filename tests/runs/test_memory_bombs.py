@@ -81,6 +81,22 @@ def many_pairs(folder: Path) -> list[str]:
     return ["pairs", str(path)]
 
 
+def near_pairs(folder: Path) -> list[str]:
+    """14.8 million pairs of 12,878 documents that share 100 words, in one component."""
+    path = folder / "near.jsonl"
+    shared = " ".join(f"word{number}" for number in range(100))
+    with path.open("w", encoding="utf-8") as output:
+        for number in range(12_878):
+            own = " ".join(f"own{number}x{word}" for word in range(number % 16 + 1))
+            output.write(f'{{"text": "{shared} {own}"}}\n')
+    return ["pairs", str(path), "--threshold", "0.9"]
+
+
+def stored_pairs(folder: Path) -> list[str]:
+    """The same pairs, beside the kept documents."""
+    return ["dedup", *near_pairs(folder)[1:], "--pairs"]
+
+
 def long_ids(folder: Path) -> list[str]:
     """150,000 ids of 4 KB; half of the documents are copies, so that ids of kept ones are looked up too."""
     path = folder / "ids.jsonl"
@@ -137,6 +153,8 @@ CASES: list[Callable[[Path], list[str]]] = [
     endless_csv,
     one_dictionary_value,
     many_pairs,
+    near_pairs,
+    stored_pairs,
     long_ids,
     tiny_documents,
     wide_parquet,

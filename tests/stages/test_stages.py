@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +12,14 @@ import pytest
 import oracles
 from neardup import schema
 from neardup.config import Config
+from neardup.engines.base import FoundPairs
+from neardup.io.spill import sort_in_memory, sort_on_disk
 from neardup.measures import jaccard
+from neardup.stages import match
 from neardup.stages.collapse import collapse, separate
 from neardup.stages.link import link
-from neardup.stages.select import close_pairs, count_pairs, lead_pairs, list_pairs, select
+from neardup.stages.list_pairs import LISTED_AT_ONCE, count_pairs, list_pairs
+from neardup.stages.select import close_pairs, lead_pairs, select
 from neardup.stages.sketch import sketch
 from neardup.stages.verify import verify
 from neardup.theory.plan import plan_for
@@ -36,11 +41,11 @@ def shuffled(table, seed):
     return table.take(random.Random(seed).sample(range(table.num_rows), k=table.num_rows))
 
 
-def verified_of(texts, components=None, **settings):
+def verified_of(texts, components=None, put=None, **settings):
     """Verify documents that form one component by default."""
     config = Config(**{"size": 1, "bands": 128, "rows": 1} | settings)
     batch = documents_of(texts).append_column("component", pa.array(components or [0] * len(texts), pa.int64()))
-    verified = verify(batch, plan_for(config), config)
+    verified = verify(batch, plan_for(config), config, put=put)
     assert verified.schema == schema.VERIFIED
     return pa.Table.from_batches([verified])
 
@@ -262,8 +267,17 @@ def test_verify_of_nothing_is_nothing():
 # select
 
 
+def found_in(verified, batch_rows=7):
+    """The pairs of verified documents, in small batches."""
+    table = pa.Table.from_batches([schema.partnered(pa.table(verified))])
+    return FoundPairs(
+        verified.column("row").to_numpy(), lambda: iter(table.to_batches(max_chunksize=batch_rows)), sort_in_memory
+    )
+
+
 def listed(classes, verified, num_ahead=0, **limits):
-    batches = list(list_pairs(classes, verified, num_ahead=num_ahead, **limits))
+    batches = list(list_pairs(classes, found_in(verified), num_ahead=num_ahead, **limits))
+    assert all(batch.num_rows <= limits.get("listed_at_once", LISTED_AT_ONCE) for batch in batches)
     assert all(batch.schema == schema.ROW_PAIRS for batch in batches)
     rows = pa.Table.from_batches(batches, schema=schema.ROW_PAIRS).to_pylist()
     pairs = {(row["row_a"], row["row_b"]): row["similarity"] for row in rows}
@@ -316,19 +330,52 @@ def test_pairs_of_classes_are_listed_member_by_member(listed_at_once):
     classes, verified = classes_of(0, 1, 2, 3, 1, 0), verified_of(CHAIN, threshold=0.7, pairs=True)
     near = {(0, 1): 0.75, (0, 4): 0.75, (1, 5): 0.75, (4, 5): 0.75, (1, 2): 0.8, (2, 4): 0.8}
     assert listed(classes, verified, listed_at_once=listed_at_once) == near | {(0, 5): 1.0, (1, 4): 1.0}
-    assert count_pairs(classes, verified, num_ahead=0) == 8
+    assert count_pairs(classes, found_in(verified), num_ahead=0) == 8
 
 
 def test_a_class_of_a_thousand_copies_is_counted_before_it_is_listed():
     classes, verified = classes_of(*[0] * 1000), verified_of([])
-    assert count_pairs(classes, verified, num_ahead=0) == 499_500
+    assert count_pairs(classes, found_in(verified), num_ahead=0) == 499_500
     assert len(listed(classes, verified)) == 499_500
+
+
+def test_listing_pairs_takes_memory_for_a_few_of_them(tmp_path):
+    """All 400,000 pairs as numbers would take 9.6 MB."""
+    num_docs, listed_at_once = 900, 1 << 12
+    left, right = np.tril_indices(num_docs, -1)
+    chosen = np.random.default_rng(1).permutation(left.size)[:400_000]
+    columns = [left[chosen], right[chosen], np.full(chosen.size, 0.9)]
+    batches = pa.Table.from_arrays(list(map(pa.array, columns)), schema=schema.PARTNERED).to_batches(listed_at_once)
+
+    def sort(links, columns, by):
+        return sort_on_disk(links, columns, by, tmp_path, 256 << 20, 1)
+
+    found = FoundPairs(np.arange(num_docs), lambda: iter(batches), sort)
+    num_listed = 0
+    tracemalloc.start()
+    for batch in list_pairs(classes_of(), found, num_ahead=0, listed_at_once=listed_at_once):
+        num_listed += batch.num_rows
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert num_listed == chosen.size
+    assert peak < 5_000_000, f"{peak:,}"
+
+
+def test_verified_pairs_are_put_in_pieces(monkeypatch):
+    """Of 120 near-copies every two are a pair: 7,140 pairs, of which a piece has 100 and those of one document more."""
+    monkeypatch.setattr(match, "MOST_PAIRS", 100)
+    texts = [f"a b c d e f g h i{number}" for number in range(120)]
+    pieces = []
+    verified = verified_of(texts, threshold=0.7, pairs=True, put=pieces.append)
+    assert max(piece.num_rows for piece in pieces) < 100 + 120
+    assert sum(verified.column("found").to_pylist()) == sum(piece.num_rows for piece in pieces) == 120 * 119 // 2
+    assert not any(verified.column("partners").to_pylist())
 
 
 def test_no_documents_select_nothing():
     assert selected(classes_of(), verified_of([]), 0).num_rows == 0
     assert listed(classes_of(), verified_of([])) == {}
-    assert count_pairs(classes_of(), verified_of([]), num_ahead=0) == 0
+    assert count_pairs(classes_of(), found_in(verified_of([])), num_ahead=0) == 0
 
 
 @pytest.mark.parametrize("seed", range(6))

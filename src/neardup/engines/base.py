@@ -113,22 +113,36 @@ class Blocks(Protocol):
         """Iterate over the spilled documents."""
 
 
+# Takes pairs as they are found, as schema.PARTNERED.
+PutPairs = Callable[[pa.RecordBatch], None]
+
+
 class WholeStep(Protocol):
     """A step for whole components."""
 
-    def __call__(self, batch: pa.RecordBatch, *, tally: Tally | None = None) -> pa.RecordBatch:
-        """Map a batch; `tally` counts the documents that are done."""
+    def __call__(
+        self, batch: pa.RecordBatch, *, tally: Tally | None = None, put: PutPairs | None = None
+    ) -> pa.RecordBatch:
+        """Map a batch; `tally` counts the documents that are done, `put` takes the pairs found."""
 
 
 class BlockStep(Protocol):
     """A step for a component too large for memory."""
 
-    def __call__(self, blocks: Blocks, *, tally: Tally | None = None) -> pa.Table:
-        """Map its documents; `tally` counts those that are done."""
+    def __call__(self, blocks: Blocks, *, tally: Tally | None = None, put: PutPairs | None = None) -> pa.Table:
+        """Map its documents; `tally` counts those that are done, `put` takes the pairs found."""
 
 
-# Takes copies and verified documents, as pa.Table; None if no documents have been verified yet.
-ClassStep = Callable[[pa.Table, pa.Table | None], Iterator[pa.RecordBatch]]
+class FoundPairs(NamedTuple):
+    """The rows of verified documents; their pairs, as schema.PARTNERED, in any order; and how to sort a table."""
+
+    rows: I64
+    batches: Callable[[], Iterator[pa.RecordBatch]]
+    sort: Sort
+
+
+# Takes copies and the pairs of verified documents; None if no documents have been verified yet.
+ClassStep = Callable[[pa.Table, FoundPairs | None], Iterator[pa.RecordBatch]]
 
 
 class ComponentSteps(NamedTuple):
@@ -196,7 +210,7 @@ class Engine(Protocol):
         """
 
     def map_classes(self, classes: Table, verified: Table | None, step: ClassStep, schema: pa.Schema) -> Table:
-        """Apply a step to copies and verified documents; those of a component are in the same call.
+        """Apply a step to copies and the pairs of verified documents; those of a component are in the same call.
 
         Without verified documents, the copies of a class are in the same call, with all their columns. The result can
         be consumed once.

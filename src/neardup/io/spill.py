@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -50,6 +51,19 @@ def sort_on_disk(
         if not failed:
             raise
         raise failed[0] from error
+
+
+def sort_in_memory(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, by: Sequence[SortKey]
+) -> Iterator[pa.RecordBatch]:
+    """Sort rows that fit in memory."""
+    yield from pa.Table.from_batches(batches, schema=schema).sort_by(list(by)).combine_chunks().to_batches()
+
+
+def drained(batches: deque[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Iterate over batches and release each one."""
+    while batches:
+        yield batches.popleft()
 
 
 def _watched(batches: Iterable[pa.RecordBatch], failed: list[BaseException]) -> Iterator[pa.RecordBatch]:

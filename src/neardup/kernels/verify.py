@@ -7,7 +7,8 @@ scanning those lists, and then checking for a shared bucket, finds the same pair
 the position of the shingle in the prefix of its document. Entries of about the same place form a group, so that a
 document skips groups whose place rules out a pair, or a better match than it has.
 
-Results of earlier calls can be passed in as the initial state: roles, best matches and unions so far.
+Results of earlier calls can be passed in as the initial state: roles, best matches and unions so far. A walk that has
+found enough pairs ends after a document, and the next call goes on behind it.
 """
 
 from typing import Any, NamedTuple
@@ -198,8 +199,11 @@ def _grow(pairs):
 
 
 @kernel
-def walk_components(documents, component_ends, lists, rule, initial, outcome, stops):
-    """Compare the documents of whole components by posting lists; return (left, right, similarity) of the pairs found.
+def walk_components(documents, component_ends, lists, rule, initial, outcome, stops, start, most_pairs):
+    """Compare the documents of whole components by posting lists.
+
+    Return (left, right, similarity) of the pairs found, and the document at which to go on: the number of documents
+    when all are done.
 
     documents       Documents
     component_ends  int64[num_components + 1]  component c is documents [component_ends[c], component_ends[c + 1]),
@@ -209,6 +213,8 @@ def walk_components(documents, component_ends, lists, rule, initial, outcome, st
     initial         InitialState
     outcome         Outcome                    written
     stops           int64[num_components]      written; the document at which a hot component was left, else its end
+    start           int64                      documents before it are done; those of its component are only entered
+    most_pairs      int64                      from this many pairs on, the walk ends after the document
     """
     items, keys, rows = documents.items, documents.keys, documents.rows
     numbers, list_ends = lists.numbers, lists.ends
@@ -231,23 +237,33 @@ def walk_components(documents, component_ends, lists, rule, initial, outcome, st
     num_pairs = 0
     seen, scratch = np.empty(num_docs, np.int64), scratch_for(items)
     for doc in range(num_docs):
-        parents[doc], compared[doc], seen[doc] = given_parents[doc], 0, NOBODY
+        seen[doc] = NOBODY
+        if doc >= start:
+            parents[doc], compared[doc] = given_parents[doc], 0
+    reached = start
     for component in range(component_ends.size - 1):
         first, stop = component_ends[component], component_ends[component + 1]
+        if stop <= start or num_pairs >= most_pairs:
+            continue
         failed, pairs_before, walked_before = 0, num_pairs, walked[0]
         stops[component] = stop
         for doc in range(first, stop):
+            if num_pairs >= most_pairs:
+                break
+            is_done = doc < start
             if not lists.is_last and failed > FAILED_BASE + FAILED_PER_DOC * (doc - first):
                 stops[component] = doc
                 num_pairs, walked[0] = pairs_before, walked_before
+                reached = stop
                 break
             size = size_of(items, doc)
+            is_walking = not is_done and roles[doc] & COMPARED > 0
             best, best_row, least = NOBODY, given_rows[doc], threshold
-            if given_values[doc] > 0.0:
+            if not is_done and given_values[doc] > 0.0:
                 best, values[doc] = UNCHANGED, given_values[doc]
                 if mode == LEADERS:
                     least = max(least, given_values[doc])
-            for at in range(list_ends[doc], list_ends[doc + 1] if roles[doc] & COMPARED else list_ends[doc]):
+            for at in range(list_ends[doc], list_ends[doc + 1] if is_walking else list_ends[doc]):
                 number, place = numbers[at], at - list_ends[doc]
                 if lists.by_prefix and (size - place) / size < least:
                     break
@@ -291,10 +307,12 @@ def walk_components(documents, component_ends, lists, rule, initial, outcome, st
                             pairs = _grow(pairs)
                         pairs[0][num_pairs], pairs[1][num_pairs], pairs[2][num_pairs] = doc, other, value
                         num_pairs += 1
-            matches[doc] = best
-            if roles[doc] & COMPARED:
+            if not is_done:
+                matches[doc] = best
+                reached = doc + 1
+            if is_walking:
                 walked[0] += 1
-            if roles[doc] & ENTERED and (mode != LEADERS or best == NOBODY):
+            if roles[doc] & ENTERED and (mode != LEADERS or matches[doc] == NOBODY):
                 for at in range(list_ends[doc], list_ends[doc + 1]):
                     place = at - list_ends[doc] if lists.by_prefix else 0
                     group, num_groups = _group_for(numbers[at], place, heads, groups, num_groups)
@@ -308,4 +326,4 @@ def walk_components(documents, component_ends, lists, rule, initial, outcome, st
                         skips[at] = skips[follower] if joined else follower
     for doc in range(num_docs):
         parents[doc] = find_root(parents, doc)
-    return pairs[0][:num_pairs], pairs[1][:num_pairs], pairs[2][:num_pairs]
+    return pairs[0][:num_pairs], pairs[1][:num_pairs], pairs[2][:num_pairs], reached

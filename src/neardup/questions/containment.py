@@ -77,7 +77,8 @@ def find_containing(documents: Source, plan: Plan, config: Config, engine: Local
         selection=schema.SELECTION.empty_table(),
         row_pairs=row_pairs,
         exact_duplicates=0,
-        pairs_verified=sum(batch.column("compared")[0].as_py() for batch in found.batches(["compared"])),
+        pairs_verified=_sum(found, "found"),
+        comparisons=_sum(found, "compared"),
         selects=False,
         pair_columns=schema.CONTAINED,
     )
@@ -118,12 +119,18 @@ def remove_containing(documents: Documents, plan: Plan, config: Config, engine: 
         selection=selection,
         row_pairs=row_pairs,
         exact_duplicates=count_equal(selection),
-        pairs_verified=sum(batch.column("compared")[0].as_py() for batch in found.batches(["compared"])),
+        pairs_verified=_sum(found, "found"),
+        comparisons=_sum(found, "compared"),
         pair_columns=schema.CONTAINED,
         find_priorities=lambda rows: engine.lookup(pa.table({"row": rows}), "row", sketches, ["priority"]).column(
             "priority"
         ),
     )
+
+
+def _sum(found: Table, name: str) -> int:
+    """Add up a column of a table of schema.CONTAINERS."""
+    return sum(batch.column(name)[0].as_py() for batch in found.batches([name]))
 
 
 def _pairs_of(found: Table) -> Iterator[pa.RecordBatch]:

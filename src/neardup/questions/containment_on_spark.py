@@ -71,7 +71,8 @@ def find_containing(documents: SparkSource, plan: Plan, config: Config, engine: 
         selection=engine.empty(schema.SELECTION),
         row_pairs=row_pairs,
         exact_duplicates=0,
-        pairs_verified=engine.total(found, "compared"),
+        pairs_verified=engine.total(found, "found"),
+        comparisons=engine.total(found, "compared"),
         selects=False,
         pair_columns=schema.CONTAINED,
     )
@@ -99,7 +100,7 @@ def _find_either(reference: Reference, num_ahead: int, threshold: float, batch: 
         compared = at.size
         listed = pa.record_batch([pa.array(column) for column in columns], schema=schema.CONTAINED).to_struct_array()
     pairs = pa.LargeListArray.from_arrays([0, len(listed)], listed)
-    return pa.record_batch([pa.array([compared]), pairs], schema=schema.CONTAINERS)
+    return pa.record_batch([pa.array([compared]), pa.array([len(listed)]), pairs], schema=schema.CONTAINERS)
 
 
 def _check_size(num_shingles: int, what: str) -> None:
@@ -141,7 +142,8 @@ def remove_containing(documents: FileSource, plan: Plan, config: Config, engine:
         selection=selection,
         row_pairs=row_pairs,
         exact_duplicates=engine.total(equal, "count"),
-        pairs_verified=engine.total(found, "compared"),
+        pairs_verified=engine.total(found, "found"),
+        comparisons=engine.total(found, "compared"),
         pair_columns=schema.CONTAINED,
     )
 

@@ -299,7 +299,7 @@ def _forecast(sample: Sample, contents: Contents, overhead: float, plan: Plan, c
         bands=plan.bands,
         rows=plan.rows,
         recall_at_threshold=plan.recall_at_threshold,
-        candidates=round(outcome.pairs_verified * sample.scale),
+        candidates=round(outcome.comparisons * sample.scale),
         pairs=round(pairs * sample.scale),
         memory_bytes=_memory(documents, contents, plan, config),
         disk_bytes=disk + (0 if config.dry_run else sample.file_bytes),

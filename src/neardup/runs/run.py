@@ -131,6 +131,7 @@ def report_on(outcome: pipeline.Outcome, adapter: Adapter, watch: Watch) -> Repo
         num_rejected=counts.rows.rejected,
         exact_duplicates=outcome.exact_duplicates,
         pairs_verified=outcome.pairs_verified,
+        comparisons=outcome.comparisons,
         seconds=watch.seconds,
         bytes_read=counts.text_bytes,
         peak_memory_bytes=peak_memory_bytes(),

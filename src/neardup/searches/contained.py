@@ -39,7 +39,8 @@ class Contained:
         columns = [self._rows[pairs[:, 1]], rows, share, share, own_share]
         found = pa.record_batch([pa.array(column) for column in columns], schema=schema.CONTAINED)
         listed = pa.LargeListArray.from_arrays([0, found.num_rows], found.to_struct_array())
-        return pa.record_batch([pa.array([candidates.shape[0]]), listed], schema=schema.CONTAINERS)
+        columns = [pa.array([candidates.shape[0]]), pa.array([found.num_rows]), listed]
+        return pa.record_batch(columns, schema=schema.CONTAINERS)
 
 
 def choose_best(pairs: pa.RecordBatch) -> pa.RecordBatch:

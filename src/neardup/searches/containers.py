@@ -90,7 +90,8 @@ class Containment:
         if only_against:
             listed = listed.filter(pc.less(listed.column("row_a"), self._num_ahead))
         pairs = pa.LargeListArray.from_arrays([0, listed.num_rows], listed.to_struct_array())
-        return pa.record_batch([pa.array([compared]), pairs], schema=schema.CONTAINERS)
+        columns = [pa.array([compared]), pa.array([listed.num_rows]), pairs]
+        return pa.record_batch(columns, schema=schema.CONTAINERS)
 
     def _scratch(self) -> tuple[I64, I64]:
         if not hasattr(self._scratches, "seen"):

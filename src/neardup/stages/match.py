@@ -6,6 +6,7 @@ shingles, if those promise fewer candidates.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -16,21 +17,29 @@ from neardup.kernels import verify as kernel
 from neardup.kernels.similarity import NOBODY, Sets
 
 Array = npt.NDArray[Any]
+# Takes the later document, the earlier one and the similarity of pairs.
+Put = Callable[[Array, Array, Array], None]
+# Pairs found at once, of 24 bytes; twice as many while their arrays grow.
+MOST_PAIRS: Final = 1 << 18
 # The fields of an outcome that have an entry per document.
 _OF_DOCUMENTS: Final = ("matches", "values", "parents", "compared")
 
 
-class Found(NamedTuple):
-    """The result of comparing documents, which are identified by position.
+class _Work(NamedTuple):
+    """How documents are compared: the rule, their states before and after, and what takes the pairs."""
 
-    outcome                    of each document
-    left, right, similarities  of the pairs found, ordered by left, the later document of the two
-    """
-
+    rule: kernel.Rule
+    initial: kernel.InitialState
     outcome: kernel.Outcome
-    left: Array
-    right: Array
-    similarities: Array
+    put: Put
+
+
+class _Hot(NamedTuple):
+    """A hot component that was left: its number, and the documents where its walk started and where it was left."""
+
+    component: int
+    start: int
+    stop: int
 
 
 def initial_state(roles: Array) -> kernel.InitialState:
@@ -45,44 +54,63 @@ def match_components(
     rule: kernel.Rule,
     initial: kernel.InitialState,
     walked: Array,
-) -> Found:
+    put: Put,
+) -> kernel.Outcome:
     """Compare the documents of whole components; arguments as for the kernel `walk_components`.
 
-    walked: counts the documents that are done, as in `kernel.Outcome`.
+    walked: counts the documents that are done, as in `kernel.Outcome`; put: takes the pairs found, in pieces and in any
+    order, as positions of the later and the earlier document, and similarities.
     """
     num_docs = documents.rows.size
     matches, parents, compared = (np.empty(num_docs, np.int64) for _ in range(3))
     outcome = kernel.Outcome(matches, np.empty(num_docs), parents, compared, walked)
-    stops = np.empty(component_ends.size - 1, np.int64)
     # Only sets have prefixes.
     lists = _bucket_lists(documents.keys, is_last=not isinstance(documents.items, Sets))
-    found = [kernel.walk_components(documents, component_ends, lists, rule, initial, outcome, stops)]
-    for component in np.flatnonzero(stops < component_ends[1:]):
-        part = slice(component_ends[component], component_ends[component + 1])
-        found.append(_match_hot(documents, part, rule, initial, outcome, stops[component] - part.start))
-    left, right, similarities = (np.concatenate(columns) for columns in zip(*found, strict=True))
-    order = np.argsort(left, kind="stable")
-    return Found(outcome, left[order], right[order], similarities[order])
+    work = _Work(rule, initial, outcome, put)
+    for hot in _walk(documents, component_ends, lists, work, 0):
+        part = slice(component_ends[hot.component], component_ends[hot.component + 1])
+        _match_hot(documents, part, work, hot)
+    return outcome
 
 
-def _match_hot(
-    documents: kernel.Documents,
-    part: slice,
-    rule: kernel.Rule,
-    initial: kernel.InitialState,
-    outcome: kernel.Outcome,
-    num_walked: int,
-) -> tuple[Array, Array, Array]:
-    """Compare the documents of one hot component; return the pairs found. Its first `num_walked` were compared."""
+def _walk(
+    documents: kernel.Documents, component_ends: Array, lists: kernel.Lists, work: _Work, start: int
+) -> list[_Hot]:
+    """Walk from a document to the end, in steps of about MOST_PAIRS pairs; return the hot components left on the way.
+
+    Every step enters the earlier documents of its component into the lists again, which takes less time than finding
+    the pairs of a step.
+    """
+    hot: list[_Hot] = []
+    num_docs = documents.rows.size
+    stops = component_ends[1:].copy()
+    while start < num_docs:
+        left, right, similarities, reached = kernel.walk_components(
+            documents, component_ends, lists, work.rule, work.initial, work.outcome, stops, start, MOST_PAIRS
+        )
+        if left.size:
+            work.put(left, right, similarities)
+        for component in np.flatnonzero(stops < component_ends[1:]).tolist():
+            first = int(component_ends[component])
+            hot.append(_Hot(component, max(start, first), int(stops[component])))
+            stops[component] = component_ends[component + 1]
+        start = reached
+    return hot
+
+
+def _match_hot(documents: kernel.Documents, part: slice, work: _Work, hot: _Hot) -> None:
+    """Compare the documents of one hot component from where its pairs were not put yet."""
     first, ends = part.start, np.array([0, part.stop - part.start])
     shingles, set_ends = cast(Sets, documents.items)
     sets = Sets(shingles, set_ends[first : part.stop + 1])
     signatures, keys, rows = (column[part] for column in documents[1:])
-    initial = kernel.InitialState(*(column[part] for column in initial))
+    rule = work.rule
+    initial = kernel.InitialState(*(column[part] for column in work.initial))
     initial = initial._replace(parents=initial.parents - first)
     lists = _bucket_lists(keys, is_last=True)
     prefixes = _prefix_lists(sets, rule.threshold)
-    outcome = outcome._replace(**{name: getattr(outcome, name)[part] for name in _OF_DOCUMENTS})
+    outcome = work.outcome._replace(**{name: getattr(work.outcome, name)[part] for name in _OF_DOCUMENTS})
+    num_walked = hot.stop - first
     is_entered = initial.roles & kernel.ENTERED > 0
     if rule.mode == kernel.LEADERS:  # only the kept ones among those already compared matter
         is_entered[:num_walked] &= outcome.matches[:num_walked] == NOBODY
@@ -92,13 +120,18 @@ def _match_hot(
     if by_prefix <= kernel.COMPARISON_COST * by_bucket:
         lists = prefixes
     compared_before = outcome.compared.copy()
-    left, right, similarities = kernel.walk_components(
-        kernel.Documents(sets, signatures, keys, rows), ends, lists, rule, initial, outcome, np.empty(1, np.int64)
-    )
+    compared_before[: hot.start - first] = 0  # which are not compared again
+    outcome.parents[:] -= first
+
+    def put_moved(left: Array, right: Array, similarities: Array) -> None:
+        work.put(left + first, right + first, similarities)
+
+    own = kernel.Documents(sets, signatures, keys, rows)
+    _walk(own, ends, lists, _Work(rule, initial, outcome, put_moved), hot.start - first)
     outcome.compared[:] += compared_before
     outcome.parents[:] += first
-    outcome.matches[:] += np.where(outcome.matches < 0, 0, first)
-    return left + first, right + first, similarities
+    matches = outcome.matches[hot.start - first :]
+    matches[matches >= 0] += first
 
 
 def _bucket_lists(keys: Array, *, is_last: bool) -> kernel.Lists:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -14,21 +16,26 @@ from neardup.kernels.similarity import NOBODY, similarities
 from neardup.measures import jaccard
 from neardup.measures.base import Signatures, band_keys
 from neardup.measures.registry import measure_of
-from neardup.stages.match import Found, initial_state, match_components
+from neardup.stages.match import initial_state, match_components
 from neardup.theory.plan import Plan
 
 Bools = npt.NDArray[np.bool_]
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
+PutPairs = Callable[[pa.RecordBatch], None]
 
 
-def verify(batch: pa.RecordBatch, plan: Plan, config: Config, tally: Tally | None = None) -> pa.RecordBatch:
-    """Match every document with the kept documents before it; list its partners if pairs are wanted.
+def verify(
+    batch: pa.RecordBatch, plan: Plan, config: Config, tally: Tally | None = None, put: PutPairs | None = None
+) -> pa.RecordBatch:
+    """Match every document with the kept documents before it; find its partners if pairs are wanted.
 
     `batch` has the columns component, row, text (or the set kept in memory), priority and group; the documents of a
-    component are contiguous, best priority first, ties by row. `tally` counts the documents that are done.
+    component are contiguous, best priority first, ties by row. `tally` counts the documents that are done. `put` takes
+    the pairs as they are found, as schema.PARTNERED; without it they are lists of the result.
     """
+    held: list[pa.RecordBatch] = []
     documents = prepare(batch, plan, config)
     places = np.arange(batch.num_rows)
     components = batch.column("component").to_numpy()
@@ -37,8 +44,8 @@ def verify(batch: pa.RecordBatch, plan: Plan, config: Config, tally: Tally | Non
     is_ahead = are_ahead(batch)
     initial = initial_state(roles_within(is_ahead, config))
     with (tally or Tally()).counter(batch.num_rows) as walked:
-        found = compare(documents, component_ends, plan, config, initial, walked)
-    matches, values, parents, compared, _ = found.outcome
+        outcome, num_pairs = compare(documents, component_ends, plan, config, initial, walked, put or held.append)
+    matches, values, parents, compared, _ = outcome
     if config.cluster == "components":
         matches = np.where((parents == places) | is_ahead, NOBODY, parents)
         similarities(documents.items, places, parents, values)
@@ -48,7 +55,8 @@ def verify(batch: pa.RecordBatch, plan: Plan, config: Config, tally: Tally | Non
         values,
         matches == NOBODY,
         compared,
-        (found.left, documents.rows[found.right], found.similarities),
+        num_pairs if config.pairs else matches != NOBODY,
+        held,
     )
 
 
@@ -89,26 +97,52 @@ def compare(
     config: Config,
     initial: kernel.InitialState,
     walked: I64,
-) -> Found:
-    """Compare the documents of whole components."""
+    put: PutPairs,
+) -> tuple[kernel.Outcome, I64]:
+    """Compare the documents of whole components; also return how many pairs each of them has with earlier ones.
+
+    `put` takes the pairs as schema.PARTNERED.
+    """
     rule = kernel.Rule(float(config.threshold), int(plan.min_agreement), _mode(config))
-    return match_components(documents, component_ends, rule, initial, walked)
+    rows = documents.rows
+    num_pairs = np.zeros(rows.size, np.int64)
+
+    def put_rows(left: I64, right: I64, similarities: F64) -> None:
+        first = int(left.min())
+        counts = np.bincount(left - first)
+        num_pairs[first : first + counts.size] += counts
+        columns = [pa.array(column) for column in (rows[left], rows[right], similarities)]
+        put(pa.record_batch(columns, schema=schema.PARTNERED))
+
+    return match_components(documents, component_ends, rule, initial, walked, put_rows), num_pairs
 
 
 def verified(
-    rows: I64, kept_rows: I64, values: F64, is_kept: Bools, compared: I64, pairs: tuple[I64, I64, F64]
+    rows: I64,
+    kept_rows: I64,
+    values: F64,
+    is_kept: Bools,
+    compared: I64,
+    num_found: I64 | Bools,
+    pairs: list[pa.RecordBatch],
 ) -> pa.RecordBatch:
-    """Return the results as schema.VERIFIED; `pairs`: position (ascending), row of the partner, similarity."""
-    places, partners, similarities = pairs
-    ends = pa.array(np.searchsorted(places, np.arange(rows.size + 1)))
+    """Return the results as schema.VERIFIED; `pairs`, as schema.PARTNERED, become lists."""
+    found = schema.one_batch(pairs, schema.PARTNERED)
+    by_row = np.argsort(rows)
+    owners = found.column("row").to_numpy()
+    places = by_row[np.searchsorted(rows, owners, sorter=by_row)]
+    order = np.argsort(places, kind="stable")
+    ends = pa.array(np.searchsorted(places[order], np.arange(rows.size + 1)))
+    partners, similarities = (found.column(name).take(pa.array(order)) for name in ("partner", "similarity"))
     return pa.record_batch(
         [
             pa.array(rows),
             pa.array(kept_rows, mask=is_kept),
             pa.array(values, mask=is_kept),
             pa.array(compared),
-            pa.LargeListArray.from_arrays(ends, pa.array(partners)),
-            pa.LargeListArray.from_arrays(ends, pa.array(similarities)),
+            pa.array(num_found.astype(np.int64)),
+            pa.LargeListArray.from_arrays(ends, partners),
+            pa.LargeListArray.from_arrays(ends, similarities),
         ],
         schema=schema.VERIFIED,
     )

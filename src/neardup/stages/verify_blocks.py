@@ -18,11 +18,10 @@ from neardup import schema
 from neardup.config import Config
 from neardup.events import Tally
 from neardup.kernels.similarity import similarities
-from neardup.kernels.verify import COMPARED, ENTERED, Documents, InitialState
+from neardup.kernels.verify import COMPARED, ENTERED, Documents, InitialState, Outcome
 from neardup.measures.base import joined
 from neardup.measures.registry import measure_of
-from neardup.stages.match import Found
-from neardup.stages.verify import F64, I64, U8, Bools, are_ahead, compare, prepare, roles_within, verified
+from neardup.stages.verify import F64, I64, U8, Bools, PutPairs, are_ahead, compare, prepare, roles_within, verified
 from neardup.theory.plan import Plan
 
 
@@ -44,7 +43,7 @@ class _Outcome:
     """The results for the documents of one block so far.
 
     start: position of the first one in the component; kept_rows: the best match so far; values: the similarity to it;
-    pairs: (position in the block, row of the partner, similarity).
+    put: takes the pairs found, which are `pairs` unless the engine takes them.
     """
 
     start: int
@@ -54,38 +53,42 @@ class _Outcome:
     kept_rows: I64
     values: F64
     compared: I64
-    pairs: list[tuple[I64, I64, F64]]
+    num_pairs: I64
+    put: PutPairs
+    pairs: list[pa.RecordBatch]
 
     @property
     def part(self) -> slice:
         """The positions of the block in the component."""
         return slice(self.start, self.start + self.rows.size)
 
-    def learn(self, found: Found, rows: I64) -> None:
+    def learn(self, found: Outcome, num_pairs: I64, rows: I64) -> None:
         """Merge the results of a comparison whose last documents are those of the block."""
         before = rows.size - self.rows.size
-        matches, values = found.outcome.matches[before:], found.outcome.values[before:]
+        matches = found.matches[before:]
+        values = found.values[before:]
         is_better = matches >= 0
         self.is_kept[is_better] = False
         self.kept_rows[is_better] = rows[matches[is_better]]
         self.values[is_better] = values[is_better]
-        self.compared += found.outcome.compared[before:]
-        if found.left.size:
-            self.pairs.append((found.left - before, rows[found.right], found.similarities))
+        self.compared += found.compared[before:]
+        self.num_pairs += num_pairs[before:]
 
 
-def verify_blocks(blocks: Blocks, plan: Plan, config: Config, tally: Tally | None = None) -> pa.Table:
+def verify_blocks(
+    blocks: Blocks, plan: Plan, config: Config, tally: Tally | None = None, put: PutPairs | None = None
+) -> pa.Table:
     """Compare the documents of one component; return one row each, in keep order, equal to the result of `verify`.
 
     Memory: the texts of two blocks; sets and signatures of four blocks while two are concatenated, of three while they
-    are compared; about 40 bytes per document of the component; and the listed pairs.
+    are compared; about 40 bytes per document of the component; and, unless `put` takes them, the listed pairs.
     """
     is_leading = not config.pairs and config.cluster == "leader"
     tally, num_walks = tally or Tally(), 1
     outcomes: list[_Outcome] = []
     parents = np.empty(0, np.int64)
     for block in blocks:
-        outcome = _unknown(block, outcomes)
+        outcome = _unknown(block, outcomes, put)
         parents = np.concatenate([parents, np.arange(outcome.start, outcome.part.stop)])
         documents = prepare(block, plan, config)
         with tally.counter(block.num_rows, walks=num_walks if is_leading else 1 + len(outcomes)) as walked:
@@ -105,10 +108,11 @@ def verify_blocks(blocks: Blocks, plan: Plan, config: Config, tally: Tally | Non
         del documents
     if config.cluster == "components":
         _close(blocks, outcomes, parents, config)
-    return pa.Table.from_batches(map(_table, outcomes), schema=schema.VERIFIED)
+    return pa.Table.from_batches([_table(outcome, config) for outcome in outcomes], schema=schema.VERIFIED)
 
 
-def _unknown(block: pa.RecordBatch, outcomes: list[_Outcome]) -> _Outcome:
+def _unknown(block: pa.RecordBatch, outcomes: list[_Outcome], put: PutPairs | None) -> _Outcome:
+    pairs: list[pa.RecordBatch] = []
     return _Outcome(
         start=outcomes[-1].part.stop if outcomes else 0,
         rows=block.column("row").to_numpy().copy(),
@@ -117,7 +121,9 @@ def _unknown(block: pa.RecordBatch, outcomes: list[_Outcome]) -> _Outcome:
         kept_rows=np.zeros(block.num_rows, np.int64),
         values=np.zeros(block.num_rows),
         compared=np.zeros(block.num_rows, np.int64),
-        pairs=[],
+        num_pairs=np.zeros(block.num_rows, np.int64),
+        put=put or pairs.append,
+        pairs=pairs,
     )
 
 
@@ -171,8 +177,8 @@ def _walk_behind(
         rows=np.concatenate([np.zeros(before, np.int64), outcome.kept_rows]),
         parents=np.arange(both.rows.size),
     )
-    found = _compare(both, state, plan, config, walked)
-    outcome.learn(found, both.rows)
+    found, num_pairs = _compare(both, state, plan, config, walked, outcome.put)
+    outcome.learn(found, num_pairs, both.rows)
 
 
 def _compare_with_earlier(
@@ -198,9 +204,9 @@ def _compare_with_earlier(
             rows=np.concatenate([earlier.kept_rows, outcome.kept_rows]),
             parents=_firsts(roots),
         )
-        found = _compare(both, state, plan, config, walked)
-        outcome.learn(found, both.rows)
-        _join_roots(parents, roots, found.outcome.parents)
+        found, num_pairs = _compare(both, state, plan, config, walked, outcome.put)
+        outcome.learn(found, num_pairs, both.rows)
+        _join_roots(parents, roots, found.parents)
 
 
 def _compare_within(
@@ -214,14 +220,16 @@ def _compare_within(
         rows=outcome.kept_rows.copy(),
         parents=_firsts(roots),
     )
-    found = _compare(documents, state, plan, config, walked)
-    outcome.learn(found, outcome.rows)
-    _join_roots(parents, roots, found.outcome.parents)
+    found, num_pairs = _compare(documents, state, plan, config, walked, outcome.put)
+    outcome.learn(found, num_pairs, outcome.rows)
+    _join_roots(parents, roots, found.parents)
 
 
-def _compare(documents: Documents, state: InitialState, plan: Plan, config: Config, walked: I64) -> Found:
+def _compare(
+    documents: Documents, state: InitialState, plan: Plan, config: Config, walked: I64, put: PutPairs
+) -> tuple[Outcome, I64]:
     """Compare documents as one component."""
-    return compare(documents, np.array([0, documents.rows.size]), plan, config, state, walked)
+    return compare(documents, np.array([0, documents.rows.size]), plan, config, state, walked, put)
 
 
 def _roles_between(is_met: Bools, is_ahead: Bools) -> U8:
@@ -299,15 +307,13 @@ def _compare_with_firsts(
         outcome.values[matched] = values
 
 
-def _table(outcome: _Outcome) -> pa.RecordBatch:
-    nothing = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
-    places, partners, similarities = map(np.concatenate, zip(nothing, *outcome.pairs, strict=True))
-    order = np.argsort(places, kind="stable")
+def _table(outcome: _Outcome, config: Config) -> pa.RecordBatch:
     return verified(
         outcome.rows,
         outcome.kept_rows,
         outcome.values,
         outcome.is_kept,
         outcome.compared,
-        (places[order], partners[order], similarities[order]),
+        outcome.num_pairs if config.pairs else ~outcome.is_kept,
+        outcome.pairs,
     )

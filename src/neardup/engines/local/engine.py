@@ -34,7 +34,7 @@ from neardup.engines.base import (
 from neardup.engines.local.arena import Arena, ArenaTable
 from neardup.engines.local.groups import headed_groups, in_range, whole_groups
 from neardup.engines.local.limits import Memory
-from neardup.engines.local.shelves import SHELF_BYTES, cut_held, map_shelved, plan_shelves
+from neardup.engines.local.shelves import SHELF_BYTES, cut_held, map_shelved, mapped_by, plan_shelves
 from neardup.engines.local.tables import (
     FileTable,
     InMemoryTable,
@@ -49,8 +49,9 @@ from neardup.engines.local.tables import (
     sub_schema,
 )
 from neardup.engines.local.threads import Threads
+from neardup.engines.local.verified import Verification, VerifiedTable, has_verified, verified_once
 from neardup.events import Tally
-from neardup.io.spill import Shelves, SortKey, sort_on_disk
+from neardup.io.spill import Shelves, SortKey, drained, sort_in_memory, sort_on_disk
 from neardup.io.values.sorted_search import find_sorted
 from neardup.io.workspace import Workspace, write_batches
 from neardup.kernels import union_find as components
@@ -281,20 +282,18 @@ class LocalEngine(Threads):
         self, table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema, by: Sequence[SortKey]
     ) -> Iterator[pa.RecordBatch]:
         """Sort in memory if the rows fit, else on disk."""
-        held, size, rest = (
-            deque[pa.RecordBatch](),
-            0,
-            iter(table.to_batches() if isinstance(table, pa.Table) else table),
-        )
+        held = deque[pa.RecordBatch]()
+        size = 0
+        rest = iter(table.to_batches() if isinstance(table, pa.Table) else table)
         room = None if self._memory is None else self._memory.room() // 2
         for batch in rest:
             held.append(batch)
             size += batch.nbytes
             if room is not None and self._workspace is not None and size * _GROUPING_COST > room:
                 folder = self._workspace.folder / "sort"
-                yield from sort_on_disk(chain(_drained(held), rest), schema, by, folder, 2 * room, self.threads)
+                yield from sort_on_disk(chain(drained(held), rest), schema, by, folder, 2 * room, self.threads)
                 return
-        yield from pa.Table.from_batches(held, schema=schema).sort_by(list(by)).combine_chunks().to_batches()
+        yield from sort_in_memory(held, schema, by)
 
     def connected_components(self, links: Iterable[pa.RecordBatch], num_rows: int) -> pa.Table:
         """Run union-find over the stream of links: 8 bytes per row, however many links there are."""
@@ -325,9 +324,10 @@ class LocalEngine(Threads):
         found = [batch.filter(pa.array(find_sorted(rows, batch.column("row").to_numpy())[0])) for batch in batches]
         return pa.Table.from_batches(found, schema=sub_schema(table, columns))
 
-    def map_tables(self, tables: Sequence[pa.Table], step: BatchStep, schema: pa.Schema) -> pa.Table:
+    def map_tables(self, tables: Sequence[Table], step: BatchStep, schema: pa.Schema) -> pa.Table:
         """Map tables in memory on this thread: the steps cost less than passing batches between threads."""
-        return pa.Table.from_batches([step(batch) for table in tables for batch in table.to_batches()], schema=schema)
+        results = [step(batch) for table in tables for batch in batches_of(table, table.schema.names)]
+        return pa.Table.from_batches(results, schema=schema)
 
     def map_components(
         self,
@@ -337,12 +337,11 @@ class LocalEngine(Threads):
         steps: ComponentSteps,
         schema: pa.Schema,
         advance: Advance,
-    ) -> pa.Table:
+    ) -> VerifiedTable:
         """Map the sets in memory; otherwise read the members again, into memory or spilled to disk, shelf by shelf."""
         members = self._members(components, sketches, steps)
         tally = Tally(advance)
-        whole = partial(steps.whole, tally=tally)
-        mapped = partial(self.map_batches, step=whole, schema=schema)
+        mapped = mapped_by(self, partial(steps.whole, tally=tally), schema)
         shelf_bytes, store = SHELF_BYTES * self.threads, Shelves()
         limit = None
         if self._workspace is not None and self._memory is not None:
@@ -352,9 +351,9 @@ class LocalEngine(Threads):
             store = Shelves(self._workspace.folder / "texts", room // 3)
         shelves = self.once("shelves", lambda: plan_shelves(members, shelf_bytes, limit))
         is_held = self._holds_all and not pc.any(shelves.column("is_large")).as_py()
-        if is_held or self.has(_VERIFIED_HELD):
+        if is_held or self.has_verified(_VERIFIED_HELD):
             with tally.polled():
-                result = self.once(_VERIFIED_HELD, lambda: mapped(cut_held(members, self._arena)))
+                result = self.verified_once(_VERIFIED_HELD, partial(mapped, cut_held(members, self._arena)))
             self._arena.give_up()
             return result
         self._arena.give_up()
@@ -369,10 +368,11 @@ class LocalEngine(Threads):
         return members.append_column("verify_bytes", pa.array(steps.cost(*sizes)))
 
     def map_classes(
-        self, classes: pa.Table, verified: pa.Table | None, step: ClassStep, schema: pa.Schema
+        self, classes: pa.Table, verified: VerifiedTable | None, step: ClassStep, schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
-        """Apply the step once: all components are in memory, so its order is that of the whole table."""
-        return (batch.cast(schema) for batch in step(classes, verified))
+        """Apply the step once: it sees all components, so its order is that of the whole table."""
+        found = None if verified is None else verified.found(self.sort)
+        return (batch.cast(schema) for batch in step(classes, found))
 
     def _in_row_order(self, table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         by = schemas.row_order(schema)
@@ -388,9 +388,13 @@ class LocalEngine(Threads):
             return sum(batch.num_rows for batch in batches)
         return sum(pc.sum(batch.column(column)).as_py() or 0 for batch in batches)
 
-    def has(self, name: str) -> bool:
-        """Whether an interrupted run has finished a table."""
-        return self._workspace is not None and self._workspace.has(f"{name}.arrow")
+    def has_verified(self, name: str) -> bool:
+        """Whether an interrupted run has finished a table of verified documents."""
+        return self._workspace is not None and has_verified(self._workspace, name)
+
+    def verified_once(self, name: str, verify: Verification) -> VerifiedTable:
+        """Verify documents, with their pairs, unless an interrupted run has."""
+        return verified_once(self._workspace, self.once, name, verify)
 
     def once(
         self, name: str, make: Callable[[], pa.Table | Iterable[pa.RecordBatch]], schema: pa.Schema | None = None
@@ -411,9 +415,3 @@ class LocalEngine(Threads):
         path = self._workspace.once(f"{name}.arrow", write)
         with pa.OSFile(str(path), "rb") as source:
             return pa.ipc.open_file(source).read_all()
-
-
-def _drained(batches: deque[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Iterate over batches and release each one."""
-    while batches:
-        yield batches.popleft()

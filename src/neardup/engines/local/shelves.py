@@ -12,8 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schema as schemas
-from neardup.engines.base import BlockStep, Documents, no_progress
+from neardup.engines.base import BlockStep, Documents, PutPairs, no_progress
 from neardup.engines.local.arena import Arena
+from neardup.engines.local.verified import VerifiedTable
 from neardup.io.formats.base import runs, text_bytes
 from neardup.io.spill import Shelves
 from neardup.io.values.sorted_search import find_sorted
@@ -29,7 +30,7 @@ _SHELVES: Final = pa.schema(
     [*schemas.COMPONENTS, ("priority", pa.int64()), ("shelf", pa.int64()), ("is_large", pa.bool_())]
 )
 
-Mapped = Callable[[Iterable[pa.RecordBatch]], pa.Table]
+Mapped = Callable[[Iterable[pa.RecordBatch], PutPairs], pa.Table]
 
 
 def plan_shelves(members: pa.Table, shelf_bytes: int, limit: int | None) -> pa.Table:
@@ -63,13 +64,22 @@ def _number_runs(*columns: I64) -> I64:
     return np.cumsum(is_new)
 
 
+def mapped_by(engine: LocalEngine, whole: Callable[..., pa.RecordBatch], columns: pa.Schema) -> Mapped:
+    """Return a function that maps whole components on the threads of the engine, and puts their pairs."""
+
+    def mapped(batches: Iterable[pa.RecordBatch], put: PutPairs) -> pa.Table:
+        return engine.map_batches(batches, partial(whole, put=put), columns)
+
+    return mapped
+
+
 def map_shelved(
     documents: Documents, shelves: pa.Table, mapped: Mapped, block_step: BlockStep, engine: LocalEngine, store: Shelves
-) -> pa.Table:
+) -> VerifiedTable:
     """Read the members of components again, and map shelf by shelf."""
     name = f"verified/{_tag(shelves)}-{{:06}}"
     units = _units(shelves)
-    waiting = [np.arange(first, stop) for first, stop, _ in units if not engine.has(name.format(first))]
+    waiting = [np.arange(first, stop) for first, stop, _ in units if not engine.has_verified(name.format(first))]
     _set_aside(documents, shelves, np.concatenate([*waiting, np.empty(0, np.int64)]), store, engine)
     numbers = shelves.column("shelf").to_numpy()
     order = np.argsort(numbers, kind="stable")
@@ -79,8 +89,8 @@ def map_shelved(
         begin, end = np.searchsorted(numbers, [first, stop]).tolist()
         members = by_shelf.slice(begin, end - begin)
         step = partial(_map_unit, range(first, stop), large, members, store, mapped, block_step)
-        results.append(engine.once(name.format(first), step))
-    return pa.concat_tables(results) if results else mapped([])
+        results.append(engine.verified_once(name.format(first), step))
+    return VerifiedTable.joined(results)
 
 
 def _tag(shelves: pa.Table) -> str:
@@ -102,14 +112,20 @@ def _units(shelves: pa.Table) -> list[tuple[int, int, bool]]:
 
 
 def _map_unit(
-    shelves: range, large: bool, members: pa.Table, store: Shelves, mapped: Mapped, block_step: BlockStep
+    shelves: range,
+    large: bool,
+    members: pa.Table,
+    store: Shelves,
+    mapped: Mapped,
+    block_step: BlockStep,
+    put: PutPairs,
 ) -> pa.Table:
     """Map one shelf, or the shelves of one large component."""
     if large:
-        result = block_step(_ShelvedBlocks(store, shelves, members.column("component")[0].as_py()))
+        result = block_step(_ShelvedBlocks(store, shelves, members.column("component")[0].as_py()), put=put)
     else:
         held = schemas.documents_table(store.batches(shelves.start))
-        result = mapped(cut_components(held, members))
+        result = mapped(cut_components(held, members), put)
     for number in (*shelves, _aside(shelves)):
         store.clear(number)
     return result

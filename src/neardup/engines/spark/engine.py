@@ -12,7 +12,17 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from neardup import schema as schemas
-from neardup.engines.base import Advance, BatchStep, ClassStep, ComponentSteps, Counts, CountStep, DocumentStep, View
+from neardup.engines.base import (
+    Advance,
+    BatchStep,
+    ClassStep,
+    ComponentSteps,
+    Counts,
+    CountStep,
+    DocumentStep,
+    FoundPairs,
+    View,
+)
 from neardup.engines.local.groups import headed_groups, split_groups, whole_groups
 from neardup.engines.spark.arrow_steps import Batches, arrow_schema, large, large_table, map_frame, spark_schema
 from neardup.engines.spark.component_sizes import Largest, watch_sizes
@@ -26,6 +36,7 @@ from neardup.engines.spark.storage import FEW_ROWS, Storage
 from neardup.engines.spark.whole_components import map_whole
 from neardup.engines.spark.written_tables import TableFiles
 from neardup.events import Tally
+from neardup.io.spill import sort_in_memory
 from neardup.io.workspace import Workspace
 from neardup.kernels.keys import own_secret
 from neardup.theory.shingle_advice import FEW_SHINGLES
@@ -395,13 +406,14 @@ def _copies(bucket: pa.Table) -> tuple[pa.Table, None]:
     return bucket.drop_columns(["bucket"]), None
 
 
-def _sides(bucket: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """The copies and the verified documents of a bucket, each with the columns that a step needs."""
+def _sides(bucket: pa.Table) -> tuple[pa.Table, FoundPairs]:
+    """The copies of a bucket, and the pairs of its verified documents."""
     is_copy = bucket.column("representative").is_valid()
     copies = bucket.filter(is_copy).select(schemas.CLASSES.names).cast(schemas.CLASSES)
     documents = bucket.filter(pa.compute.invert(is_copy)).select(["row", "partners", "partner_similarities"])
     kinds = pa.schema([_SIDES.field(name) for name in documents.column_names])
-    return copies, large_table(documents).cast(kinds)
+    found = schemas.partnered(large_table(documents).cast(kinds))
+    return copies, FoundPairs(documents.column("row").to_numpy(), lambda: iter([found]), sort_in_memory)
 
 
 def _union(frames: Iterable[DataFrame]) -> DataFrame:

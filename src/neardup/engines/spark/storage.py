@@ -29,7 +29,7 @@ from neardup.io.workspace import Workspace
 
 T = TypeVar("T")
 # Columns that are summed while a table is written, so that no extra job is needed.
-_SUMMED: Final = {"num_shingles", "text_bytes", "compared", *schema.CONTENTS.names} - {"row"}
+_SUMMED: Final = {"num_shingles", "text_bytes", "compared", "found", *schema.CONTENTS.names} - {"row"}
 # The most rows that one task sorts and writes by itself.
 FEW_ROWS: Final = 1_000_000
 # Adaptive execution runs every exchange as a separate job, and so does every broadcast; our tables have known sizes.

@@ -1,0 +1,222 @@
+"""Part of stage 6 of 6: the list of pairs, from the pairs that verification found and the classes of copies.
+
+There may be far more pairs than memory: they are read as a stream, sorted by the engine, and yielded as a stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup import schema
+from neardup.io.spill import SortKey
+
+I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
+# The most pairs in one batch.
+LISTED_AT_ONCE: Final = 1 << 17
+# A link of a document to a part, as one number that sorts by document, then by part.
+_LINKS: Final = pa.schema([("link", pa.int64()), ("similarity", pa.float64())])
+
+
+class FoundPairs(Protocol):
+    """The pairs that verification found, of documents that stand for their classes."""
+
+    @property
+    def rows(self) -> I64:
+        """The rows of all verified documents."""
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Iterate over the pairs, as schema.PARTNERED, in any order; from the start each time."""
+
+    def sort(
+        self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, by: Sequence[SortKey]
+    ) -> Iterator[pa.RecordBatch]:
+        """Sort rows within the memory of the engine."""
+
+
+def count_pairs(classes: pa.Table, found: FoundPairs | None, *, num_ahead: int, only_against: bool = False) -> int:
+    """Return how many pairs `list_pairs` would list; without `found`, those of exact copies alone."""
+    num_pairs = _count_copies(classes, num_ahead, only_against=only_against)
+    if found is None:
+        return num_pairs
+    rows, representatives = _listed(classes, found.rows)
+    sizes = np.bincount(np.searchsorted(rows, representatives), minlength=rows.size)
+    for batch in found.batches():
+        left = np.searchsorted(rows, batch.column("row").to_numpy())
+        right = np.searchsorted(rows, batch.column("partner").to_numpy())
+        num_pairs += int(sizes[left] @ sizes[right])
+    return num_pairs
+
+
+def _count_copies(classes: pa.Table, num_ahead: int, *, only_against: bool) -> int:
+    """Count the pairs of exact copies, except those of two reference documents, or of two input documents."""
+    copies, representatives = (classes.column(name).to_numpy() for name in ("row", "representative"))
+    firsts, class_of = np.unique(representatives, return_inverse=True)
+    sizes = np.bincount(class_of, minlength=firsts.size) + 1
+    num_own = np.bincount(class_of[copies >= num_ahead], minlength=firsts.size) + (firsts >= num_ahead)
+    num_twins = 0 if only_against else num_own * (num_own - 1) // 2
+    return int((num_twins + num_own * (sizes - num_own)).sum())
+
+
+def list_pairs(
+    classes: pa.Table,
+    found: FoundPairs,
+    *,
+    num_ahead: int,
+    only_against: bool = False,
+    listed_at_once: int = LISTED_AT_ONCE,
+) -> Iterator[pa.RecordBatch]:
+    """List every pair found, including those between members of classes, by row_a, then row_b.
+
+    `separate` has made sure that no verified pair consists of two reference documents; no other pair does. With
+    `only_against` no pair has two input rows either. A batch has at most `listed_at_once` rows.
+    """
+    rows, representatives = _listed(classes, found.rows)
+    # Each class has two parts: an even key for its reference documents, an odd one for those of the input.
+    keys = 2 * np.searchsorted(rows, representatives) + (rows >= num_ahead)
+    parts = _Parts(rows, keys)
+    links = _link(parts, found, listed_at_once, only_against=only_against)
+    ordered = found.sort(links, _LINKS, [("link", "ascending")])
+    for pairs in _expand(parts, ordered, listed_at_once):
+        for begin in range(0, pairs.left.size, listed_at_once):  # a single row may have more partners
+            chosen = slice(begin, begin + listed_at_once)
+            columns = [rows[pairs.left[chosen]], rows[pairs.right[chosen]], pairs.similarities[chosen]]
+            yield pa.record_batch([pa.array(column) for column in columns], schema=schema.ROW_PAIRS)
+
+
+class _Pairs(NamedTuple):
+    """Pairs of places, or of parts."""
+
+    left: I64
+    right: I64
+    similarities: F64
+
+
+class _Parts:
+    """Documents by part; the members of a part are similar to all members of any part that it is linked to.
+
+    A document is given by its place among all listed ones, and linked to the parts that have a member behind it. So
+    the links of a document, sorted, give its pairs, and there are never more links than pairs.
+    """
+
+    def __init__(self, rows: I64, keys: I64) -> None:
+        self._rows = rows
+        self.keys, self.of_place = np.unique(keys, return_inverse=True)
+        self.sizes = np.bincount(self.of_place, minlength=self.keys.size)
+        self._members = np.argsort(self.of_place, kind="stable")
+        self._ends = np.cumsum(self.sizes)
+        # Ascending, because members are ordered by part, then by place.
+        self._ranks = self.of_place[self._members] * rows.size + self._members
+
+    def of(self, rows: I64) -> I64:
+        """Return the parts of documents by row."""
+        return self.of_place[np.searchsorted(self._rows, rows)]
+
+    def links(self, pairs: _Pairs) -> pa.RecordBatch:
+        """Return the links of the members of linked parts, as _LINKS."""
+        is_other = pairs.left != pairs.right
+        heads = np.r_[pairs.left, pairs.right[is_other]]
+        tails = np.r_[pairs.right, pairs.left[is_other]]
+        values = np.r_[pairs.similarities, pairs.similarities[is_other]]
+        counts = self.sizes[heads]
+        places = self._members[_ranges(self._ends[heads] - counts, counts)]
+        tails = np.repeat(tails, counts)
+        is_needed = self._members[self._ends[tails] - 1] > places
+        links = places[is_needed] * self.keys.size + tails[is_needed]
+        columns = [links, np.repeat(values, counts)[is_needed]]
+        return pa.record_batch([pa.array(column) for column in columns], schema=_LINKS)
+
+    def split(self, links: I64) -> tuple[I64, I64, I64]:
+        """Return the place and the part of each link, and how many pairs it stands for."""
+        places, tails = np.divmod(links, self.keys.size)
+        return places, tails, self._ends[tails] - self._starts(places, tails)
+
+    def _starts(self, places: I64, tails: I64) -> I64:
+        """Return where the members of parts that come after places start."""
+        starts: I64 = np.searchsorted(self._ranks, tails * self._rows.size + places, side="right")
+        return starts
+
+    def pairs(self, links: I64, similarities: F64) -> _Pairs:
+        """Return the pairs of all links of some places, by both places."""
+        places, tails, counts = self.split(links)
+        left = np.repeat(places, counts)
+        right = self._members[_ranges(self._starts(places, tails), counts)]
+        values = np.repeat(similarities, counts)
+        order = left * self._rows.size + right
+        if (order[1:] < order[:-1]).any():  # several parts are linked to the same place
+            by_place = np.argsort(order, kind="stable")
+            return _Pairs(left[by_place], right[by_place], values[by_place])
+        return _Pairs(left, right, values)
+
+
+def _link(parts: _Parts, found: FoundPairs, most: int, *, only_against: bool) -> Iterator[pa.RecordBatch]:
+    """Link documents to parts: those of exact copies, and those of the pairs found, about `most` links a batch."""
+    own = np.flatnonzero(parts.keys % 2)
+    twins = own[:0] if only_against else own[parts.sizes[own] > 1]
+    behind = own[np.isin(parts.keys[own] - 1, parts.keys)]  # the reference part of a class comes right before its own
+    left = np.r_[twins, behind - 1]
+    yield parts.links(_Pairs(left, np.r_[twins, behind], np.ones(left.size)))
+    for batch in found.batches():
+        left, right = (parts.of(batch.column(name).to_numpy()) for name in ("row", "partner"))
+        similarities = batch.column("similarity").to_numpy()
+        num_links = np.cumsum(parts.sizes[left] + parts.sizes[right])
+        for chosen in _cut(num_links, most):
+            yield parts.links(_Pairs(left[chosen], right[chosen], similarities[chosen]))
+
+
+def _expand(parts: _Parts, ordered: Iterable[pa.RecordBatch], most: int) -> Iterator[_Pairs]:
+    """Turn sorted links into pairs, at most `most` at once or those of one document."""
+    held = np.empty(0, np.int64), np.empty(0)
+    for batch in ordered:
+        for begin in range(0, batch.num_rows, most):
+            piece = batch.slice(begin, most)
+            links = np.r_[held[0], piece.column("link").to_numpy()]
+            similarities = np.r_[held[1], piece.column("similarity").to_numpy()]
+            last = links[-1] // parts.keys.size * parts.keys.size  # its document may have more links
+            end = int(np.searchsorted(links, last))
+            yield from _expand_whole(parts, links[:end], similarities[:end], most)
+            held = links[end:], similarities[end:]
+    yield from _expand_whole(parts, *held, most)
+
+
+def _expand_whole(parts: _Parts, links: I64, similarities: F64, most: int) -> Iterator[_Pairs]:
+    """Turn all links of some documents into pairs."""
+    if not links.size:
+        return
+    places, _, counts = parts.split(links)
+    stops = np.flatnonzero(np.r_[places[1:] != places[:-1], True]) + 1
+    starts = np.r_[0, stops]
+    for documents in _cut(np.cumsum(counts)[stops - 1], most):
+        chosen = slice(int(starts[documents.start]), int(starts[documents.stop]))
+        yield parts.pairs(links[chosen], similarities[chosen])
+
+
+def _cut(totals: I64, most: int) -> Iterator[slice]:
+    """Cut entries with these cumulative counts into slices that count at most `most`, or of one entry."""
+    first = 0
+    while first < totals.size:
+        before = int(totals[first - 1]) if first else 0
+        stop = max(first + 1, int(np.searchsorted(totals, before + most, side="right")))
+        yield slice(first, stop)
+        first = stop
+
+
+def _ranges(starts: I64, counts: I64) -> I64:
+    """Return the numbers of all ranges, one range after the other."""
+    firsts = np.cumsum(counts) - counts
+    numbers: I64 = np.repeat(starts - firsts, counts) + np.arange(counts.sum())
+    return numbers
+
+
+def _listed(classes: pa.Table, verified: I64) -> tuple[I64, I64]:
+    """The rows that may occur in a pair, ascending, and the representative of each."""
+    copies = classes.column("row").to_numpy()
+    rows = np.unique(np.concatenate([copies, classes.column("representative").to_numpy(), verified]))
+    representatives = rows.copy()
+    representatives[np.searchsorted(rows, copies)] = classes.column("representative").to_numpy()
+    return rows, representatives
