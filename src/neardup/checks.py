@@ -117,18 +117,44 @@ def check_delimiter(value: Any) -> None:
         )
 
 
+def _mark(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Replace undecodable bytes by a byte that is invalid UTF-8, so that only their row is rejected."""
+    if isinstance(error, UnicodeDecodeError):
+        return "\udcff", error.end
+    if isinstance(error, UnicodeEncodeError):
+        return b"\xff", error.end
+    raise error
+
+
+# How text in another encoding is decoded; the name of the handler for codecs.
+MARK: Final = "neardup.mark"
+codecs.register_error(MARK, _mark)
+# Not valid in most encodings, so that decoding it calls the handler.
+_PROBE: Final = b"a\xff\n"
+
+
 def as_encoding(value: Any) -> str | None:
     """Return the name of a text encoding as Python spells it; None for UTF-8."""
+    if value is None:
+        return None
     try:
-        known = None if value is None else codecs.lookup(value)
-        if value is not None:
-            "".encode(value)  # raises for a bytes-to-bytes codec, such as "zlib"
+        name = codecs.lookup(value).name
+        "".encode(value)  # raises for a bytes-to-bytes codec, such as "zlib"
+        _try_encoding(name)
     except (LookupError, TypeError, ValueError) as error:
         raise ConfigError(
-            f"`encoding` must be the name of a text encoding, got {value!r}",
+            f"`encoding` must be the name of a text encoding of files, got {value!r}",
             hint="use a name that Python knows: 'latin-1', 'cp1252', 'utf-16', 'shift_jis'",
         ) from error
-    return None if known is None or known.name in ("utf-8", "utf-8-sig") else known.name
+    return None if name in ("utf-8", "utf-8-sig") else name
+
+
+def _try_encoding(name: str) -> None:
+    """Raise unless bytes can be decoded as those of a file are: in pieces, where invalid ones are marked."""
+    decoder = codecs.getincrementaldecoder(name)(MARK)
+    text = decoder.decode(_PROBE, final=True)
+    text.encode("utf-8", MARK)
+    codecs.getincrementalencoder(name)().encode("a\n", final=True)
 
 
 def as_columns(value: Any) -> str | tuple[str, ...] | None:
