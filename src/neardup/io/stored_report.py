@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict
 
 import msgspec
 
+from neardup.checks import check_text
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.io.workspace import REPORT
@@ -119,6 +120,7 @@ class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_report(run: Path) -> StoredReport:
     """Read report.json of a run, which is a folder, or the output file of a run of pairs."""
+    check_text("run", str(run), "a path in UTF-8")  # Arrow opens no other
     path = run.with_name(f"{run.name}.{REPORT}") if run.is_file() else run / REPORT
     try:
         if path.exists() and not path.is_file():  # a pipe or a device could be read forever

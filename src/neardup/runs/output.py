@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 
+from neardup.checks import check_text
 from neardup.errors import ConfigError, DataError
 from neardup.io import finished, run_tables
 from neardup.io.outputs import known_ending
@@ -162,4 +163,5 @@ def _report_lines(facts: dict[str, Any]) -> Iterator[str]:
 def _local_path(out: str) -> Path:
     if "://" in out:
         raise ConfigError(f"the output must be on a local disk, got {out}", hint="write it here and copy it")
+    check_text("output", out, "a path in UTF-8")
     return Path(out)

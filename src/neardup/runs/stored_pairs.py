@@ -34,13 +34,13 @@ I64 = npt.NDArray[np.int64]
 
 def list_stored(run: Path, target: Path, config: Config) -> Report:
     """Write the stored pairs of a finished run: all of them, or those of at least the given threshold."""
-    stored = finished.load_table(run, "pairs")
+    before = finished.restore(run)
+    stored = before.load("pairs")
     if stored is None:
         raise NotStoredError(
             f"the run {run} did not store its pairs: removed documents were not compared with each other",
             hint="run neardup dedup with --pairs, or neardup pairs on the input files",
         )
-    before = finished.restore(run)
     _check_apart(target, run, before)
     if not config.is_threshold_given:
         config = Config.of(config, threshold=before.config.threshold)
