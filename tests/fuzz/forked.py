@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import resource
 import signal
@@ -43,6 +44,7 @@ def _become(act: Callable[[Tell], None], said: int, cpu_seconds: int) -> None:
         with open("/proc/self/statm") as memory:  # noqa: PTH123
             held = int(memory.read().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (held + SPARE_BYTES, held + SPARE_BYTES))
+        faulthandler.disable()  # pytest lets it write of every crash
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(WAIT_SECONDS)
         quiet = os.open(os.devnull, os.O_RDWR)

@@ -6,20 +6,21 @@ import contextlib
 import json
 import os
 import random
+import re
 import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import neardup
 from fuzz import forked, mutations
 from neardup import api
 from neardup.config import Config
-from neardup.errors import NearDupError
+from neardup.errors import ConfigError, NearDupError, NotStoredError
 from neardup.questions.explain_pair import find_pairs_of, read_pair
 from neardup.web.report_file import make_html
-from neardup.web.served_run import ServedRun
+from neardup.web.served_run import ServedRun, UnknownError
 
 WORDS = "the ferry to the island leaves every morning at nine from the second pier behind the old customs house".split()
 # What each kind of run is made with; `against`: reference documents are given.
@@ -31,30 +32,33 @@ KINDS: dict[str, dict[str, Any]] = {
     "containment": {"threshold": 0.6, "measure": "containment", "against": "old.jsonl"},
 }
 
+# What an error about data names: the run, a file, or a document that was asked for.
+_PLACE: Final = re.compile(r"\bout\b|\.jsonl|\.json|\.txt|\.parquet|'[a-z]+-\d+'")
 # The formats of lists of pairs.
-ENDINGS = ("parquet", "jsonl", "csv")
+ENDINGS: tuple[str, ...] = ("parquet", "jsonl", "csv")
 
 
-def _make_runs(folder: Path) -> None:
-    """Write an input, reference documents, a finished run of every kind, and lists of pairs."""
-    folder.mkdir()
-    with contextlib.chdir(folder), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # some rows are rejected
-        _write_lines(Path("old.jsonl"), _documents(random.Random(1), 6, "old"))
-        _write_lines(Path("new.jsonl"), _documents(random.Random(2), 6, "new"))
-        rows = [json.dumps(row) for row in _documents(random.Random(3), 24, "doc")]
-        rows[5:5] = ["", '{"text": 7}', "{broken"]
-        Path("in").mkdir()
-        Path("in/pages.jsonl").write_text("".join(f"{row}\n" for row in rows))
-        _write_lines(Path("in/more.jsonl"), _documents(random.Random(4), 8, "more"))
-        Path("in/page.txt").write_text(" ".join(WORDS))
-        for kind, settings in KINDS.items():
-            inputs = "in" if kind != "exact" else "in/more.jsonl"
-            neardup.deduplicate(inputs, out=f"runs/{kind}/out", pairs=True, threads=1, size=1, **settings)
-        for ending in ENDINGS:
-            out = Path(f"runs/{ending}/out/pairs.{ending}")
-            out.parent.mkdir(parents=True)
-            neardup.find_pairs("in", out=out, threshold=0.5, size=1, threads=1)
+def _make_inputs(folder: Path) -> None:
+    """Write an input with blank and rejected rows, reference documents and new documents."""
+    _write_lines(folder / "old.jsonl", _documents(random.Random(1), 6, "old"))
+    _write_lines(folder / "new.jsonl", _documents(random.Random(2), 6, "new"))
+    rows = [json.dumps(row) for row in _documents(random.Random(3), 24, "doc")]
+    rows[5:5] = ["", '{"text": 7}', "{broken"]
+    (folder / "in").mkdir()
+    (folder / "in/pages.jsonl").write_text("".join(f"{row}\n" for row in rows))
+    _write_lines(folder / "in/more.jsonl", _documents(random.Random(4), 8, "more"))
+    (folder / "in/page.txt").write_text(" ".join(WORDS))
+
+
+def _make_run(kind: str) -> None:
+    """Run on the input in the current folder, as a kind of run, or as a list of pairs in a format."""
+    if kind in KINDS:
+        # Without blank rows, the page shows documents that are alone in their cluster.
+        inputs = "in/more.jsonl" if kind == "exact" else "in"
+        neardup.deduplicate(inputs, out=f"runs/{kind}/out", pairs=True, threads=1, size=1, **KINDS[kind])
+    else:
+        Path(f"runs/{kind}/out").mkdir(parents=True)
+        neardup.find_pairs("in", out=f"runs/{kind}/out/pairs.{kind}", threshold=0.5, size=1, threads=1)
 
 
 def _documents(rng: random.Random, number: int, name: str) -> list[dict[str, str]]:
@@ -171,28 +175,30 @@ READERS: dict[str, Callable[[Path], None]] = {
 
 @contextlib.contextmanager
 def _ours() -> Iterator[None]:
-    """Let errors of ours pass, if they say something."""
+    """Let errors of ours pass; one about data must name a file."""
     try:
         yield
+    except (ConfigError, NotStoredError, UnknownError):
+        pass
     except NearDupError as error:
-        if not error.message.strip():
-            raise AssertionError("an error without a message") from error
+        if not _PLACE.search(str(error)):
+            raise AssertionError(f"an error that names no place: {error}") from error
 
 
 class MutatedRuns:
     """Checks mutated runs; `folder` is for their files."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        _make_runs(folder / "made")
-        for kind in (*KINDS, *ENDINGS):  # reading an intact run warms this process
-            case = self._copy(kind)
-            _read_all(case, kind, lambda step: None)
+        self._made = folder / "made"
+        self._case = folder / "case"
+        self._made.mkdir()
+        _make_inputs(self._made)
 
     def check(self, seed: int) -> str | None:
         """Return how the case of a seed fails, None if it does not."""
         rng = random.Random(seed)
         kind = rng.choice((*KINDS, *KINDS, *ENDINGS))
+        self._warm(kind)
         case = self._copy(kind)
 
         def act(tell: forked.Tell) -> None:
@@ -203,14 +209,23 @@ class MutatedRuns:
         fault = forked.fault_of(act)
         return None if fault is None else f"a run of kind {kind}\n{fault}"
 
+    def _warm(self, kind: str) -> None:
+        """Make a run of a kind once, and read it, which compiles and loads what the children need."""
+        if (self._made / "runs" / kind).exists():
+            return
+        with contextlib.chdir(self._made), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # some rows are rejected
+            _make_run(kind)
+        _read_all(self._copy(kind), kind, lambda step: None)
+
     def _copy(self, kind: str) -> Path:
         """Copy a run; its inputs are links to the originals, which keep their times."""
-        case = self.folder / "case"
+        case = self._case
         if case.exists():
             shutil.rmtree(case)
-        shutil.copytree(self.folder / "made/runs" / kind / "out", case / "out")
+        shutil.copytree(self._made / "runs" / kind / "out", case / "out")
         for name in ("in", "old.jsonl", "new.jsonl"):
-            (case / name).symlink_to(self.folder / "made" / name)
+            (case / name).symlink_to(self._made / name)
         decision = {"decision": "remove", "file": "more.jsonl", "row": 2, "digest": "0" * 32, "id": None}
         decisions = {"neardup_decisions": 1, "decisions": [decision, decision | {"decision": "keep", "row": 3}]}
         (case / "decisions.json").write_text(json.dumps(decisions))

@@ -17,7 +17,20 @@ import pyarrow.parquet as pq
 
 WHOLE = (0, 1, 2, 3, 7, -1, -2, 100, 10**6, 2**31, 2**32 - 1, 2**40, 2**53 + 1, 2**62, 2**63 - 1, -(2**63))
 REAL = (0.0, -0.0, 1.0, 0.5, 1.0000001, 2.0, -1.0, math.nan, math.inf, -math.inf, 1e308, 5e-324)
-TEXT = ("", "nowhere", "\0", "a" * 5_000, "../..", "/etc/passwd", "pages.jsonl", ":", "\ud7ff\u2028", "out/kept", "*", "1")
+TEXT = (
+    "",
+    "nowhere",
+    "\0",
+    "a" * 5_000,
+    "../..",
+    "/etc/passwd",
+    "pages.jsonl",
+    ":",
+    "\ud7ff\u2028",
+    "out/kept",
+    "*",
+    "1",
+)
 NESTED = ([], {}, [[]], [None], {"": {}}, [[[[1]]]], None, True, False)
 TYPES = (
     pa.int8(),
