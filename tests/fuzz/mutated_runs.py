@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import random
 import re
 import shutil
@@ -216,7 +215,7 @@ class MutatedRuns:
         with contextlib.chdir(self._made), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # some rows are rejected
             _make_run(kind)
-        _read_all(self._copy(kind), kind, lambda step: None)
+        _read_all(self._copy(kind), kind, lambda _: None)
 
     def _copy(self, kind: str) -> Path:
         """Copy a run; its inputs are links to the originals, which keep their times."""

@@ -1,4 +1,4 @@
-"""Random damage to a folder of files: other values in tables and JSON, flipped bytes, links, pipes and missing files."""
+"""Random damage to a folder: other values in tables and JSON, flipped bytes, links, pipes and missing files."""
 
 from __future__ import annotations
 

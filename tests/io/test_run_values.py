@@ -116,7 +116,7 @@ def test_a_table_without_the_number_of_rows_of_the_report_is_refused(run, table,
 
 def test_a_document_that_is_removed_twice_is_refused(run):
     take_rows(run, "removed", [0, 1, 2, 2])
-    with pytest.raises(DataError, match="row 4 has file 'pages.jsonl' and row .*, but that row was removed before"):
+    with pytest.raises(DataError, match=r"row 4 has file 'pages\.jsonl' and row .*, but that row was removed before"):
         load(run, "removed")
 
 

@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 from neardup import schema
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
-from neardup.io.formats import registry as formats
 from neardup.io import run_tables, run_values
+from neardup.io.formats import registry as formats
 from neardup.io.formats.base import Columns, InputFile, Records
 from neardup.io.run_tables import damaged, file_of
 from neardup.io.sources.column_choice import choose_columns, read_records
