@@ -76,6 +76,7 @@ def test_the_tables_of_an_intact_run_are_within_their_bounds(run):
 WRONG = [
     *(("removed", "row", value) for value in (0, -1, 7, LEAST, GREATEST)),
     *(("removed", "kept_row", value) for value in (0, -1, 7, LEAST, GREATEST)),
+    ("removed", "kept_file", "nowhere"),
     *(("removed", "file", value) for value in ("", "nowhere", "old.jsonl")),
     *(("removed", "similarity", value) for value in (float("nan"), float("inf"), -0.1, 1.1)),
     *(("clusters", "cluster_size", value) for value in (0, -1, LEAST, GREATEST)),

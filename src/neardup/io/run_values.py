@@ -99,18 +99,16 @@ def _check_removed(opened: _Opened) -> None:
 
 
 def _check_kept(opened: _Opened) -> None:
-    """Check the places of kept documents, which are in the input or in an index."""
+    """Check the places of kept documents, which are in the input or in the index of --against."""
     files = _Files.of(opened.stored, with_ahead=True)
     names = ("kept_file", "kept_row")
-    kept_file = opened.table.column("kept_file")
-    is_input = pc.is_in(kept_file, files.names).to_numpy()
     is_known = _rows_in(opened.table, names, files) >= 0
-    opened.require(is_known | ~is_input, names, "the run read no such row")
-    # The rows of all files together must be numbers of 64 bits.
-    num_foreign = max(1, pc.count_distinct(kept_file.filter(pa.array(~is_input))).as_py())
-    most = MAX_TOTAL_ROWS // num_foreign
-    numbers = opened.numbers("kept_row")
-    opened.require(is_input | ((numbers >= 1) & (numbers <= most)), names, f"rows are from 1 to {most}")
+    against = opened.stored.settings().against
+    if len(against) == 1 and not any(entry["ahead"] for entry in opened.stored.inputs):
+        numbers = opened.numbers("kept_row")
+        is_indexed = pc.equal(opened.table.column("kept_file"), against[0]).to_numpy()
+        is_known |= is_indexed & (numbers >= 1) & (numbers <= MAX_TOTAL_ROWS)
+    opened.require(is_known, names, "the run read no such row")
 
 
 def _check_rejected(opened: _Opened) -> None:
