@@ -58,6 +58,17 @@ def check_type(name: str, value: Any, kind: type, expected: str) -> None:
         raise ConfigError(f"`{name}` must be {expected}, got {value!r}")
 
 
+def check_text(name: str, value: str, expected: str = "text in UTF-8") -> None:
+    """Raise if a text has a lone surrogate, as Python makes of an argument that is not UTF-8."""
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(
+            f"`{name}` must be {expected}, got {value!r}, which has a lone surrogate",
+            hint="only bytes that are not UTF-8, or half of a surrogate pair, are read like this: type the value again",
+        ) from error
+
+
 def check_int(name: str, value: Any, low: int, high: int | None = None, *, hint: str | None = None) -> None:
     """Raise if a value is not an integer within its bounds."""
     if not isinstance(value, int) or isinstance(value, bool) or value < low or (high is not None and value > high):
@@ -117,27 +128,56 @@ def check_delimiter(value: Any) -> None:
         )
 
 
+def _mark(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Replace undecodable bytes by a byte that is invalid UTF-8, so that only their row is rejected."""
+    if isinstance(error, UnicodeDecodeError):
+        return "\udcff", error.end
+    if isinstance(error, UnicodeEncodeError):
+        return b"\xff", error.end
+    raise error
+
+
+# How text in another encoding is decoded; the name of the handler for codecs.
+MARK: Final = "neardup.mark"
+codecs.register_error(MARK, _mark)
+# Not valid in most encodings, so that decoding it calls the handler.
+_PROBE: Final = b"a\xff\n"
+
+
 def as_encoding(value: Any) -> str | None:
     """Return the name of a text encoding as Python spells it; None for UTF-8."""
+    if value is None:
+        return None
     try:
-        known = None if value is None else codecs.lookup(value)
-        if value is not None:
-            "".encode(value)  # raises for a bytes-to-bytes codec, such as "zlib"
+        name = codecs.lookup(value).name
+        "".encode(value)  # raises for a bytes-to-bytes codec, such as "zlib"
+        _try_encoding(name)
     except (LookupError, TypeError, ValueError) as error:
         raise ConfigError(
-            f"`encoding` must be the name of a text encoding, got {value!r}",
+            f"`encoding` must be the name of a text encoding of files, got {value!r}",
             hint="use a name that Python knows: 'latin-1', 'cp1252', 'utf-16', 'shift_jis'",
         ) from error
-    return None if known is None or known.name in ("utf-8", "utf-8-sig") else known.name
+    return None if name in ("utf-8", "utf-8-sig") else name
+
+
+def _try_encoding(name: str) -> None:
+    """Raise unless bytes can be decoded as those of a file are: in pieces, where invalid ones are marked."""
+    decoder = codecs.getincrementaldecoder(name)(MARK)
+    text = decoder.decode(_PROBE, final=True)
+    text.encode("utf-8", MARK)
+    codecs.getincrementalencoder(name)().encode("a\n", final=True)
 
 
 def as_columns(value: Any) -> str | tuple[str, ...] | None:
     """Return the name of a text column, or a tuple of several."""
-    if value is None or isinstance(value, str):
-        return value
-    names = tuple(value) if isinstance(value, (list, tuple)) else ()
+    if value is None:
+        return None
+    listed = (value,) if isinstance(value, str) else value
+    names = tuple(listed) if isinstance(listed, (list, tuple)) else ()
     if not names or not all(isinstance(name, str) for name in names):
         raise ConfigError(f"`text_column` must be the name of a column, a list of names, or None, got {value!r}")
+    for name in names:
+        check_text("text_column", name)
     return names if len(names) > 1 else names[0]
 
 
@@ -150,6 +190,7 @@ def as_paths(name: str, value: Any) -> tuple[str, ...]:
     for path in found:
         if not isinstance(path, str) or "\0" in path:
             raise ConfigError(f"`{name}` must be a path without NUL characters, got {path!r}")
+        check_text(name, path, "a path in UTF-8")
     return found
 
 
@@ -174,6 +215,7 @@ def as_spark_conf(value: Any) -> tuple[str, ...]:
                 f"`spark_conf` must be settings as name=value, got {shown!r}",
                 hint="pass spark_conf=['spark.executor.memory=4g']",
             )
+        check_text("spark_conf", setting)
     return tuple(settings)
 
 

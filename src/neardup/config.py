@@ -24,6 +24,7 @@ from neardup.checks import (
     check_int,
     check_num_perm,
     check_real,
+    check_text,
     check_type,
 )
 from neardup.combinations import check_together
@@ -225,9 +226,11 @@ class Config(_RecordsGiven):
         for name in ("id_column", "items_column", "vector_column", "group_column"):
             if getattr(self, name) is not None:
                 check_type(name, getattr(self, name), str, "the name of a column, or None")
+                check_text(name, getattr(self, name))
         self._set("decisions", as_path("decisions", self.decisions))
         if self.master is not None:
             check_type("master", self.master, str, "the address of a Spark cluster, or None")
+            check_text("master", self.master)
         self._set("spark_conf", as_spark_conf(self.spark_conf))
         for name in ("against", "ignore"):
             self._set(name, as_paths(name, getattr(self, name)))
@@ -381,6 +384,8 @@ def _memory_bytes(value: Any) -> int | None:
 
 
 def _check_keep(keep: Any) -> None:
+    if isinstance(keep, str):
+        check_text("keep", keep)
     order, colon, column = keep.partition(":") if isinstance(keep, str) else ("", "", "")
     if (order in KEEP_ORDERS and not colon) or (order in KEEP_COLUMN_ORDERS and column):
         return

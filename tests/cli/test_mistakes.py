@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import click
 import pytest
@@ -321,3 +322,44 @@ def test_bits_without_a_usable_row_are_an_error_with_the_reason(say):
         code, said = say("pairs", "pages.jsonl", "-o", "out.csv", *arguments)
         assert (code, "pages.jsonl row 1: vector is text, not a list of numbers" in said) == (1, True), said
         assert said.count("hint: ") == 1
+
+
+# Bytes that are not UTF-8, as Python reads them, and half of a surrogate pair; an argument has no NUL.
+NOT_UTF8 = {"bytes": os.fsdecode(b"\xff\xfe"), "in a name": "x\udcffy.jsonl", "half": "\ud800", "NUL": "a\0b"}
+
+
+@pytest.mark.parametrize("value", NOT_UTF8.values(), ids=NOT_UTF8)
+@pytest.mark.parametrize("command", ARGUMENTS)
+def test_no_value_that_is_not_utf8_gives_a_traceback(say, command, value):
+    if command == "serve":  # would serve on
+        return
+    if "clean" in ARGUMENTS.get(command, ()):
+        say("dedup", "pages.jsonl", "-o", "clean", "-q", "--pairs")
+    elif "stored" in ARGUMENTS.get(command, ()):
+        say("index", "create", "stored", "-q")
+    words = [*command.split(), *ARGUMENTS[command]]
+    num_commands = len(command.split())
+    for at in range(num_commands, len(words)):
+        if not words[at].startswith("-"):
+            assert say(*words[:at], value, *words[at + 1 :])[0] in (0, 1, 2)
+    for name, option in options():
+        if name == command and not option.is_flag and option.name not in ("out", "target"):
+            code, said = say(*words, option.opts[0], value, *BESIDE.get(option.name, ()))
+            assert (code in (1, 2) and said) or option.name in ("picture", "master", "out"), (option.opts, said)
+
+
+@pytest.mark.parametrize("setting", ["--text-column", "--id-column", "--items-column", "--group-column", "--against"])
+def test_a_setting_that_is_not_utf8_is_named(say, setting):
+    code, said = say("dedup", "pages.jsonl", "-o", "out", setting, os.fsdecode(b"\xff"))
+    assert code == 2
+    assert f"error: {setting} must be" in said
+    assert "'\\udcff'" in said
+
+
+def test_a_run_whose_folder_is_not_utf8_is_refused_as_output_and_as_input(say, tmp_path):
+    odd = os.fsdecode(b"\xff")
+    for words in (("dedup", "pages.jsonl", "-o", odd), ("audit", odd), ("report", odd, "-o", "page.html")):
+        code, said = say(*words)
+        assert code == 2
+        assert "must be a path in UTF-8" in said
+    assert not any(path.name.startswith(odd) for path in tmp_path.iterdir())

@@ -1,26 +1,30 @@
-"""Random cases against the oracle, for as long as one likes.
+"""Random cases for as long as one likes: results against the oracle, or finished runs with random damage.
 
-python tests/fuzz/fuzz.py --minutes 10       from a new seed on
-python tests/fuzz/fuzz.py --seeds 0:500      these cases
-python tests/fuzz/fuzz.py --seed 1234        one case again
+python tests/fuzz/fuzz.py --minutes 10                  from a new seed on
+python tests/fuzz/fuzz.py --what runs --minutes 10      finished runs with random damage
+python tests/fuzz/fuzz.py --seeds 0:500                 these cases
+python tests/fuzz/fuzz.py --seed 1234                   one case again
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Protocol
 
 if __name__ == "__main__":  # a script imports from its own folder, tests from tests/
     sys.path[0] = str(Path(__file__).parents[1])
 
 from fuzz.cases import Case, random_case
 from fuzz.checks import Runs, check_files, check_in_memory
+from fuzz.mutated_runs import MutatedRuns
 
 # How many smaller cases are tried to shrink a failing one; a time limit would stop early on a busy machine.
 SHRINK_TRIES = 400
@@ -67,30 +71,57 @@ def _kind(error: Exception) -> tuple[type[Exception], str]:
     return type(error), str(error).partition(" ")[0].partition("\n")[0]
 
 
-def fuzz(seeds: Iterable[int], *, seconds: float | None = None, max_failures: int = 5) -> tuple[int, list[str]]:
+class Subject(Protocol):
+    """What is fuzzed; it is made with an empty folder for its files."""
+
+    def check(self, seed: int) -> str | None:
+        """Return how the case of a seed fails, None if it does not."""
+
+    def close(self) -> None:
+        """End what was started."""
+
+
+class Results:
+    """Runs of random cases, whose results must be those of the oracle."""
+
+    def __init__(self, folder: Path) -> None:
+        self._runs = Runs(folder)
+
+    def check(self, seed: int) -> str | None:
+        """Return how the case of a seed fails, shrunk; None if it does not."""
+        case = random_case(seed)
+        error = error_of(case, self._runs)
+        if error is None:
+            return None
+        smaller, error = shrink(case, error, self._runs)
+        return f"{type(error).__name__}: {error}\nThe smallest case found:\n{smaller}\n"
+
+    def close(self) -> None:
+        """End the process that is killed."""
+        self._runs.close()
+
+
+# By the name that --what takes.
+SUBJECTS: dict[str, Callable[[Path], Subject]] = {"results": Results, "runs": MutatedRuns}
+
+
+def fuzz(
+    seeds: Iterable[int], *, what: str = "results", seconds: float | None = None, max_failures: int = 5
+) -> tuple[int, list[str]]:
     """Check the cases of seeds until time runs out; return their number, and a report for each failure."""
     until = None if seconds is None else time.monotonic() + seconds
-    num_cases, failures = 0, []
-    with tempfile.TemporaryDirectory() as name:
-        runs = Runs(Path(name))
-        try:
-            for seed in seeds:
-                if (until is not None and time.monotonic() > until) or len(failures) == max_failures:
-                    break
-                num_cases += 1
-                case = random_case(seed)
-                error = error_of(case, runs)
-                if error is not None:
-                    smaller, error = shrink(case, error, runs)
-                    failures.append(_report(seed, smaller, error))
-        finally:
-            runs.close()
+    num_cases = 0
+    failures: list[str] = []
+    with tempfile.TemporaryDirectory() as name, contextlib.closing(SUBJECTS[what](Path(name))) as subject:
+        for seed in seeds:
+            if (until is not None and time.monotonic() > until) or len(failures) == max_failures:
+                break
+            num_cases += 1
+            failure = subject.check(seed)
+            if failure is not None:
+                again = f"python tests/fuzz/fuzz.py --what {what} --seed {seed}"
+                failures.append(f"seed {seed} fails; repeat it with: {again}\n{failure}")
     return num_cases, failures
-
-
-def _report(seed: int, case: Case, error: Exception) -> str:
-    again = f"seed {seed} fails; repeat it with: python tests/fuzz/fuzz.py --seed {seed}"
-    return f"{again}\n{type(error).__name__}: {error}\nThe smallest case found:\n{case}\n"
 
 
 def _seeds(given: argparse.Namespace) -> Iterator[int]:
@@ -104,6 +135,7 @@ def _seeds(given: argparse.Namespace) -> Iterator[int]:
 def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--what", choices=SUBJECTS, default="results", help="what is fuzzed (default: results)")
     parser.add_argument("--seed", type=int, help="check this case only")
     parser.add_argument("--seeds", metavar="FIRST:STOP", help="check these cases")
     parser.add_argument("--minutes", type=float, help="stop after so long")
@@ -113,7 +145,8 @@ def main() -> int:
     first = next(seeds)
     print(f"from seed {first}", flush=True)  # noqa: T201
     minutes = 1 if given.minutes is None and given.seed is None and given.seeds is None else given.minutes
-    num_cases, failures = fuzz(itertools.chain([first], seeds), seconds=None if minutes is None else minutes * 60)
+    seconds = None if minutes is None else minutes * 60
+    num_cases, failures = fuzz(itertools.chain([first], seeds), what=given.what, seconds=seconds)
     print(*failures, f"{num_cases} cases, {len(failures)} failed", sep="\n")  # noqa: T201
     return 1 if failures else 0
 

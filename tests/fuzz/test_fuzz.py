@@ -1,8 +1,13 @@
-"""Random cases, and a planted error that the fuzzer must find."""
+"""Random cases, and planted errors that the fuzzer must find."""
+
+import os
+import signal
+from pathlib import Path
 
 import pytest
 
 import oracles
+from fuzz import forked, mutated_runs
 from fuzz.cases import random_case
 from fuzz.fuzz import fuzz
 
@@ -22,5 +27,52 @@ def test_a_wrong_result_is_found_shrunk_and_reported_with_its_seed(monkeypatch):
     monkeypatch.setattr(oracles, "jaccard", lambda a, b: len(a & b) / max(1, len(a | b) - 1))
     num_cases, (failure,) = fuzz(seeds, max_failures=1)
     seed = seeds[num_cases - 1]
-    assert f"python tests/fuzz/fuzz.py --seed {seed}" in failure
+    assert f"python tests/fuzz/fuzz.py --what results --seed {seed}" in failure
     assert 1 <= failure.count("Row(") <= 2
+
+
+def test_what_reads_a_damaged_run_gives_a_result_or_an_error_of_ours():
+    num_cases, failures = fuzz(range(6), what="runs")
+    assert not failures, "\n".join(failures)
+    assert num_cases == 6
+
+
+@pytest.mark.long
+@pytest.mark.slow("one minute of damaged runs")
+def test_a_minute_of_damaged_runs_gives_results_or_errors_of_ours():
+    num_cases, failures = fuzz(range(1_000, 10**6), what="runs", seconds=60)
+    assert not failures, "\n".join(failures)
+    assert num_cases > 10
+
+
+def crash(run: Path) -> None:
+    del run
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def wait_for_ever(run: Path) -> None:
+    while run:
+        pass
+
+
+def fail(run: Path) -> None:
+    raise IndexError(f"in {run}")
+
+
+@pytest.mark.parametrize(("read", "said"), [(crash, "ended by SIGSEGV"), (fail, "IndexError: in out")])
+def test_a_crash_and_a_foreign_error_are_reported_with_the_seed_and_the_damage(monkeypatch, read, said):
+    monkeypatch.setattr(mutated_runs, "KINDS", {"leader": mutated_runs.KINDS["leader"]})
+    monkeypatch.setattr(mutated_runs, "ENDINGS", ())
+    is_first = iter([True])
+    # The intact run is read once before, to warm the process.
+    readers = {"a reader": lambda run: None if next(is_first, False) else read(run)}
+    monkeypatch.setattr(mutated_runs, "READERS", readers)
+    _, (failure,) = fuzz([7], what="runs")
+    assert "python tests/fuzz/fuzz.py --what runs --seed 7" in failure
+    assert "a run of kind leader\n  " in failure
+    assert "\na reader\n" in failure
+    assert said in failure
+
+
+def test_a_child_that_computes_for_ever_is_ended():
+    assert forked.fault_of(lambda _: wait_for_ever(Path("out")), cpu_seconds=1) == "ended by SIGKILL\n"

@@ -71,13 +71,20 @@ def _read(path: str, config: Config) -> str:
             return read_by_id(*address, Config.of(config, html=False))
     content = sys.stdin.buffer.read() if path == STDIN else _content(path)
     try:
-        return content.decode(config.encoding or "utf-8-sig")
+        text = content.decode(config.encoding or "utf-8-sig")
+        text.encode()  # raises for half of a surrogate pair, which an escape sequence may stand for
     except UnicodeDecodeError as error:
         raise DataError(
             f"{_name(path)} is not {config.encoding or 'UTF-8'} text: byte {error.start} is "
             f"0x{content[error.start]:02x}",
             hint="pass its encoding, for example --encoding latin-1",
         ) from error
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{_name(path)} is not {config.encoding} text: it has the lone surrogate {text[error.start]!r}",
+            hint="pass its encoding, for example --encoding latin-1",
+        ) from error
+    return text
 
 
 def _content(path: str) -> bytes:

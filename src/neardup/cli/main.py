@@ -132,6 +132,7 @@ def program() -> None:
 def run(arguments: list[str] | None = None) -> int:
     """Run one command line, that of the process if none is given, and return the exit code."""
     try:
+        _check_arguments(sys.argv[1:] if arguments is None else arguments)
         code = commands(arguments, prog_name="neardup", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError as error:
@@ -139,6 +140,17 @@ def run(arguments: list[str] | None = None) -> int:
     except (click.ClickException, _InterruptedError, NearDupError, OSError, MemoryError) as error:
         code = _fail(error)
     return code if isinstance(code, int) else 0
+
+
+def _check_arguments(arguments: list[str]) -> None:
+    """Raise if an argument cannot be one of a process: click would ask the system for a file of that name."""
+    for argument in arguments:
+        try:
+            is_possible = b"\0" not in os.fsencode(argument)
+        except UnicodeEncodeError:
+            is_possible = False
+        if not is_possible:
+            raise click.UsageError(f"{argument!r} has a character that no argument can have")
 
 
 def _escape_controls() -> None:

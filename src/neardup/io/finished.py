@@ -7,9 +7,9 @@ columns, its files must be in its folder, and an input is read again only if it 
 from __future__ import annotations
 
 import dataclasses
-import json
+import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -19,15 +19,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.parquet as pq
 
 from neardup import schema
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
+from neardup.io import run_tables, run_values
 from neardup.io.formats import registry as formats
-from neardup.io.formats.base import Columns, InputFile
-from neardup.io.outputs import known_ending
+from neardup.io.formats.base import Columns, InputFile, Records
+from neardup.io.run_tables import damaged, file_of
 from neardup.io.sources.column_choice import choose_columns, read_records
 from neardup.io.sources.discover import find_file
 from neardup.io.sources.parts import rows_in
@@ -40,8 +39,6 @@ from neardup.report import Audit, Report
 from neardup.theory.plan import Plan, plan_for
 
 KEPT: Final = "kept"
-# What Python and Arrow raise for JSON lines that are not rows of the table.
-_MALFORMED: Final = (ValueError, TypeError, AttributeError, OverflowError, RecursionError)
 _SAY_WHERE: Final = (
     "this command reads the input files again: restore them, start in the same folder, or repeat the run"
 )
@@ -49,7 +46,8 @@ _SAY_WHERE: Final = (
 
 def is_run(folder: Path) -> bool:
     """Whether a folder is the output of a run on files, even if it was changed since."""
-    return (folder / "removed.parquet").exists() and (folder / REPORT).is_file()
+    # `os.path` answers False for a path that the system refuses, such as one with a very long name.
+    return os.path.exists(folder / "removed.parquet") and os.path.isfile(folder / REPORT)  # noqa: PTH110, PTH113
 
 
 def kept_files(run: Path) -> list[str]:
@@ -65,7 +63,7 @@ def kept_files(run: Path) -> list[str]:
         )
     names = [entry["file"] for entry in report.inputs if not entry["ahead"]]
     absent = _without_kept_file(run, names, report, config)
-    return [str(_below(run, Path(KEPT, name))) for name in names if name not in absent]
+    return [str(file_of(run, Path(KEPT, name))) for name in names if name not in absent]
 
 
 def _without_kept_file(run: Path, names: Sequence[str], report: StoredReport, config: Config) -> set[str]:
@@ -75,114 +73,40 @@ def _without_kept_file(run: Path, names: Sequence[str], report: StoredReport, co
         return {name for name in whole if f"{KEPT}/{name}" not in report.written}
     if not whole:
         return set()
-    tables = (_stored_table(run, "removed"), load_rejected(run / "rejected.jsonl"))
+    tables = [_table_of(run, name, report) for name in ("removed", "rejected")]
     return whole & {name for table in tables for name in table.column("file").to_pylist()}
 
 
-def _below(run: Path, name: str | Path) -> Path:
-    """Return a file that a run has written, by name; raise if it is missing or outside the folder of the run."""
-    path = run / name
-    try:
-        is_own = path.resolve().is_relative_to(run.resolve())
-    except (OSError, RuntimeError) as error:  # a cycle of links
-        raise DataError(f"{path} cannot be read: {error}") from error
-    if not is_own:
-        raise DataError(
-            f"the run {run} names {name}, which is outside its folder",
-            hint="name the file itself if you trust it, or run neardup again on the input files",
-        )
-    if not path.is_file():
-        raise DataError(f"{path}, which the run wrote, is missing", hint="restore it, or repeat the run")
-    return path
+def load_table(run: Path, name: str, stored: StoredReport | None = None) -> pa.Table | None:
+    """Return a table of a finished run by name, with its values checked; None if it was not stored.
 
-
-def load_table(run: Path, name: str) -> pa.Table | None:
-    """Return a table of a finished run by name, None if it was not stored."""
-    if name == "rejected":
-        return load_rejected(run / "rejected.jsonl")
+    `stored` is the report of the run; without it, it is read.
+    """
     if name == KEPT:
         return _load_kept(run)
     if name == "mask":
         return _mask(run)
-    return _stored_table(run, name) if (run / f"{name}.parquet").exists() else None
-
-
-def _stored_table(run: Path, name: str) -> pa.Table:
-    """Return a table, which is a file or, if Spark wrote a large one, a folder of parts."""
-    path = run / f"{name}.parquet"
-    if not path.is_dir():
-        return _read_part(_below(run, path.name), name)
-    parts = sorted(part.name for part in path.iterdir())
-    if not parts:
-        raise _no_table(path, "it is an empty folder")
-    return pa.concat_tables([_read_part(_below(run, Path(path.name, part)), name) for part in parts])
-
-
-def _read_part(path: Path, name: str) -> pa.Table:
-    return _checked(path, partial(pq.read_table, path), _COLUMNS[name])
-
-
-def load_pairs(path: Path, name: str) -> pa.Table | None:
-    """Return a table of a run of pairs: `pairs` or `rejected`."""
-    if name == "rejected":
-        return load_rejected(path.with_name(f"{path.name}.rejected.jsonl"))
-    if name != "pairs":
-        return None
-    return _checked(path, partial(_READERS[known_ending(path)], path), schema.PAIRS_FROM_FILES)
-
-
-def load_rejected(path: Path) -> pa.Table:
-    """Read rejected.jsonl."""
-    return _checked(path, partial(_read_lines, path, schema.REJECTED), schema.REJECTED)
-
-
-def _checked(path: Path, read: Callable[[], pa.Table], columns: pa.Schema) -> pa.Table:
-    """Read a table; raise unless it has at least these columns, without nulls."""
-    try:
-        table = read()
-    except FileNotFoundError as error:
-        raise DataError(f"{path}, which the run wrote, is missing", hint="restore it, or repeat the run") from error
-    except (OSError, pa.ArrowException, *_MALFORMED) as error:
-        raise _no_table(path, str(error)) from error
-    for field in columns:
-        if table.schema.get_all_field_indices(field.name) == []:
-            raise _no_table(path, f"it has no column {field.name!r}")
-        column = table.column(field.name)
-        if column.type != field.type:
-            raise _no_table(path, f"its column {field.name!r} holds {column.type}, not {field.type}")
-        if column.null_count:
-            raise _no_table(path, f"its column {field.name!r} has a null")
+    table = run_tables.read_table(run, name)
+    if table is not None:
+        run_values.check_values(table, name, run_tables.place_of(run, name), stored or read_report(run))
     return table
 
 
-def _no_table(path: Path, reason: str) -> DataError:
-    return DataError(
-        f"{path} is damaged or was not written by neardup: {reason}", hint="run neardup again on the input files"
-    )
+def _table_of(run: Path, name: str, stored: StoredReport | None = None) -> pa.Table:
+    """Return a table that every finished run has stored."""
+    table = load_table(run, name, stored)
+    if table is None:
+        raise run_tables.missing(run_tables.place_of(run, name))
+    return table
 
 
-def _read_csv(path: Path) -> pa.Table:
-    kinds = pa.csv.ConvertOptions(column_types=schema.PAIRS_FROM_FILES)
-    return pa.csv.read_csv(path, pa.csv.ReadOptions(), pa.csv.ParseOptions(newlines_in_values=True), kinds)
-
-
-def _read_lines(path: Path, columns: pa.Schema) -> pa.Table:
-    lines = path.read_bytes().split(b"\n")
-    return pa.Table.from_pylist([json.loads(line) for line in lines if line], schema=columns)
-
-
-_COLUMNS: Final = {
-    "removed": schema.REMOVED_FROM_FILES,
-    # Runs of earlier versions did not record sizes.
-    "clusters": pa.schema([field for field in schema.clusters(pa.string()) if field.name != "cluster_size"]),
-    "pairs": schema.PAIRS_FROM_FILES,
-    "order": schema.KEEP_ORDER,
-}
-_READERS: Final[dict[str, Callable[[Path], pa.Table]]] = {
-    ".parquet": pq.read_table,
-    ".csv": _read_csv,
-    ".jsonl": partial(_read_lines, columns=schema.PAIRS_FROM_FILES),
-}
+def load_pairs(path: Path, name: str, stored: StoredReport | None = None) -> pa.Table | None:
+    """Return a table of a run of pairs, `pairs` or `rejected`, with its values checked."""
+    table = run_tables.read_pairs(path, name)
+    if table is not None:
+        place = run_tables.place_beside(path, name)
+        run_values.check_values(table, name, place, stored or read_report(path))
+    return table
 
 
 def _load_kept(run: Path) -> pa.Table:
@@ -202,7 +126,8 @@ def _load_kept(run: Path) -> pa.Table:
 
 def _place_names(run: Path) -> pa.ChunkedArray:
     """The ids of the kept documents, including those named by file and row."""
-    own, removed = _stored_table(run, "clusters").column("doc_id"), _stored_table(run, "removed")
+    own = _table_of(run, "clusters").column("doc_id")
+    removed = _table_of(run, "removed")
     places = pc.binary_join_element_wise(removed.column("file"), removed.column("row").cast(pa.string()), ":")
     gone = removed.column("doc_id")
     gone = gone.filter(pc.or_(pc.equal(gone, places), pc.equal(gone, removed.column("file"))))
@@ -220,7 +145,7 @@ def _kept_documents(
     for records in read_records(file, config, columns):
         named = [next(places, None) if doc_id is None else doc_id for doc_id in records.ids.to_pylist()]
         if None in named:
-            raise _no_table(run / "clusters.parquet", f"it names fewer documents than {file.path} contains")
+            raise damaged(run / "clusters.parquet", f"it names fewer documents than {file.path} contains")
         ids.append(pa.array(named, pa.string()))
         texts.append(records.texts)
         rows.append(first + records.rows)
@@ -238,19 +163,29 @@ def own_rows(table: pa.Table, inputs: Sequence[Mapping[str, Any]]) -> npt.NDArra
 
 def _mask(run: Path) -> pa.Table:
     """Return whether each row of the input is kept; blank lines count as rows that are not."""
-    report, removed = read_report(run), _stored_table(run, "removed")
-    config, own = report.settings(), [entry for entry in report.inputs if not entry["ahead"]]
+    stored = read_report(run)
+    gone = [_table_of(run, name, stored) for name in ("removed", "rejected")]
+    own = [entry for entry in stored.inputs if not entry["ahead"]]
     num_rows = sum(entry["rows"] for entry in own)
-    has_blank_lines = num_rows != report.documents
-    is_kept = np.full(num_rows, not has_blank_lines)
-    first = 0
-    for entry in own if has_blank_lines else ():  # no table records which rows are blank
-        for records in read_records(find_again(entry, config), config):
-            is_kept[first + records.rows] = True
-            first += records.num_rows
-    for table in (removed, load_rejected(run / "rejected.jsonl")):
-        is_kept[own_rows(table, report.inputs)] = False
+    if num_rows == stored.documents:
+        # The tables have as many rows, so a forged number cannot claim any amount of memory.
+        _table_of(run, "clusters", stored)
+        is_kept = np.ones(num_rows, np.bool_)
+    else:  # no table records which rows are blank
+        is_kept = np.concatenate([_are_documents(entry, stored.settings()) for entry in own])
+    for table in gone:
+        is_kept[own_rows(table, stored.inputs)] = False
     return pa.table({"is_kept": is_kept})
+
+
+def _are_documents(entry: Mapping[str, Any], config: Config) -> npt.NDArray[np.bool_]:
+    """Whether each row of an input file is a document."""
+    found = [np.empty(0, np.bool_)]
+    for records in read_again(entry, config):
+        is_document = np.zeros(records.num_rows, np.bool_)
+        is_document[records.rows] = True
+        found.append(is_document)
+    return np.concatenate(found)
 
 
 _AS_STORED: Final = (
@@ -274,7 +209,7 @@ def restore(run: Path) -> Report:
         num_pairs=stored.pairs,
         warnings=tuple(stored.warnings),
         **{name: getattr(stored, name) for name in _AS_STORED},
-        load=partial(load_pairs if run.is_file() else load_table, run),
+        load=partial(load_pairs if run.is_file() else load_table, run, stored=stored),
         out=str(run),
         inputs=tuple(map(dict, stored.inputs)),
         files=tuple(stored.files or ()),
@@ -288,7 +223,7 @@ def _removed_against(run: Path, stored: StoredReport) -> int:
     ahead = [entry["file"] for entry in stored.inputs if entry["ahead"]]
     if stored.removed_against is not None or not ahead or run.is_file():
         return min(stored.removed_against or 0, stored.removed)
-    kept_files = _stored_table(run, "removed").column("kept_file")
+    kept_files = _table_of(run, "removed", stored).column("kept_file")
     return pc.sum(pc.is_in(kept_files, pa.array(ahead, pa.string()))).as_py() or 0
 
 
@@ -329,6 +264,20 @@ def find_again(entry: Mapping[str, Any], config: Config) -> InputFile:
     if how is not None:
         raise DataError(f"the input {path} has changed since the run: {how}", hint=_SAY_WHERE)
     return msgspec.structs.replace(file, name=entry["file"])
+
+
+def read_again(entry: Mapping[str, Any], config: Config) -> Iterator[Records]:
+    """Read an input file of a run again; raise unless it has as many rows as the run has read."""
+    num_rows = 0
+    for records in read_records(find_again(entry, config), config):
+        num_rows += records.num_rows
+        if num_rows <= entry["rows"]:
+            yield records
+    if num_rows != entry["rows"]:
+        raise DataError(
+            f"the input {entry['path']} has {num_rows:,} rows, and the report of the run says {entry['rows']:,}",
+            hint="run neardup again on the input files",
+        )
 
 
 def read_row(file: InputFile, number: int, config: Config) -> str:

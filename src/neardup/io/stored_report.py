@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict
 
 import msgspec
 
+from neardup.checks import check_text
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.io.workspace import REPORT
@@ -15,6 +16,8 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 # No system allows NUL in a path.
 FilePath = Annotated[str, msgspec.Meta(pattern=r"\A[^\x00]+\Z")]
+# All rows of a run are numbered with 64 bits; what is left out leaves room for one more file.
+MAX_TOTAL_ROWS: Final = 2**61
 # From this schema version on, a report lists the files that the run has written.
 _LISTS_FILES: Final = 2
 
@@ -117,10 +120,16 @@ class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_report(run: Path) -> StoredReport:
     """Read report.json of a run, which is a folder, or the output file of a run of pairs."""
+    check_text("run", str(run), "a path in UTF-8")  # Arrow opens no other
     path = run.with_name(f"{run.name}.{REPORT}") if run.is_file() else run / REPORT
     try:
+        if path.exists() and not path.is_file():  # a pipe or a device could be read forever
+            raise DataError(f"{path} cannot be read: it is not a regular file", hint="restore it, or repeat the run")
         report = msgspec.json.decode(path.read_bytes(), type=StoredReport)
         report.settings()
+        num_rows = sum(entry["rows"] for entry in report.inputs)
+        if num_rows > MAX_TOTAL_ROWS:
+            raise _not_ours(path, f"its inputs have {num_rows} rows, and at most {MAX_TOTAL_ROWS} can be numbered")
     except (FileNotFoundError, NotADirectoryError) as error:
         what = f"is not a finished run: it has no {REPORT}" if run.exists() else "does not exist"
         raise DataError(f"{run} {what}", hint="name the folder that neardup dedup -o wrote") from error

@@ -18,6 +18,7 @@ from typing import IO, Any, BinaryIO, Final, cast
 import msgspec
 import pyarrow as pa
 
+from neardup.checks import MARK
 from neardup.errors import DataError, MissingExtraError, StaleError
 from neardup.io.formats.base import InputFile
 
@@ -39,25 +40,12 @@ _BYTE_ORDERS: Final = {
 _GZIP_LEVEL: Final = 6
 
 
-def _mark(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Replace undecodable bytes by a byte that is invalid UTF-8, so that only their row is rejected."""
-    if isinstance(error, UnicodeDecodeError):
-        return "\udcff", error.end
-    if isinstance(error, UnicodeEncodeError):
-        return b"\xff", error.end
-    raise error
-
-
-_MARK: Final = "neardup.mark"
-codecs.register_error(_MARK, _mark)
-
-
 class _Decoded(io.RawIOBase):
     """Decodes a stream in another encoding to UTF-8."""
 
     def __init__(self, stream: BinaryIO, encoding: str) -> None:
         self._stream, self._ready, self._is_over = stream, b"", False
-        self._decoder = codecs.getincrementaldecoder(encoding)(_MARK)
+        self._decoder = codecs.getincrementaldecoder(encoding)(MARK)
 
     def readable(self) -> bool:
         return True
@@ -66,7 +54,7 @@ class _Decoded(io.RawIOBase):
         while not self._ready and not self._is_over:
             chunk = self._stream.read(BUFFER_BYTES)
             self._is_over = not chunk
-            self._ready = self._decoder.decode(chunk, final=not chunk).encode("utf-8", _MARK)
+            self._ready = self._decoder.decode(chunk, final=not chunk).encode("utf-8", MARK)
         size = min(len(buffer), len(self._ready))
         buffer[:size], self._ready = self._ready[:size], self._ready[size:]
         return size

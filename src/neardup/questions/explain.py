@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import schema
-from neardup.checks import near_names
+from neardup.checks import check_text, near_names
 from neardup.config import Config
 from neardup.errors import DataError, NotStoredError
 from neardup.io import finished
@@ -50,6 +50,8 @@ class Verdict:
 
 def find_verdict(run: Path, doc_id: str, *, file: str | None, row: int | None) -> Verdict:
     """Look up a document in the tables of a finished run; file and row distinguish equal ids."""
+    check_text("doc_id", doc_id)
+    check_text("file", file or "")
     config = read_report(run).settings()
     removed = finished.load_table(run, "removed")
     clusters = finished.load_table(run, "clusters")
@@ -130,6 +132,8 @@ def _take_rows(texts: pa.Table, rows: pa.Array | pa.ChunkedArray) -> pa.Table:
 
 def _row_of(texts: pa.Table, doc_id: Any, row: int | None) -> int:
     """Return the position of a document in the source."""
+    if isinstance(doc_id, str):
+        check_text("doc_id", doc_id)
     ids = texts.column("doc_id")
     is_known = isinstance(doc_id, str) == pa.types.is_string(ids.type)
     rows = texts.column("row").filter(pc.equal(ids, doc_id)).to_pylist() if is_known else []

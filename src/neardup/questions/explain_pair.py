@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.checks import near_names
+from neardup.checks import check_text, near_names
 from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io import finished
@@ -42,6 +42,8 @@ class ListedPair:
 
 def find_pairs_of(run: Path, doc_id: str, other_id: str | None = None) -> list[ListedPair]:
     """Return the pairs of a document, or its pairs with another one, most similar first; raise if there is none."""
+    for wanted in (doc_id, other_id):
+        check_text("doc_id", wanted or "")
     table = _pairs(run)
     # Equally similar partners are listed in input order.
     found = [*_with(table, doc_id, other_id, *reversed(_SIDES)), *_with(table, doc_id, other_id, *_SIDES)]

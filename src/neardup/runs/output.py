@@ -11,8 +11,9 @@ from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 
+from neardup.checks import check_text
 from neardup.errors import ConfigError, DataError
-from neardup.io import finished
+from neardup.io import finished, run_tables
 from neardup.io.outputs import known_ending
 from neardup.io.workspace import (
     REPORT,
@@ -65,7 +66,7 @@ class DedupFolder:
 
     def load_draft(self, workspace: Workspace, name: str) -> pa.Table | None:
         """Return a table that is not published yet."""
-        return finished.load_table(workspace.folder / _DRAFTS, name)
+        return run_tables.read_table(workspace.folder / _DRAFTS, name)
 
     def files(self, workspace: Workspace) -> tuple[str, ...]:
         """Return the names of all files below the folder."""
@@ -121,7 +122,7 @@ class PairsFile:
 
     def load_draft(self, workspace: Workspace, name: str) -> pa.Table | None:
         """Return the pairs that are not published yet."""
-        return finished.load_pairs(workspace.folder / self.drafts["pairs"], name)
+        return run_tables.read_pairs(workspace.folder / self.drafts["pairs"], name)
 
     def files(self, workspace: Workspace) -> tuple[str, ...]:
         """Return the names of the three files."""
@@ -162,4 +163,5 @@ def _report_lines(facts: dict[str, Any]) -> Iterator[str]:
 def _local_path(out: str) -> Path:
     if "://" in out:
         raise ConfigError(f"the output must be on a local disk, got {out}", hint="write it here and copy it")
+    check_text("output", out, "a path in UTF-8")
     return Path(out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 from neardup import schema
 from neardup.config import Config
 from neardup.errors import ConfigError, NotStoredError
-from neardup.io import finished
+from neardup.io import finished, run_tables
 from neardup.io.outputs import TableWriter, reserved_table
 from neardup.io.sources.cluster_sizes import ClusterSizes
 from neardup.io.sources.corpus import FileDocuments
@@ -33,13 +34,13 @@ I64 = npt.NDArray[np.int64]
 
 def list_stored(run: Path, target: Path, config: Config) -> Report:
     """Write the stored pairs of a finished run: all of them, or those of at least the given threshold."""
-    stored = finished.load_table(run, "pairs")
+    before = finished.restore(run)
+    stored = before.load("pairs")
     if stored is None:
         raise NotStoredError(
             f"the run {run} did not store its pairs: removed documents were not compared with each other",
             hint="run neardup dedup with --pairs, or neardup pairs on the input files",
         )
-    before = finished.restore(run)
     _check_apart(target, run, before)
     if not config.is_threshold_given:
         config = Config.of(config, threshold=before.config.threshold)
@@ -57,7 +58,7 @@ def list_stored(run: Path, target: Path, config: Config) -> Report:
         config=config,
         plan=dataclasses.replace(before.plan, threshold=config.threshold),
         num_pairs=found.num_rows,
-        load=functools.partial(finished.load_pairs, target),
+        load=functools.partial(run_tables.read_pairs, target),
         out=str(target),
         files=(target.name,),
     )
@@ -65,8 +66,8 @@ def list_stored(run: Path, target: Path, config: Config) -> Report:
 
 def _check_apart(target: Path, run: Path, before: Report) -> None:
     """Raise if the pairs would replace a file that the run wrote."""
-    own = {(run / name).resolve() for name in (*before.files, "removed.parquet", "pairs.parquet")}
-    if target.resolve() in own:
+    own = {os.path.realpath(run / name) for name in (*before.files, "removed.parquet", "pairs.parquet")}
+    if os.path.realpath(target) in own:
         raise ConfigError(f"the output {target} is a file of the run {run}", hint="choose another -o")
 
 
@@ -202,6 +203,7 @@ def _num_ahead(report: Report) -> int:
 def _priorities(rows: I64, order: pa.Table | None, report: Report) -> I64:
     """The keep priorities of documents in pairs, the smallest first."""
     if order is not None:
+        _check_same_rows(rows, order.column("row").to_numpy(), report)
         priority: I64 = order.column("priority").to_numpy()
         return priority
     if report.config.keep not in ("first", "last"):
@@ -210,6 +212,16 @@ def _priorities(rows: I64, order: pa.Table | None, report: Report) -> I64:
             hint="call neardup.deduplicate with pairs=True",
         )
     return np.where(rows < _num_ahead(report), schema.AHEAD, rows if report.config.keep == "first" else -rows)
+
+
+def _check_same_rows(rows: I64, ordered: I64, report: Report) -> None:
+    """Raise unless order.parquet lists the documents of the stored pairs: kernels use its values by position."""
+    strangers = np.setxor1d(rows, ordered, assume_unique=True)
+    if strangers.size:
+        table = Path(report.out or "") / "order.parquet"
+        raise run_tables.damaged(
+            table, f"row {strangers[0]:,} of the input is either only in it or only in pairs.parquet"
+        )
 
 
 def _select(rows: I64, priority: I64, stored: pa.Table, pairs: pa.Table, report: Report) -> pa.Table:
@@ -250,11 +262,17 @@ def _removed(named: pa.Table, at: I64, kept_at: I64, selection: pa.Table) -> pa.
 
 def _with_shares(removed: pa.Table, selection: pa.Table, numbered: pa.Table, stored: pa.Table) -> pa.Table:
     """Add both shares of the pair that each document was removed for; the reference document is `a`."""
-    width = int(max(pc.max(numbered.column("row_b")).as_py() or 0, 0)) + 1
+    width = int(pc.max(numbered.column("row_b")).as_py() or 0) + 1
     keys = numbered.column("row_a").to_numpy() * width + numbered.column("row_b").to_numpy()
     wanted = selection.column("kept_row").to_numpy() * width + selection.column("row").to_numpy()
     order = np.argsort(keys)
-    at = pa.array(order[np.searchsorted(keys[order], wanted)])
+    is_stored, place = find_sorted(keys[order], wanted)
+    if not is_stored.all():
+        raise NotStoredError(
+            "a document was removed for one that does not come before it, so the shares of the pair were not stored",
+            hint="run again with the higher threshold",
+        )
+    at = pa.array(order[place])
     shares = [stored.column(f"containment_{side}").take(at) for side in "ba"]
     columns = schema.with_shares(schema.REMOVED_FROM_FILES, schema.CONTAINING)
     return pa.table([*removed.columns, *shares], schema=columns)

@@ -16,7 +16,6 @@ from neardup.errors import DataError
 from neardup.io import finished
 from neardup.io.decisions import digest_of
 from neardup.io.formats.base import ITEM_END, text_bytes
-from neardup.io.sources.column_choice import read_records
 from neardup.kernels import similarity as kernel
 from neardup.measures.registry import measure_of
 from neardup.web.run_view import RunView
@@ -69,7 +68,7 @@ def scan(run: RunView) -> Iterator[tuple[I64, pa.Array]]:
         return
     for at, entry in enumerate(report.inputs):
         first = int(run.first_keys[at])
-        for records in read_records(finished.find_again(entry, report.config), report.config):
+        for records in finished.read_again(entry, report.config):
             yield first + records.rows, records.texts
             first += records.num_rows
 

@@ -182,14 +182,11 @@ class RunView:
         if not self.is_from_files:
             texts = report.load("texts")
             return None if texts is None else texts.column("row").to_numpy()
-        own = [
-            np.arange(self.first_keys[at], self.first_keys[at + 1])
-            for at, entry in enumerate(report.inputs)
-            if not entry["ahead"]
-        ]
-        keys = np.concatenate(own) if own else np.empty(0, np.int64)
-        if keys.size != report.documents:
+        own = [at for at, entry in enumerate(report.inputs) if not entry["ahead"]]
+        if sum(report.inputs[at]["rows"] for at in own) != report.documents:
             return None
+        ranges = [np.arange(self.first_keys[at], self.first_keys[at + 1]) for at in own]
+        keys = np.concatenate([np.empty(0, np.int64), *ranges])
         return np.setdiff1d(keys, self.rejected_keys, assume_unique=True)
 
     @cached_property

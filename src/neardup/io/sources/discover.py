@@ -318,6 +318,8 @@ def _status(found: _Found) -> os.stat_result | None:
         raise DataError(f"{path} {what}", hint="check the spelling and the current folder") from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:  # NUL, or a character that no file name has
+        raise DataError(f"{path!r} cannot be read: it is not the name of a file") from error
     if not stat.S_ISREG(status.st_mode):
         raise DataError(f"{path} is not a regular file", hint="write its content to a file first, or use - for stdin")
     # A world-readable file needs no further check.

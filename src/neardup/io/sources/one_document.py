@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow.compute as pc
 
-from neardup.checks import near_names
+from neardup.checks import check_text, near_names
 from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io.formats.base import InputFile
@@ -33,6 +33,7 @@ def split_address(address: str) -> tuple[str, str] | None:
 
 def read_by_id(path: str, doc_id: str, config: Config) -> str:
     """Return the text of the document with this id; a document without an id is found by its row, from 1."""
+    check_text("id", doc_id)
     file = find_file(path, config)
     first, by_row = 1, None
     ids: list[str] = []
