@@ -14,7 +14,7 @@ from neardup import schema
 from neardup.config import Config
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import DataError
-from neardup.io.formats import base as records
+from neardup.io import records
 from neardup.io.formats import registry as formats
 from neardup.io.sources import parts
 from neardup.io.sources.cluster_sizes import ClusterSizes

@@ -8,7 +8,7 @@ import sys
 import msgspec
 import pytest
 
-from neardup.io.formats.base import InputFile
+from neardup.io.records import InputFile
 from neardup.io.sources.file_list import FileList
 
 FILE = InputFile(

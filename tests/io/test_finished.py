@@ -14,8 +14,7 @@ import pytest
 import neardup
 from neardup.config import Config
 from neardup.errors import DataError, NotStoredError
-from neardup.io import finished
-from neardup.io.formats import base as records
+from neardup.io import finished, records
 from neardup.io.run_folders import kept_of_runs
 from neardup.io.sources.discover import find_files
 from neardup.io.stored_report import read_report

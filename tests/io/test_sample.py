@@ -15,7 +15,7 @@ import pytest
 
 import neardup
 from neardup.config import Config
-from neardup.io.formats import base as records
+from neardup.io import records
 from neardup.io.formats import parquet
 from neardup.io.formats import registry as formats
 from neardup.io.sources.discover import find_files

@@ -9,7 +9,7 @@ import pytest
 
 from neardup.config import Config
 from neardup.errors import DataError
-from neardup.io.formats.base import ITEM_END, MARK_COLUMNS, Columns, InputFile, Verdicts
+from neardup.io.records import ITEM_END, MARK_COLUMNS, Columns, InputFile, Verdicts
 from neardup.io.values import arrow_rows as tables
 from neardup.io.values import html
 from neardup.io.values.arrow_rows import batch_records, join_parts, keep_rows, output_batches, output_schema, pieces

@@ -17,7 +17,8 @@ import oracles
 from neardup import api
 from neardup.config import Config
 from neardup.engines.local.limits import Memory
-from neardup.io.formats import arrow, base, json_array, parquet, text, warc
+from neardup.io import records
+from neardup.io.formats import arrow, json_array, parquet, text, warc
 from neardup.io.sources import in_memory, parts
 from neardup.io.values import arrow_rows
 from neardup.measures import jaccard
@@ -134,8 +135,8 @@ def _by_bands(settings):
 
 # Where the code reads each limit on the size of a piece of the input.
 LIMITS = {
-    "batch_bytes": ("BATCH_BYTES", (base, arrow_rows, json_array, parquet, text, warc)),
-    "part_bytes": ("PART_BYTES", (base, arrow, arrow_rows)),
+    "batch_bytes": ("BATCH_BYTES", (records, arrow_rows, json_array, parquet, text, warc)),
+    "part_bytes": ("PART_BYTES", (records, arrow, arrow_rows)),
     "joined_bytes": ("JOINED_BYTES", (parts,)),
     "batch_rows": ("BATCH_ROWS", (in_memory,)),
     "cache_bytes": ("CACHE_BYTES", (jaccard,)),

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.errors import ConfigError
-from neardup.io.formats.base import InputFile
+from neardup.io.records import InputFile
 from neardup.io.sources.column_choice import read_records
 
 I64 = npt.NDArray[np.int64]

@@ -26,8 +26,8 @@ from neardup import schema
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.io.formats import registry as formats
-from neardup.io.formats.base import Columns, InputFile
 from neardup.io.outputs import known_ending
+from neardup.io.records import Columns, InputFile
 from neardup.io.sources.column_choice import choose_columns, read_records
 from neardup.io.sources.discover import find_file
 from neardup.io.sources.parts import rows_in

@@ -19,7 +19,7 @@ import msgspec
 import pyarrow as pa
 
 from neardup.errors import DataError, MissingExtraError, StaleError
-from neardup.io.formats.base import InputFile
+from neardup.io.records import InputFile
 
 # Small, because buffered bytes are copied once more.
 BUFFER_BYTES: Final = 1 << 16

@@ -17,7 +17,7 @@ from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory, available_cores
 from neardup.errors import ConfigError
 from neardup.events import Watch
-from neardup.io.formats.base import BATCH_BYTES, InputFile, text_bytes
+from neardup.io.records import BATCH_BYTES, InputFile, text_bytes
 from neardup.io.sources import sample as file_samples
 from neardup.io.sources.in_memory import InMemoryDocuments
 from neardup.io.sources.parts import documents_of

@@ -23,7 +23,7 @@ from neardup.engines.base import Advance, Documents
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError, DataError
 from neardup.events import Watch
-from neardup.io.formats.base import InputFile
+from neardup.io.records import InputFile
 from neardup.io.sources import in_memory
 from neardup.io.sources.corpus import FileDocuments
 from neardup.io.sources.memory_tables import name_pairs

@@ -19,7 +19,7 @@ from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.events import Watch
 from neardup.index.index_folder import is_index
 from neardup.io import finished
-from neardup.io.formats.base import InputFile
+from neardup.io.records import InputFile
 from neardup.io.run_folders import kept_of_runs
 from neardup.io.sources.column_choice import with_dimension
 from neardup.io.sources.discover import RealPaths, find_files, has_documents, is_input

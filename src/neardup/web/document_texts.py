@@ -15,7 +15,7 @@ from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io import finished
 from neardup.io.decisions import digest_of
-from neardup.io.formats.base import ITEM_END, text_bytes
+from neardup.io.records import ITEM_END, text_bytes
 from neardup.io.sources.column_choice import read_records
 from neardup.kernels import similarity as kernel
 from neardup.measures.registry import measure_of

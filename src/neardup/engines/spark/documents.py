@@ -36,7 +36,7 @@ from neardup.engines.spark.reading import (
 from neardup.engines.spark.storage import Storage, in_order, one_task_each
 from neardup.errors import DataError
 from neardup.io.formats import arrow, parquet
-from neardup.io.formats.base import Columns, InputFile, Records
+from neardup.io.records import Columns, InputFile, Records
 from neardup.io.sources.in_memory import ID_COLUMNS, content_names
 from neardup.io.sources.parts import FileParts, documents_of
 from neardup.io.streams import is_remote

@@ -20,7 +20,7 @@ from neardup.config import Config
 from neardup.engines.base import BatchStep, View
 from neardup.engines.local.groups import split_groups
 from neardup.engines.spark.storage import stored_batches
-from neardup.io.formats.base import Records
+from neardup.io.records import Records
 from neardup.io.sources.notes import joined
 from neardup.io.sources.parts import FileParts
 from neardup.io.values import keep_order

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.errors import DataError
-from neardup.io.formats.base import PART_BYTES, Columns, InputFile, Records, Verdicts
+from neardup.io.records import PART_BYTES, Columns, InputFile, Records, Verdicts
 from neardup.io.streams import copy_file, open_output
 from neardup.io.values.arrow_rows import (
     batch_records,

@@ -20,8 +20,8 @@ from msgspec import UNSET, UnsetType
 from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io.formats import lines
-from neardup.io.formats.base import MARK_COLUMNS, Columns, InputFile, Records, Verdicts
 from neardup.io.formats.registry import endings
+from neardup.io.records import MARK_COLUMNS, Columns, InputFile, Records, Verdicts
 from neardup.io.streams import check_unchanged
 from neardup.io.values import gather, whole_rows
 from neardup.io.values.columns import reason_against

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.config import Config
-from neardup.io.formats import base as records
-from neardup.io.formats.base import Columns, InputFile, Records, Verdicts, no_columns
+from neardup.io import records
+from neardup.io.records import Columns, InputFile, Records, Verdicts, no_columns
 from neardup.io.streams import check_unchanged, copy_file, open_input, open_output_like
 from neardup.io.values import gather
 from neardup.io.values.oversize import SKIPPED_AT_ONCE, Oversize, most_held, passed, read_past_line

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup.config import Config
-from neardup.io.formats.base import (
+from neardup.io.formats.parquet_sizes import BUFFER_BYTES, row_bytes
+from neardup.io.records import (
     BATCH_BYTES,
     BATCH_ROWS,
     MARK_COLUMNS,
@@ -20,7 +21,6 @@ from neardup.io.formats.base import (
     Records,
     Verdicts,
 )
-from neardup.io.formats.parquet_sizes import BUFFER_BYTES, row_bytes
 from neardup.io.streams import copy_file, open_arrow_output
 from neardup.io.values.arrow_rows import (
     batch_records,

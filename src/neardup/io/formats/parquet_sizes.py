@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from neardup.io.formats.base import BATCH_BYTES, BATCH_ROWS, InputFile
 from neardup.io.formats.parquet_pages import find_dictionary
+from neardup.io.records import BATCH_BYTES, BATCH_ROWS, InputFile
 from neardup.io.streams import is_remote
 from neardup.io.values.arrow_rows import opened
 

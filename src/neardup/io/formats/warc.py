@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.errors import DataError, MissingExtraError
-from neardup.io.formats.base import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts, no_columns, one_span
+from neardup.io.records import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts, no_columns, one_span
 from neardup.io.streams import check_unchanged, open_input, open_output
 from neardup.io.values import gather
 from neardup.io.values.html import readable_texts

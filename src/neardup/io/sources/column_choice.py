@@ -12,7 +12,7 @@ from neardup.checks import VECTOR_MEASURES
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.io.formats import registry as formats
-from neardup.io.formats.base import MARK_COLUMNS, Columns, InputFile, Records
+from neardup.io.records import MARK_COLUMNS, Columns, InputFile, Records
 from neardup.io.sources.in_memory import ID_COLUMNS, TEXT_COLUMNS
 from neardup.io.values.columns import likeliest_text, named_columns
 from neardup.io.values.contents import dimension_of

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from neardup import schema
 from neardup.config import Config
 from neardup.errors import DataError
-from neardup.io.formats.base import InputFile, Records, Verdicts, text_bytes
+from neardup.io.records import InputFile, Records, Verdicts, text_bytes
 from neardup.io.sources.cluster_sizes import ClusterSizes
 from neardup.io.sources.held_rows import HeldRows
 from neardup.io.sources.kept_ids import KeptIds

@@ -7,7 +7,7 @@ from typing import Final, overload
 
 import msgspec
 
-from neardup.io.formats.base import InputFile
+from neardup.io.records import InputFile
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _DECODER: Final = msgspec.msgpack.Decoder(InputFile)

@@ -14,7 +14,7 @@ from neardup import schema
 from neardup.checks import VECTOR_MEASURES
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
-from neardup.io.formats import base as records
+from neardup.io import records
 from neardup.io.sources.frames import as_arrow, is_from, pandas_values
 from neardup.io.values.arrow_rows import items_texts, joined_texts
 from neardup.io.values.columns import (

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.config import Config
-from neardup.io.formats import base as records
-from neardup.io.formats.base import BATCH_ROWS, Records
+from neardup.io import records
+from neardup.io.records import BATCH_ROWS, Records
 from neardup.io.values.scores import SCORES
 from neardup.io.workspace import Workspace
 

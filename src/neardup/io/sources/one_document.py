@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from neardup.checks import near_names
 from neardup.config import Config
 from neardup.errors import DataError
-from neardup.io.formats.base import InputFile
+from neardup.io.records import InputFile
 from neardup.io.sources.column_choice import read_records
 from neardup.io.sources.discover import find_file
 

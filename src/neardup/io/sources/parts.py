@@ -17,7 +17,7 @@ from neardup.config import Config
 from neardup.errors import DataError, StaleError
 from neardup.io.formats import registry as formats
 from neardup.io.formats import text
-from neardup.io.formats.base import PART_BYTES, Columns, InputFile, Records
+from neardup.io.records import PART_BYTES, Columns, InputFile, Records
 from neardup.io.sources.column_choice import choose_columns, hint_of_columns
 from neardup.io.sources.file_list import FileList
 from neardup.io.sources.text_size import num_text_bytes

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from neardup.config import Config
 from neardup.io.formats import registry as formats
-from neardup.io.formats.base import Columns, InputFile, Records, text_bytes
+from neardup.io.records import Columns, InputFile, Records, text_bytes
 from neardup.io.sources.column_choice import choose_columns, read_records
 from neardup.io.sources.text_size import COMPRESSED, PLAIN, num_text_bytes
 from neardup.io.values.arrow_rows import opened

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from neardup.config import Config
 from neardup.errors import DataError, StaleError
-from neardup.io.formats.base import (
+from neardup.io.records import (
     BATCH_BYTES,
     ITEM_END,
     MARK_COLUMNS,

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.config import Config
-from neardup.io.formats.base import BATCH_ROWS, ITEM_END, Records
+from neardup.io.records import BATCH_ROWS, ITEM_END, Records
 from neardup.io.values.contents import column_type, contents_of
 from neardup.io.values.html import readable_texts
 from neardup.io.values.oversize import reason_against_size

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.errors import DataError
-from neardup.io.formats.base import BATCH_BYTES, InputFile, text_bytes
+from neardup.io.records import BATCH_BYTES, InputFile, text_bytes
 
 # Memory of the process before it reads anything: libraries and compiled kernels.
 PROCESS_BYTES: Final = 250 * 10**6

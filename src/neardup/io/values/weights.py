@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.io.formats.base import ITEM_END
+from neardup.io.records import ITEM_END
 from neardup.io.values.columns import is_list, is_valid, storage
 from neardup.kernels import shingle
 from neardup.kernels.keys import shingle_key
