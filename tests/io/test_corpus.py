@@ -15,12 +15,12 @@ from neardup.config import Config
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import DataError
 from neardup.io import records
+from neardup.io.columns import arrow_rows as tables
 from neardup.io.formats import registry as formats
 from neardup.io.sources import parts
 from neardup.io.sources.cluster_sizes import ClusterSizes
 from neardup.io.sources.corpus import FileDocuments
 from neardup.io.sources.discover import find_files
-from neardup.io.values import arrow_rows as tables
 from neardup.io.workspace import Workspace
 
 ROWS = [

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io import records
+from neardup.io.columns import gather
+from neardup.io.columns.scores import sortable_values
 from neardup.io.formats import csv
 from neardup.io.records import Columns, Verdicts
 from neardup.io.sources.column_choice import choose_columns
 from neardup.io.sources.discover import find_files
-from neardup.io.values import gather
-from neardup.io.values.scores import sortable_values
 
 TEXT = Columns(text=("text",), id="id")
 

@@ -73,7 +73,7 @@ def test_small_row_groups_are_one_span_and_large_ones_several(tmp_path, monkeypa
     file = stored(tmp_path, table_of(100), row_group_size=10)
     assert parquet.split(file) == [(0, 10)]
     monkeypatch.setattr(
-        "neardup.io.values.arrow_rows.PART_BYTES", 2 * pq.ParquetFile(file.path).metadata.row_group(0).total_byte_size
+        "neardup.io.columns.arrow_rows.PART_BYTES", 2 * pq.ParquetFile(file.path).metadata.row_group(0).total_byte_size
     )
     spans = parquet.split(file)
     assert len(spans) >= 5

@@ -18,9 +18,9 @@ from neardup import api
 from neardup.config import Config
 from neardup.engines.local.limits import Memory
 from neardup.io import records
+from neardup.io.columns import arrow_rows
 from neardup.io.formats import arrow, json_array, parquet, text, warc
 from neardup.io.sources import in_memory, parts
-from neardup.io.values import arrow_rows
 from neardup.measures import jaccard
 
 # One equal slot makes a bucket, so that a run finds what the oracle finds: 2**-20 misses a pair at the threshold.

@@ -110,7 +110,7 @@ def _visible(text: str, config: Config) -> str:
         return text
     import pyarrow as pa
 
-    from neardup.io.values.html import html_to_text
+    from neardup.io.columns.html import html_to_text
 
     visible: str = html_to_text(pa.array([text]), config)[0].as_py()
     return visible

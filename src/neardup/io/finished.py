@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from neardup import schema
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
+from neardup.io.columns import whole_rows
 from neardup.io.formats import registry as formats
 from neardup.io.outputs import known_ending
 from neardup.io.records import Columns, InputFile
@@ -34,7 +35,6 @@ from neardup.io.sources.parts import rows_in
 from neardup.io.sources.stdin import STDIN_PATH
 from neardup.io.stored_report import StoredReport, read_report
 from neardup.io.streams import head_of
-from neardup.io.values import whole_rows
 from neardup.io.workspace import REPORT
 from neardup.report import Audit, Report
 from neardup.theory.plan import Plan, plan_for

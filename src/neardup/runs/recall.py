@@ -23,11 +23,11 @@ from neardup.engines.base import Advance, Documents
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError, DataError
 from neardup.events import Watch
+from neardup.io.columns.sorted_search import find_sorted
 from neardup.io.records import InputFile
 from neardup.io.sources import in_memory
 from neardup.io.sources.corpus import FileDocuments
 from neardup.io.sources.memory_tables import name_pairs
-from neardup.io.values.sorted_search import find_sorted
 from neardup.io.workspace import Workspace
 from neardup.report import Audit
 from neardup.searches.audit_sample import CHANCE_UNITS, DRAW_RANGE, Sample, draw, draw_keys

@@ -35,16 +35,16 @@ from neardup.engines.spark.reading import (
 )
 from neardup.engines.spark.storage import Storage, in_order, one_task_each
 from neardup.errors import DataError
+from neardup.io.columns import keep_order
+from neardup.io.columns.arrow_rows import batch_records, wanted_names
+from neardup.io.columns.column_checks import choose
+from neardup.io.columns.scores import SCORES
+from neardup.io.columns.vector_columns import vector_contents
 from neardup.io.formats import arrow, parquet
 from neardup.io.records import Columns, InputFile, Records
 from neardup.io.sources.in_memory import ID_COLUMNS, content_names
 from neardup.io.sources.parts import FileParts, documents_of
 from neardup.io.streams import is_remote
-from neardup.io.values import keep_order
-from neardup.io.values.arrow_rows import batch_records, wanted_names
-from neardup.io.values.columns import choose
-from neardup.io.values.scores import SCORES
-from neardup.io.values.vector_columns import vector_contents
 from neardup.theory.shingle_advice import FEW_SHINGLES
 
 _WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)

@@ -20,13 +20,13 @@ from neardup.config import Config
 from neardup.engines.base import BatchStep, View
 from neardup.engines.local.groups import split_groups
 from neardup.engines.spark.storage import stored_batches
+from neardup.io.columns import keep_order
+from neardup.io.columns.contents import content_type
+from neardup.io.columns.scores import SCORES
+from neardup.io.columns.sorted_search import find_sorted
 from neardup.io.records import Records
 from neardup.io.sources.notes import joined
 from neardup.io.sources.parts import FileParts
-from neardup.io.values import keep_order
-from neardup.io.values.contents import content_type
-from neardup.io.values.scores import SCORES
-from neardup.io.values.sorted_search import find_sorted
 
 I64 = npt.NDArray[np.int64]
 # By part: the number of rows of every piece, and the names of the columns found.

@@ -12,7 +12,7 @@ import pyarrow as pa
 from neardup import schema as schemas
 from neardup.engines.base import BatchStep, BlockStep
 from neardup.io import records
-from neardup.io.values.arrow_rows import pieces
+from neardup.io.columns.arrow_rows import pieces
 from neardup.io.workspace import read_batches, write_batches
 
 

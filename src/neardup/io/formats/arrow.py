@@ -11,9 +11,7 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.errors import DataError
-from neardup.io.records import PART_BYTES, Columns, InputFile, Records, Verdicts
-from neardup.io.streams import copy_file, open_output
-from neardup.io.values.arrow_rows import (
+from neardup.io.columns.arrow_rows import (
     batch_records,
     decoded_pieces,
     is_untouched,
@@ -25,7 +23,9 @@ from neardup.io.values.arrow_rows import (
     readable,
     wanted_names,
 )
-from neardup.io.values.columns import outer_column
+from neardup.io.columns.column_checks import outer_column
+from neardup.io.records import PART_BYTES, Columns, InputFile, Records, Verdicts
+from neardup.io.streams import copy_file, open_output
 
 _KIND: Final = "Arrow"
 _FILE_MAGIC: Final = b"ARROW1"

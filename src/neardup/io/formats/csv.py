@@ -14,11 +14,11 @@ import pyarrow as pa
 from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io import records
+from neardup.io.columns import gather
+from neardup.io.columns.oversize import SKIPPED_AT_ONCE, most_held, passed, reason_against_size
 from neardup.io.formats.registry import endings
 from neardup.io.records import MARK_COLUMNS, Columns, InputFile, Records, Verdicts
 from neardup.io.streams import check_unchanged, copy_file, open_input, open_output_like
-from neardup.io.values import gather
-from neardup.io.values.oversize import SKIPPED_AT_ONCE, most_held, passed, reason_against_size
 
 
 class _Row(NamedTuple):

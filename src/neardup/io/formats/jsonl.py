@@ -19,14 +19,14 @@ from msgspec import UNSET, UnsetType
 
 from neardup.config import Config
 from neardup.errors import DataError
+from neardup.io.columns import gather, whole_rows
+from neardup.io.columns.column_checks import reason_against
+from neardup.io.columns.gather import RowError
+from neardup.io.columns.oversize import Oversize
 from neardup.io.formats import lines
 from neardup.io.formats.registry import endings
 from neardup.io.records import MARK_COLUMNS, Columns, InputFile, Records, Verdicts
 from neardup.io.streams import check_unchanged
-from neardup.io.values import gather, whole_rows
-from neardup.io.values.columns import reason_against
-from neardup.io.values.gather import RowError
-from neardup.io.values.oversize import Oversize
 from neardup.kernels import json_text
 
 split = lines.split

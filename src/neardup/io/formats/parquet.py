@@ -11,6 +11,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup.config import Config
+from neardup.io.columns.arrow_rows import (
+    batch_records,
+    decoded_pieces,
+    is_untouched,
+    join_parts,
+    opened,
+    output_batches,
+    output_schema,
+    readable,
+    wanted_names,
+)
+from neardup.io.columns.column_checks import outer_column
 from neardup.io.formats.parquet_sizes import BUFFER_BYTES, row_bytes
 from neardup.io.records import (
     BATCH_BYTES,
@@ -22,18 +34,6 @@ from neardup.io.records import (
     Verdicts,
 )
 from neardup.io.streams import copy_file, open_arrow_output
-from neardup.io.values.arrow_rows import (
-    batch_records,
-    decoded_pieces,
-    is_untouched,
-    join_parts,
-    opened,
-    output_batches,
-    output_schema,
-    readable,
-    wanted_names,
-)
-from neardup.io.values.columns import outer_column
 from neardup.schema import one_array, one_batch
 
 _KIND: Final = "Parquet"

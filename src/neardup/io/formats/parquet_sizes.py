@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from neardup.io.columns.arrow_rows import opened
 from neardup.io.formats.parquet_pages import find_dictionary
 from neardup.io.records import BATCH_BYTES, BATCH_ROWS, InputFile
 from neardup.io.streams import is_remote
-from neardup.io.values.arrow_rows import opened
 
 # Without a buffer, a whole column chunk is read ahead: 274 instead of 46 MB for a row group of 1 GB.
 BUFFER_BYTES: Final = 1 << 20

@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.errors import DataError, MissingExtraError
+from neardup.io.columns import gather
+from neardup.io.columns.html import readable_texts
+from neardup.io.columns.oversize import reason_against_size
 from neardup.io.records import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts, no_columns, one_span
 from neardup.io.streams import check_unchanged, open_input, open_output
-from neardup.io.values import gather
-from neardup.io.values.html import readable_texts
-from neardup.io.values.oversize import reason_against_size
 
 split, column_names, table = one_span, no_columns, no_columns
 _DOCUMENTS: Final = ("response", "conversion")

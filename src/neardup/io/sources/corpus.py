@@ -19,6 +19,8 @@ import pyarrow.compute as pc
 from neardup import schema
 from neardup.config import Config
 from neardup.errors import DataError
+from neardup.io.columns import keep_order
+from neardup.io.columns.sorted_search import find_sorted
 from neardup.io.records import InputFile, Records, Verdicts, text_bytes
 from neardup.io.sources.cluster_sizes import ClusterSizes
 from neardup.io.sources.held_rows import HeldRows
@@ -26,8 +28,6 @@ from neardup.io.sources.kept_ids import KeptIds
 from neardup.io.sources.notes import Notes, joined
 from neardup.io.sources.parts import I64, FileParts
 from neardup.io.streams import check_unchanged, copy_file, copy_permissions, read_small, write_small
-from neardup.io.values import keep_order
-from neardup.io.values.sorted_search import find_sorted
 from neardup.io.workspace import Workspace, read_batches
 
 Advance = Callable[[int], None]

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from neardup.errors import DataError
-from neardup.io.values.columns import CONVERSION_ERRORS, plain
+from neardup.io.columns.column_checks import CONVERSION_ERRORS, plain
 
 ContentName = Callable[[list[str]], str | None]
 Unusable = Callable[[list[Any]], Collection[int]]

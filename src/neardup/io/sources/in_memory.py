@@ -15,9 +15,8 @@ from neardup.checks import VECTOR_MEASURES
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.io import records
-from neardup.io.sources.frames import as_arrow, is_from, pandas_values
-from neardup.io.values.arrow_rows import items_texts, joined_texts
-from neardup.io.values.columns import (
+from neardup.io.columns.arrow_rows import items_texts, joined_texts
+from neardup.io.columns.column_checks import (
     checked_ids,
     choose,
     column_at,
@@ -28,10 +27,10 @@ from neardup.io.values.columns import (
     reason_against,
     usable_texts,
 )
-from neardup.io.values.contents import column_type, contents_of, dimension_of
-from neardup.io.values.html import readable_texts
-from neardup.io.values.matrices import is_matrix, item_column
-from neardup.io.values.python_rows import (
+from neardup.io.columns.contents import column_type, contents_of, dimension_of
+from neardup.io.columns.html import readable_texts
+from neardup.io.columns.matrices import is_matrix, item_column
+from neardup.io.columns.python_rows import (
     as_table,
     columns_of,
     is_baskets,
@@ -41,8 +40,9 @@ from neardup.io.values.python_rows import (
     split_pairs,
     values_at,
 )
-from neardup.io.values.vector_columns import VECTOR_COLUMNS, as_column, rows_as_column
-from neardup.io.values.whole_rows import rename_doc_id
+from neardup.io.columns.vector_columns import VECTOR_COLUMNS, as_column, rows_as_column
+from neardup.io.columns.whole_rows import rename_doc_id
+from neardup.io.sources.frames import as_arrow, is_from, pandas_values
 
 TEXT_COLUMNS: Final = ("text", "content", "body")
 ID_COLUMNS: Final = ("id", "url")

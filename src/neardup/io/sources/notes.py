@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from neardup import schema
 from neardup.config import Config
 from neardup.io import records
+from neardup.io.columns.scores import SCORES
 from neardup.io.records import BATCH_ROWS, Records
-from neardup.io.values.scores import SCORES
 from neardup.io.workspace import Workspace
 
 # The most small batches to combine into one.

@@ -7,8 +7,8 @@ from typing import Final
 
 import pyarrow.parquet as pq
 
+from neardup.io.columns.arrow_rows import opened
 from neardup.io.records import InputFile
-from neardup.io.values.arrow_rows import opened
 
 # Bytes of a file per byte of text: compressed, or with the markup of a format.
 COMPRESSED: Final = 0.25

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
-from neardup.io.values.vector_columns import as_column
+from neardup.io.columns.vector_columns import as_column
 
 _NUMBERS = "biuf"
 

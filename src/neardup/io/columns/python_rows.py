@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.errors import DataError
-from neardup.io.values.columns import CONVERSION_ERRORS
-from neardup.io.values.contents import column_type
-from neardup.io.values.gather import RowError, item_string, weighted_items
-from neardup.io.values.vector_columns import unmasked
+from neardup.io.columns.column_checks import CONVERSION_ERRORS
+from neardup.io.columns.contents import column_type
+from neardup.io.columns.gather import RowError, item_string, weighted_items
+from neardup.io.columns.vector_columns import unmasked
 
 Reasons = dict[int, str]
 

@@ -13,6 +13,11 @@ import pyarrow.compute as pc
 
 from neardup.config import Config
 from neardup.errors import DataError, StaleError
+from neardup.io.columns.column_checks import column_at, is_list, is_valid, storage
+from neardup.io.columns.contents import column_type, contents_of
+from neardup.io.columns.html import readable_texts
+from neardup.io.columns.oversize import long_values
+from neardup.io.columns.scores import SCORES, UnsortableError, sortable_column
 from neardup.io.records import (
     BATCH_BYTES,
     ITEM_END,
@@ -25,11 +30,6 @@ from neardup.io.records import (
     runs,
 )
 from neardup.io.streams import is_remote, open_input
-from neardup.io.values.columns import column_at, is_list, is_valid, storage
-from neardup.io.values.contents import column_type, contents_of
-from neardup.io.values.html import readable_texts
-from neardup.io.values.oversize import long_values
-from neardup.io.values.scores import SCORES, UnsortableError, sortable_column
 
 _BYTE_TYPES: Final = {
     pa.string(): pa.binary(),

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from neardup import schema
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
-from neardup.io.values import keep_order
-from neardup.io.values.scores import sortable_column
+from neardup.io.columns import keep_order
+from neardup.io.columns.scores import sortable_column
 from neardup.kernels.keys import group_key
 
 # What Arrow raises for Python values that do not fit in one column.

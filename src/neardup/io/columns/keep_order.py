@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.errors import StaleError
-from neardup.io.values.scores import SCORES
+from neardup.io.columns.scores import SCORES
 
 I64 = npt.NDArray[np.int64]
 SORTED: Final = pa.schema([("is_missing", pa.bool_()), *SCORES, ("row", pa.int64())])

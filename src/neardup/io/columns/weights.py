@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup.io.columns.column_checks import is_list, is_valid, storage
 from neardup.io.records import ITEM_END
-from neardup.io.values.columns import is_list, is_valid, storage
 from neardup.kernels import shingle
 from neardup.kernels.keys import shingle_key
 from neardup.kernels.unicode import load_table

@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.config import Config
+from neardup.io.columns.contents import column_type, contents_of
+from neardup.io.columns.html import readable_texts
+from neardup.io.columns.oversize import reason_against_size
+from neardup.io.columns.scores import sortable_values
 from neardup.io.records import BATCH_ROWS, ITEM_END, Records
-from neardup.io.values.contents import column_type, contents_of
-from neardup.io.values.html import readable_texts
-from neardup.io.values.oversize import reason_against_size
-from neardup.io.values.scores import sortable_values
 
 MAX_ROWS: Final = BATCH_ROWS
 _NUMBERS: Final = (int, float, np.number)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from neardup.config import Config
 from neardup.distances import LARGEST_NUMBER
 from neardup.errors import DataError
-from neardup.io.values.columns import is_list, is_valid, storage
+from neardup.io.columns.column_checks import is_list, is_valid, storage
 
 VECTOR_COLUMNS: Final = ("vector", "embedding")
 _WORD_BYTES: Final = 8

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from neardup.io.values.columns import CONVERSION_ERRORS
+from neardup.io.columns.column_checks import CONVERSION_ERRORS
 
 
 def table_of(rows: Sequence[dict[str, Any]]) -> pa.Table:

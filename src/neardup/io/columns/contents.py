@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from neardup.checks import VECTOR_MEASURES
 from neardup.config import Config
-from neardup.io.values.vector_columns import vector_contents
-from neardup.io.values.weights import WEIGHTED_ITEMS, weighted_contents
+from neardup.io.columns.vector_columns import vector_contents
+from neardup.io.columns.weights import WEIGHTED_ITEMS, weighted_contents
 
 
 def column_type(config: Config) -> pa.DataType | None:
