@@ -24,7 +24,7 @@ from neardup.io.formats import registry as formats
 from neardup.io.sources.column_choice import choose_columns
 from neardup.io.sources.corpus import FileDocuments
 from neardup.io.sources.discover import find_files
-from neardup.io.workspace import Workspace
+from neardup.io.storage.workspace import Workspace
 from neardup.stages.sketch import sketch
 from neardup.theory.plan import plan_for
 

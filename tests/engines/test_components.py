@@ -20,8 +20,8 @@ from neardup.engines.local.limits import Memory
 from neardup.engines.local.shelves import map_shelved, plan_shelves
 from neardup.engines.local.tables import InMemoryTable
 from neardup.io.sources.in_memory import InMemoryDocuments
-from neardup.io.spill import Shelves
-from neardup.io.workspace import Workspace
+from neardup.io.storage.spill import Shelves
+from neardup.io.storage.workspace import Workspace
 from neardup.stages.verify import verify
 from neardup.stages.verify_blocks import verify_blocks
 from neardup.theory.plan import plan_for

@@ -21,7 +21,7 @@ from neardup.io.sources import parts
 from neardup.io.sources.cluster_sizes import ClusterSizes
 from neardup.io.sources.corpus import FileDocuments
 from neardup.io.sources.discover import find_files
-from neardup.io.workspace import Workspace
+from neardup.io.storage.workspace import Workspace
 
 ROWS = [
     {"id": "a", "text": "first text", "score": 3, "site": "x"},

@@ -17,8 +17,8 @@ from neardup.errors import DataError, NotStoredError
 from neardup.io import finished, records
 from neardup.io.run_folders import kept_of_runs
 from neardup.io.sources.discover import find_files
+from neardup.io.storage.workspace import is_finished
 from neardup.io.stored_report import read_report
-from neardup.io.workspace import is_finished
 
 WORDS = "the ferry to the island leaves every morning at nine from the second pier behind the old customs house".split()
 PAGE = " ".join(WORDS)

@@ -174,7 +174,7 @@ def test_the_estimated_disk_space_covers_the_run(tmp_path, monkeypatch):
         assert not overwrite
         draft.replace(out)
 
-    monkeypatch.setattr("neardup.io.workspace.publish", measure)
+    monkeypatch.setattr("neardup.io.storage.workspace.publish", measure)
     neardup.deduplicate(path, out=tmp_path / "out")
     assert taken[0] / FACTOR <= disk_of(path) <= taken[0] * FACTOR
 

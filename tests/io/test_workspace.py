@@ -17,9 +17,9 @@ import pytest
 
 import neardup
 from neardup.errors import ConfigError, DataError, NearDupError, StaleError
-from neardup.io import workspace as module
-from neardup.io.work_folder import JOURNAL, LOCK, folder_of, remove_folder, remove_tree, reserve
-from neardup.io.workspace import (
+from neardup.io.storage import workspace as module
+from neardup.io.storage.work_folder import JOURNAL, LOCK, folder_of, remove_folder, remove_tree, reserve
+from neardup.io.storage.workspace import (
     Workspace,
     check_output,
     is_published,
@@ -320,8 +320,8 @@ def test_a_second_run_on_the_same_output_names_the_process_of_the_first(tmp_path
 def test_a_killed_run_leaves_no_lock_behind(tmp_path):
     program = (
         "import os, sys, pathlib\n"
-        "from neardup.io.work_folder import reserve\n"
-        "from neardup.io.workspace import open_workspace\n"
+        "from neardup.io.storage.work_folder import reserve\n"
+        "from neardup.io.storage.workspace import open_workspace\n"
         "out = pathlib.Path(sys.argv[1])\n"
         "with reserve(out) as folder:\n"
         "    open_workspace(folder, out, {'n': 1}, overwrite=False, is_fresh=False)\n"

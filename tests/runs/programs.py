@@ -197,7 +197,7 @@ def kill_at_finish(number: int) -> None:
 
 def after_finish(number: int, act: Callable[[], Any]) -> None:
     """Do something when the n-th part is finished, from 1."""
-    from neardup.io.workspace import Workspace
+    from neardup.io.storage.workspace import Workspace
 
     original, numbers = Workspace.finish, itertools.count(1)
 
@@ -226,7 +226,7 @@ def pause_at(name: str) -> None:
 
 def before_part(name: str, act: Callable[[], Any]) -> None:
     """Do something just before the part of this name is written."""
-    from neardup.io.workspace import Workspace
+    from neardup.io.storage.workspace import Workspace
 
     original = Workspace.draft
 

@@ -335,7 +335,7 @@ def _written(out: str | None, config: Config) -> Iterator[Callable[[Any], None]]
     if out is None:
         yield lambda _: None
         return
-    from neardup.io.outputs import known_ending, reserved_table
+    from neardup.io.storage.table_writer import known_ending, reserved_table
 
     known_ending(out)
     with reserved_table(Path(out), overwrite=config.overwrite) as write:

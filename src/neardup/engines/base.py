@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.events import Tally
-from neardup.io.spill import SortKey
+from neardup.io.storage.spill import SortKey
 
 I64 = npt.NDArray[np.int64]
 BatchStep = Callable[[pa.RecordBatch], pa.RecordBatch]

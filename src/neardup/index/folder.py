@@ -34,7 +34,7 @@ from neardup.index.run_file import RunFile, write_run
 from neardup.index.sketches import Layout, Sketches, damaged, from_bytes
 from neardup.index.store import Answer
 from neardup.index.writer_lock import WriterLock
-from neardup.io.work_folder import check_writable, remove_folder, reserve
+from neardup.io.storage.work_folder import check_writable, remove_folder, reserve
 from neardup.measures.base import I64
 
 RUNS: Final = "runs"

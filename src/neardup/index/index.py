@@ -44,8 +44,8 @@ from neardup.index.inputs import Batch, batches_of, one_content
 from neardup.index.query_options import QueryOptions, check_query
 from neardup.index.sketches import Sketches, sketch_contents
 from neardup.index.store import Change, Document, Store, View, already_exists
-from neardup.io.outputs import TableWriter, known_ending
-from neardup.io.work_folder import check_writable, remove_folder, reserve
+from neardup.io.storage.table_writer import TableWriter, known_ending
+from neardup.io.storage.work_folder import check_writable, remove_folder, reserve
 from neardup.measures.registry import measure_of
 
 _TIMEOUT_SECONDS: Final = 10.0

@@ -9,7 +9,7 @@ import msgspec
 
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
-from neardup.io.workspace import REPORT
+from neardup.io.storage.workspace import REPORT
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]

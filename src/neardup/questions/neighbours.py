@@ -24,14 +24,14 @@ from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError, DataError
 from neardup.events import Progress, Watch
 from neardup.io.columns.contents import content_type
-from neardup.io.outputs import known_ending, reserved_table
 from neardup.io.sources import in_memory as memory
 from neardup.io.sources.column_choice import with_dimension
 from neardup.io.sources.corpus import FileDocuments
 from neardup.io.sources.discover import find_files, paths_of
 from neardup.io.sources.stdin import spool
-from neardup.io.work_folder import check_writable
-from neardup.io.workspace import STANDARD_INPUT, Workspace
+from neardup.io.storage.table_writer import known_ending, reserved_table
+from neardup.io.storage.work_folder import check_writable
+from neardup.io.storage.workspace import STANDARD_INPUT, Workspace
 from neardup.kernels import neighbours as kernel
 from neardup.measures.base import concatenated
 from neardup.measures.registry import measure_of

@@ -22,7 +22,7 @@ from neardup.index.index_folder import is_index
 from neardup.io.sources.corpus import FileDocuments
 from neardup.io.sources.notes import Notes
 from neardup.io.sources.parts import I64
-from neardup.io.workspace import read_batches, write_batches
+from neardup.io.storage.workspace import read_batches, write_batches
 from neardup.runs.files import LocalFiles
 from neardup.runs.run import Results
 from neardup.runs.start import RunSetup

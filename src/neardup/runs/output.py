@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from neardup.errors import ConfigError, DataError
 from neardup.io import finished
-from neardup.io.outputs import known_ending
-from neardup.io.workspace import (
+from neardup.io.storage.table_writer import known_ending
+from neardup.io.storage.workspace import (
     REPORT,
     Workspace,
     check_output,

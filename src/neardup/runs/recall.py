@@ -28,7 +28,7 @@ from neardup.io.records import InputFile
 from neardup.io.sources import in_memory
 from neardup.io.sources.corpus import FileDocuments
 from neardup.io.sources.memory_tables import name_pairs
-from neardup.io.workspace import Workspace
+from neardup.io.storage.workspace import Workspace
 from neardup.report import Audit
 from neardup.searches.audit_sample import CHANCE_UNITS, DRAW_RANGE, Sample, draw, draw_keys
 from neardup.theory.plan import Plan

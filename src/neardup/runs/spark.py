@@ -17,9 +17,9 @@ from neardup.config import Config
 from neardup.errors import ConfigError
 from neardup.events import Watch
 from neardup.io import finished
-from neardup.io.outputs import write_rejected, write_rows
 from neardup.io.sources.corpus import Advance
-from neardup.io.work_folder import remove_tree
+from neardup.io.storage.table_writer import write_rejected, write_rows
+from neardup.io.storage.work_folder import remove_tree
 from neardup.report import Audit, Report
 from neardup.runs.file_run import FileRun
 from neardup.runs.recall import Reported, audit_files

@@ -26,9 +26,8 @@ from neardup.io.sources.discover import RealPaths, find_files, has_documents, is
 from neardup.io.sources.file_list import FileList
 from neardup.io.sources.sample import estimate_sizes, sample_files
 from neardup.io.sources.stdin import STDIN_PATH, spool
-from neardup.io.streams import head_of, is_remote
-from neardup.io.work_folder import folder_of, list_files, remove_folder, reserve
-from neardup.io.workspace import (
+from neardup.io.storage.work_folder import folder_of, list_files, remove_folder, reserve
+from neardup.io.storage.workspace import (
     REPORT,
     STANDARD_INPUT,
     Workspace,
@@ -37,6 +36,7 @@ from neardup.io.workspace import (
     is_published,
     open_workspace,
 )
+from neardup.io.streams import head_of, is_remote
 from neardup.measures.jaccard import collect_texts
 from neardup.measures.registry import measure_of
 from neardup.report import format_bytes

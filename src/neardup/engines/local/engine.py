@@ -50,8 +50,8 @@ from neardup.engines.local.tables import (
 from neardup.engines.local.threads import Threads
 from neardup.events import Tally
 from neardup.io.columns.sorted_search import find_sorted
-from neardup.io.spill import Shelves, SortKey, sort_on_disk
-from neardup.io.workspace import Workspace, write_batches
+from neardup.io.storage.spill import Shelves, SortKey, sort_on_disk
+from neardup.io.storage.workspace import Workspace, write_batches
 from neardup.kernels import union_find as components
 
 I64 = npt.NDArray[np.int64]

@@ -16,7 +16,7 @@ from neardup.engines.base import BlockStep, Documents, no_progress
 from neardup.engines.local.arena import Arena
 from neardup.io.columns.sorted_search import find_sorted
 from neardup.io.records import runs, text_bytes
-from neardup.io.spill import Shelves
+from neardup.io.storage.spill import Shelves
 
 if TYPE_CHECKING:
     from neardup.engines.local.engine import LocalEngine

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.engines.base import Bools, Documents, Table, View
-from neardup.io.workspace import read_batches
+from neardup.io.storage.workspace import read_batches
 from neardup.schema import one_batch
 
 

@@ -26,7 +26,7 @@ from neardup.engines.spark.storage import FEW_ROWS, Storage
 from neardup.engines.spark.whole_components import map_whole
 from neardup.engines.spark.written_tables import TableFiles
 from neardup.events import Tally
-from neardup.io.workspace import Workspace
+from neardup.io.storage.workspace import Workspace
 from neardup.theory.shingle_advice import FEW_SHINGLES
 
 R = TypeVar("R")

@@ -13,7 +13,7 @@ from neardup import schema as schemas
 from neardup.engines.base import BatchStep, BlockStep
 from neardup.io import records
 from neardup.io.columns.arrow_rows import pieces
-from neardup.io.workspace import read_batches, write_batches
+from neardup.io.storage.workspace import read_batches, write_batches
 
 
 def _block_columns(texts: pa.DataType) -> pa.Schema:

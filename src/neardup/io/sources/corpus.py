@@ -27,8 +27,8 @@ from neardup.io.sources.held_rows import HeldRows
 from neardup.io.sources.kept_ids import KeptIds
 from neardup.io.sources.notes import Notes, joined
 from neardup.io.sources.parts import I64, FileParts
+from neardup.io.storage.workspace import Workspace, read_batches
 from neardup.io.streams import check_unchanged, copy_file, copy_permissions, read_small, write_small
-from neardup.io.workspace import Workspace, read_batches
 
 Advance = Callable[[int], None]
 # Pairs that are named in one batch, at a few hundred bytes each.

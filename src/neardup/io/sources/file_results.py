@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.events import Tally
-from neardup.io.outputs import TableWriter
 from neardup.io.sources.cluster_sizes import ClusterSizes
 from neardup.io.sources.corpus import Advance, FileDocuments
 from neardup.io.sources.kept_ids import KeptIds
-from neardup.io.workspace import Workspace
+from neardup.io.storage.table_writer import TableWriter
+from neardup.io.storage.workspace import Workspace
 from neardup.report import CLUSTER_COLUMNS, NUM_LARGEST, summarise_clusters
 
 _LEAST_ID_BYTES: Final = 8 << 20

@@ -15,7 +15,7 @@ from neardup.config import Config
 from neardup.io import records
 from neardup.io.columns.scores import SCORES
 from neardup.io.records import BATCH_ROWS, Records
-from neardup.io.workspace import Workspace
+from neardup.io.storage.workspace import Workspace
 
 # The most small batches to combine into one.
 _MANY_BATCHES: Final = 256

@@ -10,7 +10,7 @@ from typing import Final
 
 from neardup.config import Config
 from neardup.errors import ConfigError
-from neardup.io.work_folder import remove_tree
+from neardup.io.storage.work_folder import remove_tree
 
 STDIN_PATH: Final = "-"
 _MAGIC: Final = ((b"PAR1", ".parquet"), (b"ARROW1", ".arrow"), (b"\xff\xff\xff\xff", ".arrows"), (b"WARC/", ".warc"))

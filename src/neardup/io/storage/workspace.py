@@ -16,8 +16,8 @@ import msgspec
 import pyarrow as pa
 
 from neardup.errors import ConfigError, DataError
-from neardup.io.journal import journal_line, read_journal, read_manifest
-from neardup.io.work_folder import (
+from neardup.io.storage.journal import journal_line, read_journal, read_manifest
+from neardup.io.storage.work_folder import (
     JOURNAL,
     LOCK,
     REPLACED,

@@ -22,9 +22,9 @@ import pyarrow.parquet as pq
 
 from neardup import schema
 from neardup.errors import ConfigError
+from neardup.io.storage.work_folder import remove_folder, reserve
+from neardup.io.storage.workspace import digest, left_complete, open_workspace, publish_files
 from neardup.io.streams import is_remote, open_output
-from neardup.io.work_folder import remove_folder, reserve
-from neardup.io.workspace import digest, left_complete, open_workspace, publish_files
 from neardup.version import VERSION
 
 # Rows per Parquet row group, which are buffered until it is written.
