@@ -20,10 +20,10 @@ import neardup
 from neardup import schema
 from neardup.config import Config
 from neardup.engines.local.engine import LocalEngine
+from neardup.io.documents.column_choice import choose_columns
+from neardup.io.documents.discover import find_files
+from neardup.io.documents.file_reader import FileDocuments
 from neardup.io.formats import registry as formats
-from neardup.io.sources.column_choice import choose_columns
-from neardup.io.sources.corpus import FileDocuments
-from neardup.io.sources.discover import find_files
 from neardup.io.storage.workspace import Workspace
 from neardup.stages.sketch import sketch
 from neardup.theory.plan import plan_for

@@ -20,10 +20,10 @@ from neardup.errors import ConfigError
 from neardup.events import Progress, Watch, as_python_warning
 from neardup.index.index_folder import is_index
 from neardup.io import finished
-from neardup.io.sources import in_memory
-from neardup.io.sources.column_choice import with_dimension
-from neardup.io.sources.discover import find_files, paths_of
-from neardup.io.sources.frames import is_from
+from neardup.io.documents import in_memory
+from neardup.io.documents.column_choice import with_dimension
+from neardup.io.documents.discover import find_files, paths_of
+from neardup.io.documents.frames import is_from
 from neardup.questions.compare import Explanation
 from neardup.questions.containment import pipeline_for, that_selects
 from neardup.questions.explain import Verdict, find_memory_verdict, find_verdict, read_document, reason_to_keep

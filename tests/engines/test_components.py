@@ -19,7 +19,7 @@ from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory
 from neardup.engines.local.shelves import map_shelved, plan_shelves
 from neardup.engines.local.tables import InMemoryTable
-from neardup.io.sources.in_memory import InMemoryDocuments
+from neardup.io.documents.in_memory import InMemoryDocuments
 from neardup.io.storage.spill import Shelves
 from neardup.io.storage.workspace import Workspace
 from neardup.stages.verify import verify

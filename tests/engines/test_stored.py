@@ -22,7 +22,7 @@ from neardup.engines.local import engine as local
 from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory
 from neardup.engines.local.tables import InMemoryTable
-from neardup.io.sources.in_memory import InMemoryDocuments
+from neardup.io.documents.in_memory import InMemoryDocuments
 from neardup.io.storage import spill
 from neardup.io.storage.workspace import Workspace
 from neardup.stages.collapse import collapse

@@ -16,11 +16,11 @@ from neardup.engines.local.engine import LocalEngine
 from neardup.errors import DataError
 from neardup.io import records
 from neardup.io.columns import arrow_rows as tables
+from neardup.io.documents import layout
+from neardup.io.documents.cluster_sizes import ClusterSizes
+from neardup.io.documents.discover import find_files
+from neardup.io.documents.file_reader import FileDocuments
 from neardup.io.formats import registry as formats
-from neardup.io.sources import parts
-from neardup.io.sources.cluster_sizes import ClusterSizes
-from neardup.io.sources.corpus import FileDocuments
-from neardup.io.sources.discover import find_files
 from neardup.io.storage.workspace import Workspace
 
 ROWS = [
@@ -62,7 +62,7 @@ WRITERS = {"jsonl": write_jsonl, "parquet": write_parquet, "arrow": write_arrow,
 def small_parts(monkeypatch):
     """Cut files of a few rows into parts, and parts into batches."""
     monkeypatch.setattr(records, "PART_BYTES", 60)
-    monkeypatch.setattr(parts, "JOINED_BYTES", 0)
+    monkeypatch.setattr(layout, "JOINED_BYTES", 0)
     monkeypatch.setattr(records, "BATCH_BYTES", 40)
     monkeypatch.setattr(tables, "PART_BYTES", 1)
 
@@ -82,9 +82,9 @@ def documents_of(tmp_path, paths, ahead=(), **settings):
 
 def read_all(documents):
     """Read every part, last part first, and settle; return the placed documents in row order."""
-    parts = {part: list(documents.read(part, ignore)) for part in reversed(range(documents.num_parts))}
+    layout = {part: list(documents.read(part, ignore)) for part in reversed(range(documents.num_parts))}
     documents.settle(LocalEngine(1).sort)
-    placed = [documents.place(part, batch) for part, batches in sorted(parts.items()) for batch in batches]
+    placed = [documents.place(part, batch) for part, batches in sorted(layout.items()) for batch in batches]
     return pa.Table.from_batches(placed, schema.DOCUMENTS)
 
 

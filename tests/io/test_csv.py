@@ -17,10 +17,10 @@ from neardup.errors import DataError
 from neardup.io import records
 from neardup.io.columns import gather
 from neardup.io.columns.scores import sortable_values
+from neardup.io.documents.column_choice import choose_columns
+from neardup.io.documents.discover import find_files
 from neardup.io.formats import csv
 from neardup.io.records import Columns, Verdicts
-from neardup.io.sources.column_choice import choose_columns
-from neardup.io.sources.discover import find_files
 
 TEXT = Columns(text=("text",), id="id")
 

@@ -15,8 +15,8 @@ import neardup
 from neardup.config import Config
 from neardup.errors import DataError, NotStoredError
 from neardup.io import finished, records
+from neardup.io.documents.discover import find_files
 from neardup.io.run_folders import kept_of_runs
-from neardup.io.sources.discover import find_files
 from neardup.io.storage.workspace import is_finished
 from neardup.io.stored_report import read_report
 

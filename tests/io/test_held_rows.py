@@ -1,6 +1,6 @@
 import pyarrow as pa
 
-from neardup.io.sources.held_rows import HeldRows
+from neardup.io.documents.held_rows import HeldRows
 
 
 def batch(num_bytes):

@@ -17,11 +17,11 @@ from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io import records
 from neardup.io.columns import oversize
+from neardup.io.documents.column_choice import choose_columns
+from neardup.io.documents.discover import find_files
 from neardup.io.formats import csv, lines
 from neardup.io.formats import registry as formats
 from neardup.io.records import InputFile, Verdicts
-from neardup.io.sources.column_choice import choose_columns
-from neardup.io.sources.discover import find_files
 
 LONG = "l" * 5000
 LIMIT = 1000

@@ -17,10 +17,10 @@ import neardup
 from neardup.config import Config
 from neardup.io import records
 from neardup.io.columns import arrow_rows as tables
+from neardup.io.documents.discover import find_files
+from neardup.io.documents.sample import estimate_sizes, sample_files
 from neardup.io.formats import parquet
 from neardup.io.formats import registry as formats
-from neardup.io.sources.discover import find_files
-from neardup.io.sources.sample import estimate_sizes, sample_files
 from neardup.runs.start import needed_disk
 from neardup.theory.plan import plan_for
 

@@ -11,10 +11,10 @@ import pytest
 from neardup.config import Config
 from neardup.io import records
 from neardup.io.columns import gather
+from neardup.io.documents.discover import find_files
 from neardup.io.formats import lines, text
 from neardup.io.formats import registry as formats
 from neardup.io.records import Columns, Verdicts
-from neardup.io.sources.discover import find_files
 
 NO_COLUMNS = Columns(text=())
 

@@ -318,7 +318,7 @@ def count_reads(target: str) -> None:
 
     The sample of large clusters, which is read to detect templates, does not count.
     """
-    from neardup.io.sources.corpus import FileDocuments
+    from neardup.io.documents.file_reader import FileDocuments
     from neardup.runs import templates
 
     templates.MAX_CLUSTERS = 0  # type: ignore[misc]
@@ -334,7 +334,7 @@ def count_reads(target: str) -> None:
 
 def slow_reading(part: int, which: str) -> None:
     """Make the first or a later pass over a part take SLOW_STEPS; write at exit how many of them it did."""
-    from neardup.io.sources.corpus import FileDocuments
+    from neardup.io.documents.file_reader import FileDocuments
 
     original, steps = FileDocuments.read, []
 
@@ -453,9 +453,9 @@ def _become(arguments: list[str], cwd: str, before: str, spoken: str, environmen
         sys.stdout.reconfigure(encoding=environment["PYTHONIOENCODING"])  # type: ignore[union-attr]
     signal.alarm(_LONGEST_SECONDS)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored if tests run in the background of a shell
-    from neardup.io.sources import parts
+    from neardup.io.documents import layout
 
-    parts.JOINED_BYTES = 0  # type: ignore[misc] # every small file is a part of its own
+    layout.JOINED_BYTES = 0  # type: ignore[misc] # every small file is a part of its own
     exec(before, globals())  # noqa: S102
     sys.argv = ["neardup", *arguments]
     from neardup.cli.main import main

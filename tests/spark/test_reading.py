@@ -8,9 +8,9 @@ import pytest
 from neardup import schema
 from neardup.config import Config
 from neardup.engines.spark.reading import notes_schema, read_parts
+from neardup.io.documents.discover import find_files
+from neardup.io.documents.layout import FileParts
 from neardup.io.formats import parquet
-from neardup.io.sources.discover import find_files
-from neardup.io.sources.parts import FileParts
 from neardup.stages.sketch import sketch
 from neardup.theory.plan import plan_for
 from runs.corpora import rows, write_rows

@@ -64,7 +64,7 @@ def _name(path: str) -> str:
 
 def _read(path: str, config: Config) -> str:
     if path != STDIN and ":" in path:
-        from neardup.io.sources.one_document import read_by_id, split_address
+        from neardup.io.documents.one_document import read_by_id, split_address
 
         address = split_address(path)
         if address is not None:  # the stored text: for HTML, the visible text is extracted later

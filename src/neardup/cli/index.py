@@ -313,7 +313,7 @@ def _open(folder: str, *, read_only: bool = False) -> Index:
 @contextlib.contextmanager
 def _paths(inputs: Sequence[str], config: Config) -> Iterator[list[Path] | str]:
     """The inputs as paths; standard input is stored in a temporary file while it is read."""
-    from neardup.io.sources.stdin import spool
+    from neardup.io.documents.stdin import spool
 
     with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
         paths, _ = spool(inputs, Path(folder) / "stdin", config)

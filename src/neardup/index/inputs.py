@@ -13,10 +13,10 @@ from neardup.checks import VECTOR_MEASURES
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.io import finished
+from neardup.io.documents import in_memory
+from neardup.io.documents.discover import find_files, paths_of
+from neardup.io.documents.layout import FileParts
 from neardup.io.records import Records, runs, text_bytes
-from neardup.io.sources import in_memory
-from neardup.io.sources.discover import find_files, paths_of
-from neardup.io.sources.parts import FileParts
 from neardup.schema import one_array
 
 

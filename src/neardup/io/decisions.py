@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.errors import ConfigError
+from neardup.io.documents.column_choice import read_records
 from neardup.io.records import InputFile
-from neardup.io.sources.column_choice import read_records
 
 I64 = npt.NDArray[np.int64]
 _FORMAT: Final = 1

@@ -26,12 +26,12 @@ from neardup import schema
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.io.columns import whole_rows
+from neardup.io.documents.column_choice import choose_columns, read_records
+from neardup.io.documents.discover import find_file
+from neardup.io.documents.layout import rows_in
+from neardup.io.documents.stdin import STDIN_PATH
 from neardup.io.formats import registry as formats
 from neardup.io.records import Columns, InputFile
-from neardup.io.sources.column_choice import choose_columns, read_records
-from neardup.io.sources.discover import find_file
-from neardup.io.sources.parts import rows_in
-from neardup.io.sources.stdin import STDIN_PATH
 from neardup.io.storage.table_writer import known_ending
 from neardup.io.storage.workspace import REPORT
 from neardup.io.stored_report import StoredReport, read_report

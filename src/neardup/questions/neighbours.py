@@ -24,11 +24,11 @@ from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError, DataError
 from neardup.events import Progress, Watch
 from neardup.io.columns.contents import content_type
-from neardup.io.sources import in_memory as memory
-from neardup.io.sources.column_choice import with_dimension
-from neardup.io.sources.corpus import FileDocuments
-from neardup.io.sources.discover import find_files, paths_of
-from neardup.io.sources.stdin import spool
+from neardup.io.documents import in_memory as memory
+from neardup.io.documents.column_choice import with_dimension
+from neardup.io.documents.discover import find_files, paths_of
+from neardup.io.documents.file_reader import FileDocuments
+from neardup.io.documents.stdin import spool
 from neardup.io.storage.table_writer import known_ending, reserved_table
 from neardup.io.storage.work_folder import check_writable
 from neardup.io.storage.workspace import STANDARD_INPUT, Workspace

@@ -13,7 +13,7 @@ from neardup import schema
 from neardup.checks import SET_MEASURES
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
-from neardup.io.sources import in_memory
+from neardup.io.documents import in_memory
 from neardup.measures.jaccard import set_signatures, text_sets, text_signatures
 from neardup.questions.compare import Comparison
 from neardup.runs.source import items_or_source

@@ -9,9 +9,9 @@ from typing import Any
 
 from neardup import pipeline
 from neardup.events import Watch
-from neardup.io.sources.corpus import Advance
-from neardup.io.sources.parts import FileParts
-from neardup.io.sources.stdin import STDIN_PATH
+from neardup.io.documents.file_reader import Advance
+from neardup.io.documents.layout import FileParts
+from neardup.io.documents.stdin import STDIN_PATH
 from neardup.report import Report
 from neardup.runs.output import write_report
 from neardup.runs.run import Counts, Results

@@ -13,9 +13,9 @@ from neardup.engines.base import no_progress
 from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory, return_freed
 from neardup.events import Tally, Watch
-from neardup.io.sources.corpus import Advance, FileDocuments
-from neardup.io.sources.file_results import FileResults
-from neardup.io.sources.held_rows import HeldRows
+from neardup.io.documents.file_reader import Advance, FileDocuments
+from neardup.io.documents.file_results import FileResults
+from neardup.io.documents.held_rows import HeldRows
 from neardup.io.storage.table_writer import write_rejected
 from neardup.measures.registry import holds_items
 from neardup.report import Audit, count_ahead

@@ -19,9 +19,9 @@ from neardup.errors import ConfigError
 from neardup.events import Watch
 from neardup.index.index import Index
 from neardup.index.index_folder import is_index
-from neardup.io.sources.corpus import FileDocuments
-from neardup.io.sources.notes import Notes
-from neardup.io.sources.parts import I64
+from neardup.io.documents.file_reader import FileDocuments
+from neardup.io.documents.layout import I64
+from neardup.io.documents.notes import Notes
 from neardup.io.storage.workspace import read_batches, write_batches
 from neardup.runs.files import LocalFiles
 from neardup.runs.run import Results

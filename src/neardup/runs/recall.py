@@ -24,10 +24,10 @@ from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError, DataError
 from neardup.events import Watch
 from neardup.io.columns.sorted_search import find_sorted
+from neardup.io.documents import in_memory
+from neardup.io.documents.file_reader import FileDocuments
+from neardup.io.documents.memory_tables import name_pairs
 from neardup.io.records import InputFile
-from neardup.io.sources import in_memory
-from neardup.io.sources.corpus import FileDocuments
-from neardup.io.sources.memory_tables import name_pairs
 from neardup.io.storage.workspace import Workspace
 from neardup.report import Audit
 from neardup.searches.audit_sample import CHANCE_UNITS, DRAW_RANGE, Sample, draw, draw_keys

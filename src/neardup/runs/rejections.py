@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from neardup.errors import StaleError
-from neardup.io.sources.corpus import FileDocuments
+from neardup.io.documents.file_reader import FileDocuments
 
 # A pattern in the reason, and the usual fix.
 _WAYS_OUT: Final = (

@@ -17,7 +17,7 @@ from neardup.config import Config
 from neardup.errors import ConfigError
 from neardup.events import Watch
 from neardup.io import finished
-from neardup.io.sources.corpus import Advance
+from neardup.io.documents.file_reader import Advance
 from neardup.io.storage.table_writer import write_rejected, write_rows
 from neardup.io.storage.work_folder import remove_tree
 from neardup.report import Audit, Report

@@ -19,13 +19,13 @@ from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.events import Watch
 from neardup.index.index_folder import is_index
 from neardup.io import finished
+from neardup.io.documents.column_choice import with_dimension
+from neardup.io.documents.discover import RealPaths, find_files, has_documents, is_input
+from neardup.io.documents.file_list import FileList
+from neardup.io.documents.sample import estimate_sizes, sample_files
+from neardup.io.documents.stdin import STDIN_PATH, spool
 from neardup.io.records import InputFile
 from neardup.io.run_folders import kept_of_runs
-from neardup.io.sources.column_choice import with_dimension
-from neardup.io.sources.discover import RealPaths, find_files, has_documents, is_input
-from neardup.io.sources.file_list import FileList
-from neardup.io.sources.sample import estimate_sizes, sample_files
-from neardup.io.sources.stdin import STDIN_PATH, spool
 from neardup.io.storage.work_folder import folder_of, list_files, remove_folder, reserve
 from neardup.io.storage.workspace import (
     REPORT,

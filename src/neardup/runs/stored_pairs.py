@@ -19,9 +19,9 @@ from neardup.config import Config
 from neardup.errors import ConfigError, NotStoredError
 from neardup.io import finished
 from neardup.io.columns.sorted_search import find_sorted
-from neardup.io.sources.cluster_sizes import ClusterSizes
-from neardup.io.sources.corpus import FileDocuments
-from neardup.io.sources.parts import rows_in
+from neardup.io.documents.cluster_sizes import ClusterSizes
+from neardup.io.documents.file_reader import FileDocuments
+from neardup.io.documents.layout import rows_in
 from neardup.io.storage.table_writer import TableWriter, reserved_table
 from neardup.pipeline import Outcome
 from neardup.report import Report, count_ahead

@@ -15,8 +15,8 @@ from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io import finished
 from neardup.io.decisions import digest_of
+from neardup.io.documents.column_choice import read_records
 from neardup.io.records import ITEM_END, text_bytes
-from neardup.io.sources.column_choice import read_records
 from neardup.kernels import similarity as kernel
 from neardup.measures.registry import measure_of
 from neardup.web.run_view import RunView

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from neardup.errors import DataError
 from neardup.io import finished
+from neardup.io.documents.column_choice import choose_columns
 from neardup.io.formats import registry as formats
-from neardup.io.sources.column_choice import choose_columns
 from neardup.web.run_view import RunView
 
 # The other columns of a file are read as a whole, 0.2 s for a file of this size, so larger files are skipped.

@@ -40,10 +40,10 @@ from neardup.io.columns.arrow_rows import batch_records, wanted_names
 from neardup.io.columns.column_checks import choose
 from neardup.io.columns.scores import SCORES
 from neardup.io.columns.vector_columns import vector_contents
+from neardup.io.documents.in_memory import ID_COLUMNS, content_names
+from neardup.io.documents.layout import FileParts, documents_of
 from neardup.io.formats import arrow, parquet
 from neardup.io.records import Columns, InputFile, Records
-from neardup.io.sources.in_memory import ID_COLUMNS, content_names
-from neardup.io.sources.parts import FileParts, documents_of
 from neardup.io.streams import is_remote
 from neardup.theory.shingle_advice import FEW_SHINGLES
 

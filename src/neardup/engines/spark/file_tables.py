@@ -23,8 +23,8 @@ from neardup.engines.spark.naming import dense_rows
 from neardup.engines.spark.results import cluster_rows, with_ids
 from neardup.engines.spark.storage import FEW_ROWS, Storage, in_order, one_task_each, stored_batches
 from neardup.engines.spark.written_tables import Write, write_file
+from neardup.io.documents.layout import FileParts
 from neardup.io.records import Verdicts
-from neardup.io.sources.parts import FileParts
 from neardup.io.streams import copy_permissions
 
 # Rows of a file that are not kept: removed documents with their kept one, rejected rows with null.

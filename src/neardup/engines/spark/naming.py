@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from neardup.engines.spark.reading import ROW_BITS
 from neardup.engines.spark.storage import stored_batches
 from neardup.io.columns.sorted_search import find_sorted
-from neardup.io.sources.parts import FileParts
+from neardup.io.documents.layout import FileParts
 
 I64 = npt.NDArray[np.int64]
 

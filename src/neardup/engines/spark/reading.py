@@ -24,9 +24,9 @@ from neardup.io.columns import keep_order
 from neardup.io.columns.contents import content_type
 from neardup.io.columns.scores import SCORES
 from neardup.io.columns.sorted_search import find_sorted
+from neardup.io.documents.layout import FileParts
+from neardup.io.documents.notes import joined
 from neardup.io.records import Records
-from neardup.io.sources.notes import joined
-from neardup.io.sources.parts import FileParts
 
 I64 = npt.NDArray[np.int64]
 # By part: the number of rows of every piece, and the names of the columns found.

@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schema
-from neardup.io.sources import in_memory
-from neardup.io.sources.cluster_sizes import ClusterSizes
+from neardup.io.documents import in_memory
+from neardup.io.documents.cluster_sizes import ClusterSizes
 
 
 class MemoryTables:

@@ -14,9 +14,9 @@ from neardup.errors import ConfigError, DataError
 from neardup.io.columns.column_checks import likeliest_text, named_columns
 from neardup.io.columns.contents import dimension_of
 from neardup.io.columns.vector_columns import VECTOR_COLUMNS
+from neardup.io.documents.in_memory import ID_COLUMNS, TEXT_COLUMNS
 from neardup.io.formats import registry as formats
 from neardup.io.records import MARK_COLUMNS, Columns, InputFile, Records
-from neardup.io.sources.in_memory import ID_COLUMNS, TEXT_COLUMNS
 
 # Delimiters other than a comma.
 _DELIMITERS: Final = (";", "\t", "|", ",")

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 from neardup.checks import near_names
 from neardup.config import Config
 from neardup.errors import DataError
+from neardup.io.documents.column_choice import read_records
+from neardup.io.documents.discover import find_file
 from neardup.io.records import InputFile
-from neardup.io.sources.column_choice import read_records
-from neardup.io.sources.discover import find_file
 
 # Similar ids are searched among this many.
 _MANY_IDS: Final = 100_000

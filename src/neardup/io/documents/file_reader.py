@@ -21,12 +21,12 @@ from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io.columns import keep_order
 from neardup.io.columns.sorted_search import find_sorted
+from neardup.io.documents.cluster_sizes import ClusterSizes
+from neardup.io.documents.held_rows import HeldRows
+from neardup.io.documents.kept_ids import KeptIds
+from neardup.io.documents.layout import I64, FileParts
+from neardup.io.documents.notes import Notes, joined
 from neardup.io.records import InputFile, Records, Verdicts, text_bytes
-from neardup.io.sources.cluster_sizes import ClusterSizes
-from neardup.io.sources.held_rows import HeldRows
-from neardup.io.sources.kept_ids import KeptIds
-from neardup.io.sources.notes import Notes, joined
-from neardup.io.sources.parts import I64, FileParts
 from neardup.io.storage.workspace import Workspace, read_batches
 from neardup.io.streams import check_unchanged, copy_file, copy_permissions, read_small, write_small
 

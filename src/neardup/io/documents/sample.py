@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 
 from neardup.config import Config
 from neardup.io.columns.arrow_rows import opened
+from neardup.io.documents.column_choice import choose_columns, read_records
+from neardup.io.documents.text_size import COMPRESSED, PLAIN, num_text_bytes
 from neardup.io.formats import registry as formats
 from neardup.io.records import Columns, InputFile, Records, text_bytes
-from neardup.io.sources.column_choice import choose_columns, read_records
-from neardup.io.sources.text_size import COMPRESSED, PLAIN, num_text_bytes
 
 # Fewer documents of a large file say little about the rest.
 _FEW_DOCUMENTS: Final = 300

@@ -17,12 +17,12 @@ from neardup.config import Config
 from neardup.errors import DataError, StaleError
 from neardup.io.columns import keep_order
 from neardup.io.columns.column_checks import hash_groups, named_columns
+from neardup.io.documents.column_choice import choose_columns, hint_of_columns
+from neardup.io.documents.file_list import FileList
+from neardup.io.documents.text_size import num_text_bytes
 from neardup.io.formats import registry as formats
 from neardup.io.formats import text
 from neardup.io.records import PART_BYTES, Columns, InputFile, Records
-from neardup.io.sources.column_choice import choose_columns, hint_of_columns
-from neardup.io.sources.file_list import FileList
-from neardup.io.sources.text_size import num_text_bytes
 from neardup.io.streams import check_unchanged
 
 I64 = npt.NDArray[np.int64]

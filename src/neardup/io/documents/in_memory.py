@@ -42,7 +42,7 @@ from neardup.io.columns.python_rows import (
 )
 from neardup.io.columns.vector_columns import VECTOR_COLUMNS, as_column, rows_as_column
 from neardup.io.columns.whole_rows import rename_doc_id
-from neardup.io.sources.frames import as_arrow, is_from, pandas_values
+from neardup.io.documents.frames import as_arrow, is_from, pandas_values
 
 TEXT_COLUMNS: Final = ("text", "content", "body")
 ID_COLUMNS: Final = ("id", "url")

@@ -18,9 +18,9 @@ import msgspec
 
 from neardup.config import Config
 from neardup.errors import DataError
+from neardup.io.documents.file_list import FileList
 from neardup.io.formats import registry as formats
 from neardup.io.records import InputFile
-from neardup.io.sources.file_list import FileList
 from neardup.io.streams import filesystem, is_remote, local_version, open_input, version_in
 
 _WILDCARDS: Final = "*?["

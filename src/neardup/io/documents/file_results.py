@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.events import Tally
-from neardup.io.sources.cluster_sizes import ClusterSizes
-from neardup.io.sources.corpus import Advance, FileDocuments
-from neardup.io.sources.kept_ids import KeptIds
+from neardup.io.documents.cluster_sizes import ClusterSizes
+from neardup.io.documents.file_reader import Advance, FileDocuments
+from neardup.io.documents.kept_ids import KeptIds
 from neardup.io.storage.table_writer import TableWriter
 from neardup.io.storage.workspace import Workspace
 from neardup.report import CLUSTER_COLUMNS, NUM_LARGEST, summarise_clusters
