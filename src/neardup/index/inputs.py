@@ -12,10 +12,10 @@ import pyarrow as pa
 from neardup.checks import VECTOR_MEASURES
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
-from neardup.io import finished
 from neardup.io.documents import in_memory
 from neardup.io.documents.discover import find_files, paths_of
 from neardup.io.documents.layout import FileParts
+from neardup.io.finished import finished_run
 from neardup.io.records import Records, runs, text_bytes
 from neardup.schema import one_array
 
@@ -75,7 +75,7 @@ def _batches(source: Any, config: Config, ids: Sequence[Any] | None, *, named: b
         return _held_batches(source, ids, config, named=named)
     if ids is not None:
         raise ConfigError("`ids` must be left out for files", hint="id_column= names the column with the ids")
-    if len(paths) == 1 and finished.is_run(Path(paths[0])):
+    if len(paths) == 1 and finished_run.is_run(Path(paths[0])):
         return _held_batches(_kept_of(Path(paths[0]), config), None, config, named=named)
     return _file_batches(paths, config)
 
@@ -85,9 +85,9 @@ def _kept_of(run: Path, config: Config) -> dict[str, str]:
     if config.measure != "jaccard" or config.items_column is not None:
         raise ConfigError(
             f"an index of items or vectors cannot read the run {run}",
-            hint=f"name the files in {run / finished.KEPT} instead",
+            hint=f"name the files in {run / finished_run.KEPT} instead",
         )
-    table = finished.load_table(run, finished.KEPT)
+    table = finished_run.load_table(run, finished_run.KEPT)
     if table is None:
         raise DataError(f"the run {run} has no kept documents", hint="run it again without --dry-run")
     return dict(zip(table.column("doc_id").to_pylist(), table.column("text").to_pylist(), strict=True))

@@ -13,8 +13,8 @@ from neardup import schema
 from neardup.checks import near_names
 from neardup.config import Config
 from neardup.errors import DataError, NotStoredError
-from neardup.io import finished
-from neardup.io.stored_report import read_report
+from neardup.io.finished import finished_run
+from neardup.io.finished.stored_report import read_report
 from neardup.report import Report
 
 # Similar ids are searched among this many.
@@ -51,8 +51,8 @@ class Verdict:
 def find_verdict(run: Path, doc_id: str, *, file: str | None, row: int | None) -> Verdict:
     """Look up a document in the tables of a finished run; file and row distinguish equal ids."""
     config = read_report(run).settings()
-    removed = finished.load_table(run, "removed")
-    clusters = finished.load_table(run, "clusters")
+    removed = finished_run.load_table(run, "removed")
+    clusters = finished_run.load_table(run, "clusters")
     if removed is None or clusters is None:
         raise DataError(f"{run} is not a finished run: a table is missing", hint="run neardup dedup again")
     own = removed.filter(_is(removed, doc_id, file, row, ("doc_id", "file", "row"))).to_pylist()
@@ -153,7 +153,7 @@ def read_document(run: Path, file: str, row: int, config: Config) -> str:
             hint="the texts of an index cannot be compared; removed.parquet names them",
         )
     try:
-        return finished.read_row(finished.find_again(entry, config), row, config)
+        return finished_run.read_row(finished_run.find_again(entry, config), row, config)
     except DataError as error:
         raise DataError(
             f"the text of row {row} of {entry['path']} cannot be read: {error.message}",

@@ -17,8 +17,8 @@ from neardup import schema
 from neardup.config import Config
 from neardup.engines.base import no_progress
 from neardup.events import Watch
-from neardup.io.decisions import KEPT_LAST, REMOVED_LAST, Decided, Decision
 from neardup.io.documents.file_reader import FileDocuments
+from neardup.io.finished.decisions import KEPT_LAST, REMOVED_LAST, Decided, Decision
 from neardup.measures.jaccard import text_sets
 from neardup.pipeline import Outcome
 

@@ -48,7 +48,7 @@ class LocalFiles(FileRun):
         if setup.output.has_kept and not config.dry_run:
             documents.held_rows = HeldRows(engine.room() // 4, documents.total)
         if config.decisions is not None:
-            from neardup.io.decisions import match_decisions
+            from neardup.io.finished.decisions import match_decisions
 
             documents.decided = match_decisions(documents.files, documents.num_ahead_files, limited)
         super().__init__(setup, documents, documents, engine)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 import pyarrow as pa
 
 from neardup.errors import ConfigError, DataError
-from neardup.io import finished
+from neardup.io.finished import finished_run
 from neardup.io.storage.table_writer import known_ending
 from neardup.io.storage.workspace import (
     REPORT,
@@ -61,11 +61,11 @@ class DedupFolder:
 
     def load(self, name: str) -> pa.Table | None:
         """Return a published table by name, None if it was not stored."""
-        return finished.load_table(self.target, name)
+        return finished_run.load_table(self.target, name)
 
     def load_draft(self, workspace: Workspace, name: str) -> pa.Table | None:
         """Return a table that is not published yet."""
-        return finished.load_table(workspace.folder / _DRAFTS, name)
+        return finished_run.load_table(workspace.folder / _DRAFTS, name)
 
     def files(self, workspace: Workspace) -> tuple[str, ...]:
         """Return the names of all files below the folder."""
@@ -117,11 +117,11 @@ class PairsFile:
 
     def load(self, name: str) -> pa.Table | None:
         """Return `pairs` or `rejected`, as published."""
-        return finished.load_pairs(self.target, name)
+        return finished_run.load_pairs(self.target, name)
 
     def load_draft(self, workspace: Workspace, name: str) -> pa.Table | None:
         """Return the pairs that are not published yet."""
-        return finished.load_pairs(workspace.folder / self.drafts["pairs"], name)
+        return finished_run.load_pairs(workspace.folder / self.drafts["pairs"], name)
 
     def files(self, workspace: Workspace) -> tuple[str, ...]:
         """Return the names of the three files."""

@@ -16,8 +16,8 @@ from neardup import pipeline, schema
 from neardup.config import Config
 from neardup.errors import ConfigError
 from neardup.events import Watch
-from neardup.io import finished
 from neardup.io.documents.file_reader import Advance
+from neardup.io.finished import finished_run
 from neardup.io.storage.table_writer import write_rejected, write_rows
 from neardup.io.storage.work_folder import remove_tree
 from neardup.report import Audit, Report
@@ -151,7 +151,7 @@ class SparkFiles(FileRun):
             columns = schema.with_shares(schema.PAIRS_FROM_FILES, outcome.pair_columns)
             self._write_table("pairs", partial(files.write_pairs, row_pairs), total(row_pairs), columns)
         if self.writes_kept:
-            folder = (self.workspace.folder / "out" / finished.KEPT).resolve()
+            folder = (self.workspace.folder / "out" / finished_run.KEPT).resolve()
             remove_tree(folder)  # an interrupted run may have left drafts
             folder.mkdir(parents=True, exist_ok=True)
             self.engine.storage.listen(advance, len(self.parts.own_files()))

@@ -18,14 +18,14 @@ from neardup.engines.local.limits import Memory
 from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.events import Watch
 from neardup.index.index_folder import is_index
-from neardup.io import finished
 from neardup.io.documents.column_choice import with_dimension
 from neardup.io.documents.discover import RealPaths, find_files, has_documents, is_input
 from neardup.io.documents.file_list import FileList
 from neardup.io.documents.sample import estimate_sizes, sample_files
 from neardup.io.documents.stdin import STDIN_PATH, spool
+from neardup.io.finished import finished_run
+from neardup.io.finished.run_folders import kept_of_runs
 from neardup.io.records import InputFile
-from neardup.io.run_folders import kept_of_runs
 from neardup.io.storage.work_folder import folder_of, list_files, remove_folder, reserve
 from neardup.io.storage.workspace import (
     REPORT,
@@ -151,7 +151,7 @@ def _full(out: Path) -> DataError:
 
 def _check_no_runs(paths: Sequence[str]) -> None:
     for path in paths:
-        if finished.is_run(Path(path)):
+        if finished_run.is_run(Path(path)):
             raise DataError(f"the input {path} is the output of a run", hint=f"its kept rows are in {path}/kept")
 
 
@@ -206,7 +206,7 @@ def _manifest(command: str, files: Sequence[InputFile], config: Config, spooled:
         "signature_format": measure_of(config).signature_format(config),
     }
     if config.decisions is not None:
-        from neardup.io.decisions import content_digest
+        from neardup.io.finished.decisions import content_digest
 
         manifest["decisions"] = content_digest(config.decisions)
     if isinstance(config.seed, DrawnSeed):

@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 from neardup import schema
 from neardup.config import Config
 from neardup.errors import ConfigError, NotStoredError
-from neardup.io import finished
 from neardup.io.columns.sorted_search import find_sorted
 from neardup.io.documents.cluster_sizes import ClusterSizes
 from neardup.io.documents.file_reader import FileDocuments
 from neardup.io.documents.layout import rows_in
+from neardup.io.finished import finished_run
 from neardup.io.storage.table_writer import TableWriter, reserved_table
 from neardup.pipeline import Outcome
 from neardup.report import Report, count_ahead
@@ -33,13 +33,13 @@ I64 = npt.NDArray[np.int64]
 
 def list_stored(run: Path, target: Path, config: Config) -> Report:
     """Write the stored pairs of a finished run: all of them, or those of at least the given threshold."""
-    stored = finished.load_table(run, "pairs")
+    stored = finished_run.load_table(run, "pairs")
     if stored is None:
         raise NotStoredError(
             f"the run {run} did not store its pairs: removed documents were not compared with each other",
             hint="run neardup dedup with --pairs, or neardup pairs on the input files",
         )
-    before = finished.restore(run)
+    before = finished_run.restore(run)
     _check_apart(target, run, before)
     if not config.is_threshold_given:
         config = Config.of(config, threshold=before.config.threshold)
@@ -57,7 +57,7 @@ def list_stored(run: Path, target: Path, config: Config) -> Report:
         config=config,
         plan=dataclasses.replace(before.plan, threshold=config.threshold),
         num_pairs=found.num_rows,
-        load=functools.partial(finished.load_pairs, target),
+        load=functools.partial(finished_run.load_pairs, target),
         out=str(target),
         files=(target.name,),
     )
@@ -284,6 +284,6 @@ def _load(report: Report, tables: dict[str, pa.Table], threshold: float, name: s
 def _mask(report: Report, removed: pa.Table) -> pa.Table:
     """Which rows are kept by the new selection."""
     is_kept = report.mask.copy()
-    is_kept[finished.own_rows(report.removed, report.inputs)] = True
-    is_kept[finished.own_rows(removed, report.inputs)] = False
+    is_kept[finished_run.own_rows(report.removed, report.inputs)] = True
+    is_kept[finished_run.own_rows(removed, report.inputs)] = False
     return pa.table({"is_kept": is_kept})

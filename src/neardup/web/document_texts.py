@@ -13,9 +13,9 @@ import pyarrow as pa
 from neardup.checks import SET_MEASURES
 from neardup.config import Config
 from neardup.errors import DataError
-from neardup.io import finished
-from neardup.io.decisions import digest_of
 from neardup.io.documents.column_choice import read_records
+from neardup.io.finished import finished_run
+from neardup.io.finished.decisions import digest_of
 from neardup.io.records import ITEM_END, text_bytes
 from neardup.kernels import similarity as kernel
 from neardup.measures.registry import measure_of
@@ -50,7 +50,7 @@ def why_absent(run: RunView) -> str | None:
         return None if run.report.load("texts") is not None else "the documents are no longer in memory"
     try:
         for entry in run.report.inputs:
-            finished.find_again(entry, config)
+            finished_run.find_again(entry, config)
     except DataError as error:
         return error.message
     return None
@@ -69,7 +69,7 @@ def scan(run: RunView) -> Iterator[tuple[I64, pa.Array]]:
         return
     for at, entry in enumerate(report.inputs):
         first = int(run.first_keys[at])
-        for records in read_records(finished.find_again(entry, report.config), report.config):
+        for records in read_records(finished_run.find_again(entry, report.config), report.config):
             yield first + records.rows, records.texts
             first += records.num_rows
 

@@ -33,7 +33,7 @@ from neardup.io.streams import check_unchanged, copy_file, copy_permissions, rea
 Advance = Callable[[int], None]
 # Pairs that are named in one batch, at a few hundred bytes each.
 if TYPE_CHECKING:  # few runs have decisions
-    from neardup.io.decisions import Decided
+    from neardup.io.finished.decisions import Decided
 
 _NAMED_AT_ONCE: Final = 1 << 15
 # Small text files per journal entry.

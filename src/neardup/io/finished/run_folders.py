@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from neardup.errors import DataError
-from neardup.io.finished import is_run, kept_files
+from neardup.io.finished.finished_run import is_run, kept_files
 from neardup.io.streams import is_remote
 
 

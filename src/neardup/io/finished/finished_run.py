@@ -30,11 +30,11 @@ from neardup.io.documents.column_choice import choose_columns, read_records
 from neardup.io.documents.discover import find_file
 from neardup.io.documents.layout import rows_in
 from neardup.io.documents.stdin import STDIN_PATH
+from neardup.io.finished.stored_report import StoredReport, read_report
 from neardup.io.formats import registry as formats
 from neardup.io.records import Columns, InputFile
 from neardup.io.storage.table_writer import known_ending
 from neardup.io.storage.workspace import REPORT
-from neardup.io.stored_report import StoredReport, read_report
 from neardup.io.streams import head_of
 from neardup.report import Audit, Report
 from neardup.theory.plan import Plan, plan_for
