@@ -13,8 +13,9 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from neardup.checks import SET_MEASURES, check_int
 from neardup.config import AUDIT_SAMPLE, NUM_NEIGHBOURS, Config
+from neardup.config.checks import SET_MEASURES, check_int
+from neardup.config.setting_types import Contained, RunSettings, Settings
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError
 from neardup.events import Progress, Watch, as_python_warning
@@ -35,7 +36,6 @@ from neardup.runs.run import run
 from neardup.runs.source import check_in_memory, from_files, items_or_source
 from neardup.runs.start import begin, check_against
 from neardup.runs.stored_pairs import list_stored, select_stored
-from neardup.settings import Contained, RunSettings, Settings
 from neardup.theory.plan import Plan, plan_for
 
 # Modules that only some functions need are imported inside them, so a job on files loads half of the kernels.

@@ -10,8 +10,8 @@ from typing import Any, Final, Self
 
 import pyarrow as pa
 
-from neardup.checks import check_choice
 from neardup.config import Config
+from neardup.config.checks import check_choice
 from neardup.errors import ConfigError, DataError
 from neardup.events import Progress
 from neardup.index import batches, database

@@ -9,8 +9,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.checks import near_names
 from neardup.config import Config
+from neardup.config.checks import near_names
 from neardup.errors import DataError
 from neardup.io.finished import finished_run
 from neardup.io.finished.stored_report import read_report

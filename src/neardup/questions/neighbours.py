@@ -17,8 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schema
-from neardup.checks import check_choice
 from neardup.config import Config
+from neardup.config.checks import check_choice
+from neardup.config.setting_types import Contained
 from neardup.engines.local.blas import one_blas_thread
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError, DataError
@@ -39,7 +40,6 @@ from neardup.runs.rejections import all_rejected, first_rejected, most_rejected
 from neardup.runs.start import check_apart
 from neardup.searches.nearest_neighbours import SPAN, Finder, SearchOptions, SetFinder, finder_for
 from neardup.searches.set_index import BYTES_A_SHINGLE, Compared
-from neardup.settings import Contained
 
 I64 = npt.NDArray[np.int64]
 # A list of this many takes gigabytes.

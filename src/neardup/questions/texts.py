@@ -10,14 +10,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schema
-from neardup.checks import SET_MEASURES
 from neardup.config import Config
+from neardup.config.checks import SET_MEASURES
+from neardup.config.setting_types import Settings
 from neardup.errors import ConfigError, DataError
 from neardup.io.documents import in_memory
 from neardup.measures.jaccard import set_signatures, text_sets, text_signatures
 from neardup.questions.compare import Comparison
 from neardup.runs.source import items_or_source
-from neardup.settings import Settings
 from neardup.theory.plan import plan_for
 
 

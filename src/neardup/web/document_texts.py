@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.checks import SET_MEASURES
 from neardup.config import Config
+from neardup.config.checks import SET_MEASURES
 from neardup.errors import DataError
 from neardup.io.documents.column_choice import read_records
 from neardup.io.finished import finished_run

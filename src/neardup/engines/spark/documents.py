@@ -16,8 +16,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType
 
 from neardup import schema as schemas
-from neardup.checks import VECTOR_MEASURES
 from neardup.config import Config
+from neardup.config.checks import VECTOR_MEASURES
 from neardup.engines.base import BatchStep, Source
 from neardup.engines.spark.arrow_steps import Batches, StreamStep, arrow_schema, map_frame
 from neardup.engines.spark.naming import Names, dense_rows

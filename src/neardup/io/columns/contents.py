@@ -6,8 +6,8 @@ import sys
 
 import pyarrow as pa
 
-from neardup.checks import VECTOR_MEASURES
 from neardup.config import Config
+from neardup.config.checks import VECTOR_MEASURES
 from neardup.io.columns.vector_columns import vector_contents
 from neardup.io.columns.weights import WEIGHTED_ITEMS, weighted_contents
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.config import Config
-from neardup.distances import LARGEST_NUMBER
+from neardup.config.distances import LARGEST_NUMBER
 from neardup.errors import DataError
 from neardup.io.columns.column_checks import is_list, is_valid, storage
 

@@ -8,8 +8,8 @@ from typing import Final, NoReturn
 
 import pyarrow as pa
 
-from neardup.checks import VECTOR_MEASURES
 from neardup.config import Config
+from neardup.config.checks import VECTOR_MEASURES
 from neardup.errors import ConfigError, DataError
 from neardup.io.columns.column_checks import likeliest_text, named_columns
 from neardup.io.columns.contents import dimension_of

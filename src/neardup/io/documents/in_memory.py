@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schema
-from neardup.checks import VECTOR_MEASURES
 from neardup.config import Config
+from neardup.config.checks import VECTOR_MEASURES
 from neardup.errors import ConfigError, DataError
 from neardup.io import records
 from neardup.io.columns.arrow_rows import items_texts, joined_texts

@@ -7,8 +7,8 @@ from typing import Final
 
 import pyarrow.compute as pc
 
-from neardup.checks import near_names
 from neardup.config import Config
+from neardup.config.checks import near_names
 from neardup.errors import DataError
 from neardup.io.documents.column_choice import read_records
 from neardup.io.documents.discover import find_file

@@ -9,7 +9,7 @@ import json
 import secrets
 from typing import Any, Final, Self, Unpack, cast, get_args
 
-from neardup.checks import (
+from neardup.config.checks import (
     as_bytes,
     as_columns,
     as_encoding,
@@ -26,10 +26,9 @@ from neardup.checks import (
     check_real,
     check_type,
 )
-from neardup.combinations import check_together
-from neardup.distances import SCALES
-from neardup.errors import ConfigError
-from neardup.settings import (
+from neardup.config.conflicts import check_together
+from neardup.config.distances import SCALES
+from neardup.config.setting_types import (
     Cluster,
     EngineName,
     FormatName,
@@ -41,6 +40,7 @@ from neardup.settings import (
     Sketch,
     Unit,
 )
+from neardup.errors import ConfigError
 
 CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "unit": get_args(Unit),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from neardup.checks import SET_MEASURES, VECTOR_MEASURES
+from neardup.config.checks import SET_MEASURES, VECTOR_MEASURES
 from neardup.errors import ConfigError
 
 
