@@ -19,7 +19,11 @@ from neardup.io.columns import arrow_rows as tables
 from neardup.io.documents import layout
 from neardup.io.documents.cluster_sizes import ClusterSizes
 from neardup.io.documents.discover import find_files
-from neardup.io.documents.file_reader import FileDocuments
+from neardup.io.documents.file_reader import FileReader, read_pieces
+from neardup.io.documents.held_rows import HeldRows
+from neardup.io.documents.kept_rows import KeptRows
+from neardup.io.documents.layout import FileLayout
+from neardup.io.documents.row_names import RowNames
 from neardup.io.formats import registry as formats
 from neardup.io.storage.workspace import Workspace
 
@@ -77,7 +81,7 @@ def documents_of(tmp_path, paths, ahead=(), **settings):
     workspace = Workspace(tmp_path / "work")
     workspace.folder.mkdir(exist_ok=True)
     num_ahead = len(find_files(list(map(str, ahead)), config)) if ahead else 0
-    return FileDocuments(files, num_ahead, config, workspace)
+    return FileReader(FileLayout(files, num_ahead, config), workspace)
 
 
 def read_all(documents):
@@ -93,8 +97,12 @@ def settled(tmp_path, paths, ahead=(), **settings):
     return documents, read_all(documents)
 
 
+def names_of(documents):
+    return RowNames(documents.layout, documents.notes)
+
+
 def ids(documents):
-    return [name for batch in documents.own_names() for name in batch.column("doc_id").to_pylist()]
+    return [name for batch in names_of(documents).of_input() for name in batch.column("doc_id").to_pylist()]
 
 
 def keep_order(table):
@@ -115,8 +123,8 @@ def test_rows_are_numbered_over_files_and_parts(tmp_path, kind):
     assert table.column("text").to_pylist() == [row["text"] for row in ROWS] * 2
     assert documents.first_rows[0] == 0
     assert documents.first_rows[-1] == 10
-    assert documents.count("documents") == 10
-    assert documents.count("text_bytes") == 2 * sum(len(row["text"]) for row in ROWS)
+    assert documents.notes.count("documents") == 10
+    assert documents.notes.count("text_bytes") == 2 * sum(len(row["text"]) for row in ROWS)
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -128,7 +136,7 @@ def test_a_document_without_an_id_is_named_by_file_and_row(tmp_path, kind):
     expected = ["a", f"two.{kind}:2", "c", "a", "e", "a", f"one.{kind}:2", "c", "a", "e"]
     assert ids(documents) == expected
     for rows in ([0, 1, 2, 3, 4, 5, 6, 7, 8, 9], [1, 6], [9], []):
-        assert documents.ids_of(np.array(rows, np.int64)).to_pylist() == [expected[row] for row in rows]
+        assert names_of(documents).ids_of(np.array(rows, np.int64)).to_pylist() == [expected[row] for row in rows]
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -147,10 +155,10 @@ def test_rows_are_located_by_file_and_number(tmp_path):
     write_jsonl(tmp_path / "b.jsonl", ["", *ROWS[:1]])
     documents, table = settled(tmp_path, [tmp_path / name for name in ("a.jsonl", "empty.jsonl", "b.jsonl")])
     assert table.column("row").to_pylist() == [0, 1, 3]
-    files, numbers = documents.locate(np.array([0, 1, 3]))
+    files, numbers = documents.layout.locate(np.array([0, 1, 3]))
     assert files.to_pylist() == ["a.jsonl", "a.jsonl", "b.jsonl"]
     assert numbers.tolist() == [1, 2, 2]
-    assert [(entry["file"], entry["rows"]) for entry in documents.summary()] == [
+    assert [(entry["file"], entry["rows"]) for entry in documents.layout.summary()] == [
         ("a.jsonl", 2),
         ("empty.jsonl", 0),
         ("b.jsonl", 2),
@@ -163,11 +171,11 @@ def test_rejected_rows_are_counted_and_named_over_parts(tmp_path):
     write_jsonl(tmp_path / "a.jsonl", ROWS)
     write_jsonl(tmp_path / "b.jsonl", rows)
     documents, table = settled(tmp_path, [tmp_path / "a.jsonl", tmp_path / "b.jsonl"])
-    rejected = [row for batch in documents.rejected() for row in batch.to_pylist()]
+    rejected = [row for batch in documents.notes.rejected() for row in batch.to_pylist()]
     assert [(row["file"], row["row"]) for row in rejected] == [("b.jsonl", 2), ("b.jsonl", 5), ("b.jsonl", 7)]
     assert all(row["reason"] for row in rejected)
-    assert documents.count("rejected") == 3
-    assert documents.count("documents") == table.num_rows == 8
+    assert documents.notes.count("rejected") == 3
+    assert documents.notes.count("documents") == table.num_rows == 8
     assert table.column("row").to_pylist() == [0, 1, 2, 3, 4, 5, 8, 10]
 
 
@@ -190,7 +198,7 @@ def test_bad_rows_of_small_files_are_named_by_their_own_file(tmp_path):
         write_jsonl(tmp_path / name, own)
     paths = [tmp_path / name for name in rows]
     documents, table = settled(tmp_path, paths)
-    rejected = [row for batch in documents.rejected() for row in batch.to_pylist()]
+    rejected = [row for batch in documents.notes.rejected() for row in batch.to_pylist()]
     assert [(row["file"], row["row"]) for row in rejected] == [("b.jsonl", 2), ("c.jsonl", 1)]
     assert table.column("row").to_pylist() == [0, 1, 2, 3, 6]
     assert ids(documents) == ["a", "a.jsonl:2", "c", "a", "c.jsonl:2"]
@@ -222,7 +230,7 @@ def test_a_column_that_one_row_has_is_found(tmp_path):
     documents, table = settled(tmp_path, [tmp_path / "a.jsonl", tmp_path / "b.jsonl"], keep="max:stars")
     assert table.num_rows == 6
     assert keep_order(table) == list(range(6))
-    assert documents.columns_taken()["keep"] == "stars"
+    assert documents.layout.columns_taken()["keep"] == "stars"
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -283,12 +291,12 @@ def test_reference_documents_come_first_and_are_not_input(tmp_path):
     assert table.column("priority").to_pylist()[0] == schema.AHEAD
     assert schema.AHEAD not in table.column("priority").to_pylist()[1:]
     assert ids(documents) == ["c", "new.jsonl:3"]
-    assert [(row["file"], row["row"]) for batch in documents.rejected() for row in batch.to_pylist()] == [
+    assert [(row["file"], row["row"]) for batch in documents.notes.rejected() for row in batch.to_pylist()] == [
         ("new.jsonl", 2)
     ]
-    assert [row["file"] for batch in documents.rejected(ahead=True) for row in batch.to_pylist()] == ["old.jsonl"]
-    assert (documents.count("documents"), documents.count("documents", ahead=True)) == (2, 1)
-    assert [entry["ahead"] for entry in documents.summary()] == [True, False]
+    assert [row["file"] for batch in documents.notes.rejected(ahead=True) for row in batch.to_pylist()] == ["old.jsonl"]
+    assert (documents.notes.count("documents"), documents.notes.count("documents", ahead=True)) == (2, 1)
+    assert [entry["ahead"] for entry in documents.layout.summary()] == [True, False]
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -348,7 +356,8 @@ def test_exactly_the_rows_that_are_not_removed_are_written(tmp_path, kind):
     WRITERS[kind](tmp_path / f"b.{kind}", ROWS)
     documents, _ = settled(tmp_path, [tmp_path / f"a.{kind}", tmp_path / f"b.{kind}"])
     selection = pa.table([[2, 5, 8], [0, 0, 3], [1.0, 0.9, 0.8]], schema=schema.SELECTION)
-    documents.write(1, str(tmp_path / f"kept.{kind}"), selection, pa.array(["a", "a", "a"]), ClusterSizes(selection))
+    kept_rows = KeptRows(documents.layout, documents.notes, selection, HeldRows())
+    kept_rows.write_file(1, str(tmp_path / f"kept.{kind}"), pa.array(["a", "a", "a"]), ClusterSizes(selection))
     _, kept = settled(tmp_path / "work", [tmp_path / f"kept.{kind}"])
     assert kept.column("text").to_pylist() == [ROWS[1]["text"], ROWS[2]["text"], ROWS[4]["text"]]
 
@@ -367,6 +376,6 @@ def test_small_text_files_are_read_as_one_batch(tmp_path):
         (tmp_path / f"{number:03}.txt").write_text(f"text {number}")
     documents = documents_of(tmp_path, [tmp_path / f"{number:03}.txt" for number in range(300)])
 
-    found = [found for _, rows in documents.read_pieces(0) for _, found in rows]
+    found = [found for _, rows in read_pieces(documents.layout, 0) for _, found in rows]
 
     assert [records.num_rows for records in found] == [300]

@@ -318,25 +318,27 @@ def count_reads(target: str) -> None:
 
     The sample of large clusters, which is read to detect templates, does not count.
     """
-    from neardup.io.documents.file_reader import FileDocuments
+    from neardup.io.documents.file_reader import FileReader
     from neardup.runs import templates
 
     templates.MAX_CLUSTERS = 0  # type: ignore[misc]
-    original, counts = FileDocuments.read, collections.Counter[str]()
+    original, counts = FileReader.read, collections.Counter[str]()
 
     def read(self: Any, part: int, advance: Any) -> Iterator[Any]:
-        counts[f"{'later' if self.first_rows.size else 'first'} {self.piece(self.part_pieces[part])[0]}"] += 1
+        counts[
+            f"{'later' if self.first_rows.size else 'first'} {self.layout.piece(self.layout.part_pieces[part])[0]}"
+        ] += 1
         return original(self, part, advance)
 
-    FileDocuments.read = read  # type: ignore[method-assign]
+    FileReader.read = read  # type: ignore[method-assign]
     atexit.register(lambda: Path(target).write_text(json.dumps(counts), "utf-8"))
 
 
 def slow_reading(part: int, which: str) -> None:
     """Make the first or a later pass over a part take SLOW_STEPS; write at exit how many of them it did."""
-    from neardup.io.documents.file_reader import FileDocuments
+    from neardup.io.documents.file_reader import FileReader
 
-    original, steps = FileDocuments.read, []
+    original, steps = FileReader.read, []
 
     def read(self: Any, number: int, advance: Any) -> Iterator[Any]:
         for batch in original(self, number, advance):
@@ -347,7 +349,7 @@ def slow_reading(part: int, which: str) -> None:
                     yield batch.slice(0, 0)
             yield batch
 
-    FileDocuments.read = read  # type: ignore[method-assign]
+    FileReader.read = read  # type: ignore[method-assign]
     atexit.register(lambda: Path("steps").write_text(str(len(steps)), "ascii"))
 
 

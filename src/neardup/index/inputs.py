@@ -14,7 +14,8 @@ from neardup.config.checks import VECTOR_MEASURES
 from neardup.errors import ConfigError, DataError
 from neardup.io.documents import in_memory
 from neardup.io.documents.discover import find_files, paths_of
-from neardup.io.documents.layout import FileParts
+from neardup.io.documents.file_reader import read_pieces
+from neardup.io.documents.layout import FileLayout
 from neardup.io.finished import finished_run
 from neardup.io.records import Records, runs, text_bytes
 from neardup.schema import one_array
@@ -125,11 +126,11 @@ def _held_batches(source: Any, ids: Sequence[Any] | None, config: Config, *, nam
 
 def _file_batches(paths: list[str], config: Config) -> Iterator[Batch]:
     files = find_files(paths, config)
-    parts = FileParts(files, 0, config)
+    layout = FileLayout(files, 0, config)
     rows_before = dict.fromkeys(range(len(files)), 0)
-    for part in range(parts.num_parts):
-        for pieces, rows in parts.read_pieces(part):
-            numbers = parts.files_of(pieces)
+    for part in range(layout.num_parts):
+        for pieces, rows in read_pieces(layout, part):
+            numbers = layout.files_of(pieces)
             is_whole = files[numbers[0]].format == "text"
             first = 0 if is_whole else rows_before[numbers[0]]
             for _, found in rows:

@@ -18,8 +18,8 @@ from neardup.engines.local.limits import Memory, available_cores
 from neardup.errors import ConfigError
 from neardup.events import Watch
 from neardup.io.documents import sample as file_samples
+from neardup.io.documents.file_reader import documents_of
 from neardup.io.documents.in_memory import InMemoryDocuments
-from neardup.io.documents.layout import documents_of
 from neardup.io.records import BATCH_BYTES, InputFile, text_bytes
 from neardup.measures.jaccard import text_sets
 from neardup.measures.registry import holds_items

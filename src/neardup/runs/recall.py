@@ -25,8 +25,10 @@ from neardup.errors import ConfigError, DataError
 from neardup.events import Watch
 from neardup.io.columns.sorted_search import find_sorted
 from neardup.io.documents import in_memory
-from neardup.io.documents.file_reader import FileDocuments
+from neardup.io.documents.file_reader import FileReader
+from neardup.io.documents.layout import FileLayout
 from neardup.io.documents.memory_tables import name_pairs
+from neardup.io.documents.row_names import RowNames
 from neardup.io.records import InputFile
 from neardup.io.storage.workspace import Workspace
 from neardup.report import Audit
@@ -308,39 +310,40 @@ def audit_files(
     with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
         workspace = Workspace(Path(folder))
         engine = LocalEngine(config.threads, workspace, config.memory)
-        documents = FileDocuments(files, num_ahead, config, workspace, engine.room() // 2)
+        documents = FileReader(FileLayout(files, num_ahead, config), workspace, engine.room() // 2)
         return measure(audited_files(documents, reported, config), engine, watch, sample)
 
 
-def audited_files(documents: FileDocuments, reported: Reported, config: Config) -> Audited:
+def audited_files(documents: FileReader, reported: Reported, config: Config) -> Audited:
     """Return a run on files as an audit sees it."""
     plan, load, num_documents, num_pairs = reported
+    names = RowNames(documents.layout, documents.notes)
 
     def name(pairs: pa.Table) -> pa.Table:
         batch = schema.one_batch(pairs.to_batches(), pairs.schema)
         columns = schema.with_shares(schema.PAIRS_FROM_FILES, pairs.schema)
-        return pa.Table.from_batches(documents.name_pairs(batch, 2 * batch.num_rows), schema=columns)
+        return pa.Table.from_batches(names.name_pairs(batch, 2 * batch.num_rows), schema=columns)
 
     return Audited(
         documents=documents,
         plan=plan,
         config=config,
         num_documents=num_documents,
-        removed=partial(_reported, documents, load, "removed", _REMOVED),
+        removed=partial(_reported, documents.layout, load, "removed", _REMOVED),
         listed=None
         if num_pairs is None or num_pairs > MAX_LOADED
-        else partial(_reported, documents, load, "pairs", _PAIRS),
+        else partial(_reported, documents.layout, load, "pairs", _PAIRS),
         name=name,
     )
 
 
 def _reported(
-    documents: FileDocuments, load: Callable[[str], pa.Table | None], name: str, places: tuple[str, ...]
+    layout: FileLayout, load: Callable[[str], pa.Table | None], name: str, places: tuple[str, ...]
 ) -> Iterator[pa.Table]:
     table = load(name)
     if table is not None and table.num_rows:
         columns = [schema.one_array(table.column(column)) for column in places]
-        rows = [documents.rows_of(file, row.to_numpy()) for file, row in (columns[:2], columns[2:])]
+        rows = [layout.rows_of(file, row.to_numpy()) for file, row in (columns[:2], columns[2:])]
         yield pa.table([*rows, table.column("similarity")], schema=schema.ROW_PAIRS)
 
 

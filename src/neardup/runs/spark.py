@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,7 +107,11 @@ class SparkFiles(FileRun):
         # The inode of a file may differ between machines.
         files = [msgspec.structs.replace(file, identity="") for file in (*setup.ahead, *setup.own)]
         source = FileSource(own.spark, files, len(setup.ahead), setup.config)
-        super().__init__(setup, source, source.parts, own)
+        super().__init__(setup, source, source.layout, own)
+
+    def inputs(self) -> Sequence[dict[str, Any]]:
+        """Return the entry of every file in the report, with the path as the user gave it."""
+        return self.source.summary()
 
     def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
         """Write the tables, and add the facts of the Spark engine; the driver can read the files again for an audit."""
@@ -118,7 +122,7 @@ class SparkFiles(FileRun):
     def _audit(self, plan: Plan, results: Results, watch: Watch) -> Audit:
         load = partial(self.output.load_draft, self.workspace)
         reported = Reported(plan, load, results.counts.rows.documents, results.num_pairs)
-        return audit_files(self.parts.files, self.parts.num_ahead_files, reported, self.config, watch)
+        return audit_files(self.layout.files, self.layout.num_ahead_files, reported, self.config, watch)
 
     def publish(self, report: Report) -> None:
         """Publish, and remove the tables between stages that are not in the workspace."""
@@ -127,7 +131,7 @@ class SparkFiles(FileRun):
 
     def write_steps(self) -> tuple[int | None, str]:
         """Return the number of files, which Spark's listener reports."""
-        return (len(self.parts.own_files()) if self.writes_kept else None), "files"
+        return (len(self.layout.own_files()) if self.writes_kept else None), "files"
 
     def write(self, outcome: pipeline.Outcome, advance: Advance) -> None:
         """Write every table once, and the kept rows."""
@@ -154,7 +158,7 @@ class SparkFiles(FileRun):
             folder = (self.workspace.folder / "out" / finished_run.KEPT).resolve()
             remove_tree(folder)  # an interrupted run may have left drafts
             folder.mkdir(parents=True, exist_ok=True)
-            self.engine.storage.listen(advance, len(self.parts.own_files()))
+            self.engine.storage.listen(advance, len(self.layout.own_files()))
             self.engine.compute(tables.write_kept(source, selection, outcome.clustered, str(folder)), "kept")
 
     def _write_table(self, name: str, write: Callable[[Target], int], num_rows: int, columns: pa.Schema) -> None:

@@ -19,7 +19,7 @@ from neardup.config import Config
 from neardup.errors import ConfigError, NotStoredError
 from neardup.io.columns.sorted_search import find_sorted
 from neardup.io.documents.cluster_sizes import ClusterSizes
-from neardup.io.documents.file_reader import FileDocuments
+from neardup.io.documents.file_reader import FileReader
 from neardup.io.documents.layout import rows_in
 from neardup.io.finished import finished_run
 from neardup.io.storage.table_writer import TableWriter, reserved_table
@@ -70,17 +70,17 @@ def _check_apart(target: Path, run: Path, before: Report) -> None:
         raise ConfigError(f"the output {target} is a file of the run {run}", hint="choose another -o")
 
 
-def write_order(path: Path, pairs: Path, documents: FileDocuments, outcome: Outcome) -> None:
+def write_order(path: Path, pairs: Path, documents: FileReader, outcome: Outcome) -> None:
     """Write the position and the keep priority of every document in a pair, so that `at_threshold` can select again."""
     rows: I64 = np.empty(0, np.int64)
     for batch in pq.ParquetFile(pairs).iter_batches(columns=["file_a", "row_a", "file_b", "row_b"]):
         ends = [
-            documents.rows_of(batch.column(f"file_{side}"), batch.column(f"row_{side}").to_numpy()) for side in "ab"
+            documents.layout.rows_of(batch.column(f"file_{side}"), batch.column(f"row_{side}").to_numpy())
+            for side in "ab"
         ]
         rows = np.union1d(rows, np.concatenate(ends))
     positions, place = np.full(rows.size, -1), 0
-    for batch in documents.own_names():
-        own = batch.column("row").to_numpy()
+    for own, _ in documents.notes.ids_of_input():
         begin, end = np.searchsorted(rows, [own[0], own[-1] + 1]) if own.size else (0, 0)
         positions[begin:end] = np.searchsorted(own, rows[begin:end]) + place
         place += own.size

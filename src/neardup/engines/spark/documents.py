@@ -40,8 +40,10 @@ from neardup.io.columns.arrow_rows import batch_records, wanted_names
 from neardup.io.columns.column_checks import choose
 from neardup.io.columns.scores import SCORES
 from neardup.io.columns.vector_columns import vector_contents
+from neardup.io.documents.file_reader import documents_of, read_pieces
 from neardup.io.documents.in_memory import ID_COLUMNS, content_names
-from neardup.io.documents.layout import FileParts, documents_of
+from neardup.io.documents.layout import FileLayout
+from neardup.io.documents.row_names import name_rows
 from neardup.io.formats import arrow, parquet
 from neardup.io.records import Columns, InputFile, Records
 from neardup.io.streams import is_remote
@@ -174,46 +176,46 @@ class FileSource(_Noted):
         self._paths = [file.path for file in files]
         # Workers have another current folder. With `strict`, rejections are checked after reading, to raise the first.
         whole = [msgspec.structs.replace(file, path=_whole_path(file.path)) for file in files]
-        self.parts = FileParts(whole, num_ahead_files, Config.of(config, strict=False))
-        self.total = self.parts.total
+        self.layout = FileLayout(whole, num_ahead_files, Config.of(config, strict=False))
+        self.total = self.layout.total
         self._ends = spark.sparkContext.accumulator({}, EndsParam())
-        self.num_rows, self.num_ahead = self.parts.num_parts << ROW_BITS, self.parts.num_ahead_parts << ROW_BITS
+        self.num_rows, self.num_ahead = self.layout.num_parts << ROW_BITS, self.layout.num_ahead_parts << ROW_BITS
 
     def read(self, step: BatchStep, schema: pa.Schema) -> DataFrame:
         """Sketch with one task per part, or several where there are fewer parts than cores."""
-        num_parts, num_shares = self.parts.num_parts, self._num_shares()
+        num_parts, num_shares = self.layout.num_parts, self._num_shares()
         numbers = self._spark.range(0, num_parts * num_shares, 1, max(num_parts * num_shares, 1))
         notes = notes_schema(schema)
         read = partial(
-            read_parts, parts=self.parts, num_shares=num_shares, step=step, notes=notes, report=self._ends.add
+            read_parts, layout=self.layout, num_shares=num_shares, step=step, notes=notes, report=self._ends.add
         )
         return map_frame(numbers, notes, read)
 
     def read_ahead(self) -> Iterator[pa.RecordBatch]:
         """Read the reference documents, on the driver."""
-        for part in range(self.parts.num_ahead_parts):
-            for _, rows in self.parts.read_pieces(part):
+        for part in range(self.layout.num_ahead_parts):
+            for _, rows in read_pieces(self.layout, part):
                 for first_row, found in rows:
-                    yield place(self.parts.documents_of(found, first_row), part, self.parts)
+                    yield place(documents_of(found, found.rows + first_row, self.layout.config), part, self.layout)
 
     def _num_shares(self) -> int:
         """Return how many tasks share a part: each reads all of it and uses only its own rows."""
-        if not self.parts.num_parts or not all(self.parts.formats[at] in _CHEAP for at in self.parts.own_files()):
+        if not self.layout.num_parts or not all(self.layout.formats[at] in _CHEAP for at in self.layout.own_files()):
             return 1
-        most = max(self.parts.total // (self.parts.num_parts * _LEAST_SHARE), 1)
-        return min(-(-self._spark.sparkContext.defaultParallelism // self.parts.num_parts), most, _MOST_SHARES)
+        most = max(self.layout.total // (self.layout.num_parts * _LEAST_SHARE), 1)
+        return min(-(-self._spark.sparkContext.defaultParallelism // self.layout.num_parts), most, _MOST_SHARES)
 
     def facts(self) -> dict[str, Any]:
         """Return the rows of pieces and the columns found, of every part."""
-        ends = [self._ends.value[part] for part in range(self.parts.num_parts)]
+        ends = [self._ends.value[part] for part in range(self.layout.num_parts)]
         return {"ends": ends, "num_shares": self._num_shares()}
 
     def settle(self, notes: DataFrame, storage: Storage) -> None:
         """Count the rows of files, check what was found, and rank."""
         known = storage.observed(notes) or {}
         ends, self._stored_notes = known["ends"], (storage.path_of(notes), int(known["num_shares"]))
-        self.parts.number([count for piece_rows, _ in ends for count in piece_rows])
-        self.parts.check_found([(sum(piece_rows), found) for piece_rows, found in ends])
+        self.layout.number([count for piece_rows, _ in ends for count in piece_rows])
+        self.layout.check_found([(sum(piece_rows), found) for piece_rows, found in ends])
         super().settle(notes, storage)
         if self.config.strict:
             self._check_strict(storage)
@@ -230,7 +232,7 @@ class FileSource(_Noted):
 
     def summary(self) -> list[dict[str, Any]]:
         """Return the entry of every file in the report, with the path as the user gave it."""
-        return [entry | {"path": path} for entry, path in zip(self.parts.summary(), self._paths, strict=True)]
+        return [entry | {"path": path} for entry, path in zip(self.layout.summary(), self._paths, strict=True)]
 
     def map_texts(self, members: DataFrame, schema: pa.Schema, step: StreamStep) -> DataFrame:
         """Read the parts that have members again, and apply a step; texts stay on the worker until then."""
@@ -238,17 +240,17 @@ class FileSource(_Noted):
         share = F.pmod(F.shiftright("row", _SHARED_ROW_BITS), F.lit(num_shares))
         by_part = members.withColumn("part", F.shiftright("row", ROW_BITS))
         by_part = by_part.withColumn("task", F.col("part") * num_shares + share)
-        ordered = one_task_each(by_part, "task", self.parts.num_parts * num_shares).sortWithinPartitions("part", "row")
-        parts = self.parts
-        return map_frame(ordered, schema, lambda batches: step(read_texts(batches, parts)))
+        ordered = one_task_each(by_part, "task", self.layout.num_parts * num_shares).sortWithinPartitions("part", "row")
+        layout = self.layout
+        return map_frame(ordered, schema, lambda batches: step(read_texts(batches, layout)))
 
     def names(self) -> Names:
         """Return the lookup of the names of rows, for any worker, once the documents have been read."""
-        return Names(*self._stored_notes, self.parts)
+        return Names(*self._stored_notes, self.layout)
 
     def locate(self, rows: I64) -> tuple[pa.Array, I64]:
         """Return the file of each row, by name, and its number there, from 1."""
-        return locate(rows, self.parts)
+        return locate(rows, self.layout)
 
     def ids(self) -> DataFrame:
         """Return the id of every document that has one."""
@@ -260,11 +262,11 @@ class FileSource(_Noted):
         added = [field for end in ends for field in zip(end, kinds, strict=True)]
         named = {name for name, _ in added}
         target = pa.schema([*(field for field in arrow_schema(table) if field.name not in named), *added])
-        parts = self.parts
+        layout = self.layout
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
             for batch in batches:
-                yield _placed(batch, ends, target, parts)
+                yield _placed(batch, ends, target, layout)
 
         return map_frame(table, target, run)
 
@@ -273,18 +275,18 @@ def _whole_path(path: str) -> str:
     return path if is_remote(path) else str(Path(path).absolute())
 
 
-def locate(rows: I64, parts: FileParts) -> tuple[pa.Array, I64]:
+def locate(rows: I64, layout: FileLayout) -> tuple[pa.Array, I64]:
     """Return file and row number of rows that are encoded by part and position."""
-    return parts.locate(dense_rows(parts, rows))
+    return layout.locate(dense_rows(layout, rows))
 
 
 def _placed(
-    batch: pa.RecordBatch, ends: Sequence[tuple[str, str, str, str]], target: pa.Schema, parts: FileParts
+    batch: pa.RecordBatch, ends: Sequence[tuple[str, str, str, str]], target: pa.Schema, layout: FileLayout
 ) -> pa.RecordBatch:
     columns = {name: batch.column(name) for name in batch.schema.names}
     for row, doc_id, file, number in ends:
-        files, numbers = locate(columns[row].to_numpy(), parts)
-        own = parts.name_rows(dense_rows(parts, columns[row].to_numpy()))
+        files, numbers = locate(columns[row].to_numpy(), layout)
+        own = name_rows(layout, dense_rows(layout, columns[row].to_numpy()))
         columns |= {doc_id: pc.coalesce(columns[doc_id], own), file: files, number: pa.array(numbers)}
     return pa.record_batch([columns[name] for name in target.names], schema=target)
 

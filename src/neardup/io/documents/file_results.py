@@ -14,8 +14,10 @@ import pyarrow.compute as pc
 from neardup import schema
 from neardup.events import Tally
 from neardup.io.documents.cluster_sizes import ClusterSizes
-from neardup.io.documents.file_reader import Advance, FileDocuments
+from neardup.io.documents.file_reader import Advance
 from neardup.io.documents.kept_ids import KeptIds
+from neardup.io.documents.kept_rows import KeptRows
+from neardup.io.documents.row_names import RowNames
 from neardup.io.storage.table_writer import TableWriter
 from neardup.io.storage.workspace import Workspace
 from neardup.report import CLUSTER_COLUMNS, NUM_LARGEST, summarise_clusters
@@ -26,18 +28,19 @@ _LEAST_ID_BYTES: Final = 8 << 20
 class FileResults:
     """Writes the selection of a run on files; `room` returns how many bytes of memory are left."""
 
-    def __init__(
-        self, source: FileDocuments, selection: pa.Table, clustered: pa.Table, room: Callable[[], int]
-    ) -> None:
-        self._source, self._selection, self._clustered, self._room = source, selection, clustered, room
+    def __init__(self, names: RowNames, selection: pa.Table, clustered: pa.Table, room: Callable[[], int]) -> None:
+        self._names = names
+        self._selection = selection
+        self._clustered = clustered
+        self._room = room
         self._kept_ids = self._ids_of_kept(selection)
 
     def _ids_at_once(self) -> int:
         """The number of ids to load at once: every lookup scans all of them on disk, so as many as fit in memory."""
-        return self._source.num_ids_within(max(_LEAST_ID_BYTES, self._room() // 8))
+        return self._names.num_ids_within(max(_LEAST_ID_BYTES, self._room() // 8))
 
     def _ids_of_kept(self, selection: pa.Table) -> KeptIds:
-        return KeptIds(selection.column("kept_row").to_numpy(), self._source.ids_of, self._ids_at_once())
+        return KeptIds(selection.column("kept_row").to_numpy(), self._names.ids_of, self._ids_at_once())
 
     def write_removed(self, path: Path) -> None:
         """Write the removed documents with ids, files and row numbers."""
@@ -47,8 +50,8 @@ class FileResults:
             for first in range(0, selection.num_rows, at_once):
                 chosen = selection.slice(first, at_once)
                 rows, kept_rows = (chosen.column(name).to_numpy() for name in ("row", "kept_row"))
-                ids = [self._source.ids_of(rows), self._kept_ids.slice(first, chosen.num_rows)]
-                places = [*self._source.locate(rows), *self._source.locate(kept_rows)]
+                ids = [self._names.ids_of(rows), self._kept_ids.slice(first, chosen.num_rows)]
+                places = [*self._names.locate(rows), *self._names.locate(kept_rows)]
                 shares = chosen.columns[len(schema.SELECTION) :]
                 writer.write(pa.table([*ids, chosen.column("similarity"), *places, *shares], schema=columns))
 
@@ -57,7 +60,7 @@ class FileResults:
         removed, sizes = self._clustered.column("row").to_numpy(), ClusterSizes(self._clustered)
         kept_ids, columns = self._ids_of_kept(self._clustered), schema.clusters(pa.string())
         with TableWriter(path, columns) as writer:
-            for batch in self._source.own_names():
+            for batch in self._names.of_input():
                 rows, ids = batch.column("row").to_numpy(), batch.column("doc_id")
                 begin, end = np.searchsorted(removed, [rows[0], rows[-1] + 1]).tolist() if rows.size else (0, 0)
                 is_removed = pa.array(np.isin(rows, removed[begin:end], assume_unique=True))
@@ -71,7 +74,7 @@ class FileResults:
         num_pairs, at_once = 0, self._ids_at_once()
         with TableWriter(path, schema.with_shares(schema.PAIRS_FROM_FILES, columns)) as writer:
             for batch in row_pairs:
-                for named in self._source.name_pairs(batch, at_once):
+                for named in self._names.name_pairs(batch, at_once):
                     writer.write(named)
                     advance(named.num_rows)
                 num_pairs += batch.num_rows
@@ -83,40 +86,42 @@ class FileResults:
         similarity = self._selection.column("similarity").to_numpy()
         kept, sizes, weakest = summarise_clusters(kept_rows, similarity, NUM_LARGEST, per_cluster)
         named, inverse = np.unique(np.r_[kept, rows[weakest]], return_inverse=True)
-        ids = self._source.ids_of(named).take(pa.array(inverse)).to_pylist()
+        ids = self._names.ids_of(named).take(pa.array(inverse)).to_pylist()
         members = zip(ids[: kept.size], sizes.tolist(), ids[kept.size :], similarity[weakest].tolist(), strict=True)
         return tuple(dict(zip(CLUSTER_COLUMNS, member, strict=True)) for member in members)
 
-    def writers_of_kept(self, workspace: Workspace, tally: Tally) -> list[Callable[[], None]]:
+    def writers_of_kept(self, kept_rows: KeptRows, workspace: Workspace, tally: Tally) -> list[Callable[[], None]]:
         """Return functions that write the kept rows of every file, to be called in any order and in parallel.
 
         `tally` counts the bytes of the input files.
         """
-        source, selection, sizes = self._source, self._selection, ClusterSizes(self._clustered)
+        files = kept_rows.layout.files
+        sizes = ClusterSizes(self._clustered)
 
         def write(number: int, group: range) -> None:
-            num_bytes = sum(source.files[at].size for at in group)
-            name = f"out/kept/{source.files[group[0]].name}"
+            num_bytes = sum(files[at].size for at in group)
+            name = f"out/kept/{files[group[0]].name}"
             with tally.asking(num_bytes, partial(_size_of, workspace.draft(name))):
                 if len(group) > 1:
-                    self._write_texts(workspace, f"written/{number:06}", group)
+                    _write_texts(kept_rows, workspace, f"written/{number:06}", group)
                     return
-                workspace.once(name, lambda path: source.write(group[0], str(path), selection, self._kept_ids, sizes))
+                workspace.once(name, lambda path: kept_rows.write_file(group[0], str(path), self._kept_ids, sizes))
 
-        return [partial(write, number, group) for number, group in enumerate(source.write_groups())]
+        return [partial(write, number, group) for number, group in enumerate(kept_rows.groups())]
 
-    def _write_texts(self, workspace: Workspace, name: str, group: range) -> None:
-        """Write many small files with one journal entry: an entry for each takes longer than writing them."""
-        kept, source, selection = workspace.folder / "out" / "kept", self._source, self._selection
 
-        def write(path: Path) -> None:
-            path.write_text(source.write_texts(group, kept, selection), "ascii")
+def _write_texts(kept_rows: KeptRows, workspace: Workspace, name: str, group: range) -> None:
+    """Write many small files with one journal entry: an entry for each takes longer than writing them."""
+    folder = workspace.folder / "out" / "kept"
 
-        if workspace.has(name):
-            known = (workspace.folder / name).read_text("ascii")
-            if known != source.digest_texts(group, kept, selection):
-                workspace.forget(name)
-        workspace.once(name, write)
+    def write(path: Path) -> None:
+        path.write_text(kept_rows.write_texts(group, folder), "ascii")
+
+    if workspace.has(name):
+        known = (workspace.folder / name).read_text("ascii")
+        if known != kept_rows.digest_texts(group, folder):
+            workspace.forget(name)
+    workspace.once(name, write)
 
 
 def _size_of(path: Path) -> int:

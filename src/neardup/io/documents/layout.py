@@ -1,9 +1,9 @@
-"""The files of a run in parts that can be read independently: pieces of large files, or many small files."""
+"""What the files of a run hold, in parts that can be read independently: pieces of large files, or many small files."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain, pairwise
 from typing import Any, Final
 
@@ -12,18 +12,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup import schema
 from neardup.config import Config
 from neardup.errors import DataError, StaleError
-from neardup.io.columns import keep_order
-from neardup.io.columns.column_checks import hash_groups, named_columns
+from neardup.io.columns.column_checks import named_columns
 from neardup.io.documents.column_choice import choose_columns, hint_of_columns
 from neardup.io.documents.file_list import FileList
 from neardup.io.documents.text_size import num_text_bytes
 from neardup.io.formats import registry as formats
 from neardup.io.formats import text
-from neardup.io.records import PART_BYTES, Columns, InputFile, Records
-from neardup.io.streams import check_unchanged
+from neardup.io.records import PART_BYTES, Columns, InputFile
 
 I64 = npt.NDArray[np.int64]
 
@@ -31,14 +28,16 @@ I64 = npt.NDArray[np.int64]
 JOINED_BYTES: Final = PART_BYTES
 
 
-class FileParts:
-    """The parts of many files; the first `num_ahead_files` are reference files.
+class FileLayout:
+    """What many files hold: columns, pieces, parts and rows; the first `num_ahead_files` are reference files.
 
     A piece is a span of a file; a part has many if they are small. Rows are numbered once all have been counted.
     """
 
     def __init__(self, files: Sequence[InputFile], num_ahead_files: int, config: Config) -> None:
-        self.files, self.num_ahead_files, self.config = FileList(files), num_ahead_files, config
+        self.files = FileList(files)
+        self.num_ahead_files = num_ahead_files
+        self.config = config
         self.file_names = pa.array((file.name for file in self.files), pa.string(), size=len(self.files))
         self.formats = [formats.load(file.format) for file in self.files]
         self.is_text = np.fromiter((form is text for form in self.formats), np.bool_, len(self.files))
@@ -46,8 +45,10 @@ class FileParts:
         weights, expected = self._split()
         self.part_pieces = _join_pieces(weights, int(self.file_pieces[num_ahead_files]))
         self.weights = [sum(expected[first:stop]) for first, stop in pairwise(self.part_pieces)]
-        self.num_parts, self.total = len(self.weights), sum(expected)
-        self.first_rows = self.file_first_rows = np.zeros(0, np.int64)
+        self.num_parts = len(self.weights)
+        self.total = sum(expected)
+        self.first_rows = np.zeros(0, np.int64)
+        self.file_first_rows = self.first_rows
 
     def _choose_columns(self) -> list[Columns]:
         """Choose the columns of every file; text files, which have none, share one object."""
@@ -78,6 +79,17 @@ class FileParts:
         self._piece_spans: I64 = np.array(spans, np.int64).reshape(-1, 2)
         return sizes, of_text
 
+    def pieces_of(self, part: int) -> range:
+        """Return the numbers of the pieces of a part."""
+        first, stop = self.part_pieces[part : part + 2]
+        return range(first, stop)
+
+    def parts_of(self, files: range) -> range:
+        """Return the numbers of the parts that have pieces of consecutive files."""
+        begin, end = self.file_pieces[[files.start, files.stop]]
+        first = int(np.searchsorted(self.part_pieces, begin, side="right")) - 1
+        return range(first, int(np.searchsorted(self.part_pieces, end)))
+
     def piece(self, number: int) -> tuple[int, tuple[int, int]]:
         """Return the number of the file of a piece, and its span there."""
         first, stop = self._piece_spans[number].tolist()
@@ -87,41 +99,6 @@ class FileParts:
         """Return the numbers of the files of consecutive pieces."""
         numbers: list[int] = self._piece_files[pieces.start : pieces.stop].tolist()
         return numbers
-
-    def records(self, at: int, span: tuple[int, int]) -> Iterator[Records]:
-        """Read a span of a file."""
-        return self.formats[at].read(self.files[at], span, self.columns[at], self.config)
-
-    def read_pieces(self, part: int) -> Iterator[tuple[range, Iterator[tuple[int, Records]]]]:
-        """Iterate over the pieces of a part: their numbers, and (first row in the part, records), to be read in turn.
-
-        Pieces come one by one, except consecutive text files, which come together.
-        """
-        row = 0
-
-        def rows(pieces: range) -> Iterator[tuple[int, Records]]:
-            nonlocal row
-            at, span = self.piece(pieces.start)
-            is_many = len(pieces) > 1
-            files = (self.files[number] for number in self.files_of(pieces))
-            for found in text.read_all(files, self.config) if is_many else self.records(at, span):
-                yield row, found
-                row += found.num_rows
-            if not is_many:  # otherwise each was checked when it was read
-                check_unchanged(self.files[at])
-
-        numbers = range(*self.part_pieces[part : part + 2])
-        is_text = self.is_text[self.files_of(numbers)]
-        cuts = [0, *(np.flatnonzero(np.diff(is_text)) + 1).tolist(), len(numbers)] if len(numbers) else [0]
-        for begin, end in pairwise(cuts):
-            alike = numbers[begin:end]
-            step = len(alike) if is_text[begin] else 1
-            for first in alike[::step]:
-                yield range(first, first + step), rows(range(first, first + step))
-
-    def documents_of(self, found: Records, first_row: int) -> pa.RecordBatch:
-        """Return records as schema.DOCUMENTS, with rows and priorities local to the part."""
-        return documents_of(found, found.rows + first_row, self.config)
 
     def number(self, piece_rows: Sequence[int]) -> None:
         """Number the rows of all parts, given the number of rows of each piece."""
@@ -159,17 +136,11 @@ class FileParts:
 
     def locate(self, rows: I64) -> tuple[pa.Array, I64]:
         """Return the name of the file of each row, and its row number there, from 1."""
-        at = self._files_of(rows)
+        at = self.files_at(rows)
         return self.file_names.take(pa.array(at)), rows - self.file_first_rows[at] + 1
 
-    def name_rows(self, rows: I64) -> pa.Array:
-        """Return the name of each row without an id: file and row number, or the file alone if it is one document."""
-        files, numbers = self.locate(rows)
-        is_whole = self.is_text[self._files_of(rows)]
-        numbered = pc.binary_join_element_wise(files, pa.array(numbers).cast(pa.string()), ":")
-        return pc.if_else(pa.array(is_whole), files, numbered)
-
-    def _files_of(self, rows: I64) -> I64:
+    def files_at(self, rows: I64) -> I64:
+        """Return the number of the file of each row."""
         # Empty files begin at the same row as the next file; the last one contains the row.
         at: I64 = np.searchsorted(self.file_first_rows[:-1], rows, side="right") - 1
         return at
@@ -208,14 +179,6 @@ class FileParts:
     def own_files(self) -> range:
         """Return the numbers of the files of the input."""
         return range(self.num_ahead_files, len(self.files))
-
-
-def documents_of(found: Records, rows: I64, config: Config) -> pa.RecordBatch:
-    """Return records as schema.DOCUMENTS, numbered by `rows`."""
-    groups = np.zeros(rows.size, np.int64) if found.groups is None else hash_groups(found.groups, config.seed)
-    priority = keep_order.priorities(config.keep, rows, found.texts)
-    columns = [pa.array(rows), found.texts, pa.array(priority), pa.array(groups)]
-    return pa.record_batch(columns, schema=schema.documents(found.texts.type))
 
 
 def rows_in(files: pa.Array, numbers: I64, names: pa.Array, first_rows: I64) -> I64:

@@ -12,15 +12,14 @@ from typing import Annotated, Final, Literal, NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.config import Config
 from neardup.errors import ConfigError
 from neardup.io.documents.column_choice import read_records
+from neardup.io.documents.fixed_priorities import FixedPriorities
 from neardup.io.records import InputFile
 
-I64 = npt.NDArray[np.int64]
 _FORMAT: Final = 1
 # The keep order of decided documents: after all others, so that none of them causes another to be removed.
 KEPT_LAST: Final = 2**62
@@ -43,11 +42,9 @@ class _File(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Decided(NamedTuple):
-    """The decisions that match a document: number of its file, row there, and keep order; and how many match none."""
+    """What decisions say about the documents of a run: the priorities of those they match, and which match none."""
 
-    files: I64
-    rows: I64
-    priorities: I64
+    fixed: FixedPriorities
     unmatched: tuple[Decision, ...]
 
 
@@ -97,12 +94,12 @@ def match_decisions(files: Sequence[InputFile], first_file: int, config: Config)
         own = {one.row: one for one in decisions if one.file == files[at].name}
         found += [(at, one) for one in _matching(files[at], own, config)]
     matched = {(one.file, one.row) for _, one in found}
-    return Decided(
-        np.array([at for at, _ in found], np.int64),
-        np.array([one.row for _, one in found], np.int64),
-        np.array([KEPT_LAST if one.decision == "keep" else REMOVED_LAST for _, one in found], np.int64),
-        tuple(one for one in decisions if (one.file, one.row) not in matched),
+    fixed = FixedPriorities(
+        files=np.array([at for at, _ in found], np.int64),
+        rows=np.array([one.row for _, one in found], np.int64),
+        priorities=np.array([KEPT_LAST if one.decision == "keep" else REMOVED_LAST for _, one in found], np.int64),
     )
+    return Decided(fixed, tuple(one for one in decisions if (one.file, one.row) not in matched))
 
 
 def _matching(file: InputFile, wanted: dict[int, Decision], config: Config) -> Iterator[Decision]:
