@@ -13,9 +13,10 @@ from neardup.errors import DataError
 from neardup.io.columns import gather
 from neardup.io.columns.oversize import PROCESS_BYTES
 from neardup.io.formats import jsonl
+from neardup.io.formats.base import one_span
 from neardup.io.formats.lines import BOM
 from neardup.io.free_memory import free_bytes
-from neardup.io.records import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts, one_span
+from neardup.io.records import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts
 from neardup.io.streams import check_unchanged, copy_file, open_input, open_output_like
 
 split = one_span

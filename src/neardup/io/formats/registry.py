@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from neardup.config import Config
 from neardup.errors import DataError
-from neardup.io.records import Format
+from neardup.io.formats.base import Format
 
 # Module names, not imports: a run loads only the formats of its files.
 MODULES: Final = {

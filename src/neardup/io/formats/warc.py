@@ -17,7 +17,8 @@ from neardup.errors import DataError, MissingExtraError
 from neardup.io.columns import gather
 from neardup.io.columns.html import readable_texts
 from neardup.io.columns.oversize import reason_against_size
-from neardup.io.records import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts, no_columns, one_span
+from neardup.io.formats.base import no_columns, one_span
+from neardup.io.records import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts
 from neardup.io.streams import check_unchanged, open_input, open_output
 
 split, column_names, table = one_span, no_columns, no_columns
