@@ -94,7 +94,7 @@ def _kept_of(run: Path, config: Config) -> dict[str, str]:
     return dict(zip(table.column("doc_id").to_pylist(), table.column("text").to_pylist(), strict=True))
 
 
-def _check_dimension(read: in_memory.Source, config: Config) -> None:
+def _check_dimension(read: in_memory.InMemorySource, config: Config) -> None:
     found = in_memory.with_dimension(read, Config.of(config, dimension=None))
     if config.measure in VECTOR_MEASURES and read.documents.num_rows and found.dimension != config.dimension:
         raise DataError(

@@ -136,7 +136,7 @@ def usable_texts(values: list[Any], config: Config) -> pa.Array:
     return schema.one_array(_all_usable(in_memory.read(values, alone)).column("text"))
 
 
-def _all_usable(read: in_memory.Source) -> pa.Table:
+def _all_usable(read: in_memory.InMemorySource) -> pa.Table:
     for rejected in read.rejected.slice(0, 1).to_pylist():
         raise DataError(f"text number {rejected['row']} cannot be used: {rejected['reason']}", hint="pass texts only")
     return read.documents

@@ -37,7 +37,7 @@ def read_memory(source: Any, ids: Sequence[Any] | None, config: Config, watch: W
 class MemoryRun:
     """A run on documents in memory; the tables of the report stay in memory, too."""
 
-    read: in_memory.Source
+    read: in_memory.InMemorySource
     config: Config
     plan: Plan
 

@@ -348,7 +348,7 @@ def _reported(
 
 
 def audited_memory(
-    read: in_memory.Source,
+    read: in_memory.InMemorySource,
     documents: Documents,
     plan: Plan,
     config: Config,

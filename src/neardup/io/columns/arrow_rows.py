@@ -72,10 +72,10 @@ def join_parts(sizes: Sequence[float]) -> list[tuple[int, int]]:
     """Combine consecutive parts of the given sizes to spans of about PART_BYTES; a larger one is a span of its own."""
     spans: list[tuple[int, int]] = []
     first, total = 0, 0.0
-    for place, size in enumerate(sizes):
-        if place > first and total + size > PART_BYTES:
-            spans.append((first, place))
-            first, total = place, 0.0
+    for index, size in enumerate(sizes):
+        if index > first and total + size > PART_BYTES:
+            spans.append((first, index))
+            first, total = index, 0.0
         total += size
     return [*spans, (first, len(sizes))] if sizes else []
 
@@ -98,18 +98,18 @@ def decoded_pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
     Ordered categories stay encoded, because `keep` ranks them by position.
     """
-    encoded = [place for place, kind in enumerate(batch.schema.types) if pa.types.is_dictionary(kind)]
+    encoded = [index for index, kind in enumerate(batch.schema.types) if pa.types.is_dictionary(kind)]
     if not encoded or not batch.num_rows:
         # Batches are planned to have about BATCH_BYTES; cutting those that have a little more leaves a tiny piece.
         yield from pieces(batch, BATCH_BYTES) if batch.nbytes > 2 * BATCH_BYTES else (batch,)
         return
     sizes = np.full(batch.num_rows, batch.nbytes // batch.num_rows, np.int64)
-    for place in encoded:
-        sizes += _decoded_bytes(batch.column(place))
+    for index in encoded:
+        sizes += _decoded_bytes(batch.column(index))
     for first, stop in runs(np.cumsum(sizes)):
         piece = batch.slice(first, stop - first)
-        for place in (place for place in encoded if not batch.schema.types[place].ordered):
-            piece = piece.set_column(place, batch.schema.names[place], piece.column(place).dictionary_decode())
+        for index in (index for index in encoded if not batch.schema.types[index].ordered):
+            piece = piece.set_column(index, batch.schema.names[index], piece.column(index).dictionary_decode())
         yield piece
 
 
@@ -254,8 +254,8 @@ def _by_dictionary(indices: pa.Array, values: pa.Array, bad: dict[int, str]) -> 
     strings = values.take(indices)
     if not bad:
         return strings, {}
-    places = indices.cast(pa.int64()).fill_null(-1).to_numpy()
-    return strings, {row: bad[places[row]] for row in np.flatnonzero(np.isin(places, list(bad))).tolist()}
+    codes = indices.cast(pa.int64()).fill_null(-1).to_numpy()
+    return strings, {row: bad[codes[row]] for row in np.flatnonzero(np.isin(codes, list(bad))).tolist()}
 
 
 def _decode(column: pa.Array, subject: str) -> _Strings:
@@ -392,14 +392,14 @@ def _marked(batch: pa.RecordBatch, first: int, verdicts: Verdicts) -> pa.RecordB
     """Append the marks to the rows from `first` on, and drop rows that are not documents."""
     is_kept = verdicts.is_kept[first : first + batch.num_rows]
     low, high = np.searchsorted(verdicts.removed, [first, first + batch.num_rows]).tolist()
-    places = np.full(batch.num_rows, -1, np.int64)
-    places[verdicts.removed[low:high] - first] = np.arange(low, high)
-    is_removed = places >= 0
+    removed_at = np.full(batch.num_rows, -1, np.int64)
+    removed_at[verdicts.removed[low:high] - first] = np.arange(low, high)
+    is_removed = removed_at >= 0
     similarities = np.zeros(batch.num_rows)
     similarities[is_removed] = verdicts.similarities[low:high]
     marks = [
         pa.array(is_kept),
-        verdicts.kept_ids.take(pa.array(places, mask=~is_removed)).cast(pa.string()),
+        verdicts.kept_ids.take(pa.array(removed_at, mask=~is_removed)).cast(pa.string()),
         pa.array(similarities, mask=~is_removed),
         pa.array(verdicts.sizes(first, first + batch.num_rows)),
     ]

@@ -85,11 +85,11 @@ def storage(column: pa.Array) -> pa.Array:
 
 def column_at(batch: pa.RecordBatch, name: str) -> pa.Array | None:
     """Take a column by its name, or by a dotted path into structs."""
-    places = batch.schema.get_all_field_indices(name)
-    if len(places) > 1:
-        raise DataError(f"{len(places)} columns are named {name!r}", hint="rename all but one")
-    if places:
-        return batch.column(places[0])
+    found = batch.schema.get_all_field_indices(name)
+    if len(found) > 1:
+        raise DataError(f"{len(found)} columns are named {name!r}", hint="rename all but one")
+    if found:
+        return batch.column(found[0])
     outer = outer_column(batch.schema, name)
     column = None if outer is None else batch.column(outer)
     for step in name.removeprefix(f"{outer}.").split(".") if column is not None else ():

@@ -134,7 +134,7 @@ def weighted_items(value: Any) -> list[tuple[str, float]]:
         if isinstance(value, str):
             pairs: Any = [item.rpartition(":")[::2] for item in value.split()]
         elif isinstance(value, (list, tuple, np.ndarray)) and all(isinstance(weight, _NUMBERS) for weight in value):
-            pairs = [(place, weight) for place, weight in enumerate(value) if weight != 0]
+            pairs = [(position, weight) for position, weight in enumerate(value) if weight != 0]
         else:
             pairs = value.items() if isinstance(value, Mapping) else map(_pair, value)
         return [(item_string(item), float(weight)) for item, weight in pairs]

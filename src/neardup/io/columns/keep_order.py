@@ -42,17 +42,19 @@ def sort_keys(keep: str) -> list[tuple[str, str]]:
 
 def rank(batches: Iterable[pa.RecordBatch], num_rows: int, keep: str) -> I64:
     """Return the rank of every row in sorted batches; 0 for rows that are in none."""
-    places: I64 = np.zeros(num_rows, np.int64)
-    place, has_number, has_text = 0, False, False
+    ranks: I64 = np.zeros(num_rows, np.int64)
+    next_rank = 0
+    has_number = False
+    has_text = False
     for batch in batches:
         is_scored = pc.invert(batch.column("is_missing"))
         has_text |= batch.column("text").null_count < batch.num_rows
         has_number |= pc.any(pc.and_(is_scored, pc.is_null(batch.column("text")))).as_py() or False
-        places[batch.column("row").to_numpy()] = np.arange(place, place + batch.num_rows)
-        place += batch.num_rows
+        ranks[batch.column("row").to_numpy()] = np.arange(next_rank, next_rank + batch.num_rows)
+        next_rank += batch.num_rows
     if has_number and has_text:
         raise mixed_kinds(keep)
-    return places
+    return ranks
 
 
 def mixed_kinds(keep: str) -> StaleError:

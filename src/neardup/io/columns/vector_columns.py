@@ -23,7 +23,7 @@ _WORD_BYTES: Final = 8
 Reasons = dict[int, str]
 
 
-class Vectors(NamedTuple):
+class VectorContents(NamedTuple):
     """Contents as large_binary, empty for rejected rows, and the dimension of the others."""
 
     contents: pa.Array
@@ -31,7 +31,7 @@ class Vectors(NamedTuple):
     dimension: int | None
 
 
-def vector_contents(column: pa.Array, config: Config) -> Vectors:
+def vector_contents(column: pa.Array, config: Config) -> VectorContents:
     """Convert a column of vectors to contents; reject those that differ in dimension from the first or the setting."""
     column = storage(column)
     reasons: Reasons = dict.fromkeys(np.flatnonzero(~is_valid(column)).tolist(), "vector is null")
@@ -48,7 +48,7 @@ def vector_contents(column: pa.Array, config: Config) -> Vectors:
     rows = values if is_usable.all() else values[np.repeat(is_usable, lengths)]
     rows = rows.reshape(int(is_usable.sum()), -1) if rows.size else np.empty((0, 0))
     words = _bit_words(rows, dimension, config) if config.measure == "hamming" else rows + 0.0  # -0.0 is 0.0
-    return Vectors(_contents(words, is_usable), reasons, dimension or None)
+    return VectorContents(_contents(words, is_usable), reasons, dimension or None)
 
 
 def as_column(array: npt.NDArray[Any]) -> pa.Array:
@@ -168,8 +168,8 @@ def _reject_values(values: npt.NDArray[Any], lengths: npt.NDArray[np.int64], con
     ends = np.cumsum(lengths)
     rows = np.searchsorted(ends, bad, side="right")
     for row, at in zip(rows.tolist(), bad.tolist(), strict=True):
-        place = at - int(ends[row] - lengths[row]) + 1
-        reasons.setdefault(row, f"element {place} of the vector is {_wrong(values[at], is_bit=is_bit)}")
+        position = at - int(ends[row] - lengths[row]) + 1
+        reasons.setdefault(row, f"element {position} of the vector is {_wrong(values[at], is_bit=is_bit)}")
 
 
 def _wrong(value: float, *, is_bit: bool) -> str:

@@ -66,10 +66,10 @@ def _numbered(column: pa.Array) -> pa.Array:
     lengths = np.where(is_vector, pc.list_value_length(column).fill_null(0).to_numpy(), 0).astype(np.int64)
     weights = storage(column.flatten()).cast(pa.float64(), safe=False)
     rows = np.repeat(np.arange(lengths.size), lengths)
-    places = np.arange(rows.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    positions = np.arange(rows.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     is_item = (weights.to_numpy(zero_copy_only=False) != 0) | ~is_valid(weights)
     ends = np.r_[0, np.cumsum(np.bincount(rows[is_item], minlength=lengths.size))].astype(np.int64)
-    items = [pa.array(places[is_item]), weights.filter(pa.array(is_item))]
+    items = [pa.array(positions[is_item]), weights.filter(pa.array(is_item))]
     pairs = pa.StructArray.from_arrays(items, ["item", "weight"])
     return pa.LargeListArray.from_arrays(pa.array(ends), pairs, mask=pa.array(~is_vector))
 

@@ -32,7 +32,7 @@ def joined(tables: Sequence[pa.Table]) -> pa.Table:
 def with_doc_ids(table: pa.Table, ids: pa.Array, id_column: str | None) -> pa.Table:
     """Prepend the ids as `doc_id`; another column of that name is renamed, unless the ids come from it."""
     names = [name for name in table.column_names if name]
-    table = table.select([place for place, name in enumerate(table.column_names) if name])
+    table = table.select([index for index, name in enumerate(table.column_names) if name])
     if id_column == "doc_id" and names.count("doc_id") == 1:
         table = table.drop_columns("doc_id")
     return rename_doc_id(table).add_column(0, "doc_id", ids)
@@ -87,6 +87,6 @@ def _mixed_columns(schemas: Sequence[pa.Schema]) -> set[str]:
 
 def _as_text(table: pa.Table, names: set[str]) -> pa.Table:
     for name in names.intersection(table.column_names):
-        place = table.column_names.index(name)
-        table = table.set_column(place, name, pa.array(_texts(table.column(name).to_pylist()), pa.large_string()))
+        index = table.column_names.index(name)
+        table = table.set_column(index, name, pa.array(_texts(table.column(name).to_pylist()), pa.large_string()))
     return table

@@ -22,7 +22,7 @@ from neardup.io.storage.table_writer import TableWriter
 from neardup.io.storage.workspace import Workspace
 from neardup.report import CLUSTER_COLUMNS, NUM_LARGEST, summarise_clusters
 
-_LEAST_ID_BYTES: Final = 8 << 20
+_MIN_ID_BYTES: Final = 8 << 20
 
 
 class FileResults:
@@ -37,7 +37,7 @@ class FileResults:
 
     def _ids_at_once(self) -> int:
         """The number of ids to load at once: every lookup scans all of them on disk, so as many as fit in memory."""
-        return self._names.num_ids_within(max(_LEAST_ID_BYTES, self._room() // 8))
+        return self._names.num_ids_within(max(_MIN_ID_BYTES, self._room() // 8))
 
     def _ids_of_kept(self, selection: pa.Table) -> KeptIds:
         return KeptIds(selection.column("kept_row").to_numpy(), self._names.ids_of, self._ids_at_once())
@@ -51,9 +51,9 @@ class FileResults:
                 chosen = selection.slice(first, at_once)
                 rows, kept_rows = (chosen.column(name).to_numpy() for name in ("row", "kept_row"))
                 ids = [self._names.ids_of(rows), self._kept_ids.slice(first, chosen.num_rows)]
-                places = [*self._names.locate(rows), *self._names.locate(kept_rows)]
+                locations = [*self._names.locate(rows), *self._names.locate(kept_rows)]
                 shares = chosen.columns[len(schema.SELECTION) :]
-                writer.write(pa.table([*ids, chosen.column("similarity"), *places, *shares], schema=columns))
+                writer.write(pa.table([*ids, chosen.column("similarity"), *locations, *shares], schema=columns))
 
     def write_clusters(self, path: Path) -> None:
         """Write every document with the kept one of its cluster, and the size of the cluster."""

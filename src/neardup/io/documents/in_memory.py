@@ -56,7 +56,7 @@ _SAMPLED_ROWS: Final = 1000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Source:
+class InMemorySource:
     """The result of reading a source.
 
     documents: the usable rows, as schema.DOCUMENTS; rejected: the others, with the reason;
@@ -100,7 +100,7 @@ class _Taken(NamedTuple):
     nested: tuple[str, ...] = ()
 
 
-def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> Source:
+def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> InMemorySource:
     """Split any in-memory source into documents and rejected rows."""
     taken = _take(source, config, ids)
     role, values, odd = _role(config), taken.values, taken.reasons
@@ -126,7 +126,7 @@ def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> So
         is_usable[list(reasons)] = False
         documents = documents.filter(pa.array(is_usable))
     given = pa.array([]) if taken.ids is None else named.drop_null()
-    return Source(
+    return InMemorySource(
         documents=documents,
         rejected=rejected,
         ids=named,
@@ -228,7 +228,7 @@ def _no_other_ids(ids: Any, named_by: str) -> None:
         raise ConfigError(f"`ids` and {named_by} both give the ids", hint="leave one of them out")
 
 
-def with_ids(read: Source) -> pa.Table:
+def with_ids(read: InMemorySource) -> pa.Table:
     """Return the original rows with their ids as `doc_id`; another column of that name is renamed."""
     original, names = read.original, read.original.column_names
     if read.columns.get("id") == "doc_id" or (not read.columns and "doc_id" in names):
@@ -236,7 +236,7 @@ def with_ids(read: Source) -> pa.Table:
     return rename_doc_id(original).add_column(0, "doc_id", read.ids)
 
 
-def with_dimension(read: Source, config: Config) -> Config:
+def with_dimension(read: InMemorySource, config: Config) -> Config:
     """Return the settings with the dimension of the vectors that were read, unless it is set."""
     if config.measure not in VECTOR_MEASURES or not read.documents.num_rows:
         return config

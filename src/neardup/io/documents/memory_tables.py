@@ -15,7 +15,7 @@ class MemoryTables:
     """The tables of a report by name; those as large as the source are made on first use."""
 
     def __init__(
-        self, read: in_memory.Source, selection: pa.Table, clustered: pa.Table, row_pairs: pa.Table | None
+        self, read: in_memory.InMemorySource, selection: pa.Table, clustered: pa.Table, row_pairs: pa.Table | None
     ) -> None:
         self._read = read
         rows = read.documents.column("row").to_numpy()
@@ -60,7 +60,7 @@ class MemoryTables:
         return pa.table(columns, schema=schema.clusters(ids.type))
 
 
-def name_pairs(read: in_memory.Source, row_pairs: pa.Table) -> pa.Table:
+def name_pairs(read: in_memory.InMemorySource, row_pairs: pa.Table) -> pa.Table:
     """Return pairs with ids; if ids repeat, rows distinguish the documents."""
     ends = row_pairs.columns[:2]
     named = [*(_ids(read, rows) for rows in ends), *row_pairs.columns[2:]]
@@ -71,5 +71,5 @@ def name_pairs(read: in_memory.Source, row_pairs: pa.Table) -> pa.Table:
     return pa.table(named, schema=columns)
 
 
-def _ids(read: in_memory.Source, rows: pa.ChunkedArray) -> pa.Array:
+def _ids(read: in_memory.InMemorySource, rows: pa.ChunkedArray) -> pa.Array:
     return read.ids.take(schema.one_array(rows))

@@ -41,8 +41,8 @@ def read_by_id(path: str, doc_id: str, config: Config) -> str:
         if at >= 0:
             return str(records.texts[at].as_py())
         if doc_id.isdecimal() and 0 <= int(doc_id) - first < records.num_rows:
-            places = (records.rows == int(doc_id) - first).nonzero()[0]
-            by_row = str(records.texts[int(places[0])].as_py()) if places.size else None
+            found_at = (records.rows == int(doc_id) - first).nonzero()[0]
+            by_row = str(records.texts[int(found_at[0])].as_py()) if found_at.size else None
         first += records.num_rows
         if len(ids) < _MANY_IDS:
             ids += [found for found in records.ids.to_pylist() if found is not None]

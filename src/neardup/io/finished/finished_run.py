@@ -187,7 +187,7 @@ _READERS: Final[dict[str, Callable[[Path], pa.Table]]] = {
 
 def _load_kept(run: Path) -> pa.Table:
     """The kept documents: doc_id, and the columns of their files; of formats without columns, `text`."""
-    config, own, tables = read_report(run).settings(), _place_names(run), list[pa.Table]()
+    config, own, tables = read_report(run).settings(), _kept_ids(run), list[pa.Table]()
     for path in kept_files(run):
         file = find_file(path, config)
         form = formats.load(file.format)
@@ -200,12 +200,12 @@ def _load_kept(run: Path) -> pa.Table:
     return whole_rows.joined(tables or [bare])
 
 
-def _place_names(run: Path) -> pa.ChunkedArray:
+def _kept_ids(run: Path) -> pa.ChunkedArray:
     """The ids of the kept documents, including those named by file and row."""
     own, removed = _stored_table(run, "clusters").column("doc_id"), _stored_table(run, "removed")
-    places = pc.binary_join_element_wise(removed.column("file"), removed.column("row").cast(pa.string()), ":")
+    locations = pc.binary_join_element_wise(removed.column("file"), removed.column("row").cast(pa.string()), ":")
     gone = removed.column("doc_id")
-    gone = gone.filter(pc.or_(pc.equal(gone, places), pc.equal(gone, removed.column("file"))))
+    gone = gone.filter(pc.or_(pc.equal(gone, locations), pc.equal(gone, removed.column("file"))))
     return own.filter(pc.invert(pc.is_in(own, gone.combine_chunks())))
 
 
@@ -215,10 +215,10 @@ def _kept_documents(
     """The ids, texts and rows (from 0) of the documents of a kept file."""
     # Documents without an id are named by their row in the input, which differs from the row among the kept ones.
     name = re.escape(Path(file.path).relative_to(run / KEPT).as_posix())
-    places = iter(own.filter(pc.match_substring_regex(own, rf"^{name}(:\d+)?$")).to_pylist())
+    locations = iter(own.filter(pc.match_substring_regex(own, rf"^{name}(:\d+)?$")).to_pylist())
     ids, texts, rows, first = [pa.array([], pa.string())], [pa.array([], pa.large_string())], [np.empty(0, np.int64)], 0
     for records in read_records(file, config, columns):
-        named = [next(places, None) if doc_id is None else doc_id for doc_id in records.ids.to_pylist()]
+        named = [next(locations, None) if doc_id is None else doc_id for doc_id in records.ids.to_pylist()]
         if None in named:
             raise _no_table(run / "clusters.parquet", f"it names fewer documents than {file.path} contains")
         ids.append(pa.array(named, pa.string()))

@@ -36,7 +36,7 @@ def _runs_of(path: str, out: Path | None) -> list[Path] | None:
     else:
         return None
     reached = [found for entry in entries for found in _reach(entry)]
-    runs, others = ([place for place, is_finished in reached if is_finished == wanted] for wanted in (True, False))
+    runs, others = ([path for path, is_finished in reached if is_finished == wanted] for wanted in (True, False))
     if not runs:
         return None
     if others:
@@ -55,11 +55,11 @@ def _children(folder: Path) -> list[Path]:
         raise DataError(f"the folder {folder} cannot be listed: {error.strerror}") from error
 
 
-def _reach(place: Path) -> Iterator[tuple[Path, bool]]:
+def _reach(path: Path) -> Iterator[tuple[Path, bool]]:
     """Yield the runs and files below a folder, or the file itself, and whether it is a run; links are not followed."""
-    is_finished = place.is_dir() and is_run(place)
-    if is_finished or not place.is_dir() or place.is_symlink():
-        yield place, is_finished
+    is_finished = path.is_dir() and is_run(path)
+    if is_finished or not path.is_dir() or path.is_symlink():
+        yield path, is_finished
     else:
-        for child in _children(place):
+        for child in _children(path):
             yield from _reach(child)

@@ -40,7 +40,7 @@ class _Plan(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
 
 
-class _Cluster(TypedDict):
+class _StoredCluster(TypedDict):
     cluster_id: str
     documents: Count
     weakest_id: str
@@ -100,7 +100,7 @@ class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
     columns: dict[str, str]
     signature_format: str
     warnings: list[str]
-    largest_clusters: list[_Cluster]
+    largest_clusters: list[_StoredCluster]
     inputs: list[StoredInput]
     audit: _Audit | None = None
 

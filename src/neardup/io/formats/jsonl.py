@@ -388,9 +388,9 @@ def _reason_against_numbers(name: str, value: Any) -> str | None:
         return "vector is null"
     if not isinstance(value, list):
         return f"vector is {_kind(value)}, not a list of numbers"
-    for place, number in enumerate(value, 1):
+    for position, number in enumerate(value, 1):
         if isinstance(number, bool) or not isinstance(number, (int, float)):
-            return f"element {place} of the vector is {_kind(number)}"
+            return f"element {position} of the vector is {_kind(number)}"
     return None
 
 

@@ -197,7 +197,7 @@ def _layout(metadata: Any, schema: pa.Schema, *, mark: bool) -> dict[str, Any]:
     if not metadata.num_row_groups:
         return {}
     group = metadata.row_group(0)
-    chunks = [group.column(place) for place in range(group.num_columns)]
+    chunks = [group.column(index) for index in range(group.num_columns)]
     if mark:
         chunks = [chunk for chunk in chunks if chunk.path_in_schema not in MARK_COLUMNS.names]
     paths = _leaf_paths(schema)
@@ -224,4 +224,4 @@ def _leaf_paths(schema: pa.Schema) -> list[str]:
     buffer = pa.BufferOutputStream()
     pq.ParquetWriter(buffer, schema).close()
     stored = pq.ParquetFile(pa.BufferReader(buffer.getvalue())).schema
-    return [stored.column(place).path for place in range(len(stored))]
+    return [stored.column(index).path for index in range(len(stored))]

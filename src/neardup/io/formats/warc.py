@@ -124,18 +124,18 @@ class _Batch:
 
     def records(self) -> Records:
         """Return the collected rows."""
-        pages = pa.array([self._texts[place] for place in self._pages], pa.large_string())
+        pages = pa.array([self._texts[number] for number in self._pages], pa.large_string())
         readable, reasons = readable_texts(pages, self._config) if len(pages) else (pages, {})
-        for place, text in zip(self._pages, readable.to_pylist(), strict=True):
-            self._texts[place] = text
-        bad = {self._pages[place]: reason for place, reason in reasons.items()}
-        kept = [place for place in range(len(self._texts)) if place not in bad]
+        for number, text in zip(self._pages, readable.to_pylist(), strict=True):
+            self._texts[number] = text
+        bad = {self._pages[number]: reason for number, reason in reasons.items()}
+        kept = [number for number in range(len(self._texts)) if number not in bad]
         values = gather.Values(
-            rows=[self._rows[place] for place in kept],
-            texts=pa.array([self._texts[place] for place in kept], pa.large_string()),
-            ids=[self._ids[place] for place in kept],
+            rows=[self._rows[number] for number in kept],
+            texts=pa.array([self._texts[number] for number in kept], pa.large_string()),
+            ids=[self._ids[number] for number in kept],
         )
-        rejected = sorted([*self._rejected, *((self._rows[place], reason) for place, reason in bad.items())])
+        rejected = sorted([*self._rejected, *((self._rows[number], reason) for number, reason in bad.items())])
         plain = Config.of(self._config, html=False)  # HTML was already converted to text
         return gather.records_of(self._num_rows, values, rejected, found=frozenset(), config=plain)
 

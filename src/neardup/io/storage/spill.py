@@ -17,7 +17,7 @@ _SHARE: Final = 0.5
 # Sorted rows are consumed while DuckDB still holds its memory: naming pairs and encoding them as Parquet took 80 MB.
 _CONSUMER_BYTES: Final = 80 << 20
 # DuckDB fails with less; with 32 MiB, sorting 32 million rows of numbers by one thread failed now and then.
-_LEAST_BYTES: Final = 64 << 20
+_MIN_BYTES: Final = 64 << 20
 _SQL_DIRECTIONS: Final = {"ascending": "ASC", "descending": "DESC"}
 _SORTED_ROWS: Final = 1 << 17
 
@@ -30,10 +30,10 @@ def sort_on_disk(
 
     given = int((room - _CONSUMER_BYTES) * _SHARE)
     settings: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": f"{max(_LEAST_BYTES, given) >> 20}MiB",
+        "memory_limit": f"{max(_MIN_BYTES, given) >> 20}MiB",
         "temp_directory": str(folder),
         # Each thread takes memory of its own.
-        "threads": 1 if given <= _LEAST_BYTES else threads,
+        "threads": 1 if given <= _MIN_BYTES else threads,
         "preserve_insertion_order": False,
     }
     failed: list[BaseException] = []

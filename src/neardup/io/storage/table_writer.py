@@ -77,7 +77,7 @@ def _json_values(column: pa.ChunkedArray) -> list[Any]:
     ]
 
 
-class _Lines(list[str]):
+class _WrittenLines(list[str]):
     """Lines of CSV; Python 3.11 quotes cells with a carriage return or a newline only if lines end in both."""
 
     def write(self, line: str) -> None:
@@ -94,7 +94,7 @@ class _Csv:
         self._write(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
     def _write(self, rows: Iterable[Iterable[Any]]) -> None:
-        lines = _Lines()
+        lines = _WrittenLines()
         csv.writer(lines, lineterminator="\r\n").writerows(rows)
         self._output.write("".join(lines).encode())
 

@@ -27,7 +27,7 @@ LOCK: Final = "neardup.lock"
 JOURNAL: Final = "finished.jsonl"
 REPLACED: Final = "replaced"
 _MAGIC: Final = b'{"neardup": '
-_MOST_BYTES: Final = 1 << 16
+_MAX_MARKER_BYTES: Final = 1 << 16
 _ATTEMPTS: Final = 10
 _OPEN_LOCK: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
@@ -73,7 +73,7 @@ def reserve(out: Path, *, draft: str | None = None) -> Iterator[Path]:
 def read_marker(folder: Path) -> dict[str, Any]:
     """Return the marker of a reserved folder: `process`, and `published` once the output may be visible."""
     with contextlib.suppress(FileNotFoundError, ValueError), (folder / LOCK).open("rb") as marker:
-        values = json.loads(marker.readline(_MOST_BYTES))
+        values = json.loads(marker.readline(_MAX_MARKER_BYTES))
         return values if isinstance(values, dict) else {}
     return {}
 
@@ -165,19 +165,19 @@ def _open_lock(out: Path) -> int:
 
 def check_writable(out: Path, option: str = "-o") -> None:
     """Raise before the work begins if the folder of an output cannot be made or written to."""
-    place = next(above for above in out.absolute().parents if os.path.lexists(above))
-    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+    existing = next(above for above in out.absolute().parents if os.path.lexists(above))
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         raise unwritable(out, PermissionError(errno.EACCES, os.strerror(errno.EACCES)), option)
 
 
 def unwritable(out: Path, error: OSError, option: str = "-o") -> DataError:
     """Return the error for an output that cannot be written: the obstacle, and the option that names the output."""
-    place = next(above for above in out.absolute().parents if os.path.lexists(above))
+    existing = next(above for above in out.absolute().parents if os.path.lexists(above))
     reason = error.strerror or str(error)
-    if not place.is_dir():
-        reason = f"{place} is a file, not a folder"
-    elif not os.access(place, os.W_OK | os.X_OK):
-        reason = f"no permission to write to the folder {place}"
+    if not existing.is_dir():
+        reason = f"{existing} is a file, not a folder"
+    elif not os.access(existing, os.W_OK | os.X_OK):
+        reason = f"no permission to write to the folder {existing}"
     return DataError(f"cannot write the output {out}: {reason}", hint=f"choose another {option}")
 
 
