@@ -270,15 +270,15 @@ def test_a_table_is_made_once_with_a_workspace(tmp_path):
         return pa.table({"row": [len(made)]}, schema=pa.schema([("row", pa.int64())]))
 
     for _ in range(2):
-        assert stored_engine(tmp_path).once("numbers", make).to_pylist() == [{"row": 1}]
+        assert stored_engine(tmp_path).checkpoint("numbers", make).to_pylist() == [{"row": 1}]
     assert stored_engine(tmp_path).has("numbers")
-    assert LocalEngine(1).once("numbers", make).to_pylist() == [{"row": 2}]
+    assert LocalEngine(1).checkpoint("numbers", make).to_pylist() == [{"row": 2}]
     assert not LocalEngine(1).has("numbers")
 
 
 def test_an_empty_table_made_once_keeps_its_schema(tmp_path):
     for _ in range(2):
-        found = stored_engine(tmp_path).once("links", lambda: schema.LINKS.empty_table())
+        found = stored_engine(tmp_path).checkpoint("links", lambda: schema.LINKS.empty_table())
         assert (found.schema, found.num_rows) == (schema.LINKS, 0)
 
 
@@ -356,7 +356,7 @@ def test_totals_cover_all_rows_selected_rows_or_rows_from_an_offset():
 def test_stored_tables_are_in_row_order(tmp_path):
     copies = pa.table([[5, 2, 3], [0, 1, 0]], schema=schema.CLASSES)
     for engine in (LocalEngine(1), stored_engine(tmp_path)):
-        assert engine.once("classes", lambda: copies, schema.CLASSES).column("row").to_pylist() == [2, 3, 5]
+        assert engine.checkpoint("classes", lambda: copies, schema.CLASSES).column("row").to_pylist() == [2, 3, 5]
 
 
 def test_the_first_error_stops_the_others():

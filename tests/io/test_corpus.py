@@ -85,10 +85,10 @@ def documents_of(tmp_path, paths, ahead=(), **settings):
 
 
 def read_all(documents):
-    """Read every part, last part first, and settle; return the placed documents in row order."""
-    layout = {part: list(documents.read(part, ignore)) for part in reversed(range(documents.num_parts))}
-    documents.settle(LocalEngine(1).sort)
-    placed = [documents.place(part, batch) for part, batches in sorted(layout.items()) for batch in batches]
+    """Read every part, last part first, and finish reading; return the documents in row order."""
+    batches_of = {part: list(documents.read(part, ignore)) for part in reversed(range(documents.num_parts))}
+    documents.finish_reading(LocalEngine(1).sort)
+    placed = [documents.renumber(part, batch) for part, batches in sorted(batches_of.items()) for batch in batches]
     return pa.Table.from_batches(placed, schema.DOCUMENTS)
 
 
@@ -320,7 +320,7 @@ def test_a_resumed_run_knows_which_parts_were_read(tmp_path):
     _, table = settled(tmp_path, [tmp_path / "a.jsonl"], keep="max:score")
     again = documents_of(tmp_path, [tmp_path / "a.jsonl"], keep="max:score")
     assert all(again.has_read(part) for part in range(again.num_parts))
-    again.settle(LocalEngine(1).sort)
+    again.finish_reading(LocalEngine(1).sort)
     read = [batch for part in range(again.num_parts) for batch in again.read(part, ignore)]
     assert pa.Table.from_batches(read, schema.DOCUMENTS).equals(table)
     (tmp_path / "work" / "rejected" / "000000.arrow").write_bytes(b"x")

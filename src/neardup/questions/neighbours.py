@@ -327,7 +327,7 @@ def prepare_files(
             ]
 
         parts = engine.side_by_side(compare, range(documents.num_parts), in_order=documents.stops_at_first)
-        documents.settle(engine.sort)
+        documents.finish_reading(engine.sort)
     notes = documents.notes
     if num_rejected := notes.count("rejected"):
         warn_of_rejected(num_rejected, notes.count("documents"), first_rejected(notes), watch)

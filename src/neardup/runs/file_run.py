@@ -56,10 +56,10 @@ class FileRun(abc.ABC):
         """Return the entry of every file in the report."""
         return self.layout.summary()
 
-    def write_once(self, table: str, write: Callable[[Path], dict[str, int] | None]) -> None:
+    def write_table(self, table: str, write: Callable[[Path], dict[str, int] | None]) -> None:
         """Write a table if it belongs to the output and an interrupted run has not written it yet."""
         if table in self.output.drafts:
-            self.workspace.once(self.output.drafts[table], write)
+            self.workspace.checkpoint(self.output.drafts[table], write)
 
     def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
         """Write the tables, and collect what the report says about files."""

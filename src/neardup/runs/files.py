@@ -128,16 +128,16 @@ class LocalFiles(FileRun):
     def _table_writers(self, written: FileResults) -> list[Callable[[], None]]:
         """Return functions that write the tables other than pairs, to be called in any order and in parallel."""
         return [
-            partial(self.write_once, "clusters", written.write_clusters),
-            partial(self.write_once, "removed", written.write_removed),
-            partial(self.write_once, "rejected", lambda path: write_rejected(path, self.source.notes.rejected())),
+            partial(self.write_table, "clusters", written.write_clusters),
+            partial(self.write_table, "removed", written.write_removed),
+            partial(self.write_table, "rejected", lambda path: write_rejected(path, self.source.notes.rejected())),
         ]
 
     def _write_pairs(self, outcome: pipeline.Outcome, written: FileResults, advance: Advance) -> None:
         pairs_of = partial(written.write_pairs, outcome.row_pairs or (), outcome.pair_columns, advance)
-        self.write_once("pairs", pairs_of)
+        self.write_table("pairs", pairs_of)
         pairs = self.workspace.folder / self.output.drafts["pairs"]
-        self.write_once("order", lambda path: write_order(path, pairs, self.source, outcome))
+        self.write_table("order", lambda path: write_order(path, pairs, self.source, outcome))
 
     def count(self, outcome: pipeline.Outcome) -> Counts:
         """Add up the counts of the parts."""

@@ -139,7 +139,7 @@ def _draw(run: Audited, engine: LocalEngine, watch: Watch, size: int) -> pa.Tabl
             step = partial(draw, below=below, config=run.config)
             drawn = engine.scan_documents(keyed, step, schema.SAMPLED, advance)
             if not documents.first_rows.size:
-                documents.settle(engine.sort)
+                documents.finish_reading(engine.sort)
         if drawn.num_rows >= size or share >= 1:
             by = [("draw", "ascending"), ("part", "ascending"), ("row", "ascending")]
             return drawn.take(pc.sort_indices(drawn.drop_columns(["text"]), sort_keys=by)[:size])

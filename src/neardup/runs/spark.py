@@ -65,7 +65,7 @@ class SparkFrame:
         source, selection, storage = self.source, outcome.selection, self.engine.storage
         with watch.stage("report"):
             found: Any = outcome.row_pairs
-            row_pairs = None if found is None else storage.once("pairs", lambda: found)
+            row_pairs = None if found is None else storage.checkpoint("pairs", lambda: found)
             top, ids = results.largest_clusters(selection, self.config.per_cluster), source.ids()
             for row, doc_id in (("kept_row", "cluster_id"), ("weakest_row", "weakest_id")):
                 top = results.with_ids(top, row, doc_id, ids)
@@ -148,10 +148,10 @@ class SparkFiles(FileRun):
         self._write_table("removed", partial(files.write_removed, selection), total(selection), columns)
         num_documents, columns = source.counted["own_documents"], schema.clusters(pa.string())
         self._write_table("clusters", partial(files.write_clusters, outcome.clustered), num_documents, columns)
-        self.write_once("rejected", self._write_rejected)
+        self.write_table("rejected", self._write_rejected)
         if self.config.pairs:
             found: Any = outcome.row_pairs
-            row_pairs = self.engine.once("row_pairs", lambda: found)
+            row_pairs = self.engine.checkpoint("row_pairs", lambda: found)
             columns = schema.with_shares(schema.PAIRS_FROM_FILES, outcome.pair_columns)
             self._write_table("pairs", partial(files.write_pairs, row_pairs), total(row_pairs), columns)
         if self.writes_kept:
@@ -183,7 +183,7 @@ class SparkFiles(FileRun):
             )
             return {f"num_{name}": write(target)}
 
-        self.write_once(name, write_to)
+        self.write_table(name, write_to)
 
     def _write_rejected(self, path: Path) -> dict[str, int]:
         from neardup.engines.spark.file_tables import rejected_table, write_table

@@ -79,11 +79,11 @@ def write_order(path: Path, pairs: Path, documents: FileReader, outcome: Outcome
             for side in "ab"
         ]
         rows = np.union1d(rows, np.concatenate(ends))
-    positions, place = np.full(rows.size, -1), 0
+    positions, num_before = np.full(rows.size, -1), 0
     for own, _ in documents.notes.ids_of_input():
         begin, end = np.searchsorted(rows, [own[0], own[-1] + 1]) if own.size else (0, 0)
-        positions[begin:end] = np.searchsorted(own, rows[begin:end]) + place
-        place += own.size
+        positions[begin:end] = np.searchsorted(own, rows[begin:end]) + num_before
+        num_before += own.size
     if outcome.find_priorities is None:
         raise TypeError("the outcome of a run on files must have priorities")
     with TableWriter(path, schema.KEEP_ORDER) as writer:

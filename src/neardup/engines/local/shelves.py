@@ -79,7 +79,7 @@ def map_shelved(
         begin, end = np.searchsorted(numbers, [first, stop]).tolist()
         members = by_shelf.slice(begin, end - begin)
         step = partial(_map_unit, range(first, stop), large, members, store, mapped, block_step)
-        results.append(engine.once(name.format(first), step))
+        results.append(engine.checkpoint(name.format(first), step))
     return pa.concat_tables(results) if results else mapped([])
 
 

@@ -92,7 +92,7 @@ class FileTable:
         for part, path in enumerate(self._paths):
             written = None if self._written is None else self._written.get(part)
             for batch in read_batches(path, list(columns)) if written is None else written:
-                yield batch if self._documents is None else self._documents.place(part, batch)
+                yield batch if self._documents is None else self._documents.renumber(part, batch)
 
 
 def batches_of(table: Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -28,9 +28,9 @@ from neardup.engines.spark.reading import (
     folded_schema,
     note,
     notes_schema,
-    place,
     read_parts,
     read_texts,
+    renumber,
     texts_schema,
 )
 from neardup.engines.spark.storage import Storage, in_order, one_task_each
@@ -75,11 +75,11 @@ class SparkSource(Source, Protocol):
     def facts(self) -> dict[str, Any]:
         """Return what workers have reported while the notes were stored, as JSON."""
 
-    def settle(self, notes: DataFrame, storage: Storage) -> None:
+    def finish_reading(self, notes: DataFrame, storage: Storage) -> None:
         """Derive what the whole run needs from the stored notes."""
 
     def sketches(self, schema: pa.Schema) -> DataFrame:
-        """Return the sketches of all documents, after `settle`."""
+        """Return the sketches of all documents, after `finish_reading`."""
 
     def map_texts(self, members: DataFrame, schema: pa.Schema, step: StreamStep) -> DataFrame:
         """Read the texts of the members of components, and apply a step to batches of reading.texts_schema."""
@@ -133,13 +133,13 @@ class _Noted:
         """Return nothing: the metrics are enough."""
         return {}
 
-    def settle(self, notes: DataFrame, storage: Storage) -> None:
+    def finish_reading(self, notes: DataFrame, storage: Storage) -> None:
         """Rank the documents by score, if `keep` names a column."""
         self._notes = notes
         known = storage.observed(notes) or {}
         self.counted = {name: int(known[name] or 0) for name in self.metrics()}
         if self.config.keep_column is not None:
-            self._ranks = storage.once("ranks", lambda: self._rank(storage))
+            self._ranks = storage.checkpoint("ranks", lambda: self._rank(storage))
 
     def _rank(self, storage: Storage) -> DataFrame:
         """Number the rows in the order of their score, the best first, rows without a score last, ties by row."""
@@ -196,7 +196,7 @@ class FileSource(_Noted):
         for part in range(self.layout.num_ahead_parts):
             for _, rows in read_pieces(self.layout, part):
                 for first_row, found in rows:
-                    yield place(documents_of(found, found.rows + first_row, self.layout.config), part, self.layout)
+                    yield renumber(documents_of(found, found.rows + first_row, self.layout.config), part, self.layout)
 
     def _num_shares(self) -> int:
         """Return how many tasks share a part: each reads all of it and uses only its own rows."""
@@ -210,13 +210,13 @@ class FileSource(_Noted):
         ends = [self._ends.value[part] for part in range(self.layout.num_parts)]
         return {"ends": ends, "num_shares": self._num_shares()}
 
-    def settle(self, notes: DataFrame, storage: Storage) -> None:
+    def finish_reading(self, notes: DataFrame, storage: Storage) -> None:
         """Count the rows of files, check what was found, and rank."""
         known = storage.observed(notes) or {}
         ends, self._stored_notes = known["ends"], (storage.path_of(notes), int(known["num_shares"]))
         self.layout.number([count for piece_rows, _ in ends for count in piece_rows])
         self.layout.check_found([(sum(piece_rows), found) for piece_rows, found in ends])
-        super().settle(notes, storage)
+        super().finish_reading(notes, storage)
         if self.config.strict:
             self._check_strict(storage)
 
@@ -256,7 +256,7 @@ class FileSource(_Noted):
         """Return the id of every document that has one."""
         return self.documents.where(F.col("id").isNotNull()).select("row", F.col("id").alias("doc_id"))
 
-    def place(self, table: DataFrame, ends: Sequence[tuple[str, str, str, str]]) -> DataFrame:
+    def add_locations(self, table: DataFrame, ends: Sequence[tuple[str, str, str, str]]) -> DataFrame:
         """Add the file and number of rows, and name documents without an id by them; (row, id, file, number) each."""
         kinds = (pa.int64(), pa.string(), pa.string(), pa.int64())
         added = [field for end in ends for field in zip(end, kinds, strict=True)]
@@ -326,7 +326,7 @@ class FrameSource(_Noted):
             return self.frame.select(own.cast("long").alias("neardup_row"), *wanted)
         ids = in_order(self.frame.select(own.alias("neardup_id")), ["neardup_id"], self.total)
         rows = F.monotonically_increasing_id().alias("neardup_row")
-        numbered = storage.once("ids", lambda: ids.select("neardup_id", rows))
+        numbered = storage.checkpoint("ids", lambda: ids.select("neardup_id", rows))
         named = self.frame.join(numbered, own == F.col("neardup_id"))
         return named.select("neardup_row", *wanted)
 
@@ -359,9 +359,9 @@ class FrameSource(_Noted):
 
         return map_frame(self._rows, notes, run)
 
-    def settle(self, notes: DataFrame, storage: Storage) -> None:
+    def finish_reading(self, notes: DataFrame, storage: Storage) -> None:
         """Rank; with `strict`, raise for the first rejected row."""
-        super().settle(notes, storage)
+        super().finish_reading(notes, storage)
         first = storage.run(self.rejected.orderBy("row").first) if self.config.strict else None
         if first is not None:
             raise DataError(f"a row cannot be used: {first['reason']}", hint="leave out strict to skip such rows")

@@ -46,7 +46,7 @@ def rejected_table(source: FileSource, *, ahead: bool = False) -> DataFrame:
     """Return schema.REJECTED in input order, for the input or for the reference files."""
     is_ahead = F.col("row") < source.num_ahead
     rejected = source.rejected.where(is_ahead if ahead else ~is_ahead)
-    placed = source.place(rejected.withColumn("doc_id", F.lit(None).cast("string")), [_OWN])
+    placed = source.add_locations(rejected.withColumn("doc_id", F.lit(None).cast("string")), [_OWN])
     num_rows = source.counted["ahead_rejected" if ahead else "own_rejected"]
     return in_order(placed, ["row"], num_rows).selectExpr("file", "number as row", "reason")
 
@@ -58,7 +58,7 @@ def write_table(path: Path, name: str, table: DataFrame, num_rows: int, write: W
     """
     folder = None
     if num_rows > FEW_ROWS:
-        folder = storage.path_of(storage.once(f"{name}-sorted", lambda: table))
+        folder = storage.path_of(storage.checkpoint(f"{name}-sorted", lambda: table))
         table = storage.spark.range(0, 1, 1, 1)
     step = partial(_write_rows, folder=folder, path=path.resolve(), write=write)
     written: list[Any] = storage.run(map_frame(table, _COUNTED, step).collect, name)
@@ -80,7 +80,7 @@ def write_kept(source: FileSource, selection: DataFrame, members: DataFrame, fol
     removed = selection.withColumn("kept_id", F.lit(None).cast("string"))
     if source.config.mark:
         kept = with_ids(selection, "kept_row", "kept_id", source.ids())
-        removed = source.place(kept, [("kept_row", "kept_id", "kept_file", "kept_number")])
+        removed = source.add_locations(kept, [("kept_row", "kept_id", "kept_file", "kept_number")])
     verdicts = removed.select("row", "kept_id", "similarity").unionByName(absent)
     verdicts = verdicts.withColumn("cluster_size", F.lit(None).cast("bigint"))
     if source.config.mark:  # kept rows are listed only for the size of their cluster

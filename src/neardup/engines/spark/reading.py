@@ -145,12 +145,12 @@ def _noted(
     part: int, layout: FileLayout, batch: tuple[int, Records], step: BatchStep, notes: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     first_row, found = batch
-    documents = place(documents_of(found, found.rows + first_row, layout.config), part, layout)
+    documents = renumber(documents_of(found, found.rows + first_row, layout.config), part, layout)
     spots = np.setdiff1d(np.arange(found.num_rows), found.rows)
     yield from note(step(documents), found, (part << ROW_BITS) + first_row + spots, notes)
 
 
-def place(documents: pa.RecordBatch, part: int, layout: FileLayout) -> pa.RecordBatch:
+def renumber(documents: pa.RecordBatch, part: int, layout: FileLayout) -> pa.RecordBatch:
     """Turn rows and priorities local to a part into those of the whole run, except for scores."""
     rows = documents.column("row").to_numpy() + (part << ROW_BITS)
     priority = documents.column("priority").to_numpy()

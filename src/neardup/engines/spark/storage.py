@@ -82,7 +82,7 @@ class Storage:
         own = self.spark.conf.get(_PARTITIONS) or _UNSET_PARTITIONS
         return self._num_partitions if own == _UNSET_PARTITIONS else max(min(int(own), _MOST_PARTITIONS), 1)
 
-    def once(
+    def checkpoint(
         self,
         name: str,
         make: Callable[[], DataFrame],

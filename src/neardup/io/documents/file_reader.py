@@ -109,7 +109,7 @@ class FileReader:
             yield from self._read_first(part, advance)
             return
         for batch in self._held.get(part) or self._read_again(part):
-            yield self.place(part, batch)
+            yield self.renumber(part, batch)
 
     def _read_first(self, part: int, advance: Advance) -> Iterator[pa.RecordBatch]:
         weight = self.layout.weights[part]
@@ -196,7 +196,7 @@ class FileReader:
         at, span = self.layout.piece(piece)
         return sum(found.num_rows for found in read_span(self.layout, at, span))
 
-    def settle(self, sort: Callable[..., Iterable[pa.RecordBatch]]) -> None:
+    def finish_reading(self, sort: Callable[..., Iterable[pa.RecordBatch]]) -> None:
         """Number the rows of all parts and compute their keep order."""
         facts = self.notes.facts()
         self.layout.number([rows for part in facts for rows in part["piece_rows"]])
@@ -206,7 +206,7 @@ class FileReader:
             ordered = sort(self.notes.scores(), keep_order.SORTED, keep_order.sort_keys(config.keep))
             self._priorities = keep_order.rank(ordered, self.num_rows, config.keep)
 
-    def place(self, part: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def renumber(self, part: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Turn rows and priorities local to a part into those of the whole run."""
         rows = batch.column("row").to_numpy() + self.first_rows[part]
         batch = batch.set_column(batch.schema.get_field_index("row"), batch.schema.field("row"), pa.array(rows))

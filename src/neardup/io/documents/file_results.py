@@ -105,7 +105,9 @@ class FileResults:
                 if len(group) > 1:
                     _write_texts(kept_rows, workspace, f"written/{number:06}", group)
                     return
-                workspace.once(name, lambda path: kept_rows.write_file(group[0], str(path), self._kept_ids, sizes))
+                workspace.checkpoint(
+                    name, lambda path: kept_rows.write_file(group[0], str(path), self._kept_ids, sizes)
+                )
 
         return [partial(write, number, group) for number, group in enumerate(kept_rows.groups())]
 
@@ -121,7 +123,7 @@ def _write_texts(kept_rows: KeptRows, workspace: Workspace, name: str, group: ra
         known = (workspace.folder / name).read_text("ascii")
         if known != kept_rows.digest_texts(group, folder):
             workspace.forget(name)
-    workspace.once(name, write)
+    workspace.checkpoint(name, write)
 
 
 def _size_of(path: Path) -> int:

@@ -274,10 +274,10 @@ class InMemoryDocuments:
     def skip(self, part: int, advance: Callable[[int], None]) -> None:
         """Nothing was read by an earlier start."""
 
-    def settle(self, sort: Any) -> None:
+    def finish_reading(self, sort: Any) -> None:
         """Rows and priorities are final from the start."""
 
-    def place(self, part: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def renumber(self, part: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Rows and priorities are final from the start."""
         del part
         return batch

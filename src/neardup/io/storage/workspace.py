@@ -46,7 +46,7 @@ class Workspace:
         self._sound: set[str] = set()  # finished, and verified by this process
         self._lock = threading.Lock()
 
-    def once(self, name: str, make: Callable[[Path], dict[str, Any] | None]) -> Path:
+    def checkpoint(self, name: str, make: Callable[[Path], dict[str, Any] | None]) -> Path:
         """Make a file unless an interrupted run has already finished it.
 
         `make` writes to the path it is given and may return facts to record; see `facts`.
