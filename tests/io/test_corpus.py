@@ -20,9 +20,9 @@ from neardup.io.documents import layout
 from neardup.io.documents.cluster_sizes import ClusterSizes
 from neardup.io.documents.discover import find_files
 from neardup.io.documents.file_reader import FileReader, read_pieces
-from neardup.io.documents.held_rows import HeldRows
 from neardup.io.documents.kept_rows import KeptRows
 from neardup.io.documents.layout import FileLayout
+from neardup.io.documents.row_cache import RowCache
 from neardup.io.documents.row_names import RowNames
 from neardup.io.formats import registry as formats
 from neardup.io.storage.workspace import Workspace
@@ -356,7 +356,7 @@ def test_exactly_the_rows_that_are_not_removed_are_written(tmp_path, kind):
     WRITERS[kind](tmp_path / f"b.{kind}", ROWS)
     documents, _ = settled(tmp_path, [tmp_path / f"a.{kind}", tmp_path / f"b.{kind}"])
     selection = pa.table([[2, 5, 8], [0, 0, 3], [1.0, 0.9, 0.8]], schema=schema.SELECTION)
-    kept_rows = KeptRows(documents.layout, documents.notes, selection, HeldRows())
+    kept_rows = KeptRows(documents.layout, documents.notes, selection, RowCache())
     kept_rows.write_file(1, str(tmp_path / f"kept.{kind}"), pa.array(["a", "a", "a"]), ClusterSizes(selection))
     _, kept = settled(tmp_path / "work", [tmp_path / f"kept.{kind}"])
     assert kept.column("text").to_pylist() == [ROWS[1]["text"], ROWS[2]["text"], ROWS[4]["text"]]

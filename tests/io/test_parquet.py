@@ -269,7 +269,7 @@ def test_rows_in_memory_and_rows_read_again_give_the_same_bytes(tmp_path, monkey
     is_kept = [row % one_in > 0 for row in range(600)]
     again = written(file, tmp_path, is_kept, removed, mark=mark).read_bytes()
     target = tmp_path / "out" / "held.parquet"
-    decided = dataclasses.replace(verdicts(is_kept, removed), held=held)
+    decided = dataclasses.replace(verdicts(is_kept, removed), cached=held)
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", only(pq.ParquetFile.iter_batches, {"other", *names} - {*names}))
     parquet.write(file, os.fspath(target), decided, Config(mark=mark))
     assert target.read_bytes() == again

@@ -109,7 +109,7 @@ class Verdicts:
     is_kept: one per row of the file; False for removed, rejected and blank rows;
     removed: the removed rows, ascending, from 0; kept_ids: string, the kept document of each; similarities: float64;
     cluster_sizes: one per row of the file, None where they are all 1, or no marks are written;
-    held: `Records.columns` of the spans of the file that are still in memory.
+    cached: `Records.columns` of the spans of the file that are still in memory.
     """
 
     is_kept: npt.NDArray[np.bool_]
@@ -117,7 +117,7 @@ class Verdicts:
     kept_ids: pa.Array
     similarities: npt.NDArray[np.float64]
     cluster_sizes: npt.NDArray[np.int64] | None = None
-    held: Mapping[tuple[int, int], Sequence[pa.RecordBatch]] = dataclasses.field(default_factory=dict)
+    cached: Mapping[tuple[int, int], Sequence[pa.RecordBatch]] = dataclasses.field(default_factory=dict)
 
     def sizes(self, start: int, stop: int) -> npt.NDArray[np.int64]:
         """Return the sizes of the clusters of some rows."""

@@ -15,9 +15,9 @@ from neardup.engines.local.limits import Memory, return_freed
 from neardup.events import Tally, Watch
 from neardup.io.documents.file_reader import Advance, DocumentFilter, FileReader
 from neardup.io.documents.file_results import FileResults
-from neardup.io.documents.held_rows import HeldRows
 from neardup.io.documents.kept_rows import KeptRows
 from neardup.io.documents.layout import FileLayout
+from neardup.io.documents.row_cache import RowCache
 from neardup.io.documents.row_names import RowNames
 from neardup.io.storage.table_writer import write_rejected
 from neardup.measures.registry import holds_items
@@ -51,9 +51,9 @@ class LocalFiles(FileRun):
         limited = Config.of(config, memory=max(MIN_MEMORY, Memory(config.memory).limit))
         return_freed(limited.memory or MIN_MEMORY)
         layout = FileLayout(setup.ahead + setup.own, len(setup.ahead), limited)
-        self._held_rows = HeldRows()
+        self._row_cache = RowCache()
         if setup.output.has_kept and not config.dry_run:
-            self._held_rows = HeldRows(engine.room() // 4, layout.total)
+            self._row_cache = RowCache(engine.room() // 4, layout.total)
         self._decided: Decided | None = None
         if config.decisions is not None:
             from neardup.io.finished.decisions import match_decisions
@@ -63,7 +63,7 @@ class LocalFiles(FileRun):
             layout,
             setup.workspace,
             room_for_texts,
-            held_rows=self._held_rows,
+            row_cache=self._row_cache,
             fixed=self._decided.fixed if self._decided else None,
             document_filter=document_filter,
         )
@@ -115,7 +115,7 @@ class LocalFiles(FileRun):
                 write_table()
         if self.writes_kept:
             tally = Tally(advance)
-            kept_rows = KeptRows(self.layout, self.source.notes, outcome.selection, self._held_rows)
+            kept_rows = KeptRows(self.layout, self.source.notes, outcome.selection, self._row_cache)
             jobs = written.writers_of_kept(kept_rows, self.workspace, tally)
             if is_beside:
                 jobs = [*pairs, *jobs, *tables]  # short ones last, so that all threads end at about the same time

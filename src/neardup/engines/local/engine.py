@@ -44,6 +44,7 @@ from neardup.engines.local.tables import (
     filtered,
     held_table,
     num_rows_of,
+    part_file,
     read_views,
     sub_schema,
 )
@@ -63,10 +64,6 @@ _MAX_RANGES: Final = 32
 # The tables of the first pass, and of verification with all sets in memory.
 _SKETCHES: Final = "sketch"
 _VERIFIED_HELD: Final = "verified/held"
-
-
-def _part_name(name: str, part: int) -> str:
-    return f"{name}/{part:06}.arrow"
 
 
 class LocalEngine(Threads):
@@ -103,7 +100,7 @@ class LocalEngine(Threads):
             return
 
         def skip(part: int) -> None:
-            name = _part_name(_SKETCHES, part)
+            name = part_file(_SKETCHES, part)
             if workspace.has(name) and documents.has_read(part):
                 documents.skip(part, advance)
                 self._arena.give_up()
@@ -150,9 +147,8 @@ class LocalEngine(Threads):
                 return InMemoryTable([batch for part in range(documents.num_parts) for batch in results(part)], schema)
 
             def store(part: int) -> Path:
-                return workspace.checkpoint(
-                    _part_name(name, part), lambda path: write_batches(path, results(part), schema)
-                )
+                file = part_file(name, part)
+                return workspace.checkpoint(file, lambda path: write_batches(path, results(part), schema))
 
             paths = self.side_by_side(store, range(documents.num_parts), in_order=documents.stops_at_first)
         # In the first pass, rows and priorities are still local to the part.

@@ -55,6 +55,11 @@ class WrittenParts:
         return self._parts.get(part)
 
 
+def part_file(name: str, part: int) -> str:
+    """Return the name of the file of a part of a table."""
+    return f"{name}/{part:06}.arrow"
+
+
 class FileTable:
     """A table in files, cached in memory if it is small.
 

@@ -17,9 +17,9 @@ from neardup.errors import DataError
 from neardup.io.columns import keep_order
 from neardup.io.columns.column_checks import hash_groups
 from neardup.io.documents.fixed_priorities import FixedPriorities
-from neardup.io.documents.held_rows import HeldRows
 from neardup.io.documents.layout import FileLayout
 from neardup.io.documents.notes import Notes, PartNotes, joined
+from neardup.io.documents.row_cache import RowCache
 from neardup.io.formats import text
 from neardup.io.records import Records, text_bytes
 from neardup.io.storage.workspace import Workspace
@@ -49,7 +49,7 @@ class DocumentFilter(Protocol):
 class FileReader:
     """The documents of many files, read part by part; the first pass writes notes to disk.
 
-    Up to `room_to_hold` bytes of text stay in memory for the second pass.
+    Up to `cache_bytes` bytes of text stay in memory for the second pass.
     """
 
     unit = "bytes"
@@ -58,9 +58,9 @@ class FileReader:
         self,
         layout: FileLayout,
         workspace: Workspace,
-        room_to_hold: int = 0,
+        cache_bytes: int = 0,
         *,
-        held_rows: HeldRows | None = None,
+        row_cache: RowCache | None = None,
         fixed: FixedPriorities | None = None,
         document_filter: DocumentFilter | None = None,
     ) -> None:
@@ -69,8 +69,8 @@ class FileReader:
         Args:
             layout: the files.
             workspace: where the notes of the first pass are written.
-            room_to_hold: bytes of text that may stay in memory.
-            held_rows: takes the columns of the first pass that kept rows are later written from.
+            cache_bytes: bytes of text that may stay in memory.
+            row_cache: takes the columns of the first pass that kept rows are later written from.
             fixed: priorities of single documents.
             document_filter: leaves documents out.
         """
@@ -80,12 +80,12 @@ class FileReader:
         self.num_parts = layout.num_parts
         self.num_ahead_parts = layout.num_ahead_parts
         self.stops_at_first = layout.config.strict
-        self._room_to_hold = room_to_hold
-        self._held_rows = held_rows or HeldRows()
+        self._cache_bytes = cache_bytes
+        self._row_cache = row_cache or RowCache()
         self._fixed = fixed
         self._filter = document_filter
         self._priorities: I64 | None = None
-        self._held: dict[int, list[pa.RecordBatch]] = {}
+        self._cached: dict[int, list[pa.RecordBatch]] = {}
         self._lock = threading.Lock()
 
     @property
@@ -108,12 +108,12 @@ class FileReader:
         if not self.first_rows.size:
             yield from self._read_first(part, advance)
             return
-        for batch in self._held.get(part) or self._read_again(part):
+        for batch in self._cached.get(part) or self._read_again(part):
             yield self.renumber(part, batch)
 
     def _read_first(self, part: int, advance: Advance) -> Iterator[pa.RecordBatch]:
         weight = self.layout.weights[part]
-        held: list[pa.RecordBatch] = []
+        read_so_far: list[pa.RecordBatch] = []
         size = 0
         counted = 0
         with self.notes.of_part(part) as notes:
@@ -122,14 +122,14 @@ class FileReader:
                 batches = self._filter.choose(part, batches)
             for batch in joined(batches):
                 size += batch.nbytes
-                held.append(batch)
-                if size > self._room_to_hold:
-                    held.clear()
+                read_so_far.append(batch)
+                if size > self._cache_bytes:
+                    read_so_far.clear()
                 yield batch
                 share = min(int(text_bytes(batch.column("text")).sum()), weight - counted)
                 counted += share
                 advance(share)
-        self._hold(part, held, size)
+        self._cache_part(part, read_so_far, size)
         advance(weight - counted)
 
     def _documents_noted(self, part: int, notes: PartNotes) -> Iterator[pa.RecordBatch]:
@@ -140,7 +140,7 @@ class FileReader:
                 self._check_strict(pieces, num_rows, found)
                 notes.add(first_row, found)
                 if found.columns is not None and pieces.start >= first_own_piece:
-                    self._held_rows.put(pieces.start, found.columns)
+                    self._row_cache.put(pieces.start, found.columns)
                 yield documents_of(found, found.rows + first_row, self.layout.config)
                 num_rows += found.num_rows
             notes.end_pieces(len(pieces), num_rows)
@@ -151,16 +151,16 @@ class FileReader:
             batches = self._filter.choose_again(part, batches)
         return joined(batches)
 
-    def _hold(self, part: int, batches: list[pa.RecordBatch], size: int) -> None:
+    def _cache_part(self, part: int, batches: list[pa.RecordBatch], size: int) -> None:
         """Keep a part in memory for the second pass if there is room."""
         with self._lock:
-            if batches and size <= self._room_to_hold:
-                self._held[part] = batches
-                self._room_to_hold -= size
+            if batches and size <= self._cache_bytes:
+                self._cached[part] = batches
+                self._cache_bytes -= size
 
     def release(self) -> None:
         """Free the texts in memory; the second pass is over."""
-        self._held.clear()
+        self._cached.clear()
         if self._filter is not None:
             self._filter.close()
 

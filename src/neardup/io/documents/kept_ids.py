@@ -21,7 +21,7 @@ class KeptIds:
     def __init__(self, kept_rows: I64, ids_of: Callable[[I64], pa.Array], num_at_once: int) -> None:
         """Take the kept row of every removed document, a function from rows to ids, and how many ids to hold."""
         self._kept_rows, self._ids_of, self._num_at_once = kept_rows, ids_of, num_at_once
-        self._first, self._held = 0, pa.array([], pa.string())
+        self._first, self._cached = 0, pa.array([], pa.string())
         self._lock = threading.Lock()
 
     def slice(self, first: int, length: int) -> pa.Array:
@@ -30,14 +30,14 @@ class KeptIds:
         with self._lock:
             stop = first + length
             while first < stop:
-                if not self._first <= first < self._first + len(self._held):
-                    self._hold(first)
-                found.append(self._held.slice(first - self._first, stop - first))
+                if not self._first <= first < self._first + len(self._cached):
+                    self._load(first)
+                found.append(self._cached.slice(first - self._first, stop - first))
                 first += len(found[-1])
         return pa.concat_arrays(found)
 
-    def _hold(self, first: int) -> None:
-        self._held = pa.array([], pa.string())  # frees memory for the next ones
+    def _load(self, first: int) -> None:
+        self._cached = pa.array([], pa.string())  # frees memory for the next ones
         rows, inverse = np.unique(self._kept_rows[first : first + self._num_at_once], return_inverse=True)
-        self._held = self._ids_of(rows).take(pa.array(inverse))
+        self._cached = self._ids_of(rows).take(pa.array(inverse))
         self._first = first

@@ -16,10 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.io.documents.cluster_sizes import ClusterSizes
-from neardup.io.documents.held_rows import HeldRows
 from neardup.io.documents.kept_ids import KeptIds
 from neardup.io.documents.layout import FileLayout
 from neardup.io.documents.notes import Notes
+from neardup.io.documents.row_cache import RowCache
 from neardup.io.records import Verdicts
 from neardup.io.streams import check_unchanged, copy_file, copy_permissions, read_small, write_small
 
@@ -31,14 +31,14 @@ _WRITTEN_AT_ONCE: Final = 256
 class KeptRows:
     """Writes the rows that a selection does not remove; thread-safe."""
 
-    def __init__(self, layout: FileLayout, notes: Notes, selection: pa.Table, held_rows: HeldRows) -> None:
+    def __init__(self, layout: FileLayout, notes: Notes, selection: pa.Table, row_cache: RowCache) -> None:
         """Take the removed rows, and the columns of the first pass that are still in memory."""
         self.layout = layout
         self._notes = notes
         self._selection = selection
         # Combining the chunks of a table copies them, and many files need the rows.
         self._removed: I64 = selection.column("row").to_numpy()
-        self._held_rows = held_rows
+        self._row_cache = row_cache
         self._cached: tuple[int, I64] = -1, np.empty(0, np.int64)
         self._lock = threading.Lock()
 
@@ -65,7 +65,7 @@ class KeptRows:
             kept_ids=kept_ids.slice(own.start, len(own)) if config.mark else pa.array([], pa.string()),
             similarities=removed.column("similarity").to_numpy(),
             cluster_sizes=sizes.of(np.arange(first, stop)) if config.mark else None,
-            held=self._take_held(at),
+            cached=self._take_cached(at),
         )
         self.layout.formats[at].write(file, target, verdicts, config)
         copy_permissions(file, target)
@@ -128,14 +128,14 @@ class KeptRows:
                 self._cached = part, np.concatenate([*self._notes.rows(part), np.empty(0, np.int64)])
             return [self._cached[1]]
 
-    def _take_held(self, at: int) -> dict[tuple[int, int], list[pa.RecordBatch]]:
+    def _take_cached(self, at: int) -> dict[tuple[int, int], list[pa.RecordBatch]]:
         """Return the columns of a file that are still in memory, by span."""
         taken = {}
         for piece in range(*self.layout.file_pieces[at : at + 2]):
             _, span = self.layout.piece(piece)
-            held = self._held_rows.take(piece)
-            if held is not None:
-                taken[span] = held
+            cached = self._row_cache.take(piece)
+            if cached is not None:
+                taken[span] = cached
         return taken
 
 

@@ -130,11 +130,11 @@ def _all_rows(
     """Iterate over all rows; batches end at the same rows whether they are still in memory or read again."""
     with readable(file, _KIND):
         for span, size in spans.items():
-            held = verdicts.held.get(span)
-            if held is None:
+            cached = verdicts.cached.get(span)
+            if cached is None:
                 yield from _even(parquet, range(*span), None, _batch_rows(size))
             else:
-                yield from _completed(held, parquet, span, _batch_rows(size))
+                yield from _completed(cached, parquet, span, _batch_rows(size))
 
 
 def _even(parquet: Any, groups: Sequence[int], names: list[str] | None, num_rows: int) -> Iterator[pa.RecordBatch]:
@@ -154,10 +154,10 @@ def _even(parquet: Any, groups: Sequence[int], names: list[str] | None, num_rows
 
 
 def _completed(
-    held: Sequence[pa.RecordBatch], parquet: Any, span: tuple[int, int], num_rows: int
+    cached: Sequence[pa.RecordBatch], parquet: Any, span: tuple[int, int], num_rows: int
 ) -> Iterator[pa.RecordBatch]:
     """Split the columns in memory into batches, and read the other columns of the same rows."""
-    schema, table = parquet.schema_arrow, pa.Table.from_batches(held)
+    schema, table = parquet.schema_arrow, pa.Table.from_batches(cached)
     names = [name for name in schema.names if name not in table.column_names]
     others = _even(parquet, range(*span), names, num_rows) if names else None
     for first in range(0, table.num_rows, num_rows):

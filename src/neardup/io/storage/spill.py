@@ -69,23 +69,23 @@ class Shelves:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)  # leftovers of a killed run
             folder.mkdir(parents=True)
-        self._held: dict[int, list[pa.RecordBatch]] = {}
+        self._in_memory: dict[int, list[pa.RecordBatch]] = {}
         self._size = 0
         self._lock = threading.Lock()
 
     def put(self, shelf: int, documents: pa.RecordBatch) -> None:
         """Add documents to a shelf."""
         with self._lock:
-            self._held.setdefault(shelf, []).append(documents)
+            self._in_memory.setdefault(shelf, []).append(documents)
             self._size += documents.nbytes
             if self._limit is not None and self._size > self._limit:
-                for full in list(self._held):
+                for full in list(self._in_memory):
                     self._write(full)
                 self._size = 0
 
     def _write(self, shelf: int) -> None:
         """Append a complete Arrow stream: no file stays open, however many shelves there are."""
-        table = pa.Table.from_batches(self._held.pop(shelf)).combine_chunks()
+        table = pa.Table.from_batches(self._in_memory.pop(shelf)).combine_chunks()
         with self._path(shelf).open("ab") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
 
@@ -97,16 +97,16 @@ class Shelves:
             with path.open("rb") as source:
                 while source.tell() < size:
                     yield from pa.ipc.open_stream(source)
-        yield from self._held.get(shelf, [])
+        yield from self._in_memory.get(shelf, [])
 
     def clear(self, shelf: int) -> None:
         """Delete the documents of a shelf."""
         with self._lock:
-            self._held.pop(shelf, None)
+            self._in_memory.pop(shelf, None)
         if self._folder is not None:
             self._path(shelf).unlink(missing_ok=True)
 
     def _path(self, shelf: int) -> Path:
         if self._folder is None:
-            raise ValueError("these shelves are held in memory and have no files")
+            raise ValueError("these shelves are in memory and have no files")
         return self._folder / f"{shelf:06}.arrows"

@@ -7,7 +7,7 @@ import threading
 import pyarrow as pa
 
 
-class HeldRows:
+class RowCache:
     """The columns read in the first pass, by piece of a file; thread-safe.
 
     All pieces are kept, or none: keeping only some would take memory from every later stage and save little.
@@ -16,7 +16,7 @@ class HeldRows:
     def __init__(self, room: int = 0, expected: int = 0) -> None:
         """Take the memory limit in bytes, and the estimated size of all pieces."""
         self._room = room if expected <= room else 0
-        self._held: dict[int, list[pa.RecordBatch]] = {}
+        self._batches: dict[int, list[pa.RecordBatch]] = {}
         self._lock = threading.Lock()
 
     def put(self, piece: int, columns: pa.RecordBatch) -> None:
@@ -31,10 +31,10 @@ class HeldRows:
         with self._lock:
             self._room -= min(self._room, copied.nbytes)
             if self._room:
-                self._held.setdefault(piece, []).append(copied)
+                self._batches.setdefault(piece, []).append(copied)
             else:
-                self._held.clear()
+                self._batches.clear()
 
     def take(self, piece: int) -> list[pa.RecordBatch] | None:
-        """Return the rows of a piece and release them; None if they are not held."""
-        return self._held.pop(piece, None)
+        """Return the rows of a piece and release them; None if they are not cached."""
+        return self._batches.pop(piece, None)
