@@ -20,6 +20,7 @@ from neardup.io.documents import layout
 from neardup.io.documents.cluster_sizes import ClusterSizes
 from neardup.io.documents.discover import find_files
 from neardup.io.documents.file_reader import FileReader, read_pieces
+from neardup.io.documents.fixed_priorities import FixedPriorities
 from neardup.io.documents.kept_rows import KeptRows
 from neardup.io.documents.layout import FileLayout
 from neardup.io.documents.row_cache import RowCache
@@ -379,3 +380,72 @@ def test_small_text_files_are_read_as_one_batch(tmp_path):
     found = [found for _, rows in read_pieces(documents.layout, 0) for _, found in rows]
 
     assert [records.num_rows for records in found] == [300]
+
+
+class WithoutShort:
+    """A filter that leaves out texts of less than eight bytes."""
+
+    def __init__(self):
+        self.noted = set()
+        self.is_closed = False
+
+    def choose(self, part, batches):
+        yield from self.choose_again(part, batches)
+        self.noted.add(part)
+
+    def choose_again(self, part, batches):
+        del part
+        for batch in batches:
+            is_long = [len(text) >= 8 for text in batch.column("text").to_pylist()]
+            yield batch.filter(pa.array(is_long, pa.bool_()))
+
+    def has_noted(self, part):
+        return part in self.noted
+
+    def close(self):
+        self.is_closed = True
+
+
+def filtered_documents(tmp_path, path, cache_bytes):
+    config = Config()
+    workspace = Workspace(tmp_path / "work")
+    workspace.folder.mkdir(exist_ok=True)
+    layout_of_file = FileLayout(find_files([str(path)], config), 0, config)
+    return FileReader(layout_of_file, workspace, cache_bytes, document_filter=WithoutShort())
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("cache_bytes", [0, 1 << 20])
+def test_a_filter_leaves_out_the_same_documents_in_every_pass(tmp_path, cache_bytes):
+    write_jsonl(tmp_path / "a.jsonl", ROWS)
+    documents = filtered_documents(tmp_path, tmp_path / "a.jsonl", cache_bytes)
+    first = read_all(documents)
+    again = [batch for part in range(documents.num_parts) for batch in documents.read(part, ignore)]
+    assert first.column("row").to_pylist() == [0, 2]
+    assert pa.Table.from_batches(again, schema.DOCUMENTS).equals(first)
+    # Documents that are left out are counted and named all the same.
+    assert documents.notes.count("documents") == 5
+    assert ids(documents) == ["a", "a.jsonl:2", "c", "a", "e"]
+    documents.release()
+    assert documents._filter.is_closed
+
+
+def test_a_part_was_not_read_if_its_filter_has_noted_nothing(tmp_path):
+    write_jsonl(tmp_path / "a.jsonl", ROWS)
+    read_all(filtered_documents(tmp_path, tmp_path / "a.jsonl", 0))
+    again = filtered_documents(tmp_path, tmp_path / "a.jsonl", 0)
+    assert again.notes.has(0)
+    assert not again.has_read(0)
+
+
+def test_a_fixed_priority_replaces_the_keep_order_of_its_document_alone(tmp_path):
+    for name in ("a", "b"):
+        write_jsonl(tmp_path / f"{name}.jsonl", ROWS)
+    config = Config(keep="last")
+    files = find_files([str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")], config)
+    fixed = FixedPriorities(files=np.array([1, 0]), rows=np.array([2, 5]), priorities=np.array([77, 77]))
+    workspace = Workspace(tmp_path / "work")
+    workspace.folder.mkdir()
+    documents = FileReader(FileLayout(files, 0, config), workspace, fixed=fixed)
+    assert read_all(documents).column("priority").to_pylist() == [0, -1, -2, -3, 77, -5, 77, -7, -8, -9]
+    assert fixed.rows_with(77, documents.layout).tolist() == [4, 6]
