@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-SERVER, BROWSER, FILE = (f"tests/web/test_{name}.py" for name in ("server", "browser", "report_file"))
+SERVER, BROWSER, FILE, ATTACKS = (
+    f"tests/web/test_{name}.py" for name in ("server", "browser", "report_file", "attacks")
+)
 
 
 class Protection(NamedTuple):
@@ -32,10 +34,18 @@ class Protection(NamedTuple):
 PROTECTIONS = (
     Protection("host allow-list", "guard.py", "if not _HOSTS.fullmatch(", "if None is _HOSTS.fullmatch and (", SERVER),
     Protection("own origin only", "guard.py", "if origin is not None and origin", "if False and origin", SERVER),
+    Protection("own site only", "guard.py", "if site is not None and site", "if False and site", ATTACKS),
     Protection(
-        "no CORS header", "guard.py", '"no-store"),', '"no-store"), (b"access-control-allow-origin", b"*"),', SERVER
+        "no second header hides the first",
+        "guard.py",
+        'f"{headers[name]}, {value}" if name in headers else value',
+        "value",
+        ATTACKS,
     ),
-    Protection("frames denied by header", "guard.py", '    (b"x-frame-options", b"DENY"),\n', "", SERVER),
+    Protection(
+        "no CORS header", "problems.py", '"no-store"),', '"no-store"), (b"access-control-allow-origin", b"*"),', SERVER
+    ),
+    Protection("frames denied by header", "problems.py", '    (b"x-frame-options", b"DENY"),\n', "", SERVER),
     Protection(
         "frames denied by policy",
         "server.py",
@@ -43,16 +53,53 @@ PROTECTIONS = (
         "connect-src 'self'",
         SERVER,
     ),
-    Protection("policy on every answer", "guard.py", '(b"content-security-policy", self._policy)', "", SERVER),
+    Protection(
+        "policy on every answer", "problems.py", ', (b"content-security-policy", policy.encode())]', "]", SERVER
+    ),
     Protection("script by hash", "page.py", "script-src 'sha256-{_hash(script)}'", "script-src 'unsafe-inline'", FILE),
     Protection("style by hash", "page.py", "style-src 'sha256-{_hash(style)}'", "style-src 'unsafe-inline'", FILE),
     Protection("nothing else is loaded", "page.py", "default-src 'none'; ", "", FILE),
     Protection("body limit by length", "guard.py", "or int(length) > MOST_BODY", "", SERVER),
-    Protection("body limit by count", "guard.py", "if num_bytes > MOST_BODY:", "if num_bytes < 0:", SERVER),
+    Protection("body limit by count", "guard.py", "if len(body) + len(part) > MOST_BODY:", "if len(body) < 0:", SERVER),
     Protection("text limit", "server.py", "if len(asked.text) > MOST_TEXT:", "if len(asked.text) < 0:", SERVER),
     Protection("nesting limit", "server.py", "except RecursionError:", "except KeyError:", SERVER),
-    Protection("concurrency limit", "guard.py", "if self._running >= self._most:", "if self._running < 0:", SERVER),
-    Protection("time limit", "guard.py", "give), self._seconds)", "give), None)", SERVER),
+    Protection(
+        "concurrency limit",
+        "guard.py",
+        "if self._running >= self._limits.most_at_once:",
+        "if self._running < 0:",
+        SERVER,
+    ),
+    Protection("time limit", "guard.py", "answer.take), self._limits.seconds)", "answer.take), None)", SERVER),
+    Protection(
+        "limit on bodies at once", "guard.py", "if self._bodies >= self._limits.most_bodies:", "if False:", ATTACKS
+    ),
+    Protection("time limit of a body", "guard.py", "timeout(self._limits.body_seconds)", "timeout(None)", ATTACKS),
+    Protection(
+        "limit on held bytes of bodies",
+        "guard.py",
+        "self._check_held(len(body) + len(part), added=len(part))",
+        "pass",
+        ATTACKS,
+    ),
+    Protection("limit on held bytes of answers", "guard.py", "self._check_held(size, added=size)", "pass", ATTACKS),
+    Protection("time limit of sending", "guard.py", "timeout(self._limits.sending_seconds)", "timeout(None)", ATTACKS),
+    Protection(
+        "answers sent in pieces",
+        "guard.py",
+        "for first in range(0, max(size, 1), PIECE):\n                    stop = first + PIECE\n",
+        "for first in (0,):\n                    stop = max(size, 1)\n",
+        ATTACKS,
+    ),
+    Protection(
+        "limit on the bytes of an answer", "served_index.py", "if num_bytes > MOST_ANSWER:", "if False:", ATTACKS
+    ),
+    Protection("time limit of headers", "connection.py", "call_later(self.seconds,", "call_later(1e6,", ATTACKS),
+    Protection("unread answers are dropped", "connection.py", "self.transport.abort()", "pass", ATTACKS),
+    Protection(
+        "one error for what is not HTTP", "connection.py", "def send_400_response", "def _send_400_response", ATTACKS
+    ),
+    Protection("answers sent at once", "connection.py", "_TCP_NODELAY, 1)", "_TCP_NODELAY, 0)", ATTACKS),
     Protection("loopback only", "server.py", "if host not in LOOPBACK:", "if host in ():", SERVER),
     Protection(
         "no path from a client",

@@ -164,3 +164,21 @@ def test_a_threshold_below_that_of_the_index_is_named_by_its_option(run):
     low = run("index", "query", "pages.index", "pages.jsonl", "--least", "0.1")
     assert low.stderr.startswith("error: --least 0.1 is below that of the index, 0.6")
     assert "hint: create an index with --threshold 0.1" in low.stderr
+
+
+def test_repair_lists_what_was_given_up_and_the_lost_ids(run, tmp_path):
+    run("index", "create", "pages.index", "--quiet")
+    many = "".join(
+        json.dumps({"id": f"d{at}", "text": f"text {at} with words of its own"}) + "\n" for at in range(2100)
+    )
+    (tmp_path / "pages.jsonl").write_text(many)
+    run("index", "insert", "pages.index", "pages.jsonl", "--quiet")
+    assert run("index", "repair", "pages.index").stdout == "pages.index needs no repair.\n"
+    (lost,) = (tmp_path / "pages.index" / "runs").iterdir()
+    lost.unlink()
+    assert run("index", "check", "pages.index").stdout == f"the run file {lost.name} is missing\n"
+    said = run("index", "repair", "pages.index").stdout.splitlines()
+    assert said[0] == f"the run file {lost.name} is missing"
+    assert said[1:3] == ["lost: d0", "lost: d1"]
+    assert said[-1] == "Repaired pages.index: 2,100 documents lost, 0 documents stored again from their texts."
+    assert run("index", "check", "pages.index").stdout == "pages.index is intact.\n"

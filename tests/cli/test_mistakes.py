@@ -89,7 +89,7 @@ ARGUMENTS = {
     "index insert": ["stored", "pages.jsonl"],
     "index query": ["stored", "pages.jsonl"],
     "index remove": ["stored", "a"],
-    **{f"index {name}": ["stored"] for name in ("info", "check", "compact")},
+    **{f"index {name}": ["stored"] for name in ("info", "check", "repair", "compact")},
     **{f"index {name}": ["stored", "copy.csv"] for name in ("snapshot", "export")},
 }
 # Commands with a different range: --k 0 of a query lists all.

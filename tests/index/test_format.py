@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shutil
 import sqlite3
 import struct
 from pathlib import Path
@@ -92,10 +93,46 @@ def test_a_header_with_wrong_values_is_an_error(tmp_path, offset, packed, messag
         RunFile(tmp_path / "a.run", SETTINGS.layout)
 
 
+@pytest.fixture
+def version_1(tmp_path):
+    """A copy of an index that version 1 of the format was written in, with an alias and a removed document."""
+    return Path(shutil.copytree(GOLDEN / "version-1.index", tmp_path / "old.index"))
+
+
+def test_an_index_of_version_1_is_upgraded_when_it_is_opened_for_writing(version_1):
+    with Index.open(version_1) as index:
+        assert index.check() == []
+        assert list(index.ids()) == ["a", "b", "c"]
+        assert index.get("alias").doc_id == "a"
+        assert index.get("c").payload == {"n": 1}
+        assert index.query("some words 1 that every text repeats", k=1)[0].doc_id == "b"
+        index.insert("d", "a text that is new")
+    with Index.open(version_1, read_only=True) as index:
+        assert (len(index), index.check()) == (4, [])
+
+
+def test_an_index_of_version_1_cannot_be_read_before_its_upgrade(version_1):
+    with pytest.raises(DataError, match="has the format 1, but this neardup reads 2") as caught:
+        Index.open(version_1, read_only=True)
+    assert caught.value.hint == "open it for writing once, which updates the format"
+
+
+def test_an_upgrade_that_is_interrupted_leaves_the_old_version(version_1, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("neardup.index.upgrade._replace_runs", stop)
+        with pytest.raises(KeyboardInterrupt):
+            Index.open(version_1)
+    with Index.open(version_1) as index:
+        assert index.check() == []
+
+
 def test_an_index_of_another_version_is_refused_with_a_hint(tmp_path):
     Index.create(tmp_path / "i").close()
     with contextlib.closing(sqlite3.connect(tmp_path / "i" / "index.sqlite")) as connection:
-        connection.execute("PRAGMA user_version = 2")
-    with pytest.raises(DataError, match="has the format 2, but this neardup reads 1") as caught:
+        connection.execute("PRAGMA user_version = 3")
+    with pytest.raises(DataError, match="has the format 3, but this neardup reads 2") as caught:
         Index.open(tmp_path / "i")
     assert "build the index again" in caught.value.hint

@@ -442,7 +442,7 @@ def test_runs_stay_few_and_automatic_merges_stay_small(tmp_path, monkeypatch):
         names = iter(documents)
         for step in range(48):
             index.insert_many({name: documents[name] for name in itertools.islice(names, sizes[step % 6])})
-            held = index._store.read(lambda view: [num_docs for _, num_docs in view.tables.runs()])
+            held = index._store.read(lambda view: [run.documents for run in view.tables.runs()])
             assert max(held, default=0) <= 60
             # Two runs of up to 30 may be merged, so each of their three tiers has fewer than TIER.
             assert sum(num_docs <= 30 for num_docs in held) <= 3 * (3 - 1)

@@ -169,6 +169,9 @@ def test_search_finds_ids_words_and_hostile_names(server):
     [
         ("/v1/clusters/999999", (404, "unknown")),
         ("/v1/clusters/x", (422, "invalid")),
+        (f"/v1/clusters/{10**30}", (404, "unknown")),
+        (f"/v1/rows/{10**30}", (404, "unknown")),
+        (f"/v1/rows/{'9' * 5000}", (422, "invalid")),
         ("/v1/clusters?limit=100000", (422, "invalid")),
         ("/v1/clusters?sort=up", (422, "invalid")),
         ("/v1/rows/-1", (404, "unknown")),
@@ -305,14 +308,14 @@ def call(app, path="/v1/info"):
 
 def test_too_many_and_too_slow_requests_get_a_hint(run_folder):
     served = open_served(str(run_folder))
-    status, problem, headers = call(make_app(served, most_at_once=0))
+    status, problem, headers = call(make_app(served, guard.Limits(most_at_once=0)))
     assert (status, problem["code"], headers[b"retry-after"]) == (429, "busy", b"1")
     assert problem["hint"]
 
     async def slow(*_):
         await asyncio.sleep(5)
 
-    status, problem, headers = call(guard.Guard(slow, "default-src 'none'", seconds=0.05))
+    status, problem, headers = call(guard.Guard(slow, "default-src 'none'", guard.Limits(seconds=0.05)))
     assert (status, problem["code"], headers[b"retry-after"]) == (503, "too_slow", b"1")
     served.close()
 

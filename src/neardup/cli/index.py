@@ -47,6 +47,7 @@ def index() -> None:
       neardup index remove pages.index page-1 page-2
       neardup index info pages.index
       neardup index check pages.index
+      neardup index repair pages.index
       neardup index compact pages.index
       neardup index snapshot pages.index copy.index
       neardup index export pages.index documents.parquet
@@ -256,6 +257,29 @@ def check(folder: str, as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
+@index.command(cls=options.Command, short_help="Give up damaged or missing files of an index.")
+@_FOLDER
+@options.as_json("what was given up, and the lost ids,")
+@options.quiet("Print errors only, no summary.")
+def repair(folder: str, as_json: bool, quiet: bool) -> None:
+    """Give up files of an index that are missing or damaged, so that the rest can be used again.
+
+    Documents whose text is stored (--store text) are stored again; the ids of the others are listed.
+    """
+    with _open(folder) as opened:
+        done = opened.repair()
+    facts = {"dropped": done.dropped, "lost": done.lost, "restored": done.restored}
+    lines = [*done.dropped, *(f"lost: {doc_id}" for doc_id in done.lost)]
+    if done.dropped:
+        lines.append(
+            f"Repaired {folder}: {counted(len(done.lost), 'document')} lost,"
+            f" {counted(done.restored, 'document')} stored again from their texts."
+        )
+    else:
+        lines.append(f"{folder} needs no repair.")
+    _print_answer(facts, lines, as_json=as_json, quiet=quiet)
+
+
 @index.command(cls=options.Command, short_help="Free the space of removed documents, and merge files.")
 @_FOLDER
 @options.as_json("the new size of the index")
@@ -275,11 +299,17 @@ def compact(folder: str, as_json: bool, quiet: bool) -> None:
 @index.command(cls=options.Command, short_help="Copy an index.")
 @_FOLDER
 @click.argument("target", type=click.Path())
+@options.option(
+    "--copy",
+    heading=options.OUTPUT,
+    what="Copy every file; by default, files that never change are shared by hard links, which takes no space.",
+    is_flag=True,
+)
 @options.quiet("Print errors only, no summary.")
-def snapshot(folder: str, target: str, quiet: bool) -> None:
+def snapshot(folder: str, target: str, copy: bool, quiet: bool) -> None:
     """Copy an index to the new folder TARGET, completely or not at all, even while it is in use."""
     with _open(folder, read_only=True) as opened:
-        opened.snapshot(target)
+        opened.snapshot(target, copy=copy)
     _print_answer({}, [f"Copied {folder} to {target}."], quiet=quiet)
 
 

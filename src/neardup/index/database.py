@@ -1,28 +1,35 @@
-"""The SQLite file of an index: documents, ids, fresh sketches, and which runs there are; every row has a digest."""
+"""The SQLite file of an index: documents, ids, fresh sketches, and which runs there are; every row has a digest.
+
+Rows may be forged, so each value is checked for its type before it is used.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import functools
 import json
 import os
+import re
+import secrets
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from neardup.errors import DataError, NearDupError
+from neardup.errors import DataError
 from neardup.index.index_folder import FILE
 from neardup.index.sketches import damaged
+from neardup.index.sqlite_errors import explained
 from neardup.index.store import Document
 
 LOG: Final = f"{FILE}-wal"
 # "NDUP" in the header of the SQLite file, and the version of these tables.
 APPLICATION_ID: Final = 0x4E445550
-VERSION: Final = 1
+VERSION: Final = 2
+# Older versions whose tables `upgrade` turns into those of this one.
+UPGRADABLE: Final = (1,)
 _BUSY_SECONDS: Final = 60.0
 _CACHE_KIB: Final = 32 << 10
 # SQLite takes 32,766 values in one statement; a few hundred are as fast.
@@ -31,7 +38,7 @@ _TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE state (
     id INTEGER PRIMARY KEY CHECK (id = 1), next_number INTEGER NOT NULL, generation INTEGER NOT NULL,
-    documents INTEGER NOT NULL, digest INTEGER NOT NULL
+    documents INTEGER NOT NULL, index_id TEXT NOT NULL, digest INTEGER NOT NULL
 );
 CREATE TABLE documents (
     number INTEGER PRIMARY KEY, doc_id TEXT NOT NULL, inserted REAL NOT NULL, expires REAL, payload TEXT,
@@ -42,53 +49,60 @@ CREATE TABLE names (doc_id TEXT PRIMARY KEY, number INTEGER NOT NULL, is_alias I
 CREATE INDEX aliases_by_number ON names (number) WHERE is_alias;
 CREATE TABLE texts (number INTEGER PRIMARY KEY, text BLOB NOT NULL, digest INTEGER NOT NULL);
 CREATE TABLE fresh (number INTEGER PRIMARY KEY, sketch BLOB NOT NULL, digest INTEGER NOT NULL);
-CREATE TABLE runs (name TEXT PRIMARY KEY, documents INTEGER NOT NULL, place INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE runs (
+    name TEXT PRIMARY KEY, documents INTEGER NOT NULL, place INTEGER NOT NULL, digest BLOB NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE tags (tag TEXT PRIMARY KEY, made REAL NOT NULL) WITHOUT ROWID;
 """
 _COLUMNS: Final = "number, doc_id, inserted, expires, payload, met, first_met, last_met, digest"
+_OPTIONAL_TIME: Final = (float, type(None))
+_COLUMN_TYPES: Final[tuple[Any, ...]] = (
+    int,
+    str,
+    float,
+    _OPTIONAL_TIME,
+    (str, type(None)),
+    int,
+    _OPTIONAL_TIME,
+    _OPTIONAL_TIME,
+)
+RUN_NAME: Final = re.compile(r"[0-9]{8}-[0-9a-f]{8}\.run")
+# Numbers of documents count up from 1; one above this is forged, and could overflow.
+_MAX_NUMBER: Final = 1 << 62
+# A text of this size is an error on its way in, so a row that inflates to more was forged.
+MAX_TEXT_BYTES: Final = 1 << 28
+_RUN_DIGEST_BYTES: Final = 16
 
 
-@contextlib.contextmanager
-def explained(folder: Path) -> Iterator[None]:
-    """Turn SQLite errors into errors that name the index."""
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        raise _operational(folder, error) from error
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        raise damaged(f"{folder / FILE}: {error}") from error
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise _full(folder) from error
-        raise
+class State(NamedTuple):
+    """What changes with every commit; index_id: random, tells an index from another at the same path."""
+
+    next_number: int
+    generation: int
+    documents: int
+    index_id: str
 
 
-def _operational(folder: Path, error: sqlite3.OperationalError) -> NearDupError:
-    name = getattr(error, "sqlite_errorname", "")
-    if name.startswith("SQLITE_FULL"):
-        return _full(folder)
-    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return NearDupError(f"the index {folder} is busy: {error}", hint="try again")
-    if name.startswith(("SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM")):
-        return DataError(
-            f"the index {folder} cannot be read or written: {error}",
-            hint="check the permissions of the folder, and the free space and health of the disk",
-        )
-    return damaged(f"{folder / FILE}: {error}")
+class StoredRun(NamedTuple):
+    """A run that a commit names; digest: that of the header of its file, which has those of its sections."""
+
+    name: str
+    documents: int
+    digest: bytes
 
 
-def _full(folder: Path) -> DataError:
-    return DataError(
-        f"the disk of the index {folder} is full; this change was not stored",
-        hint="free some space on its disk",
-    )
+def is_immutable(folder: Path) -> bool:
+    """Whether an index can only be read without locks.
+
+    Even to read, SQLite creates a log and a shared-memory file beside its file, unless it is opened as immutable.
+    """
+    return not os.access(folder, os.W_OK) and not (folder / LOG).exists()
 
 
-def connect(folder: Path, *, writable: bool) -> sqlite3.Connection:
-    """Open the SQLite file of an index."""
+def connect(folder: Path, *, writable: bool, immutable: bool | None = None) -> sqlite3.Connection:
+    """Open the SQLite file of an index; immutable: read it without locks, by default if there is no other way."""
     mode = "rw" if writable else "ro"
-    if not writable and not os.access(folder, os.W_OK) and not (folder / LOG).exists():
-        # Even to read, SQLite creates a log and a shared-memory file beside it, unless it is opened as immutable.
+    if not writable and (is_immutable(folder) if immutable is None else immutable):
         mode = "ro&immutable=1"
     address = f"{(folder / FILE).absolute().as_uri()}?mode={mode}"
     connection = sqlite3.connect(
@@ -112,33 +126,55 @@ def create(folder: Path, meta: dict[str, Any]) -> None:
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.executescript(f"BEGIN; {_TABLES} COMMIT;")
         value = json.dumps(meta, sort_keys=True)
-        connection.execute("INSERT INTO meta VALUES ('settings', ?), ('digest', ?)", (value, str(_crc(value))))
-        state = (1, 0, 0)
-        connection.execute("INSERT INTO state VALUES (1, ?, ?, ?, ?)", (*state, _crc(*state)))
+        connection.execute("INSERT INTO meta VALUES ('settings', ?), ('digest', ?)", (value, str(row_digest(value))))
+        insert_state(connection, State(1, 0, 0, new_index_id()))
     finally:
         connection.close()
+
+
+def new_index_id() -> str:
+    """Return a random id for an index."""
+    return secrets.token_hex(16)
+
+
+def insert_state(connection: sqlite3.Connection, state: State) -> None:
+    """Store the first state of an index."""
+    connection.execute("INSERT INTO state VALUES (1, ?, ?, ?, ?, ?)", (*state, row_digest(*state)))
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
     """Return the stored settings of an index; raise if the folder is not an index, or one of another version."""
     with explained(folder), contextlib.closing(connect(folder, writable=False)) as connection:
-        application = connection.execute("PRAGMA application_id").fetchone()[0]
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if application != APPLICATION_ID:
-            raise DataError(f"{folder / FILE} was not written by neardup", hint="name the folder of an index")
+        version = stored_version(connection, folder)
         if version != VERSION:
             raise DataError(
                 f"the index {folder} has the format {version}, but this neardup reads {VERSION}",
-                hint="use the neardup that wrote it, or build the index again",
+                hint="open it for writing once, which updates the format"
+                if version in UPGRADABLE
+                else "use the neardup that wrote it, or build the index again",
             )
         if _schema(connection) != _expected_schema():
             raise damaged(f"the tables in {folder / FILE} are not those of an index")
         rows = dict(connection.execute("SELECT name, value FROM meta").fetchall())
     value = rows.get("settings", "")
-    if rows.get("digest") != str(_crc(value)):
+    if rows.get("digest") != str(row_digest(value)):
         raise damaged(f"the settings in {folder / FILE} have a wrong checksum")
-    meta: dict[str, Any] = json.loads(value)
+    try:
+        meta = json.loads(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise damaged(f"the settings in {folder / FILE} are not JSON: {error}") from error
+    if not isinstance(meta, dict):
+        raise damaged(f"the settings in {folder / FILE} are not a JSON object")
     return meta
+
+
+def stored_version(connection: sqlite3.Connection, folder: Path) -> int:
+    """Return the version of the tables; raise if neardup did not write them."""
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    if application != APPLICATION_ID:
+        raise DataError(f"{folder / FILE} was not written by neardup", hint="name the folder of an index")
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
 
 
 def _schema(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
@@ -153,14 +189,21 @@ def _expected_schema() -> list[tuple[Any, ...]]:
         return _schema(connection)
 
 
-def _crc(*values: Any) -> int:
+def definition_of(table: str) -> str:
+    """Return the statement that creates a table."""
+    statements = _TABLES.strip().split(";\n")
+    return next(statement for statement in statements if statement.startswith(f"CREATE TABLE {table} ("))
+
+
+def row_digest(*values: Any) -> int:
+    """Return the digest of the values of a row."""
     return zlib.crc32(repr(values).encode("utf-8", "surrogatepass"))
 
 
-def chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
-    """Split values into lists that fit in one statement."""
+def chunks(values: Iterable[Any], size: int = _AT_ONCE) -> Iterator[list[Any]]:
+    """Split values into lists, by default ones that fit in one statement."""
     rest = iter(values)
-    while chunk := list(islice(rest, _AT_ONCE)):
+    while chunk := list(islice(rest, size)):
         yield chunk
 
 
@@ -174,18 +217,27 @@ class Tables:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
 
-    def state(self) -> tuple[int, int, int]:
-        """Return the next number, the generation of runs, and how many documents there are."""
-        row = self.connection.execute("SELECT next_number, generation, documents, digest FROM state").fetchone()
-        if row is None or _crc(*row[:3]) != row[3]:
+    def state(self) -> State:
+        """Return the state of the index."""
+        columns = "next_number, generation, documents, index_id, digest"
+        row = self.connection.execute(f"SELECT {columns} FROM state").fetchone()  # noqa: S608 - our own names
+        if row is None or row_digest(*row[:-1]) != row[-1]:
             raise damaged("the state has a wrong checksum")
-        return row[0], row[1], row[2]
+        state = State(*row[:-1])
+        counts = state[:3]
+        if not all(isinstance(count, int) and 0 <= count < _MAX_NUMBER for count in counts):
+            raise damaged(f"the state has impossible counts: {counts}")
+        return state
 
     def set_state(self, next_number: int, generation: int, documents: int) -> None:
+        """Replace the counts of the state."""
+        self.replace_state(State(next_number, generation, documents, self.state().index_id))
+
+    def replace_state(self, state: State) -> None:
         """Replace the state."""
-        values = next_number, generation, documents
         self.connection.execute(
-            "UPDATE state SET next_number = ?, generation = ?, documents = ?, digest = ?", (*values, _crc(*values))
+            "UPDATE state SET next_number = ?, generation = ?, documents = ?, index_id = ?, digest = ?",
+            (*state, row_digest(*state)),
         )
 
     def add_documents(self, documents: Sequence[Document]) -> None:
@@ -195,7 +247,7 @@ class Tables:
         )
         self.connection.executemany(
             "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [(*document, _crc(*document)) for document in documents],
+            [(*document, row_digest(*document)) for document in documents],
         )
 
     def update_documents(self, documents: Sequence[Document]) -> None:
@@ -203,7 +255,7 @@ class Tables:
         self.connection.executemany(
             "UPDATE documents SET inserted = ?, expires = ?, payload = ?, met = ?, first_met = ?, last_met = ?,"
             " digest = ? WHERE number = ?",
-            [(*document[2:], _crc(*document), document.number) for document in documents],
+            [(*document[2:], row_digest(*document), document.number) for document in documents],
         )
 
     def fetch(self, numbers: Iterable[int], now: float) -> dict[int, Document]:
@@ -231,6 +283,8 @@ class Tables:
         for chunk in chunks(ids):
             statement = f"SELECT doc_id, number, is_alias FROM names WHERE doc_id IN ({_marks(chunk)})"  # noqa: S608
             for doc_id, number, is_alias in self.connection.execute(statement, chunk):
+                if not isinstance(number, int):
+                    raise damaged(f"the id {doc_id!r} has the number {number!r}")
                 found[doc_id] = number, bool(is_alias)
         return found
 
@@ -240,12 +294,13 @@ class Tables:
         return [number for (number,) in rows]
 
     def remove(self, documents: Iterable[Document]) -> int:
-        """Remove documents with their texts, sketches, ids and aliases; return how many existed."""
+        """Remove documents with their texts, ids and aliases; return how many existed."""
         removed = 0
         for chunk in chunks(documents):
             numbers, ids = [document.number for document in chunk], [document.doc_id for document in chunk]
             marks = _marks(chunk)
-            for table in ("documents", "texts", "fresh"):
+            # The sketch stays until the flush: readers of earlier commits share the sketches in memory.
+            for table in ("documents", "texts"):
                 cursor = self.connection.execute(
                     f"DELETE FROM {table} WHERE number IN ({marks})",  # noqa: S608 - our own names
                     numbers,
@@ -260,7 +315,14 @@ class Tables:
 
     def add_texts(self, numbers: Sequence[int], texts: Sequence[str]) -> None:
         """Store texts."""
-        packed = [zlib.compress(text.encode(), 1) for text in texts]
+        encoded = [text.encode() for text in texts]
+        for data in encoded:
+            if len(data) > MAX_TEXT_BYTES:
+                raise DataError(
+                    f"a text has {len(data):,} bytes, more than the {MAX_TEXT_BYTES:,} that an index stores",
+                    hint="split the document, or create the index with store='shingles'",
+                )
+        packed = [zlib.compress(data, 1) for data in encoded]
         self.connection.executemany(
             "INSERT INTO texts VALUES (?, ?, ?)",
             [(number, data, zlib.crc32(data)) for number, data in zip(numbers, packed, strict=True)],
@@ -284,9 +346,7 @@ class Tables:
         rows = self.connection.execute(
             "SELECT number, sketch, digest FROM fresh WHERE number > ? AND number < ? ORDER BY number", (after, before)
         ).fetchall()
-        if any(not isinstance(data, bytes) or zlib.crc32(data) != digest for _, data, digest in rows):
-            raise damaged("a document that is not yet in a run has a wrong checksum")
-        return [number for number, _, _ in rows], [data for _, data, _ in rows]
+        return [number for number, _, _ in rows], [fresh_row(row) for row in rows]
 
     def count(self, table: str) -> int:
         """Count the rows of a table."""
@@ -302,28 +362,57 @@ class Tables:
             self.connection.execute("VACUUM")
             self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def runs(self) -> list[tuple[str, int]]:
-        """Return name and documents of every run, in order."""
-        rows = self.connection.execute("SELECT name, documents FROM runs ORDER BY place, name").fetchall()
-        if not all(isinstance(name, str) and isinstance(num_docs, int) for name, num_docs in rows):
-            raise damaged("the list of run files cannot be read")
-        return rows
+    def runs(self) -> list[StoredRun]:
+        """Return the runs, in order; raise for a name that we would not give a file, such as a path elsewhere."""
+        rows = self.connection.execute("SELECT name, documents, digest FROM runs ORDER BY place, name")
+        return [checked_run(row) for row in rows]
 
-    def add_run(self, name: str, num_docs: int) -> None:
+    def add_run(self, name: str, num_docs: int, digest: bytes) -> None:
         """Add a run."""
         place = self.connection.execute("SELECT COALESCE(MAX(place), 0) + 1 FROM runs").fetchone()[0]
-        self.connection.execute("INSERT INTO runs VALUES (?, ?, ?)", (name, num_docs, place))
+        self.connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?)", (name, num_docs, place, digest))
+
+
+def checked_run(row: tuple[Any, ...]) -> StoredRun:
+    """Return an entry of the list of runs; raise if its name is not one that we give to files."""
+    name, num_docs, digest = row
+    if not isinstance(name, str) or not RUN_NAME.fullmatch(name):
+        raise damaged(f"{name!r} is not the name of a run file")
+    if not isinstance(num_docs, int) or not isinstance(digest, bytes) or len(digest) != _RUN_DIGEST_BYTES:
+        raise damaged(f"the entry of the run file {name} cannot be read")
+    return StoredRun(name, num_docs, digest)
+
+
+def fresh_row(row: tuple[Any, ...]) -> bytes:
+    """Return the sketch of a row of `fresh`."""
+    number, data, digest = row
+    if not isinstance(data, bytes) or zlib.crc32(data) != digest:
+        raise damaged(f"document number {number}, which is not yet in a run, has a wrong checksum")
+    return data
 
 
 def _checked(row: tuple[Any, ...]) -> Document:
     *values, digest = row
-    if _crc(*values) != digest:
+    if row_digest(*values) != digest:
         raise damaged(f"document number {values[0]!r} has a wrong checksum")
+    for column, value, kind in zip(_COLUMNS.split(", "), values, _COLUMN_TYPES, strict=False):
+        if not isinstance(value, kind):
+            raise damaged(f"document number {values[0]!r} has the {column} {value!r}")
+    if not 0 <= values[0] < _MAX_NUMBER:
+        raise damaged(f"a document has the number {values[0]}")
     return Document(*values)
 
 
 def unpack_text(row: tuple[Any, Any]) -> str:
     """Return a text that was packed."""
-    if not isinstance(row[0], bytes) or zlib.crc32(row[0]) != row[1]:
+    data, digest = row
+    if not isinstance(data, bytes) or zlib.crc32(data) != digest:
         raise damaged("a text has a wrong checksum")
-    return zlib.decompress(row[0]).decode()
+    inflater = zlib.decompressobj()
+    try:
+        text = inflater.decompress(data, MAX_TEXT_BYTES)
+        if not inflater.eof:
+            raise damaged("a text ends early, or is larger than any that is stored")
+        return text.decode()
+    except (zlib.error, UnicodeDecodeError) as error:
+        raise damaged(f"a text cannot be read: {error}") from error

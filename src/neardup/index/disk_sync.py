@@ -62,8 +62,9 @@ class CommitLog:
         self.check()
         try:
             if self._file < 0:
-                self._file = os.open(self._path, _OPEN)
+                file = os.open(self._path, _OPEN)
                 sync_folder(self._path.parent)
+                self._file = file
             getattr(os, "fdatasync", os.fsync)(self._file)
         except OSError as error:
             self._failure = error
@@ -80,6 +81,7 @@ class CommitLog:
     def close(self) -> None:
         """Close the file."""
         with self._syncing:
-            if self._file >= 0:
-                os.close(self._file)
-                self._file = -1
+            file = self._file
+            self._file = -1
+            if file >= 0:
+                os.close(file)

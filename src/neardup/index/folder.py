@@ -9,36 +9,37 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import queue
-import re
 import secrets
 import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from neardup.errors import ConfigError, NearDupError
+from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.index import database, index_folder
 from neardup.index.compaction import Bools, merge_runs
-from neardup.index.database import Tables, explained
+from neardup.index.database import StoredRun, Tables
 from neardup.index.disk_sync import CommitLog, sync_file, sync_folder
-from neardup.index.folder_view import FRESH_DOCS, RUN_DOCS, FolderChange, FolderView, Fresh, RunVanishedError
+from neardup.index.folder_view import FRESH_DOCS, RUN_DOCS, FolderChange, FolderView, RunVanishedError
+from neardup.index.index_settings import stored_settings
 from neardup.index.integrity import find_damage
-from neardup.index.page_requests import DiskReads
+from neardup.index.open_run import header_digest_of
+from neardup.index.opened_files import RUNS, FileChangedError, OpenedFiles
+from neardup.index.repair import Repair, apply_repair, find_lost
 from neardup.index.run_file import RunFile, write_run
 from neardup.index.sketches import Layout, Sketches, damaged, from_bytes
+from neardup.index.sqlite_errors import explained
 from neardup.index.store import Answer
 from neardup.index.writer_lock import WriterLock
 from neardup.io.storage.work_folder import check_writable, remove_folder, reserve
 from neardup.measures.base import I64
 
-RUNS: Final = "runs"
-_RUN_NAME: Final = re.compile(r"[0-9]{8}-[0-9a-f]{8}\.run")
 # Runs of one tier are merged when there are this many; each tier is this many times larger than the one before.
 TIER: Final = 8
 # The most documents merged automatically, which takes about a second; more would delay a single insert too long.
@@ -50,49 +51,67 @@ class FolderStore:
     """An index in one folder; many processes and threads read while one process writes."""
 
     def __init__(self, folder: Path, layout: Layout, *, read_only: bool, durability: str, timeout: float) -> None:
-        self.folder, self.layout, self._is_durable = folder, layout, durability == "full"
-        self._lock = None if read_only else WriterLock(folder, timeout)
-        self._writing = threading.RLock()
-        self._readers: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
-        self._cached: tuple[int, list[RunFile]] = -1, []
-        self._fresh, self.disk_reads = Fresh(-1), DiskReads()
-        self._writer: sqlite3.Connection | None = None
-        self._log = CommitLog(folder / database.LOG)
+        self.folder = folder
+        self.layout = layout
+        self._is_durable = durability == "full"
         self._is_closed = False
-        if not read_only:
-            with explained(folder):
-                self._writer = database.connect(folder, writable=True)
+        self._process = os.getpid()
+        self._writing = threading.RLock()
+        self._reopening = threading.Lock()
+        self._log = CommitLog(folder / database.LOG)
+        self._lock: WriterLock | None = None
+        self._writer: sqlite3.Connection | None = None
+        self._opened = OpenedFiles(folder, layout, is_writer=not read_only)
+        try:
+            if not read_only:
+                self._lock = WriterLock(folder, timeout)
+                self._open_writer()
+        except BaseException:
+            self._release()
+            raise
+        _OPEN_STORES.add(self)
+
+    def _open_writer(self) -> None:
+        with explained(self.folder):
+            self._writer = database.connect(self.folder, writable=True)
+            with contextlib.suppress(DataError):  # a list of runs that cannot be read: `check` and `repair` name it
                 self._remove_orphans()
 
     def read(self, ask: Callable[[Any], Answer]) -> Answer:
-        """Answer a question from one commit; retry if a run has been merged away in between."""
-        self._check_open()
+        """Answer a question from one commit; retry if a run has been merged away, or the disk changed, in between."""
         for attempt in range(_ATTEMPTS):
+            files = self._files()
             try:
-                with self._reading() as tables:
-                    return ask(FolderView(self, tables))
-            except RunVanishedError as error:
+                with files.reading() as tables:
+                    return ask(FolderView(files, tables))
+            except (RunVanishedError, FileChangedError) as error:
                 if attempt == _ATTEMPTS - 1:
                     raise damaged(str(error)) from error
         raise AssertionError("the last attempt returns or raises")
 
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[Tables]:
-        with explained(self.folder):
-            try:
-                connection = self._readers.get_nowait()
-            except queue.Empty:
-                connection = database.connect(self.folder, writable=False)
-            try:
-                connection.execute("BEGIN")
-                yield Tables(connection)
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                if self._is_closed:
-                    connection.close()
-                else:
-                    self._readers.put(connection)
+    def _files(self) -> OpenedFiles:
+        """Return what is open of the index at the path; if another one has taken the path, open that one."""
+        self._check_open()
+        files = self._opened
+        if files.is_current():
+            return files
+        with self._reopening:
+            if self._opened is files:
+                if self._writer is not None:
+                    raise replaced(self.folder)
+                self._check_alike()
+                self._opened = OpenedFiles(self.folder, self.layout)
+                files.close()
+        return self._opened
+
+    def _check_alike(self) -> None:
+        """Raise if the index at the path has other settings than the one that was opened."""
+        found = stored_settings(database.read_meta(self.folder)).layout
+        if found != self.layout:
+            raise DataError(
+                f"the index {self.folder} was replaced by one with other settings while it was open",
+                hint="open it again",
+            )
 
     def change(self, make: Callable[[Any], Answer]) -> Answer:
         """Make one change, completely or not at all; return once it is on disk. Threads share the wait for the disk."""
@@ -108,22 +127,35 @@ class FolderStore:
     def _commit(self, make: Callable[[Any], Answer]) -> tuple[Answer, int]:
         """Make and commit one change; return the number of its commit too."""
         writer = self._check_writable()
-        writer.execute("BEGIN IMMEDIATE")
         change: FolderChange | None = None
         try:
-            change = FolderChange(self, Tables(writer))
+            self._begin(writer)
+            change = FolderChange(self._opened, Tables(writer), self)
             answer = make(change)
             change.write_waiting(1)
-            generation = change.generation + bool(change.new_runs)
-            change.tables.set_state(change.next_number, generation, change.num_documents)
+            change.write_state()
             writer.execute("COMMIT")
         except BaseException:
-            if writer.in_transaction:
-                writer.execute("ROLLBACK")
-            for path in change.new_runs if change is not None else ():
-                path.unlink(missing_ok=True)
+            self._undo(writer, change.new_runs if change is not None else [])
             raise
         return answer, self._log.add()
+
+    @staticmethod
+    def _begin(writer: sqlite3.Connection) -> None:
+        """Begin a transaction; if an interrupt came while the last one was undone, undo that first."""
+        if writer.in_transaction:
+            writer.execute("ROLLBACK")
+        writer.execute("BEGIN IMMEDIATE")
+
+    @staticmethod
+    def _undo(writer: sqlite3.Connection, new_runs: Sequence[Path]) -> None:
+        """Undo a change that failed or was interrupted, unless it was committed already: the database decides."""
+        if writer.in_transaction:
+            writer.execute("ROLLBACK")
+        named = {run.name for run in Tables(writer).runs()}
+        for path in new_runs:
+            if path.name not in named:
+                path.unlink(missing_ok=True)
 
     def _tidy(self) -> None:
         """Flush fresh documents and merge small runs when there are many."""
@@ -142,7 +174,7 @@ class FolderStore:
         """Merge all runs and the fresh documents, without removed and expired ones."""
         with self._writing, explained(self.folder):
             tables = Tables(self._check_writable())
-            self._join([name for name, _ in tables.runs()], is_flushed=True, is_final=True)
+            self._join([run.name for run in tables.runs()], is_flushed=True, is_final=True)
             # The runs are merged; if the disk is too full to shrink the SQLite file, later inserts reuse its pages.
             with contextlib.suppress(sqlite3.OperationalError):
                 tables.vacuum()
@@ -151,30 +183,30 @@ class FolderStore:
         """Replace runs and the fresh documents by one run; `is_final` drops expired documents, too."""
         tables, drafts = Tables(self._check_writable()), list[Path]()
         now = time.time() if is_final else -math.inf
-        next_number, generation, num_documents = tables.state()
+        next_number, generation, num_documents, _ = tables.state()
         numbers: list[int] = []
+        target: Path | None = None
         try:
             paths = [self.folder / RUNS / name for name in names]
             if is_flushed:
                 numbers, blobs = tables.fresh(-1, next_number)
                 if blobs:
                     drafts.append(self.new_run())
-                    self.write_run(drafts[0], np.array(numbers, np.int64), from_bytes(blobs, self.layout))
+                    digest = self.write_run(drafts[0], np.array(numbers, np.int64), from_bytes(blobs, self.layout))
             if drafts and not paths and not is_final:
                 target, count = drafts.pop(), len(numbers)
             else:
                 target = self.new_run()
                 count = self._merge(target, [*paths, *drafts], tables, now)
-            tables.connection.execute("BEGIN IMMEDIATE")
-            self._swap(tables, names, (target.name, count), numbers)
+                digest = header_digest_of(target) if count else b""
+            self._begin(tables.connection)
+            self._swap(tables, names, (target.name, count, digest), numbers)
             removed = tables.remove(tables.fetch(tables.expired(now), -math.inf).values())
             tables.set_state(next_number, generation + 1, num_documents - removed)
             tables.connection.execute("COMMIT")
             self._log.wait(self._log.add())
         except BaseException:
-            if tables.connection.in_transaction:
-                tables.connection.execute("ROLLBACK")
-            self._remove_orphans()
+            self._undo(tables.connection, [*drafts, *([target] if target is not None else [])])
             raise
         for path in [*paths, *drafts]:
             path.unlink(missing_ok=True)
@@ -186,7 +218,7 @@ class FolderStore:
         return count
 
     @staticmethod
-    def _swap(tables: Tables, names: Sequence[str], new: tuple[str, int], numbers: Sequence[int]) -> None:
+    def _swap(tables: Tables, names: Sequence[str], new: tuple[str, int, bytes], numbers: Sequence[int]) -> None:
         """Replace other runs and the fresh documents by a new run."""
         for name in names:
             tables.connection.execute("DELETE FROM runs WHERE name = ?", (name,))
@@ -197,53 +229,38 @@ class FolderStore:
 
     def new_run(self) -> Path:
         """Return the path of the next run."""
-        used = [int(name[:8]) for name in os.listdir(self.folder / RUNS) if _RUN_NAME.fullmatch(name)]  # noqa: PTH208
+        used = [int(name[:8]) for name in _run_names(self.folder)]
         return self.folder / RUNS / f"{max(used, default=0) + 1:08}-{secrets.token_hex(4)}.run"
 
-    def write_run(self, path: Path, numbers: I64, sketches: Sketches) -> None:
-        """Write a run, and sync its folder entry."""
-        write_run(path, numbers, sketches, self.layout)
+    def write_run(self, path: Path, numbers: I64, sketches: Sketches) -> bytes:
+        """Write a run, and sync its folder entry; return the digest of its header."""
+        digest = write_run(path, numbers, sketches, self.layout)
         sync_folder(path.parent)
-
-    def runs_of(self, view: FolderView) -> list[RunFile]:
-        """Return the runs of a commit, each opened once."""
-        generation, runs = self._cached
-        if generation == view.generation:
-            return runs
-        held = {run.path.name: run for run in runs}
-        found: list[RunFile] = []
-        for name, num_docs in view.tables.runs():
-            if not _RUN_NAME.fullmatch(name):
-                raise damaged(f"{name!r} is not the name of a run file")
-            try:
-                run = held.get(name) or RunFile(self.folder / RUNS / name, self.layout)
-            except FileNotFoundError as error:
-                raise RunVanishedError(f"the run file {name} is missing") from error
-            if run.num_docs != num_docs:
-                raise damaged(f"the run file {name} has {run.num_docs:,} documents instead of {num_docs:,}")
-            found.append(run)
-        self._cached = view.generation, found
-        return found
-
-    def fresh_of(self, generation: int) -> Fresh:
-        """Return the fresh documents of a generation; all threads share those of the latest."""
-        fresh = self._fresh
-        if fresh.generation == generation:
-            return fresh
-        fresh = Fresh(generation)
-        if generation > self._fresh.generation:
-            self._fresh = fresh
-        return fresh
+        return digest
 
     def check(self) -> list[str]:
         """Read everything; describe any damage."""
-        self._check_open()
-        with self._reading() as tables:
-            return find_damage(tables, self.folder / RUNS, self.layout)
+        found: list[str] = []
+        for _ in range(_ATTEMPTS):
+            files = self._files()
+            with files.reading() as tables:
+                generation = tables.state().generation
+                found = find_damage(tables, self.folder / RUNS, self.layout)
+            # Beside a writer, a run that this commit names may have been merged with others and deleted.
+            if not found or self.read(lambda view: view.generation) == generation:
+                break
+        return found
 
-    def snapshot(self, path: Path) -> None:
-        """Copy one commit to another folder, completely or not at all."""
-        self._check_open()
+    def repair(self, sketch_again: Callable[[Sequence[str]], Sketches] | None) -> Repair:
+        """Give up runs that are missing or damaged; see `repair`."""
+        with self._writing, explained(self.folder):
+            plan = self.read(lambda view: find_lost(view.tables, self.folder / RUNS, self.layout))
+            if not plan.dropped:
+                return Repair([], [], 0)
+            return self.change(lambda change: apply_repair(change, plan, sketch_again))
+
+    def snapshot(self, path: Path, *, copy: bool = False) -> None:
+        """Copy one commit to another folder, completely or not at all; copy: the runs too, instead of linking them."""
         if os.path.lexists(path):
             raise ConfigError(f"{path} already exists", hint="choose another path for the snapshot")
         if self.folder.resolve() in path.resolve().parents:
@@ -252,7 +269,7 @@ class FolderStore:
         for attempt in range(_ATTEMPTS):
             with explained(path), reserve(path, draft="index") as work:
                 try:
-                    self._copy(work / "index")
+                    self._copy(work / "index", copy=copy)
                 except FileNotFoundError as error:  # a run was merged with others before it was copied
                     remove_folder(work)
                     if attempt == _ATTEMPTS - 1:
@@ -263,55 +280,120 @@ class FolderStore:
                 remove_folder(work)
                 return
 
-    def _copy(self, target: Path) -> None:
+    def _copy(self, target: Path, *, copy: bool) -> None:
         make_folder(target)
-        with explained(self.folder), contextlib.closing(sqlite3.connect(target / index_folder.FILE)) as copy:
-            with self._reading() as tables:
-                tables.connection.backup(copy)
-            copy.execute("PRAGMA journal_mode = WAL")
-            names = [name for (name,) in copy.execute("SELECT name FROM runs")]
-        for name in names:
-            _link_or_copy(self.folder / RUNS / name, target / RUNS / name)
+        with explained(self.folder), contextlib.closing(sqlite3.connect(target / index_folder.FILE)) as copied:
+            with self._files().reading() as tables:
+                tables.connection.backup(copied)
+            copied.execute("PRAGMA journal_mode = WAL")
+            tables = Tables(copied)
+            runs = tables.runs()
+            # Another id, because the two will differ: a reader must notice when one takes the place of the other.
+            tables.replace_state(tables.state()._replace(index_id=database.new_index_id()))
+            copied.commit()
+        for run in runs:
+            self._copy_run(run, target / RUNS, copy=copy)
         sync_file(target / index_folder.FILE)
         for folder in (target / RUNS, target):
             sync_folder(folder)
 
+    def _copy_run(self, run: StoredRun, target: Path, *, copy: bool) -> None:
+        source = self.folder / RUNS / run.name
+        damage = RunFile(source, self.layout, digest=run.digest, is_scanned=True).check()
+        if damage is not None:
+            raise damaged(damage)
+        if copy:
+            _copy_file(source, target / run.name)
+        else:
+            _link_or_copy(source, target / run.name)
+
     def close(self) -> None:
         """Close all connections, and let others write; the last connection that may write removes SQLite's log."""
+        if self._is_forked():
+            self._is_closed = True
+            return
         with self._writing:
             self._is_closed = True
-            self._cached, self._fresh = (-1, []), Fresh(-1)  # unmaps the runs, once no thread reads them
-            with contextlib.suppress(queue.Empty):
-                while True:
-                    self._readers.get_nowait().close()
+            self._opened.close()
             if self._writer is not None:
                 with contextlib.suppress(NearDupError):  # raised by the change itself, or waived by durability="fast"
                     self._log.sync()
-                self._log.close()
-                self._writer.close()
-                self._writer = None
-            if self._lock is not None:
-                self._lock.release()
+            self._release()
+
+    def _release(self) -> None:
+        self._log.close()
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        if self._lock is not None:
+            self._lock.release()
+
+    def _is_forked(self) -> bool:
+        return self._process != os.getpid()
+
+    def disown(self) -> None:
+        """In a forked child: give up the lock, and keep the connections, which only the parent may close."""
+        if self._lock is not None:
+            self._lock.release()
+        _INHERITED.extend(self._opened.idle_connections())
+        if self._writer is not None:
+            _INHERITED.append(self._writer)
 
     def _check_open(self) -> None:
+        if self._is_forked():
+            raise NearDupError(
+                f"the index {self.folder} was opened by process {self._process}, and cannot be used in process"
+                f" {os.getpid()}, which was forked from it",
+                hint="open it in each process, after the fork: neardup.Index.open(path, read_only=True)",
+            )
         if self._is_closed:
             raise NearDupError(f"the index {self.folder} is closed", hint="open it again with neardup.Index.open")
 
     def _check_writable(self) -> sqlite3.Connection:
         self._check_open()
-        if self._writer is None:
+        if self._writer is None or self._lock is None:
             raise ConfigError(f"the index {self.folder} was opened read-only", hint="open it without read_only=True")
+        self._lock.check()
+        if not self._opened.is_current():
+            raise replaced(self.folder)
         self._log.check()
         return self._writer
 
     def _remove_orphans(self) -> None:
-        """Delete runs that no commit names, left by a process that was killed."""
-        named = {name for name, _ in Tables(self._check_writable()).runs()}
-        found = [name for name in os.listdir(self.folder / RUNS) if _RUN_NAME.fullmatch(name)]  # noqa: PTH208
-        if orphans := [name for name in found if name not in named]:
+        """Delete runs that no commit names, left by a process that was killed; none while a named one is missing."""
+        named = {run.name for run in Tables(self._check_writable()).runs()}
+        found = set(_run_names(self.folder))
+        orphans = found - named
+        if orphans and named <= found:
             self._log.sync()  # the commit that dropped them may not be on disk yet
             for name in orphans:
                 (self.folder / RUNS / name).unlink(missing_ok=True)
+
+
+def replaced(folder: Path) -> NearDupError:
+    """Return the error for an index whose path was taken by another one."""
+    return NearDupError(
+        f"the index {folder} was replaced while it was open for writing", hint="close it and open it again"
+    )
+
+
+_OPEN_STORES: Final[weakref.WeakSet[FolderStore]] = weakref.WeakSet()
+# Connections of a parent process: closing them here could wait for ever for a lock that one of its threads held.
+_INHERITED: Final[list[sqlite3.Connection]] = []
+
+
+def _disown_all() -> None:
+    for store in list(_OPEN_STORES):
+        store.disown()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_disown_all)
+
+
+def _run_names(folder: Path) -> list[str]:
+    """Return the names of the files in the folder of runs that are named like runs."""
+    return [name for name in os.listdir(folder / RUNS) if database.RUN_NAME.fullmatch(name)]  # noqa: PTH208
 
 
 def make_folder(folder: Path) -> None:
@@ -327,14 +409,18 @@ def _link_or_copy(source: Path, target: Path) -> None:
     except FileNotFoundError:
         raise
     except OSError:
-        shutil.copyfile(source, target)
-        sync_file(target)
+        _copy_file(source, target)
 
 
-def _too_many(runs: Sequence[tuple[str, int]]) -> list[str]:
+def _copy_file(source: Path, target: Path) -> None:
+    shutil.copyfile(source, target, follow_symlinks=False)
+    sync_file(target)
+
+
+def _too_many(runs: Sequence[StoredRun]) -> list[str]:
     """Return the runs to merge now: the smallest of the lowest tier that has too many, as many as may be merged."""
     tiers: dict[int, list[tuple[int, str]]] = {}
-    for name, num_docs in runs:
+    for name, num_docs, _ in runs:
         tier = 0
         while num_docs > FRESH_DOCS * TIER**tier:
             tier += 1

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -30,8 +30,8 @@ RUN_DOCS: Final = 1 << 17
 _TAKEN_AT_ONCE: Final = 1 << 11
 
 
-class Runs(Protocol):
-    """The part of a store that views use."""
+class Files(Protocol):
+    """What views read: the open files of an index."""
 
     layout: Layout
     disk_reads: DiskReads
@@ -39,14 +39,18 @@ class Runs(Protocol):
     def runs_of(self, view: FolderView) -> list[RunFile]:
         """Return the runs that a commit names."""
 
-    def fresh_of(self, generation: int) -> Fresh:
-        """Return the fresh documents of a generation of runs."""
+    def fresh_of(self, view: FolderView) -> Fresh:
+        """Return the fresh documents of a commit."""
+
+
+class RunMaker(Protocol):
+    """What writes the runs of a change."""
 
     def new_run(self) -> Path:
         """Return the path of the next run."""
 
-    def write_run(self, path: Path, numbers: I64, sketches: Sketches) -> None:
-        """Write a run."""
+    def write_run(self, path: Path, numbers: I64, sketches: Sketches) -> bytes:
+        """Write a run; return the digest of its header."""
 
 
 class RunVanishedError(Exception):
@@ -56,34 +60,51 @@ class RunVanishedError(Exception):
 class Fresh:
     """The fresh documents of one generation, held in memory; grows as they are inserted."""
 
-    def __init__(self, generation: int) -> None:
+    def __init__(self, index_id: str, generation: int) -> None:
+        self.index_id = index_id
         self.generation = generation
-        self._sketches, self._numbers, self._last = GrowingSketches(), list[int](), -1
         self._lock = threading.Lock()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._sketches = GrowingSketches()
+        self._numbers: list[int] = []
+        self._last = -1
+        self._is_whole = True
 
     def refresh(self, tables: Tables, before: int, layout: Layout) -> tuple[I64, Sketches | None]:
         """Read the documents inserted since, with numbers below `before`; return numbers and sketches."""
         with self._lock:
+            if not self._is_whole:  # an interrupt came between two of the lines below
+                self._clear()
             if before - 1 > self._last:
                 numbers, blobs = tables.fresh(self._last, before)
+                self._is_whole = False
                 if blobs:
                     self._sketches.append(from_bytes(blobs, layout))
                     self._numbers += numbers
                 self._last = before - 1
+                self._is_whole = True
             return np.array(self._numbers, np.int64), self._sketches.view(layout.config)
 
 
 class FolderView:
     """The documents of one commit of a folder store."""
 
-    def __init__(self, store: Runs, tables: Tables) -> None:
-        self._store, self.tables, self.now = store, tables, time.time()
-        self.next_number, self.generation, self.num_documents = tables.state()
+    def __init__(self, files: Files, tables: Tables) -> None:
+        self._files = files
+        self.tables = tables
+        self.now = time.time()
+        state = tables.state()
+        self.index_id = state.index_id
+        self.next_number = state.next_number
+        self.generation = state.generation
+        self.num_documents = state.documents
         self._first_own = self.next_number
 
     def look_up(self, asked: Sketches, threshold: float, min_agreement: int) -> Iterator[Met]:
         """Find the documents that share a band key with each query."""
-        reads, blocks = self._store.disk_reads, blocks_read()
+        reads, blocks = self._files.disk_reads, blocks_read()
         is_ahead = reads.are_expected()
         for run in self._runs_for(asked.keys, BAND_POSTINGS, is_ahead=is_ahead):
             queries, docs = run.look_up(asked, threshold, min_agreement, is_ahead=is_ahead)
@@ -102,7 +123,7 @@ class FolderView:
 
     def count_shared(self, sets: Sets, threshold: float) -> Iterator[Shared]:
         """Find the documents that share at least `threshold` of the smaller set with each query."""
-        reads, blocks = self._store.disk_reads, blocks_read()
+        reads, blocks = self._files.disk_reads, blocks_read()
         for run in self._runs_for(sets.shingles, SET_POSTINGS, is_ahead=reads.are_expected()):
             queries, docs, counts = run.count_shared(sets, threshold)
             yield Shared(queries, run.arrays["numbers"][docs], counts, run.arrays["sizes"][docs])
@@ -114,7 +135,7 @@ class FolderView:
             yield Shared(queries, numbers[docs], counts, held.sizes[docs])
 
     def _runs(self) -> list[RunFile]:
-        return self._store.runs_of(self)
+        return self._files.runs_of(self)
 
     def _runs_for(self, keys: U64, names: Postings, *, is_ahead: bool) -> list[RunFile]:
         """Return the runs; is_ahead: request the pages of the postings of these keys, in all runs at once."""
@@ -125,8 +146,8 @@ class FolderView:
 
     def _unsorted(self) -> Iterator[tuple[I64, Sketches]]:
         """The documents that are not yet in a run."""
-        fresh = self._store.fresh_of(self.generation)
-        numbers, held = fresh.refresh(self.tables, self._first_own, self._store.layout)
+        fresh = self._files.fresh_of(self)
+        numbers, held = fresh.refresh(self.tables, self._first_own, self._files.layout)
         if held is not None:
             yield numbers, held
 
@@ -142,7 +163,7 @@ class FolderView:
 
     def text_of(self, number: int) -> str | None:
         """Return the text of a document, if texts are stored."""
-        return self.tables.text_of(number) if self._store.layout.has_texts else None
+        return self.tables.text_of(number) if self._files.layout.has_texts else None
 
     def documents(self) -> Iterator[Document]:
         """Iterate over all documents that have not expired."""
@@ -178,10 +199,12 @@ class FolderView:
 class FolderChange(FolderView):
     """One change of a folder store."""
 
-    def __init__(self, store: Runs, tables: Tables) -> None:
-        super().__init__(store, tables)
+    def __init__(self, files: Files, tables: Tables, maker: RunMaker) -> None:
+        super().__init__(files, tables)
+        self._maker = maker
         self._pending, self._pending_numbers = GrowingSketches(), list[int]()
         self._waiting: list[tuple[I64, Sketches]] = []
+        self._drops_runs = False
         self.new_runs: list[Path] = []
         self.run_docs = RUN_DOCS
 
@@ -211,21 +234,43 @@ class FolderChange(FolderView):
         """Write the waiting documents as a run, if there are at least `least`."""
         if sum(numbers.size for numbers, _ in self._waiting) >= max(least, 1):
             numbers = np.concatenate([numbers for numbers, _ in self._waiting])
-            path = self._store.new_run()
+            path = self._maker.new_run()
             self.new_runs.append(path)
-            self._store.write_run(path, numbers, join([sketches for _, sketches in self._waiting]))
-            self.tables.add_run(path.name, numbers.size)
+            digest = self._maker.write_run(path, numbers, join([sketches for _, sketches in self._waiting]))
+            self.tables.add_run(path.name, numbers.size, digest)
             self._waiting.clear()
+
+    def write_state(self) -> None:
+        """Store the counts of the index after this change."""
+        generation = self.generation + bool(self.new_runs or self._drops_runs)
+        self.tables.set_state(self.next_number, generation, self.num_documents)
+
+    def drop_runs(self, names: Iterable[Any]) -> None:
+        """Forget runs, whose documents the caller stores again or removes."""
+        for name in names:
+            self.tables.connection.execute("DELETE FROM runs WHERE name = ?", (name,))
+            self._drops_runs = True
+
+    def drop_fresh(self, numbers: Iterable[int]) -> None:
+        """Forget sketches of fresh documents, as `drop_runs`."""
+        for number in numbers:
+            self.tables.connection.execute("DELETE FROM fresh WHERE number = ?", (number,))
+            self._drops_runs = True
+
+    def put_sketches(self, numbers: I64, sketches: Sketches) -> None:
+        """Store sketches again for documents that lost theirs."""
+        self._waiting.append((numbers, sketches))
+        self.write_waiting(self.run_docs)
 
     def _unsorted(self) -> Iterator[tuple[I64, Sketches]]:
         yield from super()._unsorted()
-        own = self._pending.view(self._store.layout.config)
+        own = self._pending.view(self._files.layout.config)
         if own is not None:
             yield np.array(self._pending_numbers, np.int64), own
         yield from self._waiting
 
     def _runs(self) -> list[RunFile]:
-        return super()._runs() + [RunFile(path, self._store.layout) for path in self.new_runs]
+        return super()._runs() + [RunFile(path, self._files.layout) for path in self.new_runs]
 
     def _free_expired(self, documents: Sequence[Document]) -> None:
         """Remove expired documents whose ids are used again."""

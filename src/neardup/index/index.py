@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -28,7 +28,7 @@ from neardup.index.batches import ON_DUPLICATE, settle
 from neardup.index.disk_sync import sync_folder
 from neardup.index.finding import answer
 from neardup.index.folder import FolderStore, make_folder
-from neardup.index.index_folder import check_folder
+from neardup.index.index_folder import check_folder, check_path
 from neardup.index.index_settings import (
     Settings,
     check_alike,
@@ -42,8 +42,10 @@ from neardup.index.index_settings import (
 )
 from neardup.index.inputs import Batch, batches_of, one_content
 from neardup.index.query_options import QueryOptions, check_query
+from neardup.index.repair import Repair
 from neardup.index.sketches import Sketches, sketch_contents
 from neardup.index.store import Change, Document, Store, View, already_exists
+from neardup.index.upgrade import upgrade
 from neardup.io.storage.table_writer import TableWriter, known_ending
 from neardup.io.storage.work_folder import check_writable, remove_folder, reserve
 from neardup.measures.registry import measure_of
@@ -92,6 +94,7 @@ class Index:
             settings: fields of Config that define similarity and how files are read.
         """
         check_durability(durability, 0)
+        check_path(path)
         chosen, folder = new_settings(Config.of(config, **settings), store, containment=containment), Path(path)
         if os.path.lexists(folder):
             raise ConfigError(
@@ -123,8 +126,11 @@ class Index:
         Settings, if given, must equal those the index was created with.
         """
         check_durability(durability, timeout)
+        check_path(path)
         folder = Path(path)
         check_folder(folder)
+        if not read_only:
+            upgrade(folder, timeout)
         stored = stored_settings(database.read_meta(folder))
         check_same(stored, settings)
         store = FolderStore(folder, stored.layout, read_only=read_only, durability=durability, timeout=timeout)
@@ -242,10 +248,15 @@ class Index:
             containment: find documents that contain at least this share of the text, or of which the text contains
                 this share, instead of similar ones; the index must have been created with containment=True.
         """
-        asked = self._options(k, threshold, where, since, containment)
+        return list(self.matches(text, k, threshold, where, since, containment))
+
+    def matches(self, text: Any, k: int | None, *others: Any) -> Generator[Match]:
+        """Yield what `query` returns; payloads are parsed one by one, so that a server can stop at a limit of bytes."""
+        asked = self._options(k, *others)
         sketches = self._sketch(text)
         hits = self._store.read(lambda view: answer(view, sketches, asked, self._settings))[0]
-        return [match_of(*hit, is_estimate=self._is_estimate) for hit in hits]
+        for hit in hits:
+            yield match_of(*hit, is_estimate=self._is_estimate)
 
     def query_many(  # noqa: PLR0913 - all but the first have a default
         self,
@@ -347,9 +358,25 @@ class Index:
         """Free the space of removed and expired documents, and merge all runs into one."""
         self._store.compact()
 
-    def snapshot(self, path: str | os.PathLike[str]) -> None:
-        """Copy the index to a new folder, completely or not at all, even while it is in use."""
-        self._store.snapshot(Path(path))
+    def repair(self) -> Repair:
+        """Give up runs that are missing or damaged, so that the rest can be used again.
+
+        Documents whose text is stored (store="text") are stored again; the ids of the others are in `lost`.
+        """
+        repair: Repair = self._store.repair(self._sketch_texts if self._settings.store == "text" else None)
+        return repair
+
+    def _sketch_texts(self, texts: Sequence[str]) -> Sketches:
+        return sketch_contents(pa.array(texts, pa.large_string()), self._settings.plan, self.config)
+
+    def snapshot(self, path: str | os.PathLike[str], *, copy: bool = False) -> None:
+        """Copy the index to a new folder, completely or not at all, even while it is in use.
+
+        Runs never change, so on the same disk the copy shares them by hard links, which takes no space; damage to a
+        shared file damages both. With copy=True the files are copied.
+        """
+        check_path(path)
+        self._store.snapshot(Path(path), copy=copy)
 
     def export(self, path: str | os.PathLike[str]) -> int:
         """Write all documents to a .parquet, .jsonl or .csv file; return their number."""

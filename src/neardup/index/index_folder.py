@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from neardup.errors import DataError
+from neardup.errors import ConfigError, DataError
 
 # The SQLite file of an index.
 FILE: Final = "index.sqlite"
@@ -16,6 +16,16 @@ FILE: Final = "index.sqlite"
 def is_index(path: str | os.PathLike[str]) -> bool:
     """Whether a path is the folder of an index."""
     return (Path(path) / FILE).is_file() and (Path(path) / "runs").is_dir()
+
+
+def check_path(path: str | os.PathLike[str]) -> None:
+    """Raise if a path is an address, such as that of a database: an index is a folder on this machine."""
+    address = os.fspath(path)
+    if "://" in address:
+        raise ConfigError(
+            f"the path of an index must be a folder on this machine, got the address {address!r}",
+            hint="name a folder, for example pages.index",
+        )
 
 
 def check_folder(folder: Path) -> None:

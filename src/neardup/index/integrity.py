@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from neardup.errors import NearDupError
-from neardup.index.database import Tables, unpack_text
+from neardup.index.database import StoredRun, Tables, unpack_text
 from neardup.index.run_file import RunFile
 from neardup.index.sketches import Layout, from_bytes
 from neardup.measures.base import I64
@@ -46,7 +46,7 @@ def _check_sqlite(tables: Tables) -> Iterator[str]:
 
 def _check_documents(tables: Tables) -> Iterator[str]:
     """Check that every document has an id, every id a document, and that their number matches the state."""
-    _, _, num_documents = tables.state()
+    num_documents = tables.state().documents
     seen = sum(1 for _ in tables.all_documents())
     if seen != num_documents:
         yield f"{seen:,} documents instead of {num_documents:,}"
@@ -84,14 +84,19 @@ def _check_fresh(tables: Tables, layout: Layout, compared: list[I64]) -> Iterato
 
 
 def _check_runs(tables: Tables, folder: Path, layout: Layout, compared: list[I64]) -> Iterator[str]:
-    for name, num_docs in tables.runs():
-        yield from _damage_from(partial(_check_run, folder / name, num_docs, layout, compared))
+    for stored in tables.runs():
+        yield from _damage_from(partial(_check_run, folder, stored, layout, compared))
 
 
-def _check_run(path: Path, num_docs: int, layout: Layout, compared: list[I64]) -> Iterator[str]:
-    run = RunFile(path, layout, is_scanned=True)
-    if run.num_docs != num_docs:
-        yield f"{path} has {run.num_docs:,} documents instead of {num_docs:,}"
+def _check_run(folder: Path, stored: StoredRun, layout: Layout, compared: list[I64]) -> Iterator[str]:
+    path = folder / stored.name
+    try:
+        run = RunFile(path, layout, digest=stored.digest, is_scanned=True)
+    except FileNotFoundError:
+        yield f"the run file {stored.name} is missing"
+        return
+    if run.num_docs != stored.documents:
+        yield f"{path} has {run.num_docs:,} documents instead of {stored.documents:,}"
     if (what := run.check()) is not None:
         yield what
     compared.append(run.arrays["numbers"])

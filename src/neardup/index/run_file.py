@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from neardup.errors import DataError
+from neardup.index.open_run import DIGEST_BYTES, HEADER_BYTES, open_run
 from neardup.index.page_requests import expect_random_reads, request
 from neardup.index.sketches import FLAT, Layout, Sketches, damaged, item_arrays, item_columns, take_items
 from neardup.kernels import lookup
@@ -26,10 +27,8 @@ from neardup.measures.registry import measure_of
 
 MAGIC: Final = b"NDUPRUN\n"
 VERSION: Final = 1
-HEADER_BYTES: Final = 4096
 _HEAD: Final = struct.Struct("<8sIIQQ16s")
 _SECTION: Final = struct.Struct("<16s8sQQQ16s")
-DIGEST_BYTES: Final = 16
 _ALIGNMENT: Final = 64
 # Approximate number of postings per directory entry.
 _POSTINGS_AN_ENTRY: Final = 8
@@ -37,7 +36,6 @@ _BLOCK: Final = 4 << 20
 # The most documents whose signatures are requested before they are compared (16 MB), and whose sizes are (8 MB).
 _SIGNATURES_AT_ONCE: Final = 1 << 15
 _SIZES_AT_ONCE: Final = 1 << 20
-_OPEN: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 class Section(NamedTuple):
@@ -123,8 +121,8 @@ class RunWriter:
             done += os.pwrite(self._file, data[done : done + _BLOCK], at + done)
         self._written[name] += end
 
-    def finish(self) -> None:
-        """Write the header, and sync the file to disk."""
+    def finish(self) -> bytes:
+        """Write the header, and sync the file to disk; return the digest of the header."""
         entries = [
             Section(name, kind, rows, columns, self._offsets[name], self._digests[name].digest())
             for name, (kind, rows, columns) in self._shapes.items()
@@ -136,16 +134,23 @@ class RunWriter:
             values = entry._replace(name=entry.name.encode(), kind=entry.kind.encode())  # type: ignore[arg-type]
             head += _SECTION.pack(*values)
         head = head.ljust(HEADER_BYTES - DIGEST_BYTES, b"\0")
-        os.pwrite(self._file, head + digest_of(head).digest(), 0)
+        digest: bytes = digest_of(head).digest()
+        os.pwrite(self._file, head + digest, 0)
         os.fsync(self._file)
-        os.close(self._file)
-        self._file = -1
+        self._close()
+        return digest
 
     def abandon(self) -> None:
         """Delete what was written so far."""
-        if self._file >= 0:
-            os.close(self._file)
+        self._close()
         self._path.unlink(missing_ok=True)
+
+    def _close(self) -> None:
+        # First forgotten, then closed: after an interrupt between the two, its number may belong to another file.
+        file = self._file
+        self._file = -1
+        if file >= 0:
+            os.close(file)
 
 
 def fingerprint_of(layout: Layout) -> bytes:
@@ -155,8 +160,8 @@ def fingerprint_of(layout: Layout) -> bytes:
     return bytes(digest_of(words.encode()).digest())
 
 
-def write_run(path: Path, numbers: I64, sketches: Sketches, layout: Layout) -> None:
-    """Write documents as a run."""
+def write_run(path: Path, numbers: I64, sketches: Sketches, layout: Layout) -> bytes:
+    """Write documents as a run; return the digest of its header."""
     postings = {BAND_POSTINGS: sorted_postings(sketches)}
     if layout.has_set_postings:
         postings[SET_POSTINGS] = set_postings(sketches.items)
@@ -169,7 +174,7 @@ def write_run(path: Path, numbers: I64, sketches: Sketches, layout: Layout) -> N
             columns |= {names.keys: keys, names.docs: docs, names.directory: directory_of([keys], keys.size)}
         for name, array in columns.items():
             writer.write(name, array)
-        writer.finish()
+        return writer.finish()
     except BaseException:
         writer.abandon()
         raise
@@ -201,11 +206,16 @@ def directory_of(parts: Any, num_postings: int) -> I64:
 
 
 class RunFile:
-    """An open run, whose arrays are views of the file; is_scanned: it will be read from start to end."""
+    """An open run, whose arrays are views of the file.
 
-    def __init__(self, path: Path, layout: Layout, *, is_scanned: bool = False) -> None:
-        self.path, self._layout = path, layout
-        file = os.open(path, _OPEN)
+    digest: that of its header, if known; a file with another one is damaged, or was exchanged. is_scanned: the file
+    will be read from start to end.
+    """
+
+    def __init__(self, path: Path, layout: Layout, *, digest: bytes | None = None, is_scanned: bool = False) -> None:
+        self.path = path
+        self._layout = layout
+        file = open_run(path)
         try:
             size = os.fstat(file).st_size
             if size < HEADER_BYTES:
@@ -215,6 +225,9 @@ class RunFile:
             os.close(file)
         if not is_scanned:
             expect_random_reads(self._map)
+        self.digest: bytes = self._map[HEADER_BYTES - DIGEST_BYTES : HEADER_BYTES]
+        if digest is not None and self.digest != digest:
+            raise damaged(f"{path} is not the file that the index wrote: its header has another digest")
         self.sections, self.num_docs = _read_header(path, self._map, size, layout)
         self.arrays = {name: self._array(section) for name, section in self.sections.items()}
         self._items = {name: self.arrays[name] for name in item_columns(layout.config)} if layout.has_items else {}

@@ -126,8 +126,11 @@ class Store(Protocol):
     def check(self) -> list[str]:
         """Read everything; describe any damage."""
 
-    def snapshot(self, path: Path) -> None:
-        """Write a copy of one commit, completely or not at all."""
+    def repair(self, sketch_again: Callable[[Sequence[str]], Sketches] | None) -> Any:
+        """Give up what is missing or damaged; sketch_again: how to sketch stored texts again, if texts are stored."""
+
+    def snapshot(self, path: Path, *, copy: bool = False) -> None:
+        """Write a copy of one commit, completely or not at all; copy: share no file with it."""
 
     def close(self) -> None:
         """Let others write."""

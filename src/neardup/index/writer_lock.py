@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import time
 from pathlib import Path
 from typing import Final
@@ -24,36 +25,55 @@ class WriterLock:
     """Held from its creation until `release`."""
 
     def __init__(self, folder: Path, timeout: float) -> None:
+        self._folder = folder
+        self._file = -1
+        deadline = time.monotonic() + timeout
         try:
-            self._file = os.open(folder / FILE, _OPEN, 0o600)
-        except OSError as error:
-            raise DataError(
-                f"the index {folder} cannot be opened for writing: {error.strerror or error}",
-                hint="to query it, open it with read_only=True",
-            ) from error
-        try:
-            self._wait(folder, timeout)
+            while not self._is_at_path():
+                self._close()
+                self._file = _open_file(folder)
+                self._wait(deadline, timeout)
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, json.dumps({"process": os.getpid()}).encode(), 0)
         except BaseException:
-            os.close(self._file)
+            self._close()
             raise
 
-    def _wait(self, folder: Path, timeout: float) -> None:
-        deadline = time.monotonic() + timeout
+    def __del__(self) -> None:
+        self._close()
+
+    def check(self) -> None:
+        """Raise if the locked file is no longer the one at its path, so that another process could lock that one."""
+        if not self._is_at_path():
+            raise NearDupError(
+                f"the index {self._folder} was replaced, or its {FILE} deleted, while it was open for writing",
+                hint="close it and open it again; nothing was changed",
+            )
+
+    def _is_at_path(self) -> bool:
+        if self._file < 0:
+            return False
+        try:
+            found = os.stat(self._folder / FILE, follow_symlinks=False)  # noqa: PTH116 - half the time of Path.stat
+        except OSError:
+            return False
+        return os.path.samestat(found, os.fstat(self._file))
+
+    def _wait(self, deadline: float, timeout: float) -> None:
         while fcntl is not None:
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 if time.monotonic() >= deadline:
                     raise NearDupError(
-                        f"another process is writing the index {folder} ({self._owner()}); waited {timeout:g} s for it",
+                        f"another process is writing the index {self._folder} ({self._owner()}); "
+                        f"waited {timeout:g} s for it",
                         hint="wait for it, open with a longer `timeout`, or with read_only=True to query",
                     ) from error
                 time.sleep(_STEP_SECONDS)
             except OSError as error:  # a network disk that does not support locks, or has run out of them
                 raise DataError(
-                    f"the index {folder} cannot be locked: {error.strerror or error}",
+                    f"the index {self._folder} cannot be locked: {error.strerror or error}",
                     hint="put it on a disk that supports locks",
                 ) from error
             else:
@@ -66,7 +86,26 @@ class WriterLock:
             return "process unknown"
 
     def release(self) -> None:
-        """Let another process write."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        """Let another process write; a forked child only gives up its copy of the file."""
+        self._close()
+
+    def _close(self) -> None:
+        # First forgotten, then closed: after an interrupt between the two, its number may belong to another file.
+        file = self._file
+        self._file = -1
+        if file >= 0:
+            os.close(file)
+
+
+def _open_file(folder: Path) -> int:
+    try:
+        file = os.open(folder / FILE, _OPEN, 0o600)
+    except OSError as error:
+        raise DataError(
+            f"the index {folder} cannot be opened for writing: {error.strerror or error}",
+            hint="to query it, open it with read_only=True",
+        ) from error
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise DataError(f"{folder / FILE} is not a regular file", hint="delete it, and open the index again")
+    return file

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-import dataclasses
-import threading
+import contextlib
+import json
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from neardup.errors import DataError
+from neardup.index.answers import Match
 from neardup.index.index import Index
 from neardup.version import VERSION
+
+# 100 documents with the largest payloads fit.
+MOST_ANSWER: Final = 8_000_000
+_FIELDS: Final = ("doc_id", "similarity", "is_estimate", "payload")
+
+
+class TooManyMatchesError(DataError):
+    """The matches of a query have more bytes than an answer may have."""
+
+    def __init__(self, num_fitting: int) -> None:
+        message = f"the matches have more than {MOST_ANSWER:,} bytes: an answer has room for the first {num_fitting}"
+        hint = f'request fewer: "k": {num_fitting}' if num_fitting else "read them with `neardup index query`"
+        super().__init__(message, hint=hint)
 
 
 class ServedIndex:
@@ -20,13 +36,16 @@ class ServedIndex:
     def __init__(self, path: str) -> None:
         self._index = Index.open(path, read_only=True)
         self._name = Path(path).resolve().name
-        self._lock = threading.Lock()
+        # One thread for all queries: payloads that do not fit an answer are held once, and memory that one query has
+        # freed serves the next (malloc keeps what each of 16 threads has freed: 1.1 GB instead of 0.35).
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="query")
 
     def start(self) -> None:
         """Do nothing: an index is ready when it is open."""
 
     def close(self) -> None:
-        """Close the index."""
+        """Close the index, after the query that runs."""
+        self._thread.shutdown(cancel_futures=True)
         self._index.close()
 
     def info(self) -> dict[str, Any]:
@@ -45,12 +64,27 @@ class ServedIndex:
             "settings": [[name, str(getattr(config, name))] for name in shown],
         }
 
-    def query(self, text: str, k: int) -> dict[str, Any]:
-        """Return the near-duplicates of a text, most similar first."""
-        with self._lock:
-            found = self._index.query(text, k=k)
-        fields = ("doc_id", "similarity", "is_estimate", "payload")
-        return {"matches": [{name: dataclasses.asdict(match)[name] for name in fields} for match in found]}
+    def submit(self, text: str, k: int) -> Future[bytes]:
+        """Look for the near-duplicates of a text; the future has them as JSON, most similar first."""
+        return self._thread.submit(self._query, text, k)
+
+    def _query(self, text: str, k: int) -> bytes:
+        with contextlib.closing(self._index.matches(text, k)) as matches:
+            return _encode(matches)
+
+
+def _encode(matches: Iterable[Match]) -> bytes:
+    """Return matches as JSON; raise as soon as that has too many bytes."""
+    parts: list[bytes] = []
+    num_bytes = 0
+    for match in matches:
+        fields = {name: getattr(match, name) for name in _FIELDS}
+        part = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        num_bytes += len(part) + 1
+        if num_bytes > MOST_ANSWER:
+            raise TooManyMatchesError(len(parts))
+        parts.append(part)
+    return b'{"matches":[' + b",".join(parts) + b"]}"
 
 
 def no_index() -> DataError:

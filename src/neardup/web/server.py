@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import html
 import json
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, Final, Literal
@@ -15,18 +16,19 @@ import msgspec
 import uvicorn
 from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from pydantic import BaseModel
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from neardup.api import load
 from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.index.index_folder import is_index
 from neardup.version import VERSION
-from neardup.web.guard import TOO_LARGE, Guard, TooLargeError, problem
+from neardup.web.connection import MOST_HEADERS, Connection
+from neardup.web.guard import DEFAULT_LIMITS, Guard, Limits
 from neardup.web.page import render_page, sources
-from neardup.web.served_index import ServedIndex, no_index
+from neardup.web.problems import problem
+from neardup.web.served_index import ServedIndex, TooManyMatchesError, no_index
 from neardup.web.served_run import ServedRun, UnknownError
 
 DEFAULT_PORT: Final = 8321
@@ -54,7 +56,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 _PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
-    code: {"model": Problem} for code in (400, 403, 404, 405, 413, 422, 429, 503)
+    code: {"model": Problem} for code in (400, 403, 404, 405, 408, 413, 422, 429, 500, 503)
 }
 _ASKED: Final = {
     "requestBody": {
@@ -80,9 +82,16 @@ def open_served(path: str) -> Served:
     return ServedIndex(path) if is_index(path) else ServedRun(load(Path(path)))
 
 
-def make_app(served: Served, **limits: Any) -> Guard:
+def make_app(served: Served, limits: Limits = DEFAULT_LIMITS) -> Guard:
     """Return the application: routes, and the guard before them."""
-    app = FastAPI(title="neardup", version=VERSION, docs_url=None, redoc_url=None, openapi_url="/v1/openapi.json")
+    app = FastAPI(
+        title="neardup",
+        version=VERSION,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/v1/openapi.json",
+        redirect_slashes=False,
+    )
     app.include_router(_routes(served))
     if isinstance(served, ServedRun):
         app.include_router(_cluster_routes(served))
@@ -90,7 +99,6 @@ def make_app(served: Served, **limits: Any) -> Guard:
     else:
         app.include_router(_index_routes(served))
     app.add_exception_handler(NearDupError, _answer_own_error)
-    app.add_exception_handler(TooLargeError, _answer_too_large)
     app.add_exception_handler(HTTPException, _answer_http_error)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     policy = f"{sources().policy}; connect-src 'self'; frame-ancestors 'none'"
@@ -104,7 +112,7 @@ def make_app(served: Served, **limits: Any) -> Guard:
     def show_docs() -> HTMLResponse:
         return HTMLResponse(_docs_page(app.openapi()))
 
-    return Guard(app, policy, **limits)
+    return Guard(app, policy, limits)
 
 
 def _routes(served: Served) -> APIRouter:
@@ -179,7 +187,7 @@ def _index_routes(index: ServedIndex) -> APIRouter:
     router = APIRouter(prefix="/v1", responses=_PROBLEMS)
 
     @router.post("/query", openapi_extra=_ASKED)
-    async def query(request: Request) -> JSONResponse:
+    async def query(request: Request) -> Response:
         """Return the documents of the index that are similar to a text, most similar first."""
         body = await request.body()
         try:
@@ -194,26 +202,38 @@ def _index_routes(index: ServedIndex) -> APIRouter:
         if len(asked.text) > MOST_TEXT:
             too_large = problem("too_large", f"a text must not exceed {MOST_TEXT:,} characters", "send a part of it")
             return JSONResponse(too_large, 413)
-        return JSONResponse(await run_in_threadpool(index.query, asked.text, asked.k))
+        matches = await asyncio.wrap_future(index.submit(asked.text, asked.k))
+        return Response(matches, media_type="application/json")
 
     return router
 
 
 async def _answer_own_error(_: Request, error: Exception) -> JSONResponse:
-    status = 404 if isinstance(error, UnknownError) else 400
-    message, hint = (error.message, error.hint) if isinstance(error, NearDupError) else (str(error), None)
-    return JSONResponse(problem("unknown" if status == 404 else "refused", message, hint), status)
-
-
-async def _answer_too_large(_: Request, error: Exception) -> JSONResponse:
-    del error
-    return JSONResponse(TOO_LARGE, 413)
+    if not isinstance(error, NearDupError):
+        raise error
+    if isinstance(error, UnknownError):
+        return JSONResponse(problem("unknown", error.message, error.hint), 404)
+    code = "too_many_matches" if isinstance(error, TooManyMatchesError) else "refused"
+    return JSONResponse(problem(code, error.message, error.hint), 400)
 
 
 async def _answer_http_error(_: Request, error: Exception) -> JSONResponse:
-    status = error.status_code if isinstance(error, HTTPException) else 500
+    if not isinstance(error, HTTPException):
+        raise error
+    status = error.status_code
     name = {404: "unknown", 405: "method"}.get(status, "refused")
-    return JSONResponse(problem(name, f"{status}: {getattr(error, 'detail', error)}", "/docs lists all routes"), status)
+    answer = problem(name, f"{status}: {error.detail}", "/docs lists all routes")
+    return JSONResponse(answer, status, headers=_with_head(error.headers))
+
+
+def _with_head(headers: Mapping[str, str] | None) -> dict[str, str] | None:
+    """Add HEAD to the allowed methods where GET is one: the guard answers it by GET."""
+    if headers is None or "Allow" not in headers:
+        return None
+    methods = set(headers["Allow"].split(", "))
+    if "GET" in methods:
+        methods.add("HEAD")
+    return {"Allow": ", ".join(sorted(methods))}
 
 
 async def _answer_invalid(_: Request, error: Exception) -> JSONResponse:
@@ -266,18 +286,7 @@ def serve(path: str, *, host: str, port: int, on_start: Callable[[str], None]) -
             hint="to open it from another machine, forward the port with ssh -L",
         )
     served = open_served(path)
-    config = uvicorn.Config(
-        make_app(served),
-        host=host,
-        port=port,
-        log_level="critical",
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        timeout_keep_alive=5,
-        timeout_graceful_shutdown=3,
-        ws="none",
-    )
+    config = configure(make_app(served), host=host, port=port)
     try:
         bound = config.bind_socket()
     except SystemExit as error:
@@ -293,3 +302,21 @@ def serve(path: str, *, host: str, port: int, on_start: Callable[[str], None]) -
     finally:
         bound.close()
         served.close()
+
+
+def configure(app: Guard, *, host: str, port: int, protocol: type[Connection] = Connection) -> uvicorn.Config:
+    """Return the settings of uvicorn."""
+    return uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        http=protocol,
+        h11_max_incomplete_event_size=MOST_HEADERS,
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=3,
+        ws="none",
+    )

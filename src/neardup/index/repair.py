@@ -1,0 +1,104 @@
+"""Repair an index that lost runs: give them up, sketch again what has a text, and list the ids of what is lost."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neardup.errors import DataError
+from neardup.index.database import Tables, checked_run, chunks, fresh_row
+from neardup.index.folder_view import FolderChange
+from neardup.index.run_file import RunFile
+from neardup.index.sketches import Layout, Sketches, from_bytes
+from neardup.measures.base import I64
+
+# Texts that are sketched at once.
+_TEXTS_AT_ONCE = 1024
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Repair:
+    """What a repair did: runs that were given up, each with the reason; documents stored again from their texts.
+
+    lost: the ids of the documents that are no longer in the index.
+    """
+
+    dropped: list[str]
+    lost: list[str]
+    restored: int
+
+
+class RepairPlan(NamedTuple):
+    """What must go: names of runs, each with the reason, and numbers of fresh rows; and whose sketches go with it."""
+
+    dropped: list[tuple[Any, str]]
+    dropped_fresh: list[int]
+    lost: I64
+
+
+def find_lost(tables: Tables, runs: Path, layout: Layout) -> RepairPlan:
+    """Find the runs and fresh rows that are missing or damaged, and the documents that only they had."""
+    dropped: list[tuple[Any, str]] = []
+    dropped_fresh: list[int] = []
+    held: list[I64] = [np.empty(0, np.int64)]
+    for row in tables.connection.execute("SELECT name, documents, digest FROM runs ORDER BY place").fetchall():
+        try:
+            held.append(_sound_numbers(row, runs, layout))
+        except FileNotFoundError:
+            dropped.append((row[0], f"the run file {row[0]} is missing"))
+        except (DataError, OSError) as error:
+            dropped.append((row[0], getattr(error, "message", str(error))))
+    for row in tables.connection.execute("SELECT number, sketch, digest FROM fresh"):
+        try:
+            from_bytes([fresh_row(row)], layout)
+            held.append(np.array(row[:1], np.int64))
+        except DataError:
+            dropped_fresh.append(row[0])
+    numbers = [number for (number,) in tables.connection.execute("SELECT number FROM documents")]
+    lost = np.setdiff1d(np.array(numbers, np.int64), np.concatenate(held))
+    return RepairPlan(dropped, dropped_fresh, lost)
+
+
+def _sound_numbers(row: tuple[Any, ...], runs: Path, layout: Layout) -> I64:
+    """Return the numbers of the documents of a run; raise if anything in it is damaged."""
+    stored = checked_run(row)
+    run = RunFile(runs / stored.name, layout, digest=stored.digest, is_scanned=True)
+    damage = run.check()
+    if damage is not None:
+        raise DataError(damage)
+    numbers: I64 = run.arrays["numbers"]
+    return numbers
+
+
+def apply_repair(
+    change: FolderChange, plan: RepairPlan, sketch_again: Callable[[Sequence[str]], Sketches] | None
+) -> Repair:
+    """Give up what is damaged; sketch_again: how to store documents again whose text is stored, if texts are."""
+    change.drop_runs(name for name, _ in plan.dropped)
+    change.drop_fresh(plan.dropped_fresh)
+    lost: list[str] = []
+    restored = 0
+    for numbers in chunks(plan.lost.tolist(), _TEXTS_AT_ONCE):
+        texts = dict(_texts_of(change, numbers)) if sketch_again is not None else {}
+        if sketch_again is not None and texts:
+            change.put_sketches(np.array(list(texts), np.int64), sketch_again(list(texts.values())))
+            restored += len(texts)
+        documents = change.tables.fetch(set(numbers) - set(texts), -np.inf)
+        lost += [document.doc_id for _, document in sorted(documents.items())]
+        change.remove(documents.values())
+    reasons = [reason for _, reason in plan.dropped]
+    reasons += [f"the sketch of document number {number} is damaged" for number in plan.dropped_fresh]
+    return Repair(reasons, lost, restored)
+
+
+def _texts_of(change: FolderChange, numbers: Sequence[int]) -> Iterator[tuple[int, str]]:
+    """Iterate over the numbers and texts of the documents whose text can be read."""
+    for number in numbers:
+        try:
+            yield number, change.tables.text_of(number)
+        except DataError:
+            continue
