@@ -44,7 +44,8 @@ class FileResults:
 
     def write_removed(self, path: Path) -> None:
         """Write the removed documents with ids, files and row numbers."""
-        selection, at_once = self._selection, self._ids_at_once()
+        selection = self._selection
+        at_once = self._ids_at_once()
         columns = schema.with_shares(schema.REMOVED_FROM_FILES, selection.schema)
         with TableWriter(path, columns) as writer:
             for first in range(0, selection.num_rows, at_once):
@@ -57,11 +58,14 @@ class FileResults:
 
     def write_clusters(self, path: Path) -> None:
         """Write every document with the kept one of its cluster, and the size of the cluster."""
-        removed, sizes = self._clustered.column("row").to_numpy(), ClusterSizes(self._clustered)
-        kept_ids, columns = self._ids_of_kept(self._clustered), schema.clusters(pa.string())
+        removed = self._clustered.column("row").to_numpy()
+        sizes = ClusterSizes(self._clustered)
+        kept_ids = self._ids_of_kept(self._clustered)
+        columns = schema.clusters(pa.string())
         with TableWriter(path, columns) as writer:
             for batch in self._names.of_input():
-                rows, ids = batch.column("row").to_numpy(), batch.column("doc_id")
+                rows = batch.column("row").to_numpy()
+                ids = batch.column("doc_id")
                 begin, end = np.searchsorted(removed, [rows[0], rows[-1] + 1]).tolist() if rows.size else (0, 0)
                 is_removed = pa.array(np.isin(rows, removed[begin:end], assume_unique=True))
                 kept = pc.replace_with_mask(ids, is_removed, kept_ids.slice(begin, end - begin))
@@ -71,7 +75,8 @@ class FileResults:
         self, row_pairs: Iterable[pa.RecordBatch], columns: pa.Schema, advance: Advance, path: Path
     ) -> dict[str, int]:
         """Write pairs with ids, files and row numbers, and return how many there are."""
-        num_pairs, at_once = 0, self._ids_at_once()
+        num_pairs = 0
+        at_once = self._ids_at_once()
         with TableWriter(path, schema.with_shares(schema.PAIRS_FROM_FILES, columns)) as writer:
             for batch in row_pairs:
                 for named in self._names.name_pairs(batch, at_once):

@@ -65,7 +65,11 @@ class FileLayout:
 
     def _split(self) -> tuple[list[int], list[int]]:
         """Split the files into pieces; return the size of each in the file, and approximately in text."""
-        counts, files, spans, sizes, of_text = [0], array("q"), array("q"), [], []
+        counts = [0]
+        files = array("q")
+        spans = array("q")
+        sizes: list[int] = []
+        of_text: list[int] = []
         for at, (file, form, columns) in enumerate(zip(self.files, self.formats, self.columns, strict=True)):
             found = form.split(file)
             counts.append(len(found))
@@ -103,7 +107,8 @@ class FileLayout:
     def number(self, piece_rows: Sequence[int]) -> None:
         """Number the rows of all parts, given the number of rows of each piece."""
         firsts = np.cumsum([0, *piece_rows], dtype=np.int64)
-        self.first_rows, self.file_first_rows = firsts[self.part_pieces], firsts[self.file_pieces]
+        self.first_rows = firsts[self.part_pieces]
+        self.file_first_rows = firsts[self.file_pieces]
 
     def check_found(self, parts: Sequence[tuple[int, Sequence[str]]]) -> None:
         """Raise if no row of the input has a requested column; `parts`: rows and columns found."""
@@ -199,7 +204,8 @@ def rows_in(files: pa.Array, numbers: I64, names: pa.Array, first_rows: I64) -> 
 
 def _join_pieces(weights: Sequence[int], boundary: int) -> list[int]:
     """Combine pieces to parts of about JOINED_BYTES; return their ends. One part ends at the boundary."""
-    ends, size = [0], 0
+    ends = [0]
+    size = 0
     for piece, weight in enumerate(weights):
         if piece > ends[-1] and (size + weight > JOINED_BYTES or piece == boundary):
             ends.append(piece)
