@@ -20,11 +20,12 @@ import neardup
 from neardup import schema
 from neardup.config import Config
 from neardup.engines.local.engine import LocalEngine
+from neardup.io.documents.column_choice import choose_columns
+from neardup.io.documents.discover import find_files
+from neardup.io.documents.file_reader import FileReader
+from neardup.io.documents.layout import FileLayout
 from neardup.io.formats import registry as formats
-from neardup.io.sources.column_choice import choose_columns
-from neardup.io.sources.corpus import FileDocuments
-from neardup.io.sources.discover import find_files
-from neardup.io.workspace import Workspace
+from neardup.io.storage.workspace import Workspace
 from neardup.stages.sketch import sketch
 from neardup.theory.plan import plan_for
 
@@ -52,7 +53,8 @@ def reading_pass(path):
     with tempfile.TemporaryDirectory() as folder:
         workspace = Workspace(Path(folder))
         engine = LocalEngine(None, workspace)
-        documents = FileDocuments(find_files([str(path)], CONFIG), 0, CONFIG, workspace, engine.room() // 4)
+        layout = FileLayout(find_files([str(path)], CONFIG), 0, CONFIG)
+        documents = FileReader(layout, workspace, engine.room() // 4)
         engine.map_documents(
             documents, lambda batch, _: sketch(batch, plan, CONFIG), schema.sketches(plan.bands), lambda _: None
         )

@@ -221,6 +221,11 @@ def test_random_seed_is_drawn_by_every_function_of_the_library():
     assert f"seed-{report.config.seed} " in report.signature_format
 
 
+def test_the_package_of_the_settings_exports_the_public_class():
+    assert Config is neardup.Config
+    assert Config.__module__ == "neardup.config.config"
+
+
 def test_defaults_are_those_of_the_design():
     assert Config().as_dict() == DEFAULTS | {"against": [], "ignore": [], "spark_conf": []}
 

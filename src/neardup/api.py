@@ -13,17 +13,18 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from neardup.checks import SET_MEASURES, check_int
 from neardup.config import AUDIT_SAMPLE, NUM_NEIGHBOURS, Config
+from neardup.config.checks import SET_MEASURES, check_int
+from neardup.config.setting_types import Contained, RunSettings, Settings
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError
 from neardup.events import Progress, Watch, as_python_warning
 from neardup.index.index_folder import is_index
-from neardup.io import finished
-from neardup.io.sources import in_memory
-from neardup.io.sources.column_choice import with_dimension
-from neardup.io.sources.discover import find_files, paths_of
-from neardup.io.sources.frames import is_from
+from neardup.io.documents import in_memory
+from neardup.io.documents.column_choice import with_dimension
+from neardup.io.documents.discover import find_files, paths_of
+from neardup.io.documents.frames import is_from
+from neardup.io.finished import finished_run
 from neardup.questions.compare import Explanation
 from neardup.questions.containment import pipeline_for, that_selects
 from neardup.questions.explain import Verdict, find_memory_verdict, find_verdict, read_document, reason_to_keep
@@ -35,7 +36,6 @@ from neardup.runs.run import run
 from neardup.runs.source import check_in_memory, from_files, items_or_source
 from neardup.runs.start import begin, check_against
 from neardup.runs.stored_pairs import list_stored, select_stored
-from neardup.settings import Contained, RunSettings, Settings
 from neardup.theory.plan import Plan, plan_for
 
 # Modules that only some functions need are imported inside them, so a job on files loads half of the kernels.
@@ -145,7 +145,7 @@ def find_pairs_files(
     The stored pairs are listed at the threshold of that run, unless another one is given.
     """
     output, watch, config = PairsFile(out), Watch(progress), Config.of(config, pairs=True)
-    if len(inputs) == 1 and finished.is_run(Path(inputs[0])):
+    if len(inputs) == 1 and finished_run.is_run(Path(inputs[0])):
         return list_stored(Path(inputs[0]), output.target, config)
     check_against_index(config)
     find = pipeline_for(config)
@@ -345,7 +345,7 @@ def load(path: str | os.PathLike[str]) -> Report:
     >>> load(folder / "clean").removed.column("doc_id").to_pylist()
     ['b']
     """
-    report = finished.restore(Path(path))
+    report = finished_run.restore(Path(path))
     is_list = report.config.asks_containment and not Path(path).is_dir()
     return dataclasses.replace(report, select_again=None if is_list else select_stored)
 

@@ -121,11 +121,11 @@ def run(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Wa
             state = state._replace(plan=decide(contents, plan, is_held=holds_items(config)))
     bands = state.plan.bands
     with watch.stage("link", bands or 2 * documents.num_rows, "bands" if bands else "sets") as advance:
-        components = engine.once("components", lambda: _connect(_representatives(classes, state), state, advance))
+        components = engine.checkpoint("components", lambda: _connect(_representatives(classes, state), state, advance))
     with watch.stage("verify", engine.total(components)) as advance:
         verified = _verify(components, state, advance)
     with watch.stage("select"):
-        members = engine.once("selection", lambda: _select(classes, verified, state), schema.SELECTION)
+        members = engine.checkpoint("selection", lambda: _select(classes, verified, state), schema.SELECTION)
         selection = _thin(members, state)
         if config.pairs and num_copies < MANY_PAIRS:  # otherwise the warning was issued before the work began
             warn_of_many(_count(classes, verified, state), watch)
@@ -191,7 +191,7 @@ def _collapse(state: _Sketched) -> Table:
         where = engine.choose_rows(sketches, None if config.collapse_empty else "num_shingles", documents.num_rows)
         return engine.map_groups(sketches, [_CLASS_VIEW], collapse, where, no_progress)
 
-    return engine.once("classes", make, schema.CLASSES)
+    return engine.checkpoint("classes", make, schema.CLASSES)
 
 
 def _separate(copies: Table, state: _Sketched) -> Table:
@@ -204,7 +204,7 @@ def _separate(copies: Table, state: _Sketched) -> Table:
         sized = engine.lookup(copies, "representative", sketches, ["num_shingles"])
         return engine.map_classes(sized, None, partial(separate, num_ahead=documents.num_ahead), schema.CLASSES)
 
-    return engine.once("classes_apart", make, schema.CLASSES)
+    return engine.checkpoint("classes_apart", make, schema.CLASSES)
 
 
 def _removable(copies: Table, state: _Sketched) -> Table:
@@ -304,7 +304,7 @@ def _thin(members: Table, state: _Sketched) -> Table:
         ranked = engine.lookup(members, "row", state.sketches, ["priority"])
         return engine.map_groups(ranked, [_CLUSTER_VIEW], partial(thin, per_cluster=per_cluster), None, no_progress)
 
-    return engine.once("thinned", make, schema.SELECTION)
+    return engine.checkpoint("thinned", make, schema.SELECTION)
 
 
 def _list(classes: Table, verified: Table, state: _Sketched) -> Table:

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import html_view
-from neardup.checks import check_int
 from neardup.config import Config
+from neardup.config.checks import check_int
 from neardup.errors import ConfigError, NotStoredError
 from neardup.theory.plan import Plan
 

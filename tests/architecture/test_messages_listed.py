@@ -65,7 +65,7 @@ def test_help_summaries_errors_and_hints_are_listed(tool, tmp_path, monkeypatch)
     assert "\nUsage: neardup index insert [OPTIONS]" in listed
     assert "$ neardup plan --method exact\nThe exact method finds every pair" in listed
     assert "error: missing.jsonl does not exist\n\nhint: check the spelling" in listed
-    assert "\n## config.py\n" in listed
+    assert "\n## config/config.py\n" in listed
 
 
 def test_docstrings_and_statements_are_not_messages(tool):

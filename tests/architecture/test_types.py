@@ -16,7 +16,7 @@ import pytest
 
 import neardup
 from neardup.config import Config
-from neardup.settings import RunSettings, Settings
+from neardup.config.setting_types import RunSettings, Settings
 
 ROOT = Path(__file__).parents[2]
 # Settings that may be given as more types than Config holds: "4GB", a list of columns or paths, "random".

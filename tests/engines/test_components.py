@@ -20,9 +20,9 @@ from neardup.engines.local.limits import Memory
 from neardup.engines.local.shelves import map_shelved, mapped_by, plan_shelves
 from neardup.engines.local.tables import InMemoryTable
 from neardup.engines.local.verified import VerifiedTable
-from neardup.io.sources.in_memory import InMemoryDocuments
-from neardup.io.spill import Shelves
-from neardup.io.workspace import Workspace
+from neardup.io.documents.in_memory import InMemoryDocuments
+from neardup.io.storage.spill import Shelves
+from neardup.io.storage.workspace import Workspace
 from neardup.stages.verify import verify
 from neardup.stages.verify_blocks import verify_blocks
 from neardup.theory.plan import plan_for

@@ -14,9 +14,9 @@ from neardup import schema
 from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.groups import in_range
 from neardup.engines.local.shelves import cut_components
-from neardup.io.formats import base as records
-from neardup.io.sources import in_memory as memory
-from neardup.io.sources.in_memory import InMemoryDocuments
+from neardup.io import records
+from neardup.io.documents import in_memory as memory
+from neardup.io.documents.in_memory import InMemoryDocuments
 
 ONE_COLUMN = pa.schema([("row", pa.int64())])
 

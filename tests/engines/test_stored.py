@@ -22,9 +22,9 @@ from neardup.engines.local import engine as local
 from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory
 from neardup.engines.local.tables import InMemoryTable
-from neardup.io import spill
-from neardup.io.sources.in_memory import InMemoryDocuments
-from neardup.io.workspace import Workspace
+from neardup.io.documents.in_memory import InMemoryDocuments
+from neardup.io.storage import spill
+from neardup.io.storage.workspace import Workspace
 from neardup.stages.collapse import collapse
 from neardup.stages.link import link
 from neardup.stages.prefix import collect
@@ -270,8 +270,8 @@ def test_a_table_is_made_once_with_a_workspace(tmp_path):
         return pa.table({"row": [len(made)]}, schema=pa.schema([("row", pa.int64())]))
 
     for _ in range(2):
-        assert stored_engine(tmp_path).once("numbers", make).to_pylist() == [{"row": 1}]
-    assert LocalEngine(1).once("numbers", make).to_pylist() == [{"row": 2}]
+        assert stored_engine(tmp_path).checkpoint("numbers", make).to_pylist() == [{"row": 1}]
+    assert LocalEngine(1).checkpoint("numbers", make).to_pylist() == [{"row": 2}]
 
 
 PAIRS = pa.record_batch([[1, 2], [0, 1], [0.9, 0.8]], schema=schema.PARTNERED)
@@ -292,7 +292,7 @@ def test_verified_documents_and_their_pairs_are_made_once_with_a_workspace(tmp_p
 
     for _ in range(2):
         engine = stored_engine(tmp_path)
-        verified = engine.verified_once("verified", verify)
+        verified = engine.verified_checkpoint("verified", verify)
         assert engine.has_verified("verified")
         assert verified.documents.column("row").to_pylist() == [0, 1, 2]
         assert [pairs.to_pylist() for pairs in verified.pairs()] == [PAIRS.to_pylist()] * 2
@@ -307,18 +307,18 @@ def test_pairs_without_their_documents_are_made_again(tmp_path):
         put(PAIRS)
         return verified_rows(3)
 
-    engine.verified_once("verified", verify)
+    engine.verified_checkpoint("verified", verify)
     (tmp_path / "work" / "verified.arrow").unlink()
     engine = stored_engine(tmp_path)
     assert not engine.has_verified("verified")
-    verified = engine.verified_once("verified", lambda _: verified_rows(2))
+    verified = engine.verified_checkpoint("verified", lambda _: verified_rows(2))
     assert verified.documents.num_rows == 2
     assert list(verified.pairs()) == []
 
 
 def test_an_empty_table_made_once_keeps_its_schema(tmp_path):
     for _ in range(2):
-        found = stored_engine(tmp_path).once("links", lambda: schema.LINKS.empty_table())
+        found = stored_engine(tmp_path).checkpoint("links", lambda: schema.LINKS.empty_table())
         assert (found.schema, found.num_rows) == (schema.LINKS, 0)
 
 
@@ -396,7 +396,7 @@ def test_totals_cover_all_rows_selected_rows_or_rows_from_an_offset():
 def test_stored_tables_are_in_row_order(tmp_path):
     copies = pa.table([[5, 2, 3], [0, 1, 0]], schema=schema.CLASSES)
     for engine in (LocalEngine(1), stored_engine(tmp_path)):
-        assert engine.once("classes", lambda: copies, schema.CLASSES).column("row").to_pylist() == [2, 3, 5]
+        assert engine.checkpoint("classes", lambda: copies, schema.CLASSES).column("row").to_pylist() == [2, 3, 5]
 
 
 def test_the_first_error_stops_the_others():

@@ -118,7 +118,7 @@ def test_fresh_documents_are_flushed_by_their_bytes_too(index, monkeypatch):
 def test_a_batch_is_split_into_runs_by_bytes(index, monkeypatch):
     monkeypatch.setattr(folder_view, "RUN_BYTES", 1)
     monkeypatch.setattr(merging, "TIER", 100)
-    monkeypatch.setattr("neardup.io.sources.in_memory.BATCH_ROWS", 10)
+    monkeypatch.setattr("neardup.io.documents.in_memory.BATCH_ROWS", 10)
     index.insert_many(texts(40, seed=3))
     assert (index.info()["runs"], index.info()["fresh"], index.check()) == (4, 0, [])
 

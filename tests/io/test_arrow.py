@@ -9,7 +9,7 @@ import pytest
 from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io.formats import arrow
-from neardup.io.formats.base import MARK_COLUMNS, Columns, InputFile, Verdicts
+from neardup.io.records import MARK_COLUMNS, Columns, InputFile, Verdicts
 from runs.corpora import cut
 
 CONFIG = Config()

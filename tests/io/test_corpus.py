@@ -14,14 +14,19 @@ from neardup import schema
 from neardup.config import Config
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import DataError
-from neardup.io.formats import base as records
+from neardup.io import records
+from neardup.io.columns import arrow_rows as tables
+from neardup.io.documents import layout
+from neardup.io.documents.cluster_sizes import ClusterSizes
+from neardup.io.documents.discover import find_files
+from neardup.io.documents.file_reader import FileReader, read_pieces
+from neardup.io.documents.fixed_priorities import FixedPriorities
+from neardup.io.documents.kept_rows import KeptRows
+from neardup.io.documents.layout import FileLayout
+from neardup.io.documents.row_cache import RowCache
+from neardup.io.documents.row_names import RowNames
 from neardup.io.formats import registry as formats
-from neardup.io.sources import parts
-from neardup.io.sources.cluster_sizes import ClusterSizes
-from neardup.io.sources.corpus import FileDocuments
-from neardup.io.sources.discover import find_files
-from neardup.io.values import arrow_rows as tables
-from neardup.io.workspace import Workspace
+from neardup.io.storage.workspace import Workspace
 
 ROWS = [
     {"id": "a", "text": "first text", "score": 3, "site": "x"},
@@ -62,7 +67,7 @@ WRITERS = {"jsonl": write_jsonl, "parquet": write_parquet, "arrow": write_arrow,
 def small_parts(monkeypatch):
     """Cut files of a few rows into parts, and parts into batches."""
     monkeypatch.setattr(records, "PART_BYTES", 60)
-    monkeypatch.setattr(parts, "JOINED_BYTES", 0)
+    monkeypatch.setattr(layout, "JOINED_BYTES", 0)
     monkeypatch.setattr(records, "BATCH_BYTES", 40)
     monkeypatch.setattr(tables, "PART_BYTES", 1)
 
@@ -77,14 +82,14 @@ def documents_of(tmp_path, paths, ahead=(), **settings):
     workspace = Workspace(tmp_path / "work")
     workspace.folder.mkdir(exist_ok=True)
     num_ahead = len(find_files(list(map(str, ahead)), config)) if ahead else 0
-    return FileDocuments(files, num_ahead, config, workspace)
+    return FileReader(FileLayout(files, num_ahead, config), workspace)
 
 
 def read_all(documents):
-    """Read every part, last part first, and settle; return the placed documents in row order."""
-    parts = {part: list(documents.read(part, ignore)) for part in reversed(range(documents.num_parts))}
-    documents.settle(LocalEngine(1).sort)
-    placed = [documents.place(part, batch) for part, batches in sorted(parts.items()) for batch in batches]
+    """Read every part, last part first, and finish reading; return the documents in row order."""
+    batches_of = {part: list(documents.read(part, ignore)) for part in reversed(range(documents.num_parts))}
+    documents.finish_reading(LocalEngine(1).sort)
+    placed = [documents.renumber(part, batch) for part, batches in sorted(batches_of.items()) for batch in batches]
     return pa.Table.from_batches(placed, schema.DOCUMENTS)
 
 
@@ -93,8 +98,12 @@ def settled(tmp_path, paths, ahead=(), **settings):
     return documents, read_all(documents)
 
 
+def names_of(documents):
+    return RowNames(documents.layout, documents.notes)
+
+
 def ids(documents):
-    return [name for batch in documents.own_names() for name in batch.column("doc_id").to_pylist()]
+    return [name for batch in names_of(documents).of_input() for name in batch.column("doc_id").to_pylist()]
 
 
 def keep_order(table):
@@ -115,8 +124,8 @@ def test_rows_are_numbered_over_files_and_parts(tmp_path, kind):
     assert table.column("text").to_pylist() == [row["text"] for row in ROWS] * 2
     assert documents.first_rows[0] == 0
     assert documents.first_rows[-1] == 10
-    assert documents.count("documents") == 10
-    assert documents.count("text_bytes") == 2 * sum(len(row["text"]) for row in ROWS)
+    assert documents.notes.count("documents") == 10
+    assert documents.notes.count("text_bytes") == 2 * sum(len(row["text"]) for row in ROWS)
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -128,7 +137,7 @@ def test_a_document_without_an_id_is_named_by_file_and_row(tmp_path, kind):
     expected = ["a", f"two.{kind}:2", "c", "a", "e", "a", f"one.{kind}:2", "c", "a", "e"]
     assert ids(documents) == expected
     for rows in ([0, 1, 2, 3, 4, 5, 6, 7, 8, 9], [1, 6], [9], []):
-        assert documents.ids_of(np.array(rows, np.int64)).to_pylist() == [expected[row] for row in rows]
+        assert names_of(documents).ids_of(np.array(rows, np.int64)).to_pylist() == [expected[row] for row in rows]
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -147,10 +156,10 @@ def test_rows_are_located_by_file_and_number(tmp_path):
     write_jsonl(tmp_path / "b.jsonl", ["", *ROWS[:1]])
     documents, table = settled(tmp_path, [tmp_path / name for name in ("a.jsonl", "empty.jsonl", "b.jsonl")])
     assert table.column("row").to_pylist() == [0, 1, 3]
-    files, numbers = documents.locate(np.array([0, 1, 3]))
+    files, numbers = documents.layout.locate(np.array([0, 1, 3]))
     assert files.to_pylist() == ["a.jsonl", "a.jsonl", "b.jsonl"]
     assert numbers.tolist() == [1, 2, 2]
-    assert [(entry["file"], entry["rows"]) for entry in documents.summary()] == [
+    assert [(entry["file"], entry["rows"]) for entry in documents.layout.summary()] == [
         ("a.jsonl", 2),
         ("empty.jsonl", 0),
         ("b.jsonl", 2),
@@ -163,11 +172,11 @@ def test_rejected_rows_are_counted_and_named_over_parts(tmp_path):
     write_jsonl(tmp_path / "a.jsonl", ROWS)
     write_jsonl(tmp_path / "b.jsonl", rows)
     documents, table = settled(tmp_path, [tmp_path / "a.jsonl", tmp_path / "b.jsonl"])
-    rejected = [row for batch in documents.rejected() for row in batch.to_pylist()]
+    rejected = [row for batch in documents.notes.rejected() for row in batch.to_pylist()]
     assert [(row["file"], row["row"]) for row in rejected] == [("b.jsonl", 2), ("b.jsonl", 5), ("b.jsonl", 7)]
     assert all(row["reason"] for row in rejected)
-    assert documents.count("rejected") == 3
-    assert documents.count("documents") == table.num_rows == 8
+    assert documents.notes.count("rejected") == 3
+    assert documents.notes.count("documents") == table.num_rows == 8
     assert table.column("row").to_pylist() == [0, 1, 2, 3, 4, 5, 8, 10]
 
 
@@ -190,7 +199,7 @@ def test_bad_rows_of_small_files_are_named_by_their_own_file(tmp_path):
         write_jsonl(tmp_path / name, own)
     paths = [tmp_path / name for name in rows]
     documents, table = settled(tmp_path, paths)
-    rejected = [row for batch in documents.rejected() for row in batch.to_pylist()]
+    rejected = [row for batch in documents.notes.rejected() for row in batch.to_pylist()]
     assert [(row["file"], row["row"]) for row in rejected] == [("b.jsonl", 2), ("c.jsonl", 1)]
     assert table.column("row").to_pylist() == [0, 1, 2, 3, 6]
     assert ids(documents) == ["a", "a.jsonl:2", "c", "a", "c.jsonl:2"]
@@ -222,7 +231,7 @@ def test_a_column_that_one_row_has_is_found(tmp_path):
     documents, table = settled(tmp_path, [tmp_path / "a.jsonl", tmp_path / "b.jsonl"], keep="max:stars")
     assert table.num_rows == 6
     assert keep_order(table) == list(range(6))
-    assert documents.columns_taken()["keep"] == "stars"
+    assert documents.layout.columns_taken()["keep"] == "stars"
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -283,12 +292,12 @@ def test_reference_documents_come_first_and_are_not_input(tmp_path):
     assert table.column("priority").to_pylist()[0] == schema.AHEAD
     assert schema.AHEAD not in table.column("priority").to_pylist()[1:]
     assert ids(documents) == ["c", "new.jsonl:3"]
-    assert [(row["file"], row["row"]) for batch in documents.rejected() for row in batch.to_pylist()] == [
+    assert [(row["file"], row["row"]) for batch in documents.notes.rejected() for row in batch.to_pylist()] == [
         ("new.jsonl", 2)
     ]
-    assert [row["file"] for batch in documents.rejected(ahead=True) for row in batch.to_pylist()] == ["old.jsonl"]
-    assert (documents.count("documents"), documents.count("documents", ahead=True)) == (2, 1)
-    assert [entry["ahead"] for entry in documents.summary()] == [True, False]
+    assert [row["file"] for batch in documents.notes.rejected(ahead=True) for row in batch.to_pylist()] == ["old.jsonl"]
+    assert (documents.notes.count("documents"), documents.notes.count("documents", ahead=True)) == (2, 1)
+    assert [entry["ahead"] for entry in documents.layout.summary()] == [True, False]
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -312,7 +321,7 @@ def test_a_resumed_run_knows_which_parts_were_read(tmp_path):
     _, table = settled(tmp_path, [tmp_path / "a.jsonl"], keep="max:score")
     again = documents_of(tmp_path, [tmp_path / "a.jsonl"], keep="max:score")
     assert all(again.has_read(part) for part in range(again.num_parts))
-    again.settle(LocalEngine(1).sort)
+    again.finish_reading(LocalEngine(1).sort)
     read = [batch for part in range(again.num_parts) for batch in again.read(part, ignore)]
     assert pa.Table.from_batches(read, schema.DOCUMENTS).equals(table)
     (tmp_path / "work" / "rejected" / "000000.arrow").write_bytes(b"x")
@@ -348,7 +357,8 @@ def test_exactly_the_rows_that_are_not_removed_are_written(tmp_path, kind):
     WRITERS[kind](tmp_path / f"b.{kind}", ROWS)
     documents, _ = settled(tmp_path, [tmp_path / f"a.{kind}", tmp_path / f"b.{kind}"])
     selection = pa.table([[2, 5, 8], [0, 0, 3], [1.0, 0.9, 0.8]], schema=schema.SELECTION)
-    documents.write(1, str(tmp_path / f"kept.{kind}"), selection, pa.array(["a", "a", "a"]), ClusterSizes(selection))
+    kept_rows = KeptRows(documents.layout, documents.notes, selection, RowCache())
+    kept_rows.write_file(1, str(tmp_path / f"kept.{kind}"), pa.array(["a", "a", "a"]), ClusterSizes(selection))
     _, kept = settled(tmp_path / "work", [tmp_path / f"kept.{kind}"])
     assert kept.column("text").to_pylist() == [ROWS[1]["text"], ROWS[2]["text"], ROWS[4]["text"]]
 
@@ -367,6 +377,75 @@ def test_small_text_files_are_read_as_one_batch(tmp_path):
         (tmp_path / f"{number:03}.txt").write_text(f"text {number}")
     documents = documents_of(tmp_path, [tmp_path / f"{number:03}.txt" for number in range(300)])
 
-    found = [found for _, rows in documents.read_pieces(0) for _, found in rows]
+    found = [found for _, rows in read_pieces(documents.layout, 0) for _, found in rows]
 
     assert [records.num_rows for records in found] == [300]
+
+
+class WithoutShort:
+    """A filter that leaves out texts of less than eight bytes."""
+
+    def __init__(self):
+        self.noted = set()
+        self.is_closed = False
+
+    def choose(self, part, batches):
+        yield from self.choose_again(part, batches)
+        self.noted.add(part)
+
+    def choose_again(self, part, batches):
+        del part
+        for batch in batches:
+            is_long = [len(text) >= 8 for text in batch.column("text").to_pylist()]
+            yield batch.filter(pa.array(is_long, pa.bool_()))
+
+    def has_noted(self, part):
+        return part in self.noted
+
+    def close(self):
+        self.is_closed = True
+
+
+def filtered_documents(tmp_path, path, cache_bytes):
+    config = Config()
+    workspace = Workspace(tmp_path / "work")
+    workspace.folder.mkdir(exist_ok=True)
+    layout_of_file = FileLayout(find_files([str(path)], config), 0, config)
+    return FileReader(layout_of_file, workspace, cache_bytes, document_filter=WithoutShort())
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("cache_bytes", [0, 1 << 20])
+def test_a_filter_leaves_out_the_same_documents_in_every_pass(tmp_path, cache_bytes):
+    write_jsonl(tmp_path / "a.jsonl", ROWS)
+    documents = filtered_documents(tmp_path, tmp_path / "a.jsonl", cache_bytes)
+    first = read_all(documents)
+    again = [batch for part in range(documents.num_parts) for batch in documents.read(part, ignore)]
+    assert first.column("row").to_pylist() == [0, 2]
+    assert pa.Table.from_batches(again, schema.DOCUMENTS).equals(first)
+    # Documents that are left out are counted and named all the same.
+    assert documents.notes.count("documents") == 5
+    assert ids(documents) == ["a", "a.jsonl:2", "c", "a", "e"]
+    documents.release()
+    assert documents._filter.is_closed
+
+
+def test_a_part_was_not_read_if_its_filter_has_noted_nothing(tmp_path):
+    write_jsonl(tmp_path / "a.jsonl", ROWS)
+    read_all(filtered_documents(tmp_path, tmp_path / "a.jsonl", 0))
+    again = filtered_documents(tmp_path, tmp_path / "a.jsonl", 0)
+    assert again.notes.has(0)
+    assert not again.has_read(0)
+
+
+def test_a_fixed_priority_replaces_the_keep_order_of_its_document_alone(tmp_path):
+    for name in ("a", "b"):
+        write_jsonl(tmp_path / f"{name}.jsonl", ROWS)
+    config = Config(keep="last")
+    files = find_files([str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")], config)
+    fixed = FixedPriorities(files=np.array([1, 0]), rows=np.array([2, 5]), priorities=np.array([77, 77]))
+    workspace = Workspace(tmp_path / "work")
+    workspace.folder.mkdir()
+    documents = FileReader(FileLayout(files, 0, config), workspace, fixed=fixed)
+    assert read_all(documents).column("priority").to_pylist() == [0, -1, -2, -3, 77, -5, 77, -7, -8, -9]
+    assert fixed.rows_with(77, documents.layout).tolist() == [4, 6]

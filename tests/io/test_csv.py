@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from neardup.config import Config
 from neardup.errors import DataError
-from neardup.io.formats import base as records
+from neardup.io import records
+from neardup.io.columns import gather
+from neardup.io.columns.scores import sortable_values
+from neardup.io.documents.column_choice import choose_columns
+from neardup.io.documents.discover import find_files
 from neardup.io.formats import csv
-from neardup.io.formats.base import Columns, Verdicts
-from neardup.io.sources.column_choice import choose_columns
-from neardup.io.sources.discover import find_files
-from neardup.io.values import gather
-from neardup.io.values.scores import sortable_values
+from neardup.io.records import Columns, Verdicts
 
 TEXT = Columns(text=("text",), id="id")
 

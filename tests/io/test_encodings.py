@@ -12,8 +12,8 @@ import pytest
 
 from neardup.config import Config
 from neardup.errors import ConfigError, NearDupError
-from neardup.io.sources.column_choice import read_records
-from neardup.io.sources.discover import find_file
+from neardup.io.documents.column_choice import read_records
+from neardup.io.documents.discover import find_file
 
 CONTENTS = {
     "ASCII": b'{"text": "to be"}\n{"text": "or not"}\n',

@@ -8,8 +8,8 @@ import sys
 import msgspec
 import pytest
 
-from neardup.io.formats.base import InputFile
-from neardup.io.sources.file_list import FileList
+from neardup.io.documents.file_list import FileList
+from neardup.io.records import InputFile
 
 FILE = InputFile(
     path="/corpus/000/000001.txt",

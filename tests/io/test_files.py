@@ -9,10 +9,10 @@ import pytest
 
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
+from neardup.io.documents.column_choice import choose_columns
+from neardup.io.documents.discover import find_files
 from neardup.io.formats import registry as formats
-from neardup.io.formats.base import Columns
-from neardup.io.sources.column_choice import choose_columns
-from neardup.io.sources.discover import find_files
+from neardup.io.records import Columns
 
 
 @pytest.fixture

@@ -14,12 +14,12 @@ import pytest
 import neardup
 from neardup.config import Config
 from neardup.errors import DataError, NotStoredError
-from neardup.io import finished
-from neardup.io.formats import base as records
-from neardup.io.run_folders import kept_of_runs
-from neardup.io.sources.discover import find_files
-from neardup.io.stored_report import read_report
-from neardup.io.workspace import is_finished
+from neardup.io import records
+from neardup.io.documents.discover import find_files
+from neardup.io.finished import finished_run
+from neardup.io.finished.run_folders import kept_of_runs
+from neardup.io.finished.stored_report import read_report
+from neardup.io.storage.workspace import is_finished
 
 WORDS = "the ferry to the island leaves every morning at nine from the second pier behind the old customs house".split()
 PAGE = " ".join(WORDS)
@@ -45,7 +45,7 @@ def run_on(*paths, out, **settings):
 
 def test_a_restored_report_is_the_report_of_the_run(tmp_path, pages):
     report = run_on(pages, out=tmp_path / "out", pairs=True, threshold=0.7)
-    restored = finished.restore(tmp_path / "out")
+    restored = finished_run.restore(tmp_path / "out")
     assert restored.as_dict() == report.as_dict()
     assert restored.plan == report.plan
     for name in ("kept", "removed", "clusters", "rejected", "pairs"):
@@ -66,14 +66,14 @@ def test_stored_settings_are_restored(tmp_path, pages):
 
 def test_chosen_bands_and_rows_are_those_of_the_restored_plan(tmp_path, pages):
     report = run_on(pages, out=tmp_path / "out", bands=20, rows=3)
-    assert finished.restore(tmp_path / "out").plan == report.plan
+    assert finished_run.restore(tmp_path / "out").plan == report.plan
 
 
 def test_missing_stored_pairs_are_reported(tmp_path, pages):
     run_on(pages, out=tmp_path / "out")
-    assert finished.load_table(tmp_path / "out", "pairs") is None
+    assert finished_run.load_table(tmp_path / "out", "pairs") is None
     with pytest.raises(NotStoredError):
-        _ = finished.restore(tmp_path / "out").pairs
+        _ = finished_run.restore(tmp_path / "out").pairs
 
 
 def test_kept_documents_have_the_ids_that_other_tables_use(tmp_path):
@@ -108,7 +108,7 @@ def test_kept_documents_of_all_formats_have_their_columns_in_input_order(tmp_pat
         {"doc_id": "3", "id": "3", "text": None, "body": OTHER, "more": 1},
         {"doc_id": "c.txt", "id": None, "text": "a text file of its own", "body": None, "more": None},
     ]
-    files = finished.kept_files(tmp_path / "out")
+    files = finished_run.kept_files(tmp_path / "out")
     assert [file.rpartition("/")[2] for file in files] == ["b.jsonl", "a.parquet", "c.txt"]
 
 
@@ -184,7 +184,7 @@ def test_pairs_are_loaded_from_every_kind_of_file(tmp_path, name, odd):
     assert [pair[key] for key in ("doc_a", "doc_b", "file_a", "row_a", "file_b", "row_b")] == expected
     assert 0.7 <= pair["similarity"] < 1
     assert report.rejected.column("row").to_pylist() == [3]
-    assert finished.load_pairs(tmp_path / name, "removed") is None
+    assert finished_run.load_pairs(tmp_path / name, "removed") is None
     if name.lower().endswith("csv"):
         with (tmp_path / name).open(newline="") as stream:
             assert next(csv.DictReader(stream))["doc_a"] == odd
@@ -197,11 +197,11 @@ def test_a_row_of_a_file_is_read_by_its_number(pages, monkeypatch, number, part_
     monkeypatch.setattr(records, "BATCH_BYTES", part_bytes // 2)
     [file] = find_files([str(pages)], Config())
     expected = {1: PAGE, 2: NEAR, 5: PAGE}[number]
-    assert finished.read_row(file, number, Config()) == expected
+    assert finished_run.read_row(file, number, Config()) == expected
 
 
 @pytest.mark.parametrize("number", [0, 3, 6])
 def test_a_row_that_is_not_a_document_is_an_error(pages, number):
     [file] = find_files([str(pages)], Config())
     with pytest.raises(DataError, match=f"no document in row {number}"):
-        finished.read_row(file, number, Config())
+        finished_run.read_row(file, number, Config())

@@ -1,6 +1,6 @@
 import pyarrow as pa
 
-from neardup.io.sources.held_rows import HeldRows
+from neardup.io.documents.row_cache import RowCache
 
 
 def batch(num_bytes):
@@ -8,7 +8,7 @@ def batch(num_bytes):
 
 
 def test_pieces_are_returned_once():
-    held = HeldRows(1000, 300)
+    held = RowCache(1000, 300)
     held.put(3, batch(80))
     held.put(3, batch(160))
     assert [rows.num_rows for rows in held.take(3)] == [10, 20]
@@ -16,13 +16,13 @@ def test_pieces_are_returned_once():
 
 
 def test_nothing_is_held_if_not_everything_is_expected_to_fit():
-    held = HeldRows(1000, 1001)
+    held = RowCache(1000, 1001)
     held.put(0, batch(80))
     assert held.take(0) is None
 
 
 def test_rows_that_do_not_fit_drop_all_pieces():
-    held = HeldRows(1000, 10)
+    held = RowCache(1000, 10)
     held.put(0, batch(800))
     held.put(1, batch(240))
     held.put(2, batch(8))

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 from neardup.config import Config
 from neardup.errors import DataError
-from neardup.io.formats import base as records
+from neardup.io import records
+from neardup.io.columns import gather, html
+from neardup.io.columns.scores import sortable_values
+from neardup.io.documents.discover import find_files
 from neardup.io.formats import jsonl
 from neardup.io.formats import lines as text_lines
-from neardup.io.formats.base import Columns, Verdicts
-from neardup.io.sources.discover import find_files
-from neardup.io.values import gather, html
-from neardup.io.values.scores import sortable_values
+from neardup.io.records import Columns, Verdicts
 
 TEXT = Columns(text=("text",), id="id")
 E_ITEM = records.ITEM_END

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from neardup.io.sources.kept_ids import KeptIds
+from neardup.io.documents.kept_ids import KeptIds
 
 KEPT_ROWS = np.array([5, 2, 5, 9, 0, 2, 7])
 

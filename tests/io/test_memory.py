@@ -20,7 +20,7 @@ import neardup
 from neardup import schema
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError, NearDupError
-from neardup.io.sources import in_memory as memory
+from neardup.io.documents import in_memory as memory
 
 FOX = "the quick brown fox jumps over the lazy dog"
 TEXTS = [FOX, "an entirely different sentence about the sea", FOX.upper(), "東京の灯台は、小さな本を読む人々です", ""]

@@ -10,8 +10,8 @@ from hypothesis import given
 
 from neardup import schema
 from neardup.errors import ConfigError
-from neardup.io import outputs
-from neardup.io.outputs import TableWriter, write_rejected
+from neardup.io.storage import table_writer
+from neardup.io.storage.table_writer import TableWriter, write_rejected
 
 PAIRS = schema.pairs(pa.string())
 ENDINGS = [".parquet", ".jsonl", ".csv"]
@@ -110,7 +110,7 @@ def test_closing_twice_is_allowed_and_writing_after_it_is_an_error(tmp_path, end
 
 
 def test_parquet_row_groups_have_a_fixed_number_of_rows(tmp_path):
-    num_rows = 2 * outputs.GROUP_ROWS + 5
+    num_rows = 2 * table_writer.GROUP_ROWS + 5
     table = pa.table(
         {"row_a": range(num_rows), "row_b": range(num_rows), "similarity": [0.5] * num_rows}, schema.ROW_PAIRS
     )
@@ -119,7 +119,7 @@ def test_parquet_row_groups_have_a_fixed_number_of_rows(tmp_path):
     assert content(tmp_path / "b.parquet", cuts, schema.ROW_PAIRS) == whole
     with pq.ParquetFile(tmp_path / "a.parquet") as stored:
         groups = [stored.metadata.row_group(group).num_rows for group in range(stored.metadata.num_row_groups)]
-    assert groups == [outputs.GROUP_ROWS, outputs.GROUP_ROWS, 5]
+    assert groups == [table_writer.GROUP_ROWS, table_writer.GROUP_ROWS, 5]
     assert pq.read_table(tmp_path / "a.parquet").equals(table)
 
 
@@ -134,7 +134,7 @@ def test_the_bytes_do_not_depend_on_batches(ending, rows, cuts, tmp_path_factory
     bounds = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
     parts = [table.slice(first, stop - first) for first, stop in itertools.pairwise(bounds)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(outputs, "GROUP_ROWS", 7)
+        patch.setattr(table_writer, "GROUP_ROWS", 7)
         assert content(folder / f"cut{ending}", parts) == content(folder / f"whole{ending}", [table])
 
 
@@ -171,7 +171,7 @@ def test_nothing_rejected_is_an_empty_file(tmp_path):
 
 @pytest.mark.parametrize("rows_a_call", [1, 7, 1000])
 def test_row_groups_with_long_ids_are_bounded_in_bytes_for_any_batches(tmp_path, monkeypatch, rows_a_call):
-    monkeypatch.setattr(outputs, "GROUP_BYTES", 1000)
+    monkeypatch.setattr(table_writer, "GROUP_BYTES", 1000)
     columns = pa.schema([("id", pa.string())])
     table = pa.table({"id": ["i" * (row % 40) for row in range(200)]}, schema=columns)
     with TableWriter(tmp_path / "a.parquet", columns) as writer:

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from neardup.config import Config
 from neardup.errors import DataError
-from neardup.io.formats import base as records
+from neardup.io import records
+from neardup.io.columns import oversize
+from neardup.io.documents.column_choice import choose_columns
+from neardup.io.documents.discover import find_files
 from neardup.io.formats import csv, lines
 from neardup.io.formats import registry as formats
-from neardup.io.formats.base import InputFile, Verdicts
-from neardup.io.sources.column_choice import choose_columns
-from neardup.io.sources.discover import find_files
-from neardup.io.values import oversize
+from neardup.io.records import InputFile, Verdicts
 
 LONG = "l" * 5000
 LIMIT = 1000

@@ -11,7 +11,7 @@ import pytest
 from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io.formats import parquet
-from neardup.io.formats.base import MARK_COLUMNS, Columns, InputFile, Verdicts
+from neardup.io.records import MARK_COLUMNS, Columns, InputFile, Verdicts
 from runs.corpora import cut
 
 CONFIG = Config()
@@ -73,7 +73,7 @@ def test_small_row_groups_are_one_span_and_large_ones_several(tmp_path, monkeypa
     file = stored(tmp_path, table_of(100), row_group_size=10)
     assert parquet.split(file) == [(0, 10)]
     monkeypatch.setattr(
-        "neardup.io.values.arrow_rows.PART_BYTES", 2 * pq.ParquetFile(file.path).metadata.row_group(0).total_byte_size
+        "neardup.io.columns.arrow_rows.PART_BYTES", 2 * pq.ParquetFile(file.path).metadata.row_group(0).total_byte_size
     )
     spans = parquet.split(file)
     assert len(spans) >= 5
@@ -269,7 +269,7 @@ def test_rows_in_memory_and_rows_read_again_give_the_same_bytes(tmp_path, monkey
     is_kept = [row % one_in > 0 for row in range(600)]
     again = written(file, tmp_path, is_kept, removed, mark=mark).read_bytes()
     target = tmp_path / "out" / "held.parquet"
-    decided = dataclasses.replace(verdicts(is_kept, removed), held=held)
+    decided = dataclasses.replace(verdicts(is_kept, removed), cached=held)
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", only(pq.ParquetFile.iter_batches, {"other", *names} - {*names}))
     parquet.write(file, os.fspath(target), decided, Config(mark=mark))
     assert target.read_bytes() == again

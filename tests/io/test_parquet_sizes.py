@@ -6,8 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from neardup.io.formats import parquet_sizes
-from neardup.io.formats.base import BATCH_BYTES, InputFile
 from neardup.io.formats.parquet_pages import Dictionary, find_dictionary
+from neardup.io.records import BATCH_BYTES, InputFile
 
 
 def stored(folder, values, **options):

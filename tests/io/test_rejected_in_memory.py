@@ -8,7 +8,7 @@ import pytest
 
 import neardup
 from neardup.errors import DataError
-from neardup.io.values import html
+from neardup.io.columns import html
 
 GOOD = ["tea", "milk", "jam"]
 

@@ -15,12 +15,12 @@ import pytest
 
 import neardup
 from neardup.config import Config
-from neardup.io.formats import base as records
+from neardup.io import records
+from neardup.io.columns import arrow_rows as tables
+from neardup.io.documents.discover import find_files
+from neardup.io.documents.sample import estimate_sizes, sample_files
 from neardup.io.formats import parquet
 from neardup.io.formats import registry as formats
-from neardup.io.sources.discover import find_files
-from neardup.io.sources.sample import estimate_sizes, sample_files
-from neardup.io.values import arrow_rows as tables
 from neardup.runs.start import needed_disk
 from neardup.theory.plan import plan_for
 
@@ -174,7 +174,7 @@ def test_the_estimated_disk_space_covers_the_run(tmp_path, monkeypatch):
         assert not overwrite
         draft.replace(out)
 
-    monkeypatch.setattr("neardup.io.workspace.publish", measure)
+    monkeypatch.setattr("neardup.io.storage.workspace.publish", measure)
     neardup.deduplicate(path, out=tmp_path / "out")
     assert taken[0] / FACTOR <= disk_of(path) <= taken[0] * FACTOR
 

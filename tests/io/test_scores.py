@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from neardup.errors import DataError
-from neardup.io.values.scores import SCORES, sortable_column, sortable_values
+from neardup.io.columns.scores import SCORES, sortable_column, sortable_values
 
 
 def keys(scores):

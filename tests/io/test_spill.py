@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from neardup.errors import StaleError
-from neardup.io.spill import Shelves, sort_on_disk
+from neardup.io.storage.spill import Shelves, sort_on_disk
 
 COLUMNS = pa.schema([("key", pa.int64()), ("text", pa.string()), ("number", pa.float64()), ("row", pa.int64())])
 
@@ -183,7 +183,7 @@ NOTE_PROGRESS = """
 import pathlib, sys
 import duckdb
 import pyarrow as pa
-from neardup.io.spill import sort_on_disk
+from neardup.io.storage.spill import sort_on_disk
 
 class Connection:
     def __init__(self, connection):

@@ -12,7 +12,7 @@ import pytest
 
 from neardup.config import Config
 from neardup.errors import ConfigError
-from neardup.io.sources.stdin import spool
+from neardup.io.documents.stdin import spool
 
 TABLE = pa.table({"text": ["one", "two"]})
 

@@ -14,7 +14,7 @@ import pytest
 from neardup.config import Config
 from neardup.errors import DataError, NearDupError
 from neardup.io import streams
-from neardup.io.sources.discover import find_files
+from neardup.io.documents.discover import find_files
 
 CONTENT = b"".join(b"line %d of the file\n" % number for number in range(5000))
 

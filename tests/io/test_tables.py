@@ -9,11 +9,11 @@ import pytest
 
 from neardup.config import Config
 from neardup.errors import DataError
-from neardup.io.formats.base import ITEM_END, MARK_COLUMNS, Columns, InputFile, Verdicts
-from neardup.io.values import arrow_rows as tables
-from neardup.io.values import html
-from neardup.io.values.arrow_rows import batch_records, join_parts, keep_rows, output_batches, output_schema, pieces
-from neardup.io.values.scores import sortable_values
+from neardup.io.columns import arrow_rows as tables
+from neardup.io.columns import html
+from neardup.io.columns.arrow_rows import batch_records, join_parts, keep_rows, output_batches, output_schema, pieces
+from neardup.io.columns.scores import sortable_values
+from neardup.io.records import ITEM_END, MARK_COLUMNS, Columns, InputFile, Verdicts
 from runs import corpora
 
 FILE = InputFile(path="a.parquet", name="a.parquet", format="parquet", compression=None, size=1, modified="")

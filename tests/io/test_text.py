@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 from neardup.config import Config
-from neardup.io.formats import base as records
+from neardup.io import records
+from neardup.io.columns import gather
+from neardup.io.documents.discover import find_files
 from neardup.io.formats import lines, text
 from neardup.io.formats import registry as formats
-from neardup.io.formats.base import Columns, Verdicts
-from neardup.io.sources.discover import find_files
-from neardup.io.values import gather
+from neardup.io.records import Columns, Verdicts
 
 NO_COLUMNS = Columns(text=())
 

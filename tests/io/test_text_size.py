@@ -10,8 +10,8 @@ import pytest
 import neardup
 from neardup.config import Config
 from neardup.events import StageAdvanced, StageStarted
-from neardup.io.sources.discover import find_files
-from neardup.io.sources.text_size import num_text_bytes
+from neardup.io.documents.discover import find_files
+from neardup.io.documents.text_size import num_text_bytes
 
 TEXTS = [f"page {number}: " + "the ferry leaves every morning at nine " * 60 for number in range(200)]
 NUM_BYTES = sum(map(len, TEXTS))

@@ -17,9 +17,9 @@ import pytest
 
 import neardup
 from neardup.errors import ConfigError, DataError, NearDupError, StaleError
-from neardup.io import workspace as module
-from neardup.io.work_folder import JOURNAL, LOCK, folder_of, remove_folder, remove_tree, reserve, write_marker
-from neardup.io.workspace import (
+from neardup.io.storage import workspace as module
+from neardup.io.storage.work_folder import JOURNAL, LOCK, folder_of, remove_folder, remove_tree, reserve, write_marker
+from neardup.io.storage.workspace import (
     Workspace,
     check_output,
     is_published,
@@ -71,7 +71,7 @@ def stop_in(out, error, *, has_finished):
     def fail():
         with opened(out) as workspace:
             if has_finished:
-                workspace.once("one", writer("x"))
+                workspace.checkpoint("one", writer("x"))
             raise error
 
     with pytest.raises(type(error)):
@@ -92,7 +92,7 @@ def finished_output(out, text="old"):
 def test_a_file_is_produced_once(workspace):
     calls = []
     for _ in range(3):
-        path = workspace.once("part/one", writer("x", calls))
+        path = workspace.checkpoint("part/one", writer("x", calls))
     assert path == workspace.folder / "part/one"
     assert path.read_text() == "x"
     assert len(calls) == 1
@@ -105,16 +105,16 @@ def test_a_file_is_written_elsewhere_until_it_is_finished(workspace):
         assert not (workspace.folder / "one").exists()
         assert not workspace.has("one")
 
-    workspace.once("one", make)
+    workspace.checkpoint("one", make)
     assert workspace.has("one")
 
 
 def test_a_resumed_run_uses_finished_files(workspace):
-    workspace.once("one", writer("x", facts={"num_rows": 3}))
+    workspace.checkpoint("one", writer("x", facts={"num_rows": 3}))
     again, calls = Workspace(workspace.folder), []
     assert again.has("one")
     assert again.facts("one") == {"num_rows": 3}
-    again.once("one", writer("y", calls))
+    again.checkpoint("one", writer("y", calls))
     assert calls == []
 
 
@@ -124,22 +124,22 @@ def test_a_failed_attempt_is_not_finished(workspace):
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        workspace.once("one", fail)
+        workspace.checkpoint("one", fail)
     assert not Workspace(workspace.folder).has("one")
-    assert workspace.once("one", writer("whole")).read_text() == "whole"
+    assert workspace.checkpoint("one", writer("whole")).read_text() == "whole"
 
 
 @pytest.mark.parametrize("damage", [lambda path: path.write_text("other"), lambda path: path.unlink()])
 def test_a_changed_or_missing_file_is_produced_again(workspace, damage):
-    damage(workspace.once("one", writer("x")))
+    damage(workspace.checkpoint("one", writer("x")))
     again = Workspace(workspace.folder)
     assert not again.has("one")
-    assert again.once("one", writer("z")).read_text() == "z"
+    assert again.checkpoint("one", writer("z")).read_text() == "z"
     assert Workspace(workspace.folder).has("one")
 
 
 def test_an_empty_result_can_be_finished(workspace):
-    workspace.once("kept/removed.txt", lambda _: None)
+    workspace.checkpoint("kept/removed.txt", lambda _: None)
     again = Workspace(workspace.folder)
     assert again.has("kept/removed.txt")
     assert not (workspace.folder / "kept/removed.txt").exists()
@@ -153,7 +153,7 @@ def test_a_draft_can_be_finished_separately(workspace):
 
 
 def test_the_last_journal_line_for_a_file_counts(workspace):
-    workspace.once("one", writer("x", facts={"n": 1}))
+    workspace.checkpoint("one", writer("x", facts={"n": 1}))
     workspace.draft("one").write_text("y")
     workspace.finish("one", {"n": 2})
     again = Workspace(workspace.folder)
@@ -162,30 +162,30 @@ def test_the_last_journal_line_for_a_file_counts(workspace):
 
 
 def test_a_forgotten_file_is_produced_again(workspace):
-    workspace.once("one", writer("x"))
+    workspace.checkpoint("one", writer("x"))
     workspace.forget("one")
     workspace.forget("never")
     assert not workspace.has("one")
-    assert workspace.once("one", writer("y")).read_text() == "y"
+    assert workspace.checkpoint("one", writer("y")).read_text() == "y"
     assert Workspace(workspace.folder).has("one")
 
 
 @pytest.mark.parametrize("cut", [1, 5, 20])
 def test_a_torn_journal_loses_its_last_line_only(workspace, cut):
-    workspace.once("one", writer("x"))
-    workspace.once("two", writer("y"))
+    workspace.checkpoint("one", writer("x"))
+    workspace.checkpoint("two", writer("y"))
     journal = workspace.folder / JOURNAL
     journal.write_bytes(journal.read_bytes()[:-cut])
     again = Workspace(workspace.folder)
     assert again.has("one")
-    assert again.once("two", writer("y")).read_text() == "y"
+    assert again.checkpoint("two", writer("y")).read_text() == "y"
 
 
 def test_files_finished_after_a_torn_line_are_remembered(workspace):
-    workspace.once("one", writer("x"))
+    workspace.checkpoint("one", writer("x"))
     journal = workspace.folder / JOURNAL
     journal.write_bytes(journal.read_bytes()[:-10])
-    Workspace(workspace.folder).once("two", writer("y"))
+    Workspace(workspace.folder).checkpoint("two", writer("y"))
     assert Workspace(workspace.folder).has("two")
 
 
@@ -197,7 +197,7 @@ def test_a_malformed_journal_line_is_skipped(workspace, line):
 
 def test_many_threads_can_finish_files_concurrently(workspace):
     def work(number):
-        workspace.once(f"part/{number}", writer(str(number), facts={"number": number}))
+        workspace.checkpoint(f"part/{number}", writer(str(number), facts={"number": number}))
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(40)]
     for thread in threads:
@@ -250,7 +250,7 @@ def test_a_run_without_finished_work_leaves_no_folder(tmp_path, error, has_finis
 def test_a_new_run_uses_nothing_of_another_run(tmp_path):
     out = tmp_path / "out"
     with opened(out) as workspace:
-        workspace.once("one", writer("x"))
+        workspace.checkpoint("one", writer("x"))
     with opened(out, changed(command="pairs"), is_fresh=True) as workspace:
         assert not workspace.has("one")
         assert not (workspace.folder / "one").exists()
@@ -273,7 +273,7 @@ def test_a_new_run_uses_nothing_of_another_run(tmp_path):
 )
 def test_the_error_for_another_run_names_the_difference(tmp_path, now, named):
     with opened(tmp_path / "out") as workspace:
-        workspace.once("one", writer("x"))
+        workspace.checkpoint("one", writer("x"))
     with pytest.raises(ConfigError) as error, opened(tmp_path / "out", changed(**now)):
         pass
     assert named in str(error.value)
@@ -284,7 +284,7 @@ def test_the_error_for_another_run_names_the_difference(tmp_path, now, named):
 
 def test_overwrite_takes_over_the_work_folder_of_another_run(tmp_path):
     with opened(tmp_path / "out") as workspace:
-        workspace.once("one", writer("x"))
+        workspace.checkpoint("one", writer("x"))
     with opened(tmp_path / "out", changed(command="pairs"), overwrite=True) as workspace:
         assert not workspace.has("one")
     with opened(tmp_path / "out", changed(command="pairs")):
@@ -293,7 +293,7 @@ def test_overwrite_takes_over_the_work_folder_of_another_run(tmp_path):
 
 def test_a_run_keeps_the_secret_of_its_digests_until_another_run_starts(tmp_path):
     with opened(tmp_path / "out") as workspace:
-        workspace.once("one", writer("x"))
+        workspace.checkpoint("one", writer("x"))
     with opened(tmp_path / "out") as resumed:
         assert resumed.secret == workspace.secret != own_secret()
     with opened(tmp_path / "out", changed(command="pairs"), overwrite=True) as other:
@@ -303,7 +303,7 @@ def test_a_run_keeps_the_secret_of_its_digests_until_another_run_starts(tmp_path
 @pytest.mark.parametrize("secret", [None, "", "xyz", "00"])
 def test_without_its_secret_a_run_starts_over_and_never_mixes_digests(tmp_path, secret):
     with opened(tmp_path / "out") as workspace:
-        workspace.once("one", writer("x"))
+        workspace.checkpoint("one", writer("x"))
     write_marker(workspace.folder, secret=secret)
     with opened(tmp_path / "out") as again:
         assert not again.has("one")
@@ -320,7 +320,7 @@ def test_only_the_user_of_a_run_can_read_its_secret(tmp_path):
 
 def test_overwrite_resumes_the_same_run(tmp_path):
     with opened(tmp_path / "out") as workspace:
-        workspace.once("one", writer("x"))
+        workspace.checkpoint("one", writer("x"))
     with opened(tmp_path / "out", overwrite=True) as workspace:
         assert workspace.has("one")
 
@@ -328,7 +328,7 @@ def test_overwrite_resumes_the_same_run(tmp_path):
 @pytest.mark.parametrize("manifest", ["", '{"version": "1'])
 def test_a_torn_manifest_starts_over(tmp_path, manifest):
     with opened(tmp_path / "out") as workspace:
-        workspace.once("one", writer("x"))
+        workspace.checkpoint("one", writer("x"))
     (workspace.folder / module.MANIFEST).write_text(manifest)
     with opened(tmp_path / "out") as workspace:
         assert not workspace.has("one")
@@ -349,8 +349,8 @@ def test_a_second_run_on_the_same_output_names_the_process_of_the_first(tmp_path
 def test_a_killed_run_leaves_no_lock_behind(tmp_path):
     program = (
         "import os, sys, pathlib\n"
-        "from neardup.io.work_folder import reserve\n"
-        "from neardup.io.workspace import open_workspace\n"
+        "from neardup.io.storage.work_folder import reserve\n"
+        "from neardup.io.storage.workspace import open_workspace\n"
         "out = pathlib.Path(sys.argv[1])\n"
         "with reserve(out) as folder:\n"
         "    open_workspace(folder, out, {'n': 1}, overwrite=False, is_fresh=False)\n"
@@ -413,7 +413,7 @@ def test_a_run_killed_while_it_replaces_an_output_can_be_finished(tmp_path, poin
     out = tmp_path / "out"
     finished_output(out)
     with opened(out, overwrite=True) as workspace:
-        workspace.once("out/report.json", writer("new"))
+        workspace.checkpoint("out/report.json", writer("new"))
         out.replace(workspace.folder / "replaced")
         if point == "after it":
             finished_output(out)
@@ -426,8 +426,8 @@ def test_a_run_killed_while_it_replaces_an_output_can_be_finished(tmp_path, poin
 def test_the_output_is_published_whole_and_the_work_folder_removed(tmp_path):
     out = tmp_path / "out"
     with opened(out) as workspace:
-        workspace.once("out/kept/a.txt", writer("a"))
-        workspace.once("out/report.json", writer("{}"))
+        workspace.checkpoint("out/kept/a.txt", writer("a"))
+        workspace.checkpoint("out/report.json", writer("{}"))
         assert not out.exists()
         publish_folder(workspace, out, lambda: None)
     assert sorted(path.name for path in out.rglob("*")) == ["a.txt", "kept", "report.json"]
@@ -438,7 +438,7 @@ def test_an_old_output_is_replaced_as_a_whole(tmp_path):
     out = tmp_path / "out"
     finished_output(out)
     with opened(out, overwrite=True) as workspace:
-        workspace.once("out/report.json", writer("new"))
+        workspace.checkpoint("out/report.json", writer("new"))
         publish_folder(workspace, out, lambda: None)
     assert [path.name for path in out.iterdir()] == ["report.json"]
     assert (out / "report.json").read_text() == "new"
@@ -455,8 +455,8 @@ def test_a_file_is_published_over_another(tmp_path):
 def killed_after_publishing(out, monkeypatch, manifest=MANIFEST):
     """Leave the state of a run that was killed after publishing, before its work folder was removed."""
     with monkeypatch.context() as patch, opened(out, manifest) as workspace:
-        workspace.once("out/report.json", writer("{}"))
-        workspace.once("out/removed.parquet", writer(""))
+        workspace.checkpoint("out/report.json", writer("{}"))
+        workspace.checkpoint("out/removed.parquet", writer(""))
         patch.setattr(module, "remove_folder", lambda _: None)
         publish_folder(workspace, out, lambda: None)
 
@@ -474,7 +474,7 @@ def test_a_run_killed_after_publishing_counts_as_finished(tmp_path, monkeypatch)
 def test_a_running_or_ended_run_does_not_count_as_published(tmp_path):
     out = tmp_path / "out"
     with opened(out) as workspace:
-        workspace.once("out/report.json", writer("{}"))
+        workspace.checkpoint("out/report.json", writer("{}"))
         assert not is_published(out, MANIFEST)
         publish_folder(workspace, out, lambda: None)
     assert not is_published(out, MANIFEST)
@@ -498,7 +498,7 @@ def test_removing_a_link_does_not_remove_its_target(tmp_path):
 @pytest.mark.parametrize("name", ["../one", "/one", "a/../../one", ""])
 def test_no_name_points_outside_the_folder(workspace, name):
     with pytest.raises(DataError, match="points outside"):
-        workspace.once(name, writer("x"))
+        workspace.checkpoint(name, writer("x"))
     (workspace.folder / JOURNAL).write_text(json.dumps({"name": name, "checksum": "", "facts": {}}) + "\n")
     assert not Workspace(workspace.folder).has(name)
 
@@ -509,7 +509,7 @@ def test_a_run_that_fails_after_its_end_does_not_touch_the_next_work_folder(tmp_
 
     def end_and_fail():
         with opened(out) as workspace:
-            workspace.once("out/report.json", writer("{}"))
+            workspace.checkpoint("out/report.json", writer("{}"))
             publish_folder(workspace, out, lambda: None)
             folder_of(out).mkdir(mode=0o700)
             (folder_of(out) / LOCK).write_text('{"neardup": "work folder"}\n')
@@ -523,7 +523,7 @@ def test_a_run_that_fails_after_its_end_does_not_touch_the_next_work_folder(tmp_
 def test_the_marker_is_deleted_last(tmp_path, monkeypatch):
     left = []
     with opened(tmp_path / "out") as workspace:
-        workspace.once("part/one", writer("x"))
+        workspace.checkpoint("part/one", writer("x"))
         unlink = type(workspace.folder).unlink
         monkeypatch.setattr(
             type(workspace.folder),
@@ -558,12 +558,12 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_changed_journal_line_does_not_count_as_finished(workspace, change):
-    workspace.once("one", writer("x", facts={"num_pairs": 3}))
+    workspace.checkpoint("one", writer("x", facts={"num_pairs": 3}))
     journal = workspace.folder / JOURNAL
     journal.write_text(json.dumps(json.loads(journal.read_text()) | change) + "\n")
     again = Workspace(workspace.folder)
     assert not again.has("one")
-    again.once("one", writer("x", facts={"num_pairs": 3}))
+    again.checkpoint("one", writer("x", facts={"num_pairs": 3}))
     assert again.facts("one") == {"num_pairs": 3}
 
 
@@ -578,7 +578,7 @@ def test_a_journal_line_that_is_not_an_object_is_skipped(workspace, line):
 )
 def test_an_invalid_manifest_starts_over(tmp_path, manifest):
     with opened(tmp_path / "out") as workspace:
-        workspace.once("one", writer("x"))
+        workspace.checkpoint("one", writer("x"))
     content = manifest if isinstance(manifest, bytes) else json.dumps(changed(**manifest)).encode()
     (workspace.folder / module.MANIFEST).write_bytes(content)
     with opened(tmp_path / "out") as workspace:

@@ -19,7 +19,7 @@ import pytest
 
 from neardup import schema
 from neardup.config import CHOICES, Config
-from neardup.io.sources import in_memory as memory
+from neardup.io.documents import in_memory as memory
 from neardup.kernels import similarity as kernel
 from neardup.kernels.keys import DIGEST_SECRET_BYTES
 from neardup.measures.base import are_empty, band_keys, joined

@@ -20,7 +20,7 @@ from neardup.config import Config
 from neardup.engines.local import engine as local
 from neardup.engines.local.engine import LocalEngine
 from neardup.events import Watch
-from neardup.io.sources.in_memory import InMemoryDocuments
+from neardup.io.documents.in_memory import InMemoryDocuments
 from neardup.theory.plan import plan_for
 from runs import corpora
 from runs.corpora import Truth

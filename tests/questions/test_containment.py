@@ -140,7 +140,7 @@ def test_an_interrupted_run_reports_what_an_uninterrupted_one_reports(tmp_path, 
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("neardup.io.sources.corpus.FileDocuments.name_pairs", stop)
+        patched.setattr("neardup.io.documents.row_names.RowNames.name_pairs", stop)
         with pytest.raises(KeyboardInterrupt):
             neardup.find_pairs(tmp_path / "pages.jsonl", out=tmp_path / "out.parquet", **chosen)
     assert (tmp_path / ".out.parquet.neardup" / "containers.arrow").exists()

@@ -10,7 +10,7 @@ import pytest
 
 import neardup
 from neardup.config import Config
-from neardup.io.formats import base as records
+from neardup.io import records
 from neardup.questions import forecast as predict
 
 

@@ -17,9 +17,10 @@ import oracles
 from neardup import api
 from neardup.config import Config
 from neardup.engines.local.limits import Memory
-from neardup.io.formats import arrow, base, json_array, parquet, text, warc
-from neardup.io.sources import in_memory, parts
-from neardup.io.values import arrow_rows
+from neardup.io import records
+from neardup.io.columns import arrow_rows
+from neardup.io.documents import in_memory, layout
+from neardup.io.formats import arrow, json_array, parquet, text, warc
 from neardup.measures import jaccard
 
 # One equal slot makes a bucket, so that a run finds what the oracle finds: 2**-20 misses a pair at the threshold.
@@ -134,9 +135,9 @@ def _by_bands(settings):
 
 # Where the code reads each limit on the size of a piece of the input.
 LIMITS = {
-    "batch_bytes": ("BATCH_BYTES", (base, arrow_rows, json_array, parquet, text, warc)),
-    "part_bytes": ("PART_BYTES", (base, arrow, arrow_rows)),
-    "joined_bytes": ("JOINED_BYTES", (parts,)),
+    "batch_bytes": ("BATCH_BYTES", (records, arrow_rows, json_array, parquet, text, warc)),
+    "part_bytes": ("PART_BYTES", (records, arrow, arrow_rows)),
+    "joined_bytes": ("JOINED_BYTES", (layout,)),
     "batch_rows": ("BATCH_ROWS", (in_memory,)),
     "cache_bytes": ("CACHE_BYTES", (jaccard,)),
 }

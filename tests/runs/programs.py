@@ -197,7 +197,7 @@ def kill_at_finish(number: int) -> None:
 
 def after_finish(number: int, act: Callable[[], Any]) -> None:
     """Do something when the n-th part is finished, from 1."""
-    from neardup.io.workspace import Workspace
+    from neardup.io.storage.workspace import Workspace
 
     original, numbers = Workspace.finish, itertools.count(1)
 
@@ -226,7 +226,7 @@ def pause_at(name: str) -> None:
 
 def before_part(name: str, act: Callable[[], Any]) -> None:
     """Do something just before the part of this name is written."""
-    from neardup.io.workspace import Workspace
+    from neardup.io.storage.workspace import Workspace
 
     original = Workspace.draft
 
@@ -318,25 +318,27 @@ def count_reads(target: str) -> None:
 
     The sample of large clusters, which is read to detect templates, does not count.
     """
-    from neardup.io.sources.corpus import FileDocuments
+    from neardup.io.documents.file_reader import FileReader
     from neardup.runs import templates
 
     templates.MAX_CLUSTERS = 0  # type: ignore[misc]
-    original, counts = FileDocuments.read, collections.Counter[str]()
+    original, counts = FileReader.read, collections.Counter[str]()
 
     def read(self: Any, part: int, advance: Any) -> Iterator[Any]:
-        counts[f"{'later' if self.first_rows.size else 'first'} {self.piece(self.part_pieces[part])[0]}"] += 1
+        counts[
+            f"{'later' if self.first_rows.size else 'first'} {self.layout.piece(self.layout.part_pieces[part])[0]}"
+        ] += 1
         return original(self, part, advance)
 
-    FileDocuments.read = read  # type: ignore[method-assign]
+    FileReader.read = read  # type: ignore[method-assign]
     atexit.register(lambda: Path(target).write_text(json.dumps(counts), "utf-8"))
 
 
 def slow_reading(part: int, which: str) -> None:
     """Make the first or a later pass over a part take SLOW_STEPS; write at exit how many of them it did."""
-    from neardup.io.sources.corpus import FileDocuments
+    from neardup.io.documents.file_reader import FileReader
 
-    original, steps = FileDocuments.read, []
+    original, steps = FileReader.read, []
 
     def read(self: Any, number: int, advance: Any) -> Iterator[Any]:
         for batch in original(self, number, advance):
@@ -347,7 +349,7 @@ def slow_reading(part: int, which: str) -> None:
                     yield batch.slice(0, 0)
             yield batch
 
-    FileDocuments.read = read  # type: ignore[method-assign]
+    FileReader.read = read  # type: ignore[method-assign]
     atexit.register(lambda: Path("steps").write_text(str(len(steps)), "ascii"))
 
 
@@ -453,9 +455,9 @@ def _become(arguments: list[str], cwd: str, before: str, spoken: str, environmen
         sys.stdout.reconfigure(encoding=environment["PYTHONIOENCODING"])  # type: ignore[union-attr]
     signal.alarm(_LONGEST_SECONDS)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored if tests run in the background of a shell
-    from neardup.io.sources import parts
+    from neardup.io.documents import layout
 
-    parts.JOINED_BYTES = 0  # type: ignore[misc] # every small file is a part of its own
+    layout.JOINED_BYTES = 0  # type: ignore[misc] # every small file is a part of its own
     exec(before, globals())  # noqa: S102
     sys.argv = ["neardup", *arguments]
     from neardup.cli.main import main

@@ -11,7 +11,7 @@ import pytest
 
 from grids import turning_grid
 from neardup.errors import NearDupError
-from neardup.io import finished
+from neardup.io.finished import finished_run
 from runs import corpora
 from runs.corpora import EVERY_PAIR, NEAR, OTHER, PAGE, WORDS, Truth
 
@@ -305,7 +305,7 @@ def test_a_run_of_a_version_that_did_not_count_the_causes_is_counted_again(old, 
     stored = json.loads(path.read_text())
     del stored["removed_against"], stored["removed_within"]
     path.write_text(json.dumps(stored))
-    assert finished.restore(tmp_path / "out").removed_against == report.removed_against > 0
+    assert finished_run.restore(tmp_path / "out").removed_against == report.removed_against > 0
 
 
 def test_missing_old_is_an_error_that_names_it(new, tmp_path):

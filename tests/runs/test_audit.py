@@ -14,7 +14,7 @@ import neardup
 import oracles
 from audits import WEAK, found_and_true, measured
 from neardup.errors import DataError
-from neardup.io.finished import restore
+from neardup.io.finished.finished_run import restore
 from runs import corpora
 from runs.corpora import NEAR, OTHER, PAGE
 

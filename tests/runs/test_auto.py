@@ -9,7 +9,7 @@ import pytest
 
 from grids import pairwise_grid
 from neardup import api
-from neardup.io import finished
+from neardup.io.finished import finished_run
 from neardup.theory import method_choice as costs
 from runs import corpora
 from runs.corpora import Truth
@@ -110,7 +110,7 @@ def test_the_report_has_the_method_and_the_reason(inputs, tmp_path):
     assert (plan["method"], plan["bands"], plan["recall_at_threshold"]) == ("exact", 0, 1.0)
     assert plan["reason"].startswith("exact join: ")
     assert plan["reason"].endswith("shingles)")
-    assert finished.restore(tmp_path / "out").plan == report.plan
+    assert finished_run.restore(tmp_path / "out").plan == report.plan
     assert report.at_threshold(0.8).plan.is_exact
 
 

@@ -13,7 +13,7 @@ import pytest
 from grids import turning_grid
 from neardup import api
 from neardup.engines.local import engine as local
-from neardup.io import spill
+from neardup.io.storage import spill
 from runs import corpora
 from runs.corpora import Truth
 from runs.programs import contents, kill_at_events, sweep

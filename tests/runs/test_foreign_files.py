@@ -8,7 +8,7 @@ import stat
 
 import pytest
 
-from neardup.io.work_folder import LOCK
+from neardup.io.storage.work_folder import LOCK
 from runs.programs import wait_until
 
 WORK = ".out.neardup"

@@ -17,7 +17,7 @@ import pytest
 import neardup
 from neardup.cli.main import main
 from neardup.errors import DataError
-from neardup.io.stored_report import read_report
+from neardup.io.finished.stored_report import read_report
 from runs import corpora
 from runs.corpora import NEAR, OTHER, PAGE, WORDS
 
@@ -303,7 +303,7 @@ def test_no_table_of_a_run_gives_a_traceback(finished, run, name, monkeypatch, c
 def test_rejected_rows_that_no_run_writes_are_refused(run, line):
     (run / "rejected.jsonl").write_text(line + "\n")
     with pytest.raises(DataError, match=r"rejected\.jsonl is damaged"):
-        _ = neardup.io.finished.restore(run).rejected
+        _ = neardup.io.finished.finished_run.restore(run).rejected
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])

@@ -10,7 +10,7 @@ import pytest
 
 import neardup
 from neardup.errors import DataError
-from neardup.io.finished import restore
+from neardup.io.finished.finished_run import restore
 from runs import corpora
 from runs.corpora import NEAR, OTHER, PAGE
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import neardup
 import oracles
 from neardup import schema
-from neardup.io.sources.cluster_sizes import ClusterSizes
+from neardup.io.documents.cluster_sizes import ClusterSizes
 from neardup.stages.select import thin_table
 from runs import corpora
 from runs.corpora import EVERY_PAIR, NEAR, OTHER, PAGE, Truth

@@ -91,7 +91,7 @@ def test_a_run_on_spark_writes_the_same_files_as_a_local_run(spark, tmp_path, mo
 
 
 def test_a_large_table_is_a_folder_of_parts_that_every_command_reads(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr("neardup.io.sources.parts.JOINED_BYTES", 0)
+    monkeypatch.setattr("neardup.io.documents.layout.JOINED_BYTES", 0)
     source = write_corpus(tmp_path / "in")
     settings = EVERY_PAIR | {"pairs": True}
     local, out = tmp_path / "local", tmp_path / "spark"

@@ -144,7 +144,7 @@ def test_pairs_by_containment_are_those_of_a_local_run(spark, tmp_path, monkeypa
     ],
 )
 def test_neighbours_on_spark_are_those_of_a_local_run(spark, tmp_path, monkeypatch, has_queries, settings):
-    monkeypatch.setattr("neardup.io.sources.parts.JOINED_BYTES", 0)
+    monkeypatch.setattr("neardup.io.documents.layout.JOINED_BYTES", 0)
     sources, old = quoting(tmp_path)
     settings |= {"queries": old} if has_queries else {}
     expected = neardup.neighbours(sources, **settings)

@@ -8,9 +8,9 @@ import pytest
 from neardup import schema
 from neardup.config import Config
 from neardup.engines.spark.reading import notes_schema, read_parts
+from neardup.io.documents.discover import find_files
+from neardup.io.documents.layout import FileLayout
 from neardup.io.formats import parquet
-from neardup.io.sources.discover import find_files
-from neardup.io.sources.parts import FileParts
 from neardup.stages.sketch import sketch
 from neardup.theory.plan import plan_for
 from runs.corpora import rows, write_rows
@@ -21,7 +21,7 @@ def test_tasks_that_share_a_part_read_what_one_task_reads(tmp_path, monkeypatch,
     monkeypatch.setattr(parquet, "BATCH_BYTES", 500)
     config = Config(method="lsh")
     source = write_rows(tmp_path / "in.parquet", rows(3, 80))
-    parts, plan = FileParts(find_files([str(source)], config), 0, config), plan_for(config)
+    parts, plan = FileLayout(find_files([str(source)], config), 0, config), plan_for(config)
     notes = notes_schema(schema.sketches(plan.bands))
 
     def read(num_shares):

@@ -12,7 +12,7 @@ import time
 import pytest
 
 import neardup
-from neardup.io.work_folder import JOURNAL
+from neardup.io.storage.work_folder import JOURNAL
 from spark.test_files import contents, write_corpus
 
 pytestmark = [pytest.mark.long, pytest.mark.slow("a session of Spark for every start")]

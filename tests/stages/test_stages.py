@@ -13,7 +13,7 @@ import oracles
 from neardup import schema
 from neardup.config import Config
 from neardup.engines.base import FoundPairs
-from neardup.io.spill import sort_in_memory, sort_on_disk
+from neardup.io.storage.spill import sort_in_memory, sort_on_disk
 from neardup.measures import jaccard
 from neardup.stages import match
 from neardup.stages.collapse import collapse, separate

@@ -15,7 +15,7 @@ import pytest
 import neardup
 from neardup import schema
 from neardup.config import Config
-from neardup.io.sources import in_memory as memory
+from neardup.io.documents import in_memory as memory
 from neardup.measures.registry import measure_of
 from neardup.theory.plan import plan_for
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup
-from neardup.distances import SCALES
+from neardup.config.distances import SCALES
 from neardup.errors import ConfigError
 from neardup.theory import families
 

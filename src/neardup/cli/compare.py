@@ -64,7 +64,7 @@ def _name(path: str) -> str:
 
 def _read(path: str, config: Config) -> str:
     if path != STDIN and ":" in path:
-        from neardup.io.sources.one_document import read_by_id, split_address
+        from neardup.io.documents.one_document import read_by_id, split_address
 
         address = split_address(path)
         if address is not None:  # the stored text: for HTML, the visible text is extracted later
@@ -117,7 +117,7 @@ def _visible(text: str, config: Config) -> str:
         return text
     import pyarrow as pa
 
-    from neardup.io.values.html import html_to_text
+    from neardup.io.columns.html import html_to_text
 
     visible: str = html_to_text(pa.array([text]), config)[0].as_py()
     return visible

@@ -39,7 +39,7 @@ def open_index(folder: str, *, read_only: bool = False) -> Index:
 @contextlib.contextmanager
 def paths_of(inputs: Sequence[str], config: Config) -> Iterator[list[Path] | str]:
     """The inputs as paths; standard input is stored in a temporary file while it is read."""
-    from neardup.io.sources.stdin import spool
+    from neardup.io.documents.stdin import spool
 
     with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
         paths, _ = spool(inputs, Path(folder) / "stdin", config)
@@ -64,7 +64,7 @@ def written(out: str | None, config: Config) -> Iterator[Callable[[Any], None]]:
     if out is None:
         yield lambda _: None
         return
-    from neardup.io.outputs import known_ending, reserved_table
+    from neardup.io.storage.table_writer import known_ending, reserved_table
 
     known_ending(out)
     with reserved_table(Path(out), overwrite=config.overwrite) as write:

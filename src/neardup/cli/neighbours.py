@@ -10,7 +10,7 @@ from neardup.cli import options
 from neardup.config import Config
 
 if TYPE_CHECKING:
-    from neardup.settings import Contained
+    from neardup.config.setting_types import Contained
 
 _SETTINGS: Final = (
     *("distance", "measure", "dimension", "packed", "unit", "size", "multiset", "fold_numbers", "html"),

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from neardup.checks import check_int
 from neardup.cli import options
 from neardup.config import Config
+from neardup.config.checks import check_int
 from neardup.errors import ConfigError, DataError
-from neardup.io.work_folder import check_writable, unwritable
+from neardup.io.storage.work_folder import check_writable, unwritable
 
 if TYPE_CHECKING:
     from neardup.theory.plan import Plan

@@ -20,11 +20,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from neardup.checks import asks_containment
 from neardup.cli import curve, forecast_view
 from neardup.cli.count_words import counted
 from neardup.cli.symbols import ASCII, UNICODE, Symbols
 from neardup.cli.visible import visible, visible_json, visible_lines
+from neardup.config.checks import asks_containment
 from neardup.theory.plan import Plan
 
 if TYPE_CHECKING:  # these take a second to import, and `plan` without inputs needs none of them

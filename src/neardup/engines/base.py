@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.events import Tally
-from neardup.io.spill import SortKey
+from neardup.io.storage.spill import SortKey
 
 I64 = npt.NDArray[np.int64]
 BatchStep = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -65,7 +65,7 @@ class Documents(Source, Protocol):
         """Whether the error of the first failing part must be raised, even if a later part fails sooner."""
 
     def read(self, part: int, advance: Advance) -> Iterator[pa.RecordBatch]:
-        """Read the documents of a part, as schema.DOCUMENTS; rows and priorities are the part's own until `settle`."""
+        """Read the documents of a part, as schema.DOCUMENTS; rows and priorities are its own until `finish_reading`."""
 
     def has_read(self, part: int) -> bool:
         """Whether an interrupted run has already read a part, so that it can be skipped."""
@@ -73,10 +73,10 @@ class Documents(Source, Protocol):
     def skip(self, part: int, advance: Advance) -> None:
         """Count a part that an interrupted run has already read."""
 
-    def settle(self, sort: Sort) -> None:
+    def finish_reading(self, sort: Sort) -> None:
         """Number the rows of all parts and compute their keep order, once every part has been read."""
 
-    def place(self, part: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def renumber(self, part: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Turn rows and priorities local to a part into those of the whole run."""
 
     @property
@@ -276,7 +276,7 @@ class Engine(Protocol):
         Rows below `first_row` do not count.
         """
 
-    def once(self, name: str, make: Callable[[], Table], schema: pa.Schema | None = None) -> Table:
+    def checkpoint(self, name: str, make: Callable[[], Table], schema: pa.Schema | None = None) -> Table:
         """Materialise a table that can be read many times, or load it from an interrupted run.
 
         With a schema it is sorted; without, `make` returns a sorted table.

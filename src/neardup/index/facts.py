@@ -15,7 +15,7 @@ from neardup.config import Config
 from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.index.answers import as_time, write_payload
 from neardup.index.store import Document
-from neardup.io.values.column_values import values_of
+from neardup.io.columns.column_values import values_of
 
 # The arguments that name them, which are also the columns where they are looked for.
 PAYLOAD: Final = "payload"

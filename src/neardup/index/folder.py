@@ -33,7 +33,7 @@ from neardup.index.sketches import Layout, Sketches, damaged
 from neardup.index.sqlite_errors import explained
 from neardup.index.store import Answer
 from neardup.index.writer_lock import WriterLock
-from neardup.io.work_folder import check_writable, remove_folder, reserve
+from neardup.io.storage.work_folder import check_writable, remove_folder, reserve
 from neardup.measures.base import I64
 
 _ATTEMPTS: Final = 8

@@ -10,8 +10,8 @@ from typing import Any, Final, Self
 
 import pyarrow as pa
 
-from neardup.checks import check_choice
 from neardup.config import Config
+from neardup.config.checks import check_choice
 from neardup.errors import ConfigError
 from neardup.events import Progress
 from neardup.index import batches, database, putting
@@ -36,8 +36,8 @@ from neardup.index.repair import Repair
 from neardup.index.sketches import Sketches, sketch_contents
 from neardup.index.store import Change, Document, already_exists
 from neardup.index.upgrade import upgrade
-from neardup.io.outputs import TableWriter, known_ending
-from neardup.io.work_folder import check_writable, remove_folder, reserve
+from neardup.io.storage.table_writer import TableWriter, known_ending
+from neardup.io.storage.work_folder import check_writable, remove_folder, reserve
 
 _TIMEOUT_SECONDS: Final = 10.0
 

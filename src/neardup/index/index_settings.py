@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from neardup.checks import VECTOR_MEASURES, check_choice, check_type
 from neardup.config import Config
+from neardup.config.checks import VECTOR_MEASURES, check_choice, check_type
 from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.index.sketches import Layout, damaged, layout_of
 from neardup.measures.registry import measure_of

@@ -9,19 +9,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from neardup.checks import VECTOR_MEASURES
 from neardup.config import Config
+from neardup.config.checks import VECTOR_MEASURES
 from neardup.errors import ConfigError, DataError
 from neardup.index.facts import Facts, FactSource, read_facts
-from neardup.io import finished
-from neardup.io.formats.base import Records, runs, text_bytes
-from neardup.io.sources import in_memory
-from neardup.io.sources.discover import find_files, paths_of
-from neardup.io.sources.parts import FileParts
-from neardup.io.stored_report import read_report
-from neardup.io.values.column_values import values_in
-from neardup.io.values.columns import outer_column
-from neardup.io.values.python_rows import is_baskets, is_dicts, values_at
+from neardup.io.columns.column_checks import outer_column
+from neardup.io.columns.column_values import values_in
+from neardup.io.columns.python_rows import is_baskets, is_dicts, values_at
+from neardup.io.documents import in_memory
+from neardup.io.documents.discover import find_files, paths_of
+from neardup.io.documents.file_reader import read_pieces
+from neardup.io.documents.layout import FileLayout
+from neardup.io.finished import finished_run
+from neardup.io.finished.stored_report import read_report
+from neardup.io.records import Records, runs, text_bytes
 from neardup.measures.base import I64
 from neardup.schema import one_array
 
@@ -106,7 +107,7 @@ def _batches(
     if ids is not None:
         raise ConfigError("`ids` must be left out for files", hint="id_column= names the column with the ids")
     facts.check_files()
-    if len(paths) == 1 and finished.is_run(Path(paths[0])):
+    if len(paths) == 1 and finished_run.is_run(Path(paths[0])):
         kept, columns = _kept_of(Path(paths[0]), config)
         return _held_batches(kept, None, columns, facts, named=named)
     return _file_batches(paths, config, facts)
@@ -117,16 +118,16 @@ def _kept_of(run: Path, config: Config) -> tuple[pa.Table, Config]:
     if config.measure != "jaccard" or config.items_column is not None:
         raise ConfigError(
             f"an index of items or vectors cannot read the run {run}",
-            hint=f"name the files in {run / finished.KEPT} instead",
+            hint=f"name the files in {run / finished_run.KEPT} instead",
         )
-    table = finished.load_table(run, finished.KEPT)
+    table = finished_run.load_table(run, finished_run.KEPT)
     if table is None:
         raise DataError(f"the run {run} has no kept documents", hint="run it again without --dry-run")
     text_column = read_report(run).settings().text_column
     return table, Config.of(config, id_column="doc_id", text_column=text_column)
 
 
-def _check_dimension(read: in_memory.Source, config: Config) -> None:
+def _check_dimension(read: in_memory.InMemorySource, config: Config) -> None:
     found = in_memory.with_dimension(read, Config.of(config, dimension=None))
     if config.measure in VECTOR_MEASURES and read.documents.num_rows and found.dimension != config.dimension:
         raise DataError(
@@ -204,7 +205,7 @@ def _without(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in names}
 
 
-def _columns_in(read: in_memory.Source, facts: FactSource) -> list[str]:
+def _columns_in(read: in_memory.InMemorySource, facts: FactSource) -> list[str]:
     """The columns of facts that a table has."""
     if not read.columns:  # the source is a single column, and `original` was made for it
         return []
@@ -212,7 +213,7 @@ def _columns_in(read: in_memory.Source, facts: FactSource) -> list[str]:
 
 
 def _values_of(
-    read: in_memory.Source, keyed: Mapping[str, list[Any]], facts: FactSource, rows: I64
+    read: in_memory.InMemorySource, keyed: Mapping[str, list[Any]], facts: FactSource, rows: I64
 ) -> dict[str, list[Any]]:
     """Return the values of each fact in some rows."""
     values: dict[str, list[Any]] = {}
@@ -228,12 +229,12 @@ def _values_of(
 
 def _file_batches(paths: list[str], config: Config, facts: FactSource) -> Iterator[Batch]:
     files = find_files(paths, config)
-    parts = FileParts(files, 0, config, tuple(dict.fromkeys(facts.columns.values())))
+    layout = FileLayout(files, 0, config, tuple(dict.fromkeys(facts.columns.values())))
     rows_before = dict.fromkeys(range(len(files)), 0)
     found_columns: set[str] = set()
-    for part in range(parts.num_parts):
-        for pieces, rows in parts.read_pieces(part):
-            numbers = parts.files_of(pieces)
+    for part in range(layout.num_parts):
+        for pieces, rows in read_pieces(layout, part):
+            numbers = layout.files_of(pieces)
             is_whole = files[numbers[0]].format == "text"
             first = 0 if is_whole else rows_before[numbers[0]]
             for _, found in rows:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from neardup.checks import as_float, check_real
 from neardup.config import Config
+from neardup.config.checks import as_float, check_real
 from neardup.errors import ConfigError
 from neardup.index.answers import filter_of
 from neardup.index.index_settings import Settings

@@ -1,1 +1,1 @@
-"""Input and output: file formats, sources, the work folder and finished runs."""
+"""Input and output, from the records of a file up to finished runs; docs/architecture.md shows the order."""

@@ -18,9 +18,9 @@ from typing import IO, Any, BinaryIO, Final, cast
 import msgspec
 import pyarrow as pa
 
-from neardup.checks import MARK
+from neardup.config.checks import MARK
 from neardup.errors import DataError, MissingExtraError, StaleError
-from neardup.io.formats.base import InputFile
+from neardup.io.records import InputFile
 
 # Small, because buffered bytes are copied once more.
 BUFFER_BYTES: Final = 1 << 16

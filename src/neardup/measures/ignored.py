@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.errors import ConfigError
+from neardup.io.documents.column_choice import choose_columns
+from neardup.io.documents.discover import find_files
 from neardup.io.formats import registry as formats
-from neardup.io.formats.base import Columns
-from neardup.io.sources.column_choice import choose_columns
-from neardup.io.sources.discover import find_files
+from neardup.io.records import Columns
 from neardup.kernels.members import fill_table
 
 U64 = npt.NDArray[np.uint64]

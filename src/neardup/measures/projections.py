@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from neardup.checks import NUM_PERM_CHOICES
+from neardup.config.checks import NUM_PERM_CHOICES
 from neardup.measures.base import U64, mix, salt
 
 # Lines are numbered as if every signature had this many slots, so that a shorter one is a prefix of a longer one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from neardup.config import Config
 from neardup.errors import DataError
 from neardup.events import Watch
-from neardup.io import finished
+from neardup.io.finished import finished_run
 from neardup.measures.registry import measure_of
 from neardup.report import Audit, Report
 from neardup.runs.recall import Reported, audit_files
@@ -15,7 +15,7 @@ def audit_finished(report: Report, sample: int, config: Config, watch: Watch) ->
     """Audit a finished run on files, with the threads and the memory of `config`."""
     _check_format(report)
     again = Config.of(report.config, threads=config.threads, memory=config.memory)
-    files = [finished.find_again(entry, again) for entry in report.inputs]
+    files = [finished_run.find_again(entry, again) for entry in report.inputs]
     num_ahead = sum(entry["ahead"] for entry in report.inputs)
     reported = Reported(report.plan, report.load, report.documents - report.num_rejected, report.num_pairs)
     return audit_files(files, num_ahead, reported, again, watch, sample)

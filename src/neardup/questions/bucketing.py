@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from neardup import schema
 from neardup.config import Config
+from neardup.config.setting_types import Settings
 from neardup.errors import ConfigError, DataError
-from neardup.io.sources import in_memory as memory
-from neardup.io.sources.discover import paths_of
+from neardup.io.documents import in_memory as memory
+from neardup.io.documents.discover import paths_of
 from neardup.measures.base import I64, U64
 from neardup.measures.registry import measure_of
 from neardup.runs.source import check_in_memory, items_or_source
-from neardup.settings import Settings
 from neardup.theory.plan import plan_for
 
 

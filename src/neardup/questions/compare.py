@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from neardup import html_view
-from neardup.checks import asks_containment
+from neardup.config.checks import asks_containment
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

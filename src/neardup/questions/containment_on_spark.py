@@ -64,7 +64,7 @@ def find_containing(documents: SparkSource, plan: Plan, config: Config, engine: 
 
     with watch.stage("containment"):
         found = engine.map_table("containers", sketches, list(_COLUMNS), where, make_step, schema.CONTAINERS)
-        row_pairs = engine.once("row_pairs", lambda: engine.map_tables([found], pairs_in, schema.CONTAINED))
+        row_pairs = engine.checkpoint("row_pairs", lambda: engine.map_tables([found], pairs_in, schema.CONTAINED))
         pipeline.warn_of_many(engine.total(row_pairs), watch)
     return Outcome(
         plan=plan,
@@ -134,7 +134,7 @@ def remove_containing(documents: FileSource, plan: Plan, config: Config, engine:
         where = engine.choose_rows(sketches, "num_shingles", documents.num_rows)
         found = engine.map_table("contained", sketches, ["row", "shingles"], where, make_step, schema.CONTAINERS)
         best = engine.map_tables([found], lambda batch: choose_best(pairs_in(batch)), schema.CONTAINING)
-        selection = engine.once("selection", lambda: best)
+        selection = engine.checkpoint("selection", lambda: best)
         row_pairs = engine.map_tables([found], pairs_in, schema.CONTAINED) if config.pairs else None
     equal = engine.map_tables([selection], _count_equal, schema.COUNTS)
     return Outcome(

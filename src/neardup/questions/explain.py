@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import schema
-from neardup.checks import check_text, near_names
 from neardup.config import Config
+from neardup.config.checks import check_text, near_names
 from neardup.errors import DataError, NotStoredError
-from neardup.io import finished
-from neardup.io.stored_report import read_report
+from neardup.io.finished import finished_run
+from neardup.io.finished.stored_report import read_report
 from neardup.report import Report
 
 # Similar ids are searched among this many.
@@ -53,8 +53,8 @@ def find_verdict(run: Path, doc_id: str, *, file: str | None, row: int | None) -
     check_text("doc_id", doc_id)
     check_text("file", file or "")
     config = read_report(run).settings()
-    removed = finished.load_table(run, "removed")
-    clusters = finished.load_table(run, "clusters")
+    removed = finished_run.load_table(run, "removed")
+    clusters = finished_run.load_table(run, "clusters")
     if removed is None or clusters is None:
         raise DataError(f"{run} is not a finished run: a table is missing", hint="run neardup dedup again")
     own = removed.filter(_is(removed, doc_id, file, row, ("doc_id", "file", "row"))).to_pylist()
@@ -157,7 +157,7 @@ def read_document(run: Path, file: str, row: int, config: Config) -> str:
             hint="the texts of an index cannot be compared; removed.parquet names them",
         )
     try:
-        return finished.read_row(finished.find_again(entry, config), row, config)
+        return finished_run.read_row(finished_run.find_again(entry, config), row, config)
     except DataError as error:
         raise DataError(
             f"the text of row {row} of {entry['path']} cannot be read: {error.message}",

@@ -9,11 +9,11 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.checks import check_text, near_names
 from neardup.config import Config
+from neardup.config.checks import check_text, near_names
 from neardup.errors import DataError
-from neardup.io import finished
-from neardup.io.stored_report import read_report
+from neardup.io.finished import finished_run
+from neardup.io.finished.stored_report import read_report
 from neardup.questions.explain import read_document
 
 # Similar ids are searched among this many pairs.
@@ -63,10 +63,10 @@ def read_pair(run: Path, pair: ListedPair) -> tuple[str, str, Config]:
 def _pairs(run: Path) -> pa.Table:
     """The listed pairs of a run or, if it stored none, each removed document with the kept one."""
     read_report(run)  # raises if this is not a finished run
-    table = (finished.load_pairs if run.is_file() else finished.load_table)(run, "pairs")
+    table = (finished_run.load_pairs if run.is_file() else finished_run.load_table)(run, "pairs")
     if table is not None:
         return table
-    removed = finished.load_table(run, "removed")
+    removed = finished_run.load_table(run, "removed")
     if removed is None:
         raise DataError(f"{run} is not a finished run: a table is missing", hint="run neardup dedup again")
     names = {"doc_a": "doc_id", "file_a": "file", "row_a": "row", "similarity": "similarity"}

@@ -17,10 +17,10 @@ from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory, available_cores
 from neardup.errors import ConfigError
 from neardup.events import Watch
-from neardup.io.formats.base import BATCH_BYTES, InputFile, text_bytes
-from neardup.io.sources import sample as file_samples
-from neardup.io.sources.in_memory import InMemoryDocuments
-from neardup.io.sources.parts import documents_of
+from neardup.io.documents import sample as file_samples
+from neardup.io.documents.file_reader import documents_of
+from neardup.io.documents.in_memory import InMemoryDocuments
+from neardup.io.records import BATCH_BYTES, InputFile, text_bytes
 from neardup.measures.jaccard import text_sets
 from neardup.measures.registry import holds_items
 from neardup.questions.containment import pipeline_for

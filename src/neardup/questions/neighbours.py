@@ -17,21 +17,24 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schema
-from neardup.checks import check_choice
 from neardup.config import Config
+from neardup.config.checks import check_choice
+from neardup.config.setting_types import Contained
 from neardup.engines.local.blas import one_blas_thread
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError, DataError
 from neardup.events import Progress, Watch
-from neardup.io.outputs import known_ending, reserved_table
-from neardup.io.sources import in_memory as memory
-from neardup.io.sources.column_choice import with_dimension
-from neardup.io.sources.corpus import FileDocuments
-from neardup.io.sources.discover import find_files, paths_of
-from neardup.io.sources.stdin import spool
-from neardup.io.values.contents import content_type
-from neardup.io.work_folder import check_writable
-from neardup.io.workspace import STANDARD_INPUT, Workspace
+from neardup.io.columns.contents import content_type
+from neardup.io.documents import in_memory as memory
+from neardup.io.documents.column_choice import with_dimension
+from neardup.io.documents.discover import find_files, paths_of
+from neardup.io.documents.file_reader import FileReader
+from neardup.io.documents.layout import FileLayout
+from neardup.io.documents.row_names import RowNames
+from neardup.io.documents.stdin import spool
+from neardup.io.storage.table_writer import known_ending, reserved_table
+from neardup.io.storage.work_folder import check_writable
+from neardup.io.storage.workspace import STANDARD_INPUT, Workspace
 from neardup.kernels import neighbours as kernel
 from neardup.measures.base import concatenated
 from neardup.measures.registry import measure_of
@@ -39,7 +42,6 @@ from neardup.runs.rejections import all_rejected, first_rejected, most_rejected
 from neardup.runs.start import check_apart
 from neardup.searches.nearest_neighbours import SPAN, Finder, SearchOptions, SetFinder, finder_for
 from neardup.searches.set_index import BYTES_A_SHINGLE, Compared
-from neardup.settings import Contained
 
 I64 = npt.NDArray[np.int64]
 # A list of this many takes gigabytes.
@@ -314,7 +316,7 @@ def prepare_files(
         if target is not None:
             check_apart(target, found)
         config = with_dimension(found, config)
-        documents = FileDocuments(found, 0, config, Workspace(folder))
+        documents = FileReader(FileLayout(found, 0, config), Workspace(folder))
     engine = LocalEngine(config.threads, Workspace(folder), config.memory)
     with watch.stage("shingle", documents.total, documents.unit) as advance:
 
@@ -325,15 +327,16 @@ def prepare_files(
             ]
 
         parts = engine.side_by_side(compare, range(documents.num_parts), in_order=documents.stops_at_first)
-        documents.settle(engine.sort)
-    if num_rejected := documents.count("rejected"):
-        warn_of_rejected(num_rejected, documents.count("documents"), first_rejected(documents), watch)
+        documents.finish_reading(engine.sort)
+    notes = documents.notes
+    if num_rejected := notes.count("rejected"):
+        warn_of_rejected(num_rejected, notes.count("documents"), first_rejected(notes), watch)
     rows = [rows + documents.first_rows[part] for part, batches in enumerate(parts) for rows, _ in batches]
     return SearchInput(
         compared=_joined([compared for batches in parts for _, compared in batches], config),
         rows=np.concatenate([np.empty(0, np.int64), *rows]),
         config=config,
-        name=lambda rows: _names(documents, rows),
+        name=partial(_names, RowNames(documents.layout, notes)),
     )
 
 
@@ -361,10 +364,10 @@ def _joined(parts: Sequence[Compared], config: Config) -> Compared:
     return Compared(concatenated([part.items for part in parts]), groups)
 
 
-def _names(documents: FileDocuments, rows: I64) -> list[pa.Array]:
+def _names(names: RowNames, rows: I64) -> list[pa.Array]:
     distinct, inverse = np.unique(rows, return_inverse=True)
-    located, numbers = documents.locate(rows)
-    return [documents.ids_of(distinct).take(pa.array(inverse)), located, pa.array(numbers)]
+    located, numbers = names.locate(rows)
+    return [names.ids_of(distinct).take(pa.array(inverse)), located, pa.array(numbers)]
 
 
 def warn_of_rejected(num_rejected: int, num_documents: int, first: str, watch: Watch) -> None:

@@ -23,9 +23,9 @@ from neardup.engines.base import I64, Hold, View, no_progress
 from neardup.engines.local.blas import one_blas_thread
 from neardup.errors import DataError
 from neardup.events import Watch
-from neardup.io.formats.base import InputFile, text_bytes
-from neardup.io.sources.column_choice import with_dimension
-from neardup.io.sources.discover import find_files
+from neardup.io.documents.column_choice import with_dimension
+from neardup.io.documents.discover import find_files
+from neardup.io.records import InputFile, text_bytes
 from neardup.kernels.similarity import Sets
 from neardup.questions import neighbours as local
 from neardup.report import format_bytes

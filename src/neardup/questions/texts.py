@@ -10,14 +10,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schema
-from neardup.checks import SET_MEASURES
 from neardup.config import Config
+from neardup.config.checks import SET_MEASURES
+from neardup.config.setting_types import Settings
 from neardup.errors import ConfigError, DataError
-from neardup.io.sources import in_memory
+from neardup.io.documents import in_memory
 from neardup.measures.jaccard import set_signatures, text_sets, text_signatures
 from neardup.questions.compare import Comparison
 from neardup.runs.source import items_or_source
-from neardup.settings import Settings
 from neardup.theory.plan import plan_for
 
 
@@ -136,7 +136,7 @@ def usable_texts(values: list[Any], config: Config) -> pa.Array:
     return schema.one_array(_all_usable(in_memory.read(values, alone)).column("text"))
 
 
-def _all_usable(read: in_memory.Source) -> pa.Table:
+def _all_usable(read: in_memory.InMemorySource) -> pa.Table:
     for rejected in read.rejected.slice(0, 1).to_pylist():
         raise DataError(f"text number {rejected['row']} cannot be used: {rejected['reason']}", hint="pass texts only")
     return read.documents

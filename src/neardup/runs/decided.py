@@ -17,8 +17,8 @@ from neardup import schema
 from neardup.config import Config
 from neardup.engines.base import no_progress
 from neardup.events import Watch
-from neardup.io.decisions import KEPT_LAST, REMOVED_LAST, Decided, Decision
-from neardup.io.sources.corpus import FileDocuments
+from neardup.io.documents.file_reader import FileReader
+from neardup.io.finished.decisions import KEPT_LAST, REMOVED_LAST, Decided, Decision
 from neardup.measures.jaccard import text_sets
 from neardup.pipeline import Outcome
 
@@ -26,9 +26,10 @@ I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
 
 
-def apply_decisions(outcome: Outcome, source: FileDocuments, decided: Decided, config: Config, watch: Watch) -> Outcome:
+def apply_decisions(outcome: Outcome, source: FileReader, decided: Decided, config: Config, watch: Watch) -> Outcome:
     """Return the outcome with decisions about documents of the source."""
-    keep, remove = source.decided_rows(KEPT_LAST), source.decided_rows(REMOVED_LAST)
+    keep = decided.fixed.rows_with(KEPT_LAST, source.layout)
+    remove = decided.fixed.rows_with(REMOVED_LAST, source.layout)
     unmatched = decided.unmatched
     if unmatched:
         watch.warn(_unmatched_message(unmatched, len(unmatched) + keep.size + remove.size))
@@ -65,7 +66,7 @@ def _joined(*tables: pa.Table) -> pa.Table:
     return pa.concat_tables(tables).sort_by("row").combine_chunks()
 
 
-def _nearest_kept(source: FileDocuments, rows: I64, gone: I64, config: Config) -> pa.Table:
+def _nearest_kept(source: FileReader, rows: I64, gone: I64, config: Config) -> pa.Table:
     """The most similar kept document of each row, ties by row, as schema.SELECTION; empty if nothing is kept."""
     best, values = np.full(rows.size, -1), np.full(rows.size, -1.0)
     if rows.size:
@@ -83,7 +84,7 @@ def _nearest_kept(source: FileDocuments, rows: I64, gone: I64, config: Config) -
     return pa.table([rows[is_found], best[is_found], values[is_found]], schema=schema.SELECTION)
 
 
-def _sets_of(source: FileDocuments, rows: I64, config: Config) -> list[npt.NDArray[np.uint64]]:
+def _sets_of(source: FileReader, rows: I64, config: Config) -> list[npt.NDArray[np.uint64]]:
     """The shingle sets of some rows, ascending."""
     sets: dict[int, npt.NDArray[np.uint64]] = {}
     for part in np.unique(np.searchsorted(source.first_rows, rows, side="right") - 1).tolist():

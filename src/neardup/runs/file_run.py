@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from neardup import pipeline
 from neardup.events import Watch
-from neardup.io.sources.corpus import Advance
-from neardup.io.sources.parts import FileParts
-from neardup.io.sources.stdin import STDIN_PATH
+from neardup.io.documents.file_reader import Advance
+from neardup.io.documents.layout import FileLayout
+from neardup.io.documents.stdin import STDIN_PATH
 from neardup.report import Report
 from neardup.runs.output import write_report
 from neardup.runs.run import Counts, Results
@@ -19,12 +19,17 @@ from neardup.runs.start import RunSetup
 
 
 class FileRun(abc.ABC):
-    """A run on files, except for how an engine writes the tables; `source` reads the files of `parts`."""
+    """A run on files, except for how an engine writes the tables; `source` reads the files of `layout`."""
 
-    def __init__(self, setup: RunSetup, source: Any, parts: FileParts, engine: Any) -> None:
-        self.output, self.workspace, self._spooled = setup.output, setup.workspace, setup.spooled
-        self.config, self.plan = setup.config, setup.plan
-        self.source, self.parts, self.engine = source, parts, engine
+    def __init__(self, setup: RunSetup, source: Any, layout: FileLayout, engine: Any) -> None:
+        self.output = setup.output
+        self.workspace = setup.workspace
+        self._spooled = setup.spooled
+        self.config = setup.config
+        self.plan = setup.plan
+        self.source = source
+        self.layout = layout
+        self.engine = engine
 
     @abc.abstractmethod
     def write(self, outcome: pipeline.Outcome, advance: Advance) -> None:
@@ -47,10 +52,14 @@ class FileRun(abc.ABC):
         """Whether kept rows are written."""
         return self.output.has_kept and not self.config.dry_run
 
-    def write_once(self, table: str, write: Callable[[Path], dict[str, int] | None]) -> None:
+    def inputs(self) -> Sequence[dict[str, Any]]:
+        """Return the entry of every file in the report."""
+        return self.layout.summary()
+
+    def write_table(self, table: str, write: Callable[[Path], dict[str, int] | None]) -> None:
         """Write a table if it belongs to the output and an interrupted run has not written it yet."""
         if table in self.output.drafts:
-            self.workspace.once(self.output.drafts[table], write)
+            self.workspace.checkpoint(self.output.drafts[table], write)
 
     def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
         """Write the tables, and collect what the report says about files."""
@@ -60,12 +69,12 @@ class FileRun(abc.ABC):
         return Results(
             counts=self.count(outcome),
             num_pairs=pairs["num_pairs"],
-            columns=self.parts.columns_taken(),
+            columns=self.layout.columns_taken(),
             load=self.output.load,
             out=str(self.output.target),
             inputs=tuple(
                 entry | {"path": STDIN_PATH, "modified": ""} if entry["path"] == self._spooled else entry
-                for entry in self.source.summary()
+                for entry in self.inputs()
             ),
             files=self.output.files(self.workspace),
             largest=self.largest(outcome),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from neardup import pipeline
 from neardup.config import MIN_MEMORY, Config
@@ -13,10 +13,13 @@ from neardup.engines.base import no_progress
 from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory, return_freed
 from neardup.events import Tally, Watch
-from neardup.io.outputs import write_rejected
-from neardup.io.sources.corpus import Advance, FileDocuments
-from neardup.io.sources.file_results import FileResults
-from neardup.io.sources.held_rows import HeldRows
+from neardup.io.documents.file_reader import Advance, DocumentFilter, FileReader
+from neardup.io.documents.file_results import FileResults
+from neardup.io.documents.kept_rows import KeptRows
+from neardup.io.documents.layout import FileLayout
+from neardup.io.documents.row_cache import RowCache
+from neardup.io.documents.row_names import RowNames
+from neardup.io.storage.table_writer import write_rejected
 from neardup.measures.registry import holds_items
 from neardup.report import Audit, count_ahead
 from neardup.runs.file_run import FileRun
@@ -27,6 +30,9 @@ from neardup.runs.stored_pairs import select_stored, write_order
 from neardup.runs.templates import warn_of_templates
 from neardup.theory.plan import Plan
 
+if TYPE_CHECKING:  # few runs have decisions
+    from neardup.io.finished.decisions import Decided
+
 # With at least this much memory left, tables are written in parallel with the kept rows.
 _ROOM_FOR_TABLES: Final = 1 << 30
 
@@ -34,35 +40,42 @@ _ROOM_FOR_TABLES: Final = 1 << 30
 class LocalFiles(FileRun):
     """Files on one machine."""
 
-    source: FileDocuments
+    source: FileReader
     engine: LocalEngine
 
-    def __init__(self, setup: RunSetup) -> None:
+    def __init__(self, setup: RunSetup, document_filter: DocumentFilter | None = None) -> None:
         config = setup.config
         engine = LocalEngine(config.threads, setup.workspace, config.memory)
         room_for_texts = 0 if holds_items(config) else engine.room() // 4
         # Readers need a memory limit even if the user set none.
         limited = Config.of(config, memory=max(MIN_MEMORY, Memory(config.memory).limit))
         return_freed(limited.memory or MIN_MEMORY)
-        documents = self.make_source(setup, limited, room_for_texts)
+        layout = FileLayout(setup.ahead + setup.own, len(setup.ahead), limited)
+        self._row_cache = RowCache()
         if setup.output.has_kept and not config.dry_run:
-            documents.held_rows = HeldRows(engine.room() // 4, documents.total)
+            self._row_cache = RowCache(engine.room() // 4, layout.total)
+        self._decided: Decided | None = None
         if config.decisions is not None:
-            from neardup.io.decisions import match_decisions
+            from neardup.io.finished.decisions import match_decisions
 
-            documents.decided = match_decisions(documents.files, documents.num_ahead_files, limited)
-        super().__init__(setup, documents, documents, engine)
-
-    def make_source(self, setup: RunSetup, limited: Config, room_for_texts: int) -> FileDocuments:
-        """Return the documents of all files."""
-        return FileDocuments(setup.ahead + setup.own, len(setup.ahead), limited, setup.workspace, room_for_texts)
+            self._decided = match_decisions(layout.files, layout.num_ahead_files, limited)
+        reader = FileReader(
+            layout,
+            setup.workspace,
+            room_for_texts,
+            row_cache=self._row_cache,
+            fixed=self._decided.fixed if self._decided else None,
+            document_filter=document_filter,
+        )
+        self.names = RowNames(layout, reader.notes)
+        super().__init__(setup, reader, layout, engine)
 
     def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
         """Write the tables; stored pairs allow a new selection, and the files can be read again for an audit."""
-        if self.source.decided is not None:
+        if self._decided is not None:
             from neardup.runs.decided import apply_decisions
 
-            outcome = apply_decisions(outcome, self.source, self.source.decided, self.config, watch)
+            outcome = apply_decisions(outcome, self.source, self._decided, self.config, watch)
         warn_of_templates(outcome, self.source, self.config, watch)
         if not self.config.audit:
             self.source.release()
@@ -87,7 +100,7 @@ class LocalFiles(FileRun):
         """Return the bytes of the input, which are written again or left out; or pairs, whose number is not known."""
         if not self.writes_kept:
             return None, "pairs"
-        return sum(self.source.files[at].size for at in self.parts.own_files()), "bytes"
+        return sum(self.layout.files[at].size for at in self.layout.own_files()), "bytes"
 
     def write(self, outcome: pipeline.Outcome, advance: Advance) -> None:
         """Write every table once, and the kept rows."""
@@ -102,32 +115,33 @@ class LocalFiles(FileRun):
                 write_table()
         if self.writes_kept:
             tally = Tally(advance)
-            jobs = written.writers_of_kept(self.workspace, tally)
+            kept_rows = KeptRows(self.layout, self.source.notes, outcome.selection, self._row_cache)
+            jobs = written.writers_of_kept(kept_rows, self.workspace, tally)
             if is_beside:
                 jobs = [*pairs, *jobs, *tables]  # short ones last, so that all threads end at about the same time
             with tally.polled():
                 self.engine.side_by_side(lambda number: jobs[number](), range(len(jobs)))
 
     def _results_of(self, outcome: pipeline.Outcome) -> FileResults:
-        return FileResults(self.source, outcome.selection, outcome.clustered, self.engine.room)
+        return FileResults(self.names, outcome.selection, outcome.clustered, self.engine.room)
 
     def _table_writers(self, written: FileResults) -> list[Callable[[], None]]:
         """Return functions that write the tables other than pairs, to be called in any order and in parallel."""
         return [
-            partial(self.write_once, "clusters", written.write_clusters),
-            partial(self.write_once, "removed", written.write_removed),
-            partial(self.write_once, "rejected", lambda path: write_rejected(path, self.source.rejected())),
+            partial(self.write_table, "clusters", written.write_clusters),
+            partial(self.write_table, "removed", written.write_removed),
+            partial(self.write_table, "rejected", lambda path: write_rejected(path, self.source.notes.rejected())),
         ]
 
     def _write_pairs(self, outcome: pipeline.Outcome, written: FileResults, advance: Advance) -> None:
         pairs_of = partial(written.write_pairs, outcome.row_pairs or (), outcome.pair_columns, advance)
-        self.write_once("pairs", pairs_of)
+        self.write_table("pairs", pairs_of)
         pairs = self.workspace.folder / self.output.drafts["pairs"]
-        self.write_once("order", lambda path: write_order(path, pairs, self.source, outcome))
+        self.write_table("order", lambda path: write_order(path, pairs, self.source, outcome))
 
     def count(self, outcome: pipeline.Outcome) -> Counts:
         """Add up the counts of the parts."""
-        rows, text_bytes = self._count_rows(ahead=False), self.source.count("text_bytes")
+        rows, text_bytes = self._count_rows(ahead=False), self.source.notes.count("text_bytes")
         counted = Counts.of(outcome, rows, text_bytes, self.config.threshold)
         return counted._replace(
             against=self._count_rows(ahead=True),
@@ -135,8 +149,10 @@ class LocalFiles(FileRun):
         )
 
     def _count_rows(self, *, ahead: bool) -> RowCounts:
-        documents, rejected = (self.source.count(fact, ahead=ahead) for fact in ("documents", "rejected"))
-        return RowCounts(documents, rejected, partial(first_rejected, self.source, ahead=ahead))
+        notes = self.source.notes
+        documents = notes.count("documents", ahead=ahead)
+        rejected = notes.count("rejected", ahead=ahead)
+        return RowCounts(documents, rejected, partial(first_rejected, notes, ahead=ahead))
 
     def largest(self, outcome: pipeline.Outcome) -> tuple[dict[str, Any], ...]:
         """Name the largest clusters."""

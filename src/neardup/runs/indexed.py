@@ -19,10 +19,11 @@ from neardup.errors import ConfigError
 from neardup.events import Watch
 from neardup.index.index import Index
 from neardup.index.index_folder import is_index
-from neardup.io.sources.corpus import FileDocuments
-from neardup.io.sources.notes import Notes
-from neardup.io.sources.parts import I64
-from neardup.io.workspace import read_batches, write_batches
+from neardup.io.documents.file_reader import Batches
+from neardup.io.documents.layout import I64, FileLayout
+from neardup.io.documents.notes import Notes
+from neardup.io.documents.row_names import RowNames
+from neardup.io.storage.workspace import read_batches, write_batches
 from neardup.runs.files import LocalFiles
 from neardup.runs.run import Results
 from neardup.runs.start import RunSetup
@@ -62,77 +63,90 @@ def check_against_index(config: Config) -> None:
         index.check_answers(config)
 
 
-class IndexedDocuments(FileDocuments):
-    """The documents of files without a match in the index; the others are noted on disk beside the names."""
+class IndexMatches:
+    """The documents with a match in the index, which are left out while files are read, and noted on disk."""
 
-    def __init__(self, setup: RunSetup, config: Config, room_for_texts: int) -> None:
-        super().__init__(setup.own, 0, config, setup.workspace, room_for_texts)
-        self._notes = setup.workspace
-        self.index_path = indexes_of(setup.config)[0]
-        self._index = Index.open(self.index_path, read_only=True)
-        self.index_plan: Plan = self._index.plan
+    def __init__(self, setup: RunSetup) -> None:
+        self.path = indexes_of(setup.config)[0]
+        self._index = Index.open(self.path, read_only=True)
+        self.plan: Plan = self._index.plan
+        self._workspace = setup.workspace
         self._threshold = setup.config.threshold
         self._known: pa.Table | None = None
 
-    def _read_pieces(self, part: int, notes: Notes | None) -> Iterator[pa.RecordBatch]:
+    def choose(self, part: int, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Yield the documents of a part without a match, in the first pass; note the others."""
         found: list[pa.RecordBatch] = []
-        stored = None if notes is not None else self._stored(part).column("row").to_numpy()
-        for batch in super()._read_pieces(part, notes):
-            rows = batch.column("row").to_numpy()
-            if stored is None:
-                found.append(self._ask(rows, batch.column("text")))
-                is_known = np.isin(rows, found[-1].column("row").to_numpy())
-            else:
-                is_known = np.isin(rows, stored)
-            yield batch.filter(pa.array(~is_known)) if is_known.any() else batch
-        if notes is not None:
-            name = self._name(part)
-            write_batches(self._notes.draft(name), iter(found), _KNOWN)
-            self._notes.finish(name)
+        for batch in batches:
+            found.append(self._ask(batch))
+            yield _without(batch, found[-1].column("row").to_numpy())
+        name = _matches_file(part)
+        write_batches(self._workspace.draft(name), iter(found), _KNOWN)
+        self._workspace.finish(name)
 
-    def _ask(self, rows: I64, contents: pa.Array) -> pa.RecordBatch:
-        places, documents, similarities = self._index.best_matches(contents, self._threshold)
-        columns = [rows[places], [document.doc_id for document in documents]]
-        columns += [[document.number for document in documents], similarities]
+    def choose_again(self, part: int, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Yield the documents of a part without a match, in a later pass."""
+        known = self._stored(part).column("row").to_numpy()
+        for batch in batches:
+            yield _without(batch, known)
+
+    def has_noted(self, part: int) -> bool:
+        """Whether an interrupted run has noted the matches of a part."""
+        return self._workspace.has(_matches_file(part))
+
+    def close(self) -> None:
+        """Close the index."""
+        self._index.close()
+
+    def _ask(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        places, documents, similarities = self._index.best_matches(batch.column("text"), self._threshold)
+        columns = [
+            batch.column("row").to_numpy()[places],
+            [document.doc_id for document in documents],
+            [document.number for document in documents],
+            similarities,
+        ]
         return pa.record_batch(
             [pa.array(column, kind) for column, kind in zip(columns, _KNOWN.types, strict=True)], schema=_KNOWN
         )
 
-    @staticmethod
-    def _name(part: int) -> str:
-        return f"known/{part:06}.arrow"
-
     def _stored(self, part: int) -> pa.Table:
-        return pa.Table.from_batches(read_batches(self._notes.folder / self._name(part)), _KNOWN)
+        return pa.Table.from_batches(read_batches(self._workspace.folder / _matches_file(part)), _KNOWN)
 
-    def has_read(self, part: int) -> bool:
-        """Whether an interrupted run has read a part, and its notes are intact."""
-        return super().has_read(part) and self._notes.has(self._name(part))
-
-    def known(self) -> pa.Table:
+    def known(self, layout: FileLayout) -> pa.Table:
         """Return every document with a match in the index: its row in the run, and the match."""
         if self._known is None:
             tables = [_KNOWN.empty_table()]
-            for part in range(self.num_parts):
+            for part in range(layout.num_parts):
                 stored = self._stored(part)
-                rows = stored.column("row").to_numpy() + self.first_rows[part]
+                rows = stored.column("row").to_numpy() + layout.first_rows[part]
                 tables.append(stored.set_column(0, "row", pa.array(rows)))
             self._known = pa.concat_tables(tables).combine_chunks()
         return self._known
 
-    def with_known(self, selection: pa.Table) -> pa.Table:
-        """Return the selection with the matches of the index; documents of the index have negative rows."""
-        known = self.known()
-        # Documents with the same match are one cluster, whose kept row names the first of them.
-        _, first, cluster = np.unique(known.column("number").to_numpy(), return_index=True, return_inverse=True)
-        rows = [known.column("row"), pa.array(-1 - first[cluster]), known.column("similarity")]
-        added = pa.table(rows, schema=schema.SELECTION)
-        return pa.concat_tables([selection.select(schema.SELECTION.names), added]).sort_by("row")
+
+def _matches_file(part: int) -> str:
+    return f"known/{part:06}.arrow"
+
+
+def _without(batch: pa.RecordBatch, rows: I64) -> pa.RecordBatch:
+    """Return a batch without some rows."""
+    is_there = np.isin(batch.column("row").to_numpy(), rows)
+    return batch.filter(pa.array(~is_there)) if is_there.any() else batch
+
+
+class IndexedNames(RowNames):
+    """The names of rows, and of documents of the index, whose rows are negative: -1 for the match of known row 0."""
+
+    def __init__(self, layout: FileLayout, notes: Notes, matches: IndexMatches) -> None:
+        super().__init__(layout, notes)
+        self._matches = matches
 
     def ids_of(self, rows: I64) -> pa.Array:
         """Return the doc_id of each of some rows, ascending and distinct."""
         num_indexed = int(np.searchsorted(rows, 0))
-        indexed = schema.one_array(self.known().column("doc_id")).take(pa.array(-1 - rows[:num_indexed]))
+        ids = schema.one_array(self._matches.known(self._layout).column("doc_id"))
+        indexed = ids.take(pa.array(-1 - rows[:num_indexed]))
         return pa.concat_arrays([indexed, super().ids_of(rows[num_indexed:])])
 
     def locate(self, rows: I64) -> tuple[pa.Array, I64]:
@@ -141,35 +155,38 @@ class IndexedDocuments(FileDocuments):
         files, numbers = super().locate(np.where(is_indexed, 0, rows))
         if not is_indexed.any():
             return files, numbers
-        own = self.known().column("number").to_numpy()
-        numbers = np.where(is_indexed, own[np.where(is_indexed, -1 - rows, 0)], numbers)
-        return pa.array(
-            np.where(is_indexed, self.index_path, files.to_numpy(zero_copy_only=False)), pa.string()
-        ), numbers
-
-    def release(self) -> None:
-        """Free the texts in memory, and the index."""
-        super().release()
-        self._index.close()
+        indexed = self._matches.known(self._layout).column("number").to_numpy()
+        numbers = np.where(is_indexed, indexed[np.where(is_indexed, -1 - rows, 0)], numbers)
+        paths = np.where(is_indexed, self._matches.path, files.to_numpy(zero_copy_only=False))
+        return pa.array(paths, pa.string()), numbers
 
 
 class IndexedFiles(LocalFiles):
     """Files on one machine against an index."""
 
-    source: IndexedDocuments
-
-    def make_source(self, setup: RunSetup, limited: Config, room_for_texts: int) -> FileDocuments:
-        """Return the documents without a match in the index."""
-        return IndexedDocuments(setup, limited, room_for_texts)
+    def __init__(self, setup: RunSetup) -> None:
+        self._matches = IndexMatches(setup)
+        super().__init__(setup, self._matches)
+        self.names = IndexedNames(self.layout, self.source.notes, self._matches)
 
     def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
         """Write the tables; documents with a match in the index are among the removed ones."""
         self._warn_of_bands(outcome.plan, watch)
-        selection, members = (self.source.with_known(table) for table in (outcome.selection, outcome.clustered))
+        selection = self._with_known(outcome.selection)
+        members = self._with_known(outcome.clustered)
         return super().results(dataclasses.replace(outcome, selection=selection, members=members), watch)
+
+    def _with_known(self, selection: pa.Table) -> pa.Table:
+        """Return the selection with the matches of the index; documents of the index have negative rows."""
+        known = self._matches.known(self.layout)
+        # Documents with the same match are one cluster, whose kept row names the first of them.
+        _, first, cluster = np.unique(known.column("number").to_numpy(), return_index=True, return_inverse=True)
+        rows = [known.column("row"), pa.array(-1 - first[cluster]), known.column("similarity")]
+        added = pa.table(rows, schema=schema.SELECTION)
+        return pa.concat_tables([selection.select(schema.SELECTION.names), added]).sort_by("row")
 
     def _warn_of_bands(self, plan: Plan, watch: Watch) -> None:
         """Warn if the index finds less than the plan of the run says, as it does beside the exact method."""
-        own = dataclasses.replace(self.source.index_plan, threshold=self.config.threshold)
+        own = dataclasses.replace(self._matches.plan, threshold=self.config.threshold)
         if own.recall_at_threshold < plan.recall_at_threshold:
-            watch.warn(f"the index {self.source.index_path} was searched by its own bands: {own.judgement()}")
+            watch.warn(f"the index {self._matches.path} was searched by its own bands: {own.judgement()}")

@@ -15,8 +15,8 @@ from neardup import pipeline
 from neardup.config import Config
 from neardup.engines.local.engine import LocalEngine
 from neardup.events import Watch
-from neardup.io.sources import in_memory
-from neardup.io.sources.memory_tables import MemoryTables
+from neardup.io.documents import in_memory
+from neardup.io.documents.memory_tables import MemoryTables
 from neardup.report import Report
 from neardup.runs.recall import audited_memory, measure
 from neardup.runs.run import Counts, Results, RowCounts, report_on, settings_again, warn_of_recall
@@ -37,7 +37,7 @@ def read_memory(source: Any, ids: Sequence[Any] | None, config: Config, watch: W
 class MemoryRun:
     """A run on documents in memory; the tables of the report stay in memory, too."""
 
-    read: in_memory.Source
+    read: in_memory.InMemorySource
     config: Config
     plan: Plan
 

@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 
-from neardup.checks import check_text
+from neardup.config.checks import check_text
 from neardup.errors import ConfigError, DataError
-from neardup.io import finished, run_tables
-from neardup.io.outputs import known_ending
-from neardup.io.workspace import (
+from neardup.io.finished import finished_run, run_tables
+from neardup.io.storage.table_writer import known_ending
+from neardup.io.storage.workspace import (
     REPORT,
     Workspace,
     check_output,
@@ -62,7 +62,7 @@ class DedupFolder:
 
     def load(self, name: str) -> pa.Table | None:
         """Return a published table by name, None if it was not stored."""
-        return finished.load_table(self.target, name)
+        return finished_run.load_table(self.target, name)
 
     def load_draft(self, workspace: Workspace, name: str) -> pa.Table | None:
         """Return a table that is not published yet."""
@@ -118,7 +118,7 @@ class PairsFile:
 
     def load(self, name: str) -> pa.Table | None:
         """Return `pairs` or `rejected`, as published."""
-        return finished.load_pairs(self.target, name)
+        return finished_run.load_pairs(self.target, name)
 
     def load_draft(self, workspace: Workspace, name: str) -> pa.Table | None:
         """Return the pairs that are not published yet."""

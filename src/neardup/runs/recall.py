@@ -23,12 +23,14 @@ from neardup.engines.base import Advance, Documents
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError, DataError
 from neardup.events import Watch
-from neardup.io.formats.base import InputFile
-from neardup.io.sources import in_memory
-from neardup.io.sources.corpus import FileDocuments
-from neardup.io.sources.memory_tables import name_pairs
-from neardup.io.values.sorted_search import find_sorted
-from neardup.io.workspace import Workspace
+from neardup.io.columns.sorted_search import find_sorted
+from neardup.io.documents import in_memory
+from neardup.io.documents.file_reader import FileReader
+from neardup.io.documents.layout import FileLayout
+from neardup.io.documents.memory_tables import name_pairs
+from neardup.io.documents.row_names import RowNames
+from neardup.io.records import InputFile
+from neardup.io.storage.workspace import Workspace
 from neardup.report import Audit
 from neardup.searches.audit_sample import CHANCE_UNITS, DRAW_RANGE, Sample, draw, draw_keys
 from neardup.theory.plan import Plan
@@ -137,7 +139,7 @@ def _draw(run: Audited, engine: LocalEngine, watch: Watch, size: int) -> pa.Tabl
             step = partial(draw, below=below, config=run.config)
             drawn = engine.scan_documents(keyed, step, schema.SAMPLED, advance)
             if not documents.first_rows.size:
-                documents.settle(engine.sort)
+                documents.finish_reading(engine.sort)
         if drawn.num_rows >= size or share >= 1:
             by = [("draw", "ascending"), ("part", "ascending"), ("row", "ascending")]
             return drawn.take(pc.sort_indices(drawn.drop_columns(["text"]), sort_keys=by)[:size])
@@ -308,44 +310,45 @@ def audit_files(
     with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
         workspace = Workspace(Path(folder))
         engine = LocalEngine(config.threads, workspace, config.memory)
-        documents = FileDocuments(files, num_ahead, config, workspace, engine.room() // 2)
+        documents = FileReader(FileLayout(files, num_ahead, config), workspace, engine.room() // 2)
         return measure(audited_files(documents, reported, config), engine, watch, sample)
 
 
-def audited_files(documents: FileDocuments, reported: Reported, config: Config) -> Audited:
+def audited_files(documents: FileReader, reported: Reported, config: Config) -> Audited:
     """Return a run on files as an audit sees it."""
     plan, load, num_documents, num_pairs = reported
+    names = RowNames(documents.layout, documents.notes)
 
     def name(pairs: pa.Table) -> pa.Table:
         batch = schema.one_batch(pairs.to_batches(), pairs.schema)
         columns = schema.with_shares(schema.PAIRS_FROM_FILES, pairs.schema)
-        return pa.Table.from_batches(documents.name_pairs(batch, 2 * batch.num_rows), schema=columns)
+        return pa.Table.from_batches(names.name_pairs(batch, 2 * batch.num_rows), schema=columns)
 
     return Audited(
         documents=documents,
         plan=plan,
         config=config,
         num_documents=num_documents,
-        removed=partial(_reported, documents, load, "removed", _REMOVED),
+        removed=partial(_reported, documents.layout, load, "removed", _REMOVED),
         listed=None
         if num_pairs is None or num_pairs > MAX_LOADED
-        else partial(_reported, documents, load, "pairs", _PAIRS),
+        else partial(_reported, documents.layout, load, "pairs", _PAIRS),
         name=name,
     )
 
 
 def _reported(
-    documents: FileDocuments, load: Callable[[str], pa.Table | None], name: str, places: tuple[str, ...]
+    layout: FileLayout, load: Callable[[str], pa.Table | None], name: str, places: tuple[str, ...]
 ) -> Iterator[pa.Table]:
     table = load(name)
     if table is not None and table.num_rows:
         columns = [schema.one_array(table.column(column)) for column in places]
-        rows = [documents.rows_of(file, row.to_numpy()) for file, row in (columns[:2], columns[2:])]
+        rows = [layout.rows_of(file, row.to_numpy()) for file, row in (columns[:2], columns[2:])]
         yield pa.table([*rows, table.column("similarity")], schema=schema.ROW_PAIRS)
 
 
 def audited_memory(
-    read: in_memory.Source,
+    read: in_memory.InMemorySource,
     documents: Documents,
     plan: Plan,
     config: Config,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from neardup.errors import StaleError
-from neardup.io.sources.corpus import FileDocuments
+from neardup.io.documents.notes import Notes
 
 # A pattern in the reason, and the usual fix.
 _WAYS_OUT: Final = (
@@ -33,9 +33,9 @@ def name_rejected(row: Mapping[str, Any]) -> str:
     return f"{row['file']} row {row['row']}: {row['reason']}"
 
 
-def first_rejected(documents: FileDocuments, *, ahead: bool = False) -> str:
+def first_rejected(notes: Notes, *, ahead: bool = False) -> str:
     """Name the first rejected row of the input, or of the reference files."""
-    batches = documents.rejected(ahead=ahead)
+    batches = notes.rejected(ahead=ahead)
     return name_rejected(next(row for batch in batches for row in batch.slice(0, 1).to_pylist()))
 
 

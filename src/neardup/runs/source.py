@@ -16,8 +16,8 @@ import pyarrow as pa
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.events import Progress
-from neardup.io.sources.in_memory import ItemSets
-from neardup.io.values.matrices import is_matrix
+from neardup.io.columns.matrices import is_matrix
+from neardup.io.documents.in_memory import ItemSets
 from neardup.report import Report
 
 

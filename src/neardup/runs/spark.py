@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +16,10 @@ from neardup import pipeline, schema
 from neardup.config import Config
 from neardup.errors import ConfigError
 from neardup.events import Watch
-from neardup.io import finished
-from neardup.io.outputs import write_rejected, write_rows
-from neardup.io.sources.corpus import Advance
-from neardup.io.work_folder import remove_tree
+from neardup.io.documents.file_reader import Advance
+from neardup.io.finished import finished_run
+from neardup.io.storage.table_writer import write_rejected, write_rows
+from neardup.io.storage.work_folder import remove_tree
 from neardup.report import Audit, Report
 from neardup.runs.file_run import FileRun
 from neardup.runs.recall import Reported, audit_files
@@ -65,7 +65,7 @@ class SparkFrame:
         source, selection, storage = self.source, outcome.selection, self.engine.storage
         with watch.stage("report"):
             found: Any = outcome.row_pairs
-            row_pairs = None if found is None else storage.once("pairs", lambda: found)
+            row_pairs = None if found is None else storage.checkpoint("pairs", lambda: found)
             top, ids = results.largest_clusters(selection, self.config.per_cluster), source.ids()
             for row, doc_id in (("kept_row", "cluster_id"), ("weakest_row", "weakest_id")):
                 top = results.with_ids(top, row, doc_id, ids)
@@ -107,7 +107,11 @@ class SparkFiles(FileRun):
         # The inode of a file may differ between machines.
         files = [msgspec.structs.replace(file, identity="") for file in (*setup.ahead, *setup.own)]
         source = FileSource(own.spark, files, len(setup.ahead), setup.config)
-        super().__init__(setup, source, source.parts, own)
+        super().__init__(setup, source, source.layout, own)
+
+    def inputs(self) -> Sequence[dict[str, Any]]:
+        """Return the entry of every file in the report, with the path as the user gave it."""
+        return self.source.summary()
 
     def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
         """Write the tables, and add the facts of the Spark engine; the driver can read the files again for an audit."""
@@ -118,7 +122,7 @@ class SparkFiles(FileRun):
     def _audit(self, plan: Plan, results: Results, watch: Watch) -> Audit:
         load = partial(self.output.load_draft, self.workspace)
         reported = Reported(plan, load, results.counts.rows.documents, results.num_pairs)
-        return audit_files(self.parts.files, self.parts.num_ahead_files, reported, self.config, watch)
+        return audit_files(self.layout.files, self.layout.num_ahead_files, reported, self.config, watch)
 
     def publish(self, report: Report) -> None:
         """Publish, and remove the tables between stages that are not in the workspace."""
@@ -127,7 +131,7 @@ class SparkFiles(FileRun):
 
     def write_steps(self) -> tuple[int | None, str]:
         """Return the number of files, which Spark's listener reports."""
-        return (len(self.parts.own_files()) if self.writes_kept else None), "files"
+        return (len(self.layout.own_files()) if self.writes_kept else None), "files"
 
     def write(self, outcome: pipeline.Outcome, advance: Advance) -> None:
         """Write every table once, and the kept rows."""
@@ -144,17 +148,17 @@ class SparkFiles(FileRun):
         self._write_table("removed", partial(files.write_removed, selection), total(selection), columns)
         num_documents, columns = source.counted["own_documents"], schema.clusters(pa.string())
         self._write_table("clusters", partial(files.write_clusters, outcome.clustered), num_documents, columns)
-        self.write_once("rejected", self._write_rejected)
+        self.write_table("rejected", self._write_rejected)
         if self.config.pairs:
             found: Any = outcome.row_pairs
-            row_pairs = self.engine.once("row_pairs", lambda: found)
+            row_pairs = self.engine.checkpoint("row_pairs", lambda: found)
             columns = schema.with_shares(schema.PAIRS_FROM_FILES, outcome.pair_columns)
             self._write_table("pairs", partial(files.write_pairs, row_pairs), total(row_pairs), columns)
         if self.writes_kept:
-            folder = (self.workspace.folder / "out" / finished.KEPT).resolve()
+            folder = (self.workspace.folder / "out" / finished_run.KEPT).resolve()
             remove_tree(folder)  # an interrupted run may have left drafts
             folder.mkdir(parents=True, exist_ok=True)
-            self.engine.storage.listen(advance, len(self.parts.own_files()))
+            self.engine.storage.listen(advance, len(self.layout.own_files()))
             self.engine.compute(tables.write_kept(source, selection, outcome.clustered, str(folder)), "kept")
 
     def _write_table(self, name: str, write: Callable[[Target], int], num_rows: int, columns: pa.Schema) -> None:
@@ -179,7 +183,7 @@ class SparkFiles(FileRun):
             )
             return {f"num_{name}": write(target)}
 
-        self.write_once(name, write_to)
+        self.write_table(name, write_to)
 
     def _write_rejected(self, path: Path) -> dict[str, int]:
         from neardup.engines.spark.file_tables import rejected_table, write_table

@@ -18,17 +18,16 @@ from neardup.engines.local.limits import Memory
 from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.events import Watch
 from neardup.index.index_folder import is_index
-from neardup.io import finished
-from neardup.io.formats.base import InputFile
-from neardup.io.run_folders import kept_of_runs
-from neardup.io.sources.column_choice import with_dimension
-from neardup.io.sources.discover import RealPaths, find_files, has_documents, is_input
-from neardup.io.sources.file_list import FileList
-from neardup.io.sources.sample import estimate_sizes, sample_files
-from neardup.io.sources.stdin import STDIN_PATH, spool
-from neardup.io.streams import head_of, is_remote
-from neardup.io.work_folder import folder_of, list_files, remove_folder, reserve
-from neardup.io.workspace import (
+from neardup.io.documents.column_choice import with_dimension
+from neardup.io.documents.discover import RealPaths, find_files, has_documents, is_input
+from neardup.io.documents.file_list import FileList
+from neardup.io.documents.sample import estimate_sizes, sample_files
+from neardup.io.documents.stdin import STDIN_PATH, spool
+from neardup.io.finished import finished_run
+from neardup.io.finished.run_folders import kept_of_runs
+from neardup.io.records import InputFile
+from neardup.io.storage.work_folder import folder_of, list_files, remove_folder, reserve
+from neardup.io.storage.workspace import (
     REPORT,
     STANDARD_INPUT,
     Workspace,
@@ -37,6 +36,7 @@ from neardup.io.workspace import (
     is_published,
     open_workspace,
 )
+from neardup.io.streams import head_of, is_remote
 from neardup.measures.base import DIGEST_FORMAT
 from neardup.measures.jaccard import collect_texts
 from neardup.measures.registry import measure_of
@@ -152,7 +152,7 @@ def _full(out: Path) -> DataError:
 
 def _check_no_runs(paths: Sequence[str]) -> None:
     for path in paths:
-        if finished.is_run(Path(path)):
+        if finished_run.is_run(Path(path)):
             raise DataError(f"the input {path} is the output of a run", hint=f"its kept rows are in {path}/kept")
 
 
@@ -208,7 +208,7 @@ def _manifest(command: str, files: Sequence[InputFile], config: Config, spooled:
         "digest_format": DIGEST_FORMAT,
     }
     if config.decisions is not None:
-        from neardup.io.decisions import content_digest
+        from neardup.io.finished.decisions import content_digest
 
         manifest["decisions"] = content_digest(config.decisions)
     if isinstance(config.seed, DrawnSeed):

@@ -18,12 +18,12 @@ import pyarrow.parquet as pq
 from neardup import schema
 from neardup.config import Config
 from neardup.errors import ConfigError, NotStoredError
-from neardup.io import finished, run_tables
-from neardup.io.outputs import TableWriter, reserved_table
-from neardup.io.sources.cluster_sizes import ClusterSizes
-from neardup.io.sources.corpus import FileDocuments
-from neardup.io.sources.parts import rows_in
-from neardup.io.values.sorted_search import find_sorted
+from neardup.io.columns.sorted_search import find_sorted
+from neardup.io.documents.cluster_sizes import ClusterSizes
+from neardup.io.documents.file_reader import FileReader
+from neardup.io.documents.layout import rows_in
+from neardup.io.finished import finished_run, run_tables
+from neardup.io.storage.table_writer import TableWriter, reserved_table
 from neardup.pipeline import Outcome
 from neardup.report import Report, count_ahead
 from neardup.runs.run import settings_again
@@ -34,7 +34,7 @@ I64 = npt.NDArray[np.int64]
 
 def list_stored(run: Path, target: Path, config: Config) -> Report:
     """Write the stored pairs of a finished run: all of them, or those of at least the given threshold."""
-    before = finished.restore(run)
+    before = finished_run.restore(run)
     stored = before.load("pairs")
     if stored is None:
         raise NotStoredError(
@@ -71,20 +71,20 @@ def _check_apart(target: Path, run: Path, before: Report) -> None:
         raise ConfigError(f"the output {target} is a file of the run {run}", hint="choose another -o")
 
 
-def write_order(path: Path, pairs: Path, documents: FileDocuments, outcome: Outcome) -> None:
+def write_order(path: Path, pairs: Path, documents: FileReader, outcome: Outcome) -> None:
     """Write the position and the keep priority of every document in a pair, so that `at_threshold` can select again."""
     rows: I64 = np.empty(0, np.int64)
     for batch in pq.ParquetFile(pairs).iter_batches(columns=["file_a", "row_a", "file_b", "row_b"]):
         ends = [
-            documents.rows_of(batch.column(f"file_{side}"), batch.column(f"row_{side}").to_numpy()) for side in "ab"
+            documents.layout.rows_of(batch.column(f"file_{side}"), batch.column(f"row_{side}").to_numpy())
+            for side in "ab"
         ]
         rows = np.union1d(rows, np.concatenate(ends))
-    positions, place = np.full(rows.size, -1), 0
-    for batch in documents.own_names():
-        own = batch.column("row").to_numpy()
+    positions, num_before = np.full(rows.size, -1), 0
+    for own, _ in documents.notes.ids_of_input():
         begin, end = np.searchsorted(rows, [own[0], own[-1] + 1]) if own.size else (0, 0)
-        positions[begin:end] = np.searchsorted(own, rows[begin:end]) + place
-        place += own.size
+        positions[begin:end] = np.searchsorted(own, rows[begin:end]) + num_before
+        num_before += own.size
     if outcome.find_priorities is None:
         raise TypeError("the outcome of a run on files must have priorities")
     with TableWriter(path, schema.KEEP_ORDER) as writer:
@@ -302,6 +302,6 @@ def _load(report: Report, tables: dict[str, pa.Table], threshold: float, name: s
 def _mask(report: Report, removed: pa.Table) -> pa.Table:
     """Which rows are kept by the new selection."""
     is_kept = report.mask.copy()
-    is_kept[finished.own_rows(report.removed, report.inputs)] = True
-    is_kept[finished.own_rows(removed, report.inputs)] = False
+    is_kept[finished_run.own_rows(report.removed, report.inputs)] = True
+    is_kept[finished_run.own_rows(removed, report.inputs)] = False
     return pa.table({"is_kept": is_kept})

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.checks import SET_MEASURES
 from neardup.config import Config
+from neardup.config.checks import SET_MEASURES
 from neardup.engines.base import Documents, no_progress
 from neardup.events import Watch
 from neardup.measures.jaccard import text_sets

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.config import Config
-from neardup.io.values.sorted_search import find_sorted
+from neardup.io.columns.sorted_search import find_sorted
 from neardup.kernels import audit as kernel
 from neardup.kernels.mixing import FIRST_MULTIPLIER, GOLDEN_MULTIPLIER
 from neardup.kernels.similarity import Sets

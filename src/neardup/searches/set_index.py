@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.io.values.sorted_search import find_sorted
+from neardup.io.columns.sorted_search import find_sorted
 from neardup.kernels.postings import Bags, Postings, Walks
 from neardup.kernels.similarity import Items, Sets, Weights
 

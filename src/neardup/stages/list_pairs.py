@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schema
-from neardup.io.spill import SortKey
+from neardup.io.storage.spill import SortKey
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]

@@ -13,8 +13,8 @@ import numbers
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from neardup.checks import check_int
-from neardup.distances import SCALES
+from neardup.config.checks import check_int
+from neardup.config.distances import SCALES
 from neardup.errors import ConfigError
 
 # Bucket width of the Euclidean family, relative to the distance at the threshold: pairs at that distance agree with

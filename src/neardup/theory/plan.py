@@ -14,9 +14,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from neardup import html_view
-from neardup.checks import NUM_PERM_CHOICES, asks_containment, num_perm_choices
 from neardup.config import Config
-from neardup.distances import SCALES
+from neardup.config.checks import NUM_PERM_CHOICES, asks_containment, num_perm_choices
+from neardup.config.distances import SCALES
 from neardup.errors import ConfigError
 from neardup.theory import families
 

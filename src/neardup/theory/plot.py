@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from neardup.distances import SCALES
+from neardup.config.distances import SCALES
 from neardup.errors import ConfigError, MissingExtraError
 from neardup.theory.plan import Plan
 

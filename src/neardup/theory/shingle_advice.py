@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from neardup.checks import SET_MEASURES
 from neardup.config import Config
+from neardup.config.checks import SET_MEASURES
 
 # One changed word touches up to `size` shingles: of fewer than ten it leaves less than half.
 FEW_SHINGLES: Final = 10

@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from collections.abc import Set as AbstractSet
 from typing import Any, TypeVar, overload
 
-from neardup.checks import check_int
+from neardup.config.checks import check_int
 from neardup.errors import ConfigError, DataError
 
 Item = TypeVar("Item", bound=Hashable)

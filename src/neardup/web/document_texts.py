@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.checks import SET_MEASURES
 from neardup.config import Config
+from neardup.config.checks import SET_MEASURES
 from neardup.errors import DataError
-from neardup.io import finished
-from neardup.io.decisions import digest_of
-from neardup.io.formats.base import ITEM_END, text_bytes
+from neardup.io.finished import finished_run
+from neardup.io.finished.decisions import digest_of
+from neardup.io.records import ITEM_END, text_bytes
 from neardup.kernels import similarity as kernel
 from neardup.measures.registry import measure_of
 from neardup.web.run_view import RunView
@@ -49,7 +49,7 @@ def why_absent(run: RunView) -> str | None:
         return None if run.report.load("texts") is not None else "the documents are no longer in memory"
     try:
         for entry in run.report.inputs:
-            finished.find_again(entry, config)
+            finished_run.find_again(entry, config)
     except DataError as error:
         return error.message
     return None
@@ -68,7 +68,7 @@ def scan(run: RunView) -> Iterator[tuple[I64, pa.Array]]:
         return
     for at, entry in enumerate(report.inputs):
         first = int(run.first_keys[at])
-        for records in finished.read_again(entry, report.config):
+        for records in finished_run.read_again(entry, report.config):
             yield first + records.rows, records.texts
             first += records.num_rows
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from neardup.errors import DataError
-from neardup.io import finished
+from neardup.io.documents.column_choice import choose_columns
+from neardup.io.finished import finished_run
 from neardup.io.formats import registry as formats
-from neardup.io.sources.column_choice import choose_columns
 from neardup.web.run_view import RunView
 
 # The other columns of a file are read as a whole, 0.2 s for a file of this size, so larger files are skipped.
@@ -61,7 +61,7 @@ class OtherColumns:
     def _read(self, at: int) -> pa.Table | None:
         config = self._run.report.config
         try:
-            file = finished.find_again(self._run.report.inputs[at], config)
+            file = finished_run.find_again(self._run.report.inputs[at], config)
             if file.size * (_GROWTH if file.compression else 1) > _MOST_BYTES:
                 return None
             form = formats.load(file.format)

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from neardup.checks import as_bytes
+from neardup.config.checks import as_bytes
 from neardup.errors import ConfigError, DataError
 from neardup.report import Report
 from neardup.web.page import render_page

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.checks import SET_MEASURES
+from neardup.config.checks import SET_MEASURES
 from neardup.errors import DataError
 from neardup.report import Report
 from neardup.web import document_texts

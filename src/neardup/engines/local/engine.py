@@ -44,16 +44,16 @@ from neardup.engines.local.tables import (
     filtered,
     held_table,
     num_rows_of,
-    part_name,
+    part_file,
     read_views,
     sub_schema,
 )
 from neardup.engines.local.threads import Threads
-from neardup.engines.local.verified import Verification, VerifiedTable, has_verified, verified_once
+from neardup.engines.local.verified import Verification, VerifiedTable, has_verified, verified_checkpoint
 from neardup.events import Tally
-from neardup.io.spill import Shelves, SortKey, drained, sort_in_memory, sort_on_disk
-from neardup.io.values.sorted_search import find_sorted
-from neardup.io.workspace import Workspace, write_batches
+from neardup.io.columns.sorted_search import find_sorted
+from neardup.io.storage.spill import Shelves, SortKey, drained, sort_in_memory, sort_on_disk
+from neardup.io.storage.workspace import Workspace, write_batches
 from neardup.kernels import union_find as components
 from neardup.kernels.keys import own_secret
 
@@ -93,7 +93,7 @@ class LocalEngine(Threads):
 
         read, put = partial(documents.read, advance=advance_and_expect), self._arena.put
         table = self._map_parts(_SKETCHES, documents, read, lambda batch: step(batch, put), schema)
-        documents.settle(self.sort)
+        documents.finish_reading(self.sort)
         return table
 
     def _skip_parts(self, documents: Documents, advance: Advance) -> None:
@@ -103,7 +103,7 @@ class LocalEngine(Threads):
             return
 
         def skip(part: int) -> None:
-            name = part_name(_SKETCHES, part)
+            name = part_file(_SKETCHES, part)
             if workspace.has(name) and documents.has_read(part):
                 documents.skip(part, advance)
                 self._arena.give_up()
@@ -150,7 +150,9 @@ class LocalEngine(Threads):
                 return InMemoryTable([batch for part in range(documents.num_parts) for batch in results(part)], schema)
 
             def store(part: int) -> Path:
-                return workspace.once(part_name(name, part), lambda path: write_batches(path, results(part), schema))
+                return workspace.checkpoint(
+                    part_file(name, part), lambda path: write_batches(path, results(part), schema)
+                )
 
             paths = self.side_by_side(store, range(documents.num_parts), in_order=documents.stops_at_first)
         # In the first pass, rows and priorities are still local to the part.
@@ -214,7 +216,7 @@ class LocalEngine(Threads):
 
         if self._workspace is None:
             return InMemoryTable(list(results()), schema)
-        path = self._workspace.once(f"{name}.arrow", lambda path: write_batches(path, results(), schema))
+        path = self._workspace.checkpoint(f"{name}.arrow", lambda path: write_batches(path, results(), schema))
         return FileTable([path], schema, self.room() // 16)
 
     def count(self, table: Table, columns: Sequence[str], where: Bools, step: CountStep, num_places: int) -> Counts:
@@ -349,11 +351,11 @@ class LocalEngine(Threads):
             limit = room // (self.threads + 2)
             shelf_bytes = min(shelf_bytes, limit)
             store = Shelves(self._workspace.folder / "texts", room // 3)
-        shelves = self.once("shelves", lambda: plan_shelves(members, shelf_bytes, limit))
+        shelves = self.checkpoint("shelves", lambda: plan_shelves(members, shelf_bytes, limit))
         is_held = self._holds_all and not pc.any(shelves.column("is_large")).as_py()
         if is_held or self.has_verified(_VERIFIED_HELD):
             with tally.polled():
-                result = self.verified_once(_VERIFIED_HELD, partial(mapped, cut_held(members, self._arena)))
+                result = self.verified_checkpoint(_VERIFIED_HELD, partial(mapped, cut_held(members, self._arena)))
             self._arena.give_up()
             return result
         self._arena.give_up()
@@ -392,11 +394,11 @@ class LocalEngine(Threads):
         """Whether an interrupted run has finished a table of verified documents."""
         return self._workspace is not None and has_verified(self._workspace, name)
 
-    def verified_once(self, name: str, verify: Verification) -> VerifiedTable:
+    def verified_checkpoint(self, name: str, verify: Verification) -> VerifiedTable:
         """Verify documents, with their pairs, unless an interrupted run has."""
-        return verified_once(self._workspace, self.once, name, verify)
+        return verified_checkpoint(self._workspace, self.checkpoint, name, verify)
 
-    def once(
+    def checkpoint(
         self, name: str, make: Callable[[], pa.Table | Iterable[pa.RecordBatch]], schema: pa.Schema | None = None
     ) -> pa.Table:
         """Materialise a table, on disk if there is a workspace."""
@@ -412,6 +414,6 @@ class LocalEngine(Threads):
             table = make_held()
             write_batches(path, iter(table.to_batches()), table.schema)
 
-        path = self._workspace.once(f"{name}.arrow", write)
+        path = self._workspace.checkpoint(f"{name}.arrow", write)
         with pa.OSFile(str(path), "rb") as source:
             return pa.ipc.open_file(source).read_all()

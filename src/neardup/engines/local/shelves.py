@@ -15,9 +15,9 @@ from neardup import schema as schemas
 from neardup.engines.base import BlockStep, Documents, PutPairs, no_progress
 from neardup.engines.local.arena import Arena
 from neardup.engines.local.verified import VerifiedTable
-from neardup.io.formats.base import runs, text_bytes
-from neardup.io.spill import Shelves
-from neardup.io.values.sorted_search import find_sorted
+from neardup.io.columns.sorted_search import find_sorted
+from neardup.io.records import runs, text_bytes
+from neardup.io.storage.spill import Shelves
 
 if TYPE_CHECKING:
     from neardup.engines.local.engine import LocalEngine
@@ -89,7 +89,7 @@ def map_shelved(
         begin, end = np.searchsorted(numbers, [first, stop]).tolist()
         members = by_shelf.slice(begin, end - begin)
         step = partial(_map_unit, range(first, stop), large, members, store, mapped, block_step)
-        results.append(engine.verified_once(name.format(first), step))
+        results.append(engine.verified_checkpoint(name.format(first), step))
     return VerifiedTable.joined(results)
 
 

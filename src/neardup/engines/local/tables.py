@@ -10,13 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.engines.base import Bools, Documents, Table, View
-from neardup.io.workspace import read_batches
+from neardup.io.storage.workspace import read_batches
 from neardup.schema import one_batch
-
-
-def part_name(name: str, part: int) -> str:
-    """Return the file of a part of a table."""
-    return f"{name}/{part:06}.arrow"
 
 
 class InMemoryTable:
@@ -60,6 +55,11 @@ class WrittenParts:
         return self._parts.get(part)
 
 
+def part_file(name: str, part: int) -> str:
+    """Return the name of the file of a part of a table."""
+    return f"{name}/{part:06}.arrow"
+
+
 class FileTable:
     """A table in files, cached in memory if it is small.
 
@@ -97,7 +97,7 @@ class FileTable:
         for part, path in enumerate(self._paths):
             written = None if self._written is None else self._written.get(part)
             for batch in read_batches(path, list(columns)) if written is None else written:
-                yield batch if self._documents is None else self._documents.place(part, batch)
+                yield batch if self._documents is None else self._documents.renumber(part, batch)
 
 
 def batches_of(table: Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -12,10 +12,10 @@ import pyarrow as pa
 from neardup import schema as schemas
 from neardup.engines.base import FoundPairs, PutPairs, Sort
 from neardup.engines.local.tables import batches_of
-from neardup.io.workspace import Workspace, read_batches
+from neardup.io.storage.workspace import Workspace, read_batches
 
 # Makes a table in memory unless an interrupted run has finished it.
-Once = Callable[[str, Callable[[], pa.Table]], pa.Table]
+Checkpoint = Callable[[str, Callable[[], pa.Table]], pa.Table]
 # Verifies documents, and puts their pairs.
 Verification = Callable[[PutPairs], pa.Table]
 
@@ -56,7 +56,9 @@ def has_verified(workspace: Workspace, name: str) -> bool:
     return all(map(workspace.has, _files(name)))
 
 
-def verified_once(workspace: Workspace | None, once: Once, name: str, verify: Verification) -> VerifiedTable:
+def verified_checkpoint(
+    workspace: Workspace | None, checkpoint: Checkpoint, name: str, verify: Verification
+) -> VerifiedTable:
     """Verify documents unless an interrupted run has; their pairs are finished before they are."""
     if workspace is None:
         held: list[pa.RecordBatch] = []
@@ -75,10 +77,10 @@ def verified_once(workspace: Workspace | None, once: Once, name: str, verify: Ve
             with _PairWriter(path) as writer:
                 verified.append(verify(writer.put))
 
-        workspace.once(pairs_file, write)
+        workspace.checkpoint(pairs_file, write)
         return verified[0]
 
-    return VerifiedTable(once(name, verify_and_write), [pairs_path])
+    return VerifiedTable(checkpoint(name, verify_and_write), [pairs_path])
 
 
 def _files(name: str) -> tuple[str, str]:

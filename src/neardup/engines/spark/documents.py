@@ -16,8 +16,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType
 
 from neardup import schema as schemas
-from neardup.checks import VECTOR_MEASURES
 from neardup.config import Config
+from neardup.config.checks import VECTOR_MEASURES
 from neardup.engines.base import BatchStep, Source
 from neardup.engines.spark.arrow_steps import Batches, StreamStep, arrow_schema, map_frame
 from neardup.engines.spark.naming import Names, dense_rows
@@ -28,23 +28,25 @@ from neardup.engines.spark.reading import (
     folded_schema,
     note,
     notes_schema,
-    place,
     read_parts,
     read_texts,
+    renumber,
     texts_schema,
 )
 from neardup.engines.spark.storage import Storage, in_order, one_task_each
 from neardup.errors import DataError
+from neardup.io.columns import keep_order
+from neardup.io.columns.arrow_rows import batch_records, wanted_names
+from neardup.io.columns.column_checks import choose
+from neardup.io.columns.scores import SCORES
+from neardup.io.columns.vector_columns import vector_contents
+from neardup.io.documents.file_reader import documents_of, read_pieces
+from neardup.io.documents.in_memory import ID_COLUMNS, content_names
+from neardup.io.documents.layout import FileLayout
+from neardup.io.documents.row_names import name_rows
 from neardup.io.formats import arrow, parquet
-from neardup.io.formats.base import Columns, InputFile, Records
-from neardup.io.sources.in_memory import ID_COLUMNS, content_names
-from neardup.io.sources.parts import FileParts, documents_of
+from neardup.io.records import Columns, InputFile, Records
 from neardup.io.streams import is_remote
-from neardup.io.values import keep_order
-from neardup.io.values.arrow_rows import batch_records, wanted_names
-from neardup.io.values.columns import choose
-from neardup.io.values.scores import SCORES
-from neardup.io.values.vector_columns import vector_contents
 from neardup.theory.shingle_advice import FEW_SHINGLES
 
 _WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
@@ -73,11 +75,11 @@ class SparkSource(Source, Protocol):
     def facts(self) -> dict[str, Any]:
         """Return what workers have reported while the notes were stored, as JSON."""
 
-    def settle(self, notes: DataFrame, storage: Storage) -> None:
+    def finish_reading(self, notes: DataFrame, storage: Storage) -> None:
         """Derive what the whole run needs from the stored notes."""
 
     def sketches(self, schema: pa.Schema) -> DataFrame:
-        """Return the sketches of all documents, after `settle`."""
+        """Return the sketches of all documents, after `finish_reading`."""
 
     def map_texts(self, members: DataFrame, schema: pa.Schema, step: StreamStep) -> DataFrame:
         """Read the texts of the members of components, and apply a step to batches of reading.texts_schema."""
@@ -131,13 +133,13 @@ class _Noted:
         """Return nothing: the metrics are enough."""
         return {}
 
-    def settle(self, notes: DataFrame, storage: Storage) -> None:
+    def finish_reading(self, notes: DataFrame, storage: Storage) -> None:
         """Rank the documents by score, if `keep` names a column."""
         self._notes = notes
         known = storage.observed(notes) or {}
         self.counted = {name: int(known[name] or 0) for name in self.metrics()}
         if self.config.keep_column is not None:
-            self._ranks = storage.once("ranks", lambda: self._rank(storage))
+            self._ranks = storage.checkpoint("ranks", lambda: self._rank(storage))
 
     def _rank(self, storage: Storage) -> DataFrame:
         """Number the rows in the order of their score, the best first, rows without a score last, ties by row."""
@@ -174,47 +176,47 @@ class FileSource(_Noted):
         self._paths = [file.path for file in files]
         # Workers have another current folder. With `strict`, rejections are checked after reading, to raise the first.
         whole = [msgspec.structs.replace(file, path=_whole_path(file.path)) for file in files]
-        self.parts = FileParts(whole, num_ahead_files, Config.of(config, strict=False))
-        self.total = self.parts.total
+        self.layout = FileLayout(whole, num_ahead_files, Config.of(config, strict=False))
+        self.total = self.layout.total
         self._ends = spark.sparkContext.accumulator({}, EndsParam())
-        self.num_rows, self.num_ahead = self.parts.num_parts << ROW_BITS, self.parts.num_ahead_parts << ROW_BITS
+        self.num_rows, self.num_ahead = self.layout.num_parts << ROW_BITS, self.layout.num_ahead_parts << ROW_BITS
 
     def read(self, step: BatchStep, schema: pa.Schema) -> DataFrame:
         """Sketch with one task per part, or several where there are fewer parts than cores."""
-        num_parts, num_shares = self.parts.num_parts, self._num_shares()
+        num_parts, num_shares = self.layout.num_parts, self._num_shares()
         numbers = self._spark.range(0, num_parts * num_shares, 1, max(num_parts * num_shares, 1))
         notes = notes_schema(schema)
         read = partial(
-            read_parts, parts=self.parts, num_shares=num_shares, step=step, notes=notes, report=self._ends.add
+            read_parts, layout=self.layout, num_shares=num_shares, step=step, notes=notes, report=self._ends.add
         )
         return map_frame(numbers, notes, read)
 
     def read_ahead(self) -> Iterator[pa.RecordBatch]:
         """Read the reference documents, on the driver."""
-        for part in range(self.parts.num_ahead_parts):
-            for _, rows in self.parts.read_pieces(part):
+        for part in range(self.layout.num_ahead_parts):
+            for _, rows in read_pieces(self.layout, part):
                 for first_row, found in rows:
-                    yield place(self.parts.documents_of(found, first_row), part, self.parts)
+                    yield renumber(documents_of(found, found.rows + first_row, self.layout.config), part, self.layout)
 
     def _num_shares(self) -> int:
         """Return how many tasks share a part: each reads all of it and uses only its own rows."""
-        if not self.parts.num_parts or not all(self.parts.formats[at] in _CHEAP for at in self.parts.own_files()):
+        if not self.layout.num_parts or not all(self.layout.formats[at] in _CHEAP for at in self.layout.own_files()):
             return 1
-        most = max(self.parts.total // (self.parts.num_parts * _LEAST_SHARE), 1)
-        return min(-(-self._spark.sparkContext.defaultParallelism // self.parts.num_parts), most, _MOST_SHARES)
+        most = max(self.layout.total // (self.layout.num_parts * _LEAST_SHARE), 1)
+        return min(-(-self._spark.sparkContext.defaultParallelism // self.layout.num_parts), most, _MOST_SHARES)
 
     def facts(self) -> dict[str, Any]:
         """Return the rows of pieces and the columns found, of every part."""
-        ends = [self._ends.value[part] for part in range(self.parts.num_parts)]
+        ends = [self._ends.value[part] for part in range(self.layout.num_parts)]
         return {"ends": ends, "num_shares": self._num_shares()}
 
-    def settle(self, notes: DataFrame, storage: Storage) -> None:
+    def finish_reading(self, notes: DataFrame, storage: Storage) -> None:
         """Count the rows of files, check what was found, and rank."""
         known = storage.observed(notes) or {}
         ends, self._stored_notes = known["ends"], (storage.path_of(notes), int(known["num_shares"]))
-        self.parts.number([count for piece_rows, _ in ends for count in piece_rows])
-        self.parts.check_found([(sum(piece_rows), found) for piece_rows, found in ends])
-        super().settle(notes, storage)
+        self.layout.number([count for piece_rows, _ in ends for count in piece_rows])
+        self.layout.check_found([(sum(piece_rows), found) for piece_rows, found in ends])
+        super().finish_reading(notes, storage)
         if self.config.strict:
             self._check_strict(storage)
 
@@ -230,7 +232,7 @@ class FileSource(_Noted):
 
     def summary(self) -> list[dict[str, Any]]:
         """Return the entry of every file in the report, with the path as the user gave it."""
-        return [entry | {"path": path} for entry, path in zip(self.parts.summary(), self._paths, strict=True)]
+        return [entry | {"path": path} for entry, path in zip(self.layout.summary(), self._paths, strict=True)]
 
     def map_texts(self, members: DataFrame, schema: pa.Schema, step: StreamStep) -> DataFrame:
         """Read the parts that have members again, and apply a step; texts stay on the worker until then."""
@@ -238,33 +240,33 @@ class FileSource(_Noted):
         share = F.pmod(F.shiftright("row", _SHARED_ROW_BITS), F.lit(num_shares))
         by_part = members.withColumn("part", F.shiftright("row", ROW_BITS))
         by_part = by_part.withColumn("task", F.col("part") * num_shares + share)
-        ordered = one_task_each(by_part, "task", self.parts.num_parts * num_shares).sortWithinPartitions("part", "row")
-        parts = self.parts
-        return map_frame(ordered, schema, lambda batches: step(read_texts(batches, parts)))
+        ordered = one_task_each(by_part, "task", self.layout.num_parts * num_shares).sortWithinPartitions("part", "row")
+        layout = self.layout
+        return map_frame(ordered, schema, lambda batches: step(read_texts(batches, layout)))
 
     def names(self) -> Names:
         """Return the lookup of the names of rows, for any worker, once the documents have been read."""
-        return Names(*self._stored_notes, self.parts)
+        return Names(*self._stored_notes, self.layout)
 
     def locate(self, rows: I64) -> tuple[pa.Array, I64]:
         """Return the file of each row, by name, and its number there, from 1."""
-        return locate(rows, self.parts)
+        return locate(rows, self.layout)
 
     def ids(self) -> DataFrame:
         """Return the id of every document that has one."""
         return self.documents.where(F.col("id").isNotNull()).select("row", F.col("id").alias("doc_id"))
 
-    def place(self, table: DataFrame, ends: Sequence[tuple[str, str, str, str]]) -> DataFrame:
+    def add_locations(self, table: DataFrame, ends: Sequence[tuple[str, str, str, str]]) -> DataFrame:
         """Add the file and number of rows, and name documents without an id by them; (row, id, file, number) each."""
         kinds = (pa.int64(), pa.string(), pa.string(), pa.int64())
         added = [field for end in ends for field in zip(end, kinds, strict=True)]
         named = {name for name, _ in added}
         target = pa.schema([*(field for field in arrow_schema(table) if field.name not in named), *added])
-        parts = self.parts
+        layout = self.layout
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
             for batch in batches:
-                yield _placed(batch, ends, target, parts)
+                yield _placed(batch, ends, target, layout)
 
         return map_frame(table, target, run)
 
@@ -273,18 +275,18 @@ def _whole_path(path: str) -> str:
     return path if is_remote(path) else str(Path(path).absolute())
 
 
-def locate(rows: I64, parts: FileParts) -> tuple[pa.Array, I64]:
+def locate(rows: I64, layout: FileLayout) -> tuple[pa.Array, I64]:
     """Return file and row number of rows that are encoded by part and position."""
-    return parts.locate(dense_rows(parts, rows))
+    return layout.locate(dense_rows(layout, rows))
 
 
 def _placed(
-    batch: pa.RecordBatch, ends: Sequence[tuple[str, str, str, str]], target: pa.Schema, parts: FileParts
+    batch: pa.RecordBatch, ends: Sequence[tuple[str, str, str, str]], target: pa.Schema, layout: FileLayout
 ) -> pa.RecordBatch:
     columns = {name: batch.column(name) for name in batch.schema.names}
     for row, doc_id, file, number in ends:
-        files, numbers = locate(columns[row].to_numpy(), parts)
-        own = parts.name_rows(dense_rows(parts, columns[row].to_numpy()))
+        files, numbers = locate(columns[row].to_numpy(), layout)
+        own = name_rows(layout, dense_rows(layout, columns[row].to_numpy()))
         columns |= {doc_id: pc.coalesce(columns[doc_id], own), file: files, number: pa.array(numbers)}
     return pa.record_batch([columns[name] for name in target.names], schema=target)
 
@@ -324,7 +326,7 @@ class FrameSource(_Noted):
             return self.frame.select(own.cast("long").alias("neardup_row"), *wanted)
         ids = in_order(self.frame.select(own.alias("neardup_id")), ["neardup_id"], self.total)
         rows = F.monotonically_increasing_id().alias("neardup_row")
-        numbered = storage.once("ids", lambda: ids.select("neardup_id", rows))
+        numbered = storage.checkpoint("ids", lambda: ids.select("neardup_id", rows))
         named = self.frame.join(numbered, own == F.col("neardup_id"))
         return named.select("neardup_row", *wanted)
 
@@ -357,9 +359,9 @@ class FrameSource(_Noted):
 
         return map_frame(self._rows, notes, run)
 
-    def settle(self, notes: DataFrame, storage: Storage) -> None:
+    def finish_reading(self, notes: DataFrame, storage: Storage) -> None:
         """Rank; with `strict`, raise for the first rejected row."""
-        super().settle(notes, storage)
+        super().finish_reading(notes, storage)
         first = storage.run(self.rejected.orderBy("row").first) if self.config.strict else None
         if first is not None:
             raise DataError(f"a row cannot be used: {first['reason']}", hint="leave out strict to skip such rows")

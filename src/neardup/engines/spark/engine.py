@@ -36,8 +36,8 @@ from neardup.engines.spark.storage import FEW_ROWS, Storage
 from neardup.engines.spark.whole_components import map_whole
 from neardup.engines.spark.written_tables import TableFiles
 from neardup.events import Tally
-from neardup.io.spill import sort_in_memory
-from neardup.io.workspace import Workspace
+from neardup.io.storage.spill import sort_in_memory
+from neardup.io.storage.workspace import Workspace
 from neardup.kernels.keys import own_secret
 from neardup.theory.shingle_advice import FEW_SHINGLES
 
@@ -125,13 +125,13 @@ class SparkEngine:
         """Read the documents on all workers; sets are not kept in memory, because they would be lost with a worker."""
         self.storage.plan_partitions(documents.total * (1 if documents.unit == "bytes" else _BYTES_A_DOCUMENT))
         self.storage.listen(advance, documents.total)
-        notes = self.storage.once(
+        notes = self.storage.checkpoint(
             "notes",
             lambda: documents.read(lambda batch: step(batch, None), schema),
             documents.metrics(),
             documents.facts,
         )
-        documents.settle(notes, self.storage)
+        documents.finish_reading(notes, self.storage)
         sketches = documents.sketches(schema)
         self._num_documents = documents.counted["with_shingles"]
         for below, name in ((None, "with_shingles"), (FEW_SHINGLES, "with_few_shingles")):
@@ -207,14 +207,14 @@ class SparkEngine:
                 rows.select(*columns), schema, lambda batches: (step(batch) for batch in widened(batches, spare))
             )
 
-        return self.once(name, make)
+        return self.checkpoint(name, make)
 
     def map_read(
         self, name: str, documents: SparkSource, sketches: DataFrame, where: Chosen, step: BatchStep, schema: pa.Schema
     ) -> DataFrame:
         """Read the documents again on all workers, and store the result."""
         rows = select_rows(sketches, where).select("row", F.lit(0).cast("bigint").alias("component"), "priority")
-        return self.once(name, lambda: documents.map_texts(rows, schema, partial(map, step)))
+        return self.checkpoint(name, lambda: documents.map_texts(rows, schema, partial(map, step)))
 
     def count(
         self, table: DataFrame, columns: Sequence[str], where: Chosen, step: CountStep, num_places: int
@@ -303,7 +303,7 @@ class SparkEngine:
             }
 
         self.storage.listen(advance, found["rows"])
-        return self.once("verified", make, facts=facts)
+        return self.checkpoint("verified", make, facts=facts)
 
     def map_classes(
         self, classes: DataFrame, verified: DataFrame | None, step: ClassStep, schema: pa.Schema
@@ -371,7 +371,7 @@ class SparkEngine:
         """Compute a table for its side effects."""
         self.storage.run(table.count, what)
 
-    def once(
+    def checkpoint(
         self,
         name: str,
         make: Callable[[], DataFrame],
@@ -381,7 +381,7 @@ class SparkEngine:
     ) -> DataFrame:
         """Compute and store an unordered table; `facts`: returns facts about the run, called once it is stored."""
         del schema
-        stored = self.storage.once(name, make, facts=lambda: {"engine": self._learn() | facts()})
+        stored = self.storage.checkpoint(name, make, facts=lambda: {"engine": self._learn() | facts()})
         self.facts |= (self.storage.observed(stored) or {})["engine"]
         return stored
 

@@ -23,8 +23,8 @@ from neardup.engines.spark.naming import dense_rows
 from neardup.engines.spark.results import cluster_rows, with_ids
 from neardup.engines.spark.storage import FEW_ROWS, Storage, in_order, one_task_each, stored_batches
 from neardup.engines.spark.written_tables import Write, write_file
-from neardup.io.formats.base import Verdicts
-from neardup.io.sources.parts import FileParts
+from neardup.io.documents.layout import FileLayout
+from neardup.io.records import Verdicts
 from neardup.io.streams import copy_permissions
 
 # Rows of a file that are not kept: removed documents with their kept one, rejected rows with null.
@@ -46,7 +46,7 @@ def rejected_table(source: FileSource, *, ahead: bool = False) -> DataFrame:
     """Return schema.REJECTED in input order, for the input or for the reference files."""
     is_ahead = F.col("row") < source.num_ahead
     rejected = source.rejected.where(is_ahead if ahead else ~is_ahead)
-    placed = source.place(rejected.withColumn("doc_id", F.lit(None).cast("string")), [_OWN])
+    placed = source.add_locations(rejected.withColumn("doc_id", F.lit(None).cast("string")), [_OWN])
     num_rows = source.counted["ahead_rejected" if ahead else "own_rejected"]
     return in_order(placed, ["row"], num_rows).selectExpr("file", "number as row", "reason")
 
@@ -58,7 +58,7 @@ def write_table(path: Path, name: str, table: DataFrame, num_rows: int, write: W
     """
     folder = None
     if num_rows > FEW_ROWS:
-        folder = storage.path_of(storage.once(f"{name}-sorted", lambda: table))
+        folder = storage.path_of(storage.checkpoint(f"{name}-sorted", lambda: table))
         table = storage.spark.range(0, 1, 1, 1)
     step = partial(_write_rows, folder=folder, path=path.resolve(), write=write)
     written: list[Any] = storage.run(map_frame(table, _COUNTED, step).collect, name)
@@ -74,50 +74,50 @@ def _write_rows(rows: Batches, folder: str | None, path: Path, write: Write) -> 
 
 def write_kept(source: FileSource, selection: DataFrame, members: DataFrame, folder: str) -> DataFrame:
     """Return a frame with one row per input file that writes its kept rows when computed."""
-    parts = source.parts
+    layout = source.layout
     is_absent = F.col("num_shingles").isNull() & (F.col("row") >= source.num_ahead)
     absent = source.notes.where(is_absent).selectExpr("row", "cast(null as string) kept_id", "null similarity")
     removed = selection.withColumn("kept_id", F.lit(None).cast("string"))
     if source.config.mark:
         kept = with_ids(selection, "kept_row", "kept_id", source.ids())
-        removed = source.place(kept, [("kept_row", "kept_id", "kept_file", "kept_number")])
+        removed = source.add_locations(kept, [("kept_row", "kept_id", "kept_file", "kept_number")])
     verdicts = removed.select("row", "kept_id", "similarity").unionByName(absent)
     verdicts = verdicts.withColumn("cluster_size", F.lit(None).cast("bigint"))
     if source.config.mark:  # kept rows are listed only for the size of their cluster
         documents = source.documents.where(F.col("row") >= source.num_ahead)
         sized = cluster_rows(documents, members).where("cluster_size > 1").select("row", "cluster_size")
         verdicts = verdicts.drop("cluster_size").join(sized, "row", "full")
-    own = source.parts.own_files()
+    own = source.layout.own_files()
     every = selection.sparkSession.range(own.start, own.stop).selectExpr(
         "id as at", "cast(null as long) number", "cast(null as string) kept_id", "cast(null as double) similarity"
     )
     every = every.withColumn("cluster_size", F.lit(None).cast("bigint"))
-    by_file = map_frame(verdicts, _VERDICTS, partial(map, partial(_by_file, parts=parts))).unionByName(every)
+    by_file = map_frame(verdicts, _VERDICTS, partial(map, partial(_by_file, layout=layout))).unionByName(every)
     numbered = by_file.withColumn("task", F.col("at") - own.start)
     ordered = one_task_each(numbered, "task", len(own)).drop("task").sortWithinPartitions("at", "number")
-    return map_frame(ordered, _WRITTEN, partial(_write_files, parts=parts, folder=folder))
+    return map_frame(ordered, _WRITTEN, partial(_write_files, layout=layout, folder=folder))
 
 
-def _by_file(batch: pa.RecordBatch, parts: FileParts) -> pa.RecordBatch:
+def _by_file(batch: pa.RecordBatch, layout: FileLayout) -> pa.RecordBatch:
     """Replace rows by the number of the file and the position in it, from 0."""
     rows = batch.column("row").to_numpy()
-    dense = dense_rows(parts, rows)
-    at = np.searchsorted(parts.file_first_rows[:-1], dense, side="right") - 1
-    columns = [pa.array(at), pa.array(dense - parts.file_first_rows[at])]
+    dense = dense_rows(layout, rows)
+    at = np.searchsorted(layout.file_first_rows[:-1], dense, side="right") - 1
+    columns = [pa.array(at), pa.array(dense - layout.file_first_rows[at])]
     verdicts = [batch.column(name) for name in ("kept_id", "similarity", "cluster_size")]
     return pa.record_batch([*columns, *verdicts], schema=_VERDICTS)
 
 
-def _write_files(batches: Batches, parts: FileParts, folder: str) -> Iterator[pa.RecordBatch]:
+def _write_files(batches: Batches, layout: FileLayout, folder: str) -> Iterator[pa.RecordBatch]:
     for verdicts in split_groups(batches, "at"):
         at = verdicts.column("at")[0].as_py()
-        _write_file(at, verdicts.filter(verdicts.column("number").is_valid()), parts, folder)
+        _write_file(at, verdicts.filter(verdicts.column("number").is_valid()), layout, folder)
         yield pa.record_batch([pa.array([at])], schema=_WRITTEN)
 
 
-def _write_file(at: int, rows: pa.Table, parts: FileParts, folder: str) -> None:
+def _write_file(at: int, rows: pa.Table, layout: FileLayout, folder: str) -> None:
     """Write the kept rows of a file; retries and speculative attempts are safe."""
-    first, stop = parts.file_first_rows[at : at + 2].tolist()
+    first, stop = layout.file_first_rows[at : at + 2].tolist()
     is_kept = np.ones(stop - first, np.bool_)
     is_removed, is_sized = (rows.column(name).is_valid() for name in ("similarity", "cluster_size"))
     is_gone = pc.or_(is_removed, pc.invert(is_sized))
@@ -132,11 +132,11 @@ def _write_file(at: int, rows: pa.Table, parts: FileParts, folder: str) -> None:
         similarities=removed.column("similarity").to_numpy(),
         cluster_sizes=sizes,
     )
-    target = Path(folder) / parts.files[at].name
+    target = Path(folder) / layout.files[at].name
     draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
     try:
-        parts.formats[at].write(parts.files[at], str(draft), verdicts, parts.config)
-        copy_permissions(parts.files[at], str(draft))
+        layout.formats[at].write(layout.files[at], str(draft), verdicts, layout.config)
+        copy_permissions(layout.files[at], str(draft))
         with contextlib.suppress(FileNotFoundError):  # a removed text leaves no file
             os.replace(draft, target)  # noqa: PTH105
     finally:

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from neardup.engines.spark.reading import ROW_BITS
 from neardup.engines.spark.storage import stored_batches
-from neardup.io.sources.parts import FileParts
-from neardup.io.values.sorted_search import find_sorted
+from neardup.io.columns.sorted_search import find_sorted
+from neardup.io.documents.layout import FileLayout
+from neardup.io.documents.row_names import name_rows
 
 I64 = npt.NDArray[np.int64]
 
@@ -32,9 +33,9 @@ class End(NamedTuple):
         return [(self.doc_id, pa.string()), (self.file, pa.string()), (self.number, pa.int64())]
 
 
-def dense_rows(parts: FileParts, rows: I64) -> I64:
+def dense_rows(layout: FileLayout, rows: I64) -> I64:
     """Return the positions in the input of rows that encode a part and the position there."""
-    dense: I64 = parts.first_rows[rows >> ROW_BITS] + (rows & ((1 << ROW_BITS) - 1))
+    dense: I64 = layout.first_rows[rows >> ROW_BITS] + (rows & ((1 << ROW_BITS) - 1))
     return dense
 
 
@@ -44,8 +45,8 @@ class Names:
     folder: the stored notes, which have one file for each of the `num_shares` tasks of a part.
     """
 
-    def __init__(self, folder: str, num_shares: int, parts: FileParts) -> None:
-        self._folder, self._num_shares, self._parts = folder, num_shares, parts
+    def __init__(self, folder: str, num_shares: int, layout: FileLayout) -> None:
+        self._folder, self._num_shares, self._layout = folder, num_shares, layout
         self._part, self._held = -1, (np.empty(0, np.int64), pa.array([], pa.string()))
 
     def documents(self, part: int) -> tuple[I64, pa.Array]:
@@ -61,7 +62,7 @@ class Names:
                 table = table.sort_by("row")
             rows, ids = table.column("row").to_numpy(), table.column("id").combine_chunks()
             if ids.null_count:
-                ids = pc.coalesce(ids, self._parts.name_rows(dense_rows(self._parts, rows)))
+                ids = pc.coalesce(ids, name_rows(self._layout, dense_rows(self._layout, rows)))
             self._part, self._held = part, (rows, ids)
         return self._held
 
@@ -78,7 +79,7 @@ class Names:
         """Add the names of a column of rows to batches that are sorted by it."""
         for batch in batches:
             rows = batch.column(end.row).to_numpy()
-            files, numbers = self._parts.locate(dense_rows(self._parts, rows))
+            files, numbers = self._layout.locate(dense_rows(self._layout, rows))
             for (name, _), values in zip(end.added, (self.ids_of(rows), files, pa.array(numbers)), strict=True):
                 batch = batch.append_column(name, values)
             yield batch

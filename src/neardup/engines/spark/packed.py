@@ -22,8 +22,8 @@ from pyspark.sql import DataFrame, SparkSession
 from neardup import schema as schemas
 from neardup.engines.spark.arrow_steps import StreamStep, map_frame, narrow
 from neardup.engines.spark.storage import one_task_each
-from neardup.io.spill import sort_on_disk
-from neardup.io.values.arrow_rows import pieces
+from neardup.io.columns.arrow_rows import pieces
+from neardup.io.storage.spill import sort_on_disk
 
 # Maps the number of a bucket and its sorted rows.
 RangeStep = Callable[[int, Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]]

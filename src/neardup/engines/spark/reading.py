@@ -20,13 +20,14 @@ from neardup.config import Config
 from neardup.engines.base import BatchStep, View
 from neardup.engines.local.groups import split_groups
 from neardup.engines.spark.storage import stored_batches
-from neardup.io.formats.base import Records
-from neardup.io.sources.notes import joined
-from neardup.io.sources.parts import FileParts
-from neardup.io.values import keep_order
-from neardup.io.values.contents import content_type
-from neardup.io.values.scores import SCORES
-from neardup.io.values.sorted_search import find_sorted
+from neardup.io.columns import keep_order
+from neardup.io.columns.contents import content_type
+from neardup.io.columns.scores import SCORES
+from neardup.io.columns.sorted_search import find_sorted
+from neardup.io.documents.file_reader import documents_of, read_pieces
+from neardup.io.documents.layout import FileLayout
+from neardup.io.documents.notes import joined
+from neardup.io.records import Records
 
 I64 = npt.NDArray[np.int64]
 # By part: the number of rows of every piece, and the names of the columns found.
@@ -112,7 +113,7 @@ class EndsParam(AccumulatorParam[Ends]):
 
 def read_parts(
     numbers: Iterable[pa.RecordBatch],
-    parts: FileParts,
+    layout: FileLayout,
     num_shares: int,
     step: BatchStep,
     notes: pa.Schema,
@@ -122,16 +123,16 @@ def read_parts(
     for number in (number for batch in numbers for number in batch.column("id").to_pylist()):
         part, share = divmod(number, num_shares)
         ends: tuple[list[int], list[str]] = ([], [])
-        batches = _read_part(part, parts, ends)
+        batches = _read_part(part, layout, ends)
         own = (batch for at, batch in enumerate(batches) if at % num_shares == share)
-        yield from joined(chain.from_iterable(_noted(part, parts, batch, step, notes) for batch in own))
+        yield from joined(chain.from_iterable(_noted(part, layout, batch, step, notes) for batch in own))
         report({part: ends})
 
 
-def _read_part(part: int, parts: FileParts, ends: tuple[list[int], list[str]]) -> Iterator[tuple[int, Records]]:
+def _read_part(part: int, layout: FileLayout, ends: tuple[list[int], list[str]]) -> Iterator[tuple[int, Records]]:
     """Read the batches of a part, each with its first row; add the rows of pieces and the columns found to `ends`."""
     piece_rows, names = ends
-    for pieces, rows in parts.read_pieces(part):
+    for pieces, rows in read_pieces(layout, part):
         num_rows = 0
         for first_row, found in rows:
             yield first_row, found
@@ -141,22 +142,22 @@ def _read_part(part: int, parts: FileParts, ends: tuple[list[int], list[str]]) -
 
 
 def _noted(
-    part: int, parts: FileParts, batch: tuple[int, Records], step: BatchStep, notes: pa.Schema
+    part: int, layout: FileLayout, batch: tuple[int, Records], step: BatchStep, notes: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     first_row, found = batch
-    documents = place(parts.documents_of(found, first_row), part, parts)
+    documents = renumber(documents_of(found, found.rows + first_row, layout.config), part, layout)
     spots = np.setdiff1d(np.arange(found.num_rows), found.rows)
     yield from note(step(documents), found, (part << ROW_BITS) + first_row + spots, notes)
 
 
-def place(documents: pa.RecordBatch, part: int, parts: FileParts) -> pa.RecordBatch:
+def renumber(documents: pa.RecordBatch, part: int, layout: FileLayout) -> pa.RecordBatch:
     """Turn rows and priorities local to a part into those of the whole run, except for scores."""
     rows = documents.column("row").to_numpy() + (part << ROW_BITS)
     priority = documents.column("priority").to_numpy()
-    if part < parts.num_ahead_parts:
+    if part < layout.num_ahead_parts:
         priority = np.full(rows.size, schema.AHEAD)
-    elif parts.config.keep == "last":
-        priority = keep_order.priorities(parts.config.keep, rows)
+    elif layout.config.keep == "last":
+        priority = keep_order.priorities(layout.config.keep, rows)
     columns = [pa.array(rows), documents.column("text"), pa.array(priority), documents.column("group")]
     return pa.record_batch(columns, schema=documents.schema)
 
@@ -174,18 +175,18 @@ def _stored_rows(folder: str) -> I64:
     return np.sort(np.concatenate([np.empty(0, np.int64), *columns]))
 
 
-def read_texts(members: Iterable[pa.RecordBatch], parts: FileParts) -> Iterator[pa.RecordBatch]:
+def read_texts(members: Iterable[pa.RecordBatch], layout: FileLayout) -> Iterator[pa.RecordBatch]:
     """Read parts again and select the documents of components; `members` are sorted by part, then by row."""
-    texts = texts_schema(parts.config)
+    texts = texts_schema(layout.config)
     for own in split_groups(members, "part"):
         part = own.column("part")[0].as_py()
         rows, component, priority = (own.column(name).to_numpy() for name in ("row", "component", "priority"))
-        for _, pieces in parts.read_pieces(part):
+        for _, pieces in read_pieces(layout, part):
             for first_row, found in pieces:
                 batch_rows = found.rows + first_row + (part << ROW_BITS)
                 is_member, at = find_sorted(rows, batch_rows)
                 if is_member.any():
-                    chosen = parts.documents_of(found, first_row).filter(pa.array(is_member))
+                    chosen = documents_of(found, found.rows + first_row, layout.config).filter(pa.array(is_member))
                     at = at[is_member]
                     columns = [pa.array(rows[at]), pa.array(component[at]), pa.array(priority[at])]
                     columns += [chosen.column("text"), chosen.column("group")]

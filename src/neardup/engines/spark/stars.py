@@ -30,7 +30,7 @@ def connect(links: DataFrame, storage: Storage, few_links: int = FEW_LINKS) -> t
     Every round is stored, so that a lost worker does not undo the rounds before.
     """
     contracted = map_frame(links, schema.LINKS, _forests)
-    links = storage.once("links", lambda: contracted, _fingerprint())
+    links = storage.checkpoint("links", lambda: contracted, _fingerprint())
     sizes, before = [], None
     while True:
         now = storage.observed(links)
@@ -38,7 +38,7 @@ def connect(links: DataFrame, storage: Storage, few_links: int = FEW_LINKS) -> t
         if now == before or sizes[-1] <= few_links:
             break
         before = now
-        links = storage.once(f"links-{len(sizes)}", partial(_starred, links), _fingerprint())
+        links = storage.checkpoint(f"links-{len(sizes)}", partial(_starred, links), _fingerprint())
     if now != before:
         links = map_frame(links.coalesce(1), schema.LINKS, lambda batches: [_forest(list(batches))])
     return _labels(links), sizes

@@ -24,8 +24,8 @@ from pyspark.sql.types import StructType
 from neardup import errors, schema
 from neardup.engines.base import Advance
 from neardup.engines.spark.listener import report_jobs
+from neardup.io.storage.workspace import Workspace
 from neardup.io.streams import filesystem
-from neardup.io.workspace import Workspace
 
 T = TypeVar("T")
 # Columns that are summed while a table is written, so that no extra job is needed.
@@ -82,7 +82,7 @@ class Storage:
         own = self.spark.conf.get(_PARTITIONS) or _UNSET_PARTITIONS
         return self._num_partitions if own == _UNSET_PARTITIONS else max(min(int(own), _MOST_PARTITIONS), 1)
 
-    def once(
+    def checkpoint(
         self,
         name: str,
         make: Callable[[], DataFrame],

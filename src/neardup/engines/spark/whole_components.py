@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from neardup import schema as schemas
 from neardup.engines.base import BatchStep, BlockStep
-from neardup.io.formats import base as records
-from neardup.io.values.arrow_rows import pieces
-from neardup.io.workspace import read_batches, write_batches
+from neardup.io import records
+from neardup.io.columns.arrow_rows import pieces
+from neardup.io.storage.workspace import read_batches, write_batches
 
 
 def _block_columns(texts: pa.DataType) -> pa.Schema:

@@ -76,7 +76,7 @@ class TableFiles:
 
     def write_clusters(self, members: DataFrame, target: Target) -> int:
         """Write every document of the input with its cluster, in input order; return the number of rows."""
-        names, parts, spark = self._source.names(), self._source.parts, self._storage.spark
+        names, layout, spark = self._source.names(), self._source.layout, self._storage.spark
         rows = members.select("row", "kept_row")
         by_kept = self._ranges(arrow_schema(rows), ("kept_row", "row"), None)
         by_own = self._ranges(MEMBERS, ("row",), target.part_rows and target.num_rows // target.part_rows + 1)
@@ -84,8 +84,8 @@ class TableFiles:
         def pack_members(_: int, rows: Batches) -> Iterator[pa.RecordBatch]:
             return by_own.pack(list_members(whole_groups(rows, ["kept_row"]), names))
 
-        bounds = [0, *(bound >> ROW_BITS for bound in by_own.bounds or ()), parts.num_parts]
-        ranges = [range(max(first, parts.num_ahead_parts), stop) for first, stop in pairwise(bounds)]
+        bounds = [0, *(bound >> ROW_BITS for bound in by_own.bounds or ()), layout.num_parts]
+        ranges = [range(max(first, layout.num_ahead_parts), stop) for first, stop in pairwise(bounds)]
         blocks = map_ranges(map_frame(rows, BLOCKS, by_kept.pack), by_kept, BLOCKS, pack_members)
         blocks = blocks.unionByName(markers(spark, by_own.num_buckets))
         step = partial(_clustered, ranges=ranges, names=names)
@@ -93,7 +93,7 @@ class TableFiles:
 
     def _ranges(self, columns: pa.Schema, order: tuple[str, ...], num_buckets: int | None) -> Exchange:
         """Return an exchange whose buckets are ranges of parts."""
-        num_parts = self._source.parts.num_parts
+        num_parts = self._source.layout.num_parts
         count = max(min(num_parts, num_buckets or self._storage.num_partitions), 1)
         bounds = tuple((at * num_parts // count) << ROW_BITS for at in range(1, count))
         return Exchange(columns=columns, order=order, num_buckets=count, limit=self._limit, bounds=bounds)

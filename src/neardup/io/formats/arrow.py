@@ -11,9 +11,7 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.errors import DataError
-from neardup.io.formats.base import PART_BYTES, Columns, InputFile, Records, Verdicts
-from neardup.io.streams import copy_file, open_output
-from neardup.io.values.arrow_rows import (
+from neardup.io.columns.arrow_rows import (
     batch_records,
     decoded_pieces,
     is_untouched,
@@ -25,7 +23,9 @@ from neardup.io.values.arrow_rows import (
     readable,
     wanted_names,
 )
-from neardup.io.values.columns import outer_column
+from neardup.io.columns.column_checks import outer_column
+from neardup.io.records import PART_BYTES, Columns, InputFile, Records, Verdicts
+from neardup.io.streams import copy_file, open_output
 
 _KIND: Final = "Arrow"
 _FILE_MAGIC: Final = b"ARROW1"
@@ -57,7 +57,7 @@ def _open(file: InputFile, names: list[str] | None = None) -> Iterator[tuple[Any
 
 def _places(columns: pa.Schema, names: list[str]) -> list[int]:
     outer = {outer_column(columns, name) for name in names}
-    return [place for place, name in enumerate(columns.names) if name in outer]
+    return [index for index, name in enumerate(columns.names) if name in outer]
 
 
 def _is_better_mapped(file: InputFile) -> bool:
@@ -105,7 +105,7 @@ def table(file: InputFile, config: Config, *, without: Collection[str] = ()) -> 
     """Return all rows with all columns but some."""
     with _open(file) as (reader, _), readable(file, _KIND):
         rows = reader.read_all()
-    return rows.select([place for place, name in enumerate(rows.column_names) if name not in without])
+    return rows.select([index for index, name in enumerate(rows.column_names) if name not in without])
 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
@@ -157,16 +157,16 @@ def _codec(message: bytes) -> str | None:
     return _CODECS[message[codec] if codec else 0]
 
 
-def _child(message: bytes, table: int, place: int) -> int:
+def _child(message: bytes, table: int, index: int) -> int:
     """Return the offset of the table that a field refers to, 0 if it is absent."""
-    field = _field(message, table, place)
+    field = _field(message, table, index)
     return field and field + int(struct.unpack_from("<I", message, field)[0])
 
 
-def _field(message: bytes, table: int, place: int) -> int:
+def _field(message: bytes, table: int, index: int) -> int:
     """Return the offset of a field of a flatbuffer table, 0 if it is absent."""
     layout = table - struct.unpack_from("<i", message, table)[0]
-    entry = 4 + 2 * place
+    entry = 4 + 2 * index
     if entry >= struct.unpack_from("<H", message, layout)[0]:
         return 0
     offset = struct.unpack_from("<H", message, layout + entry)[0]

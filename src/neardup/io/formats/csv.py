@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.errors import DataError
-from neardup.io.formats import base as records
-from neardup.io.formats.base import MARK_COLUMNS, Columns, InputFile, Records, Verdicts
+from neardup.io import records
+from neardup.io.columns import gather
+from neardup.io.columns.oversize import SKIPPED_AT_ONCE, most_held, passed, reason_against_size
 from neardup.io.formats.registry import endings
+from neardup.io.records import MARK_COLUMNS, Columns, InputFile, Records, Verdicts
 from neardup.io.streams import check_unchanged, copy_file, open_input, open_output_like
-from neardup.io.values import gather
-from neardup.io.values.oversize import SKIPPED_AT_ONCE, most_held, passed, reason_against_size
 
 
 class _Row(NamedTuple):
@@ -241,14 +241,14 @@ class _Taker:
     def __init__(self, header: list[str], columns: Columns, config: Config) -> None:
         self.columns = columns
         self.num_fields = len(header)
-        self.places = {name: place for place, name in reversed(list(enumerate(header)))}
+        self.indices = {name: index for index, name in reversed(list(enumerate(header)))}
         named = (*columns.text, columns.items, columns.vector, columns.id, columns.score, columns.group)
         named += columns.others
-        self.found = frozenset(name for name in named if name in self.places)
+        self.found = frozenset(name for name in named if name in self.indices)
         is_weighted = config.measure == "weighted"
         takes_items = gather.weighted_items if is_weighted else gather.items_text
         self._take: Callable[[str], Any] = gather.numbers_of if columns.vector is not None else takes_items
-        self._texts = [self.places[name] for name in columns.text if name in self.places]
+        self._texts = [self.indices[name] for name in columns.text if name in self.indices]
 
     def text(self, row: _Row) -> Any:
         """Return the text, items or vector of a record; raise RowError with the reason if it has none."""
@@ -257,11 +257,11 @@ class _Taker:
         if len(row.fields) != self.num_fields:
             raise gather.RowError(f"the row has {len(row.fields)} fields, the header has {self.num_fields}")
         name = self.columns.items or self.columns.vector
-        if name is not None and name in self.places:
-            return self._take(row.fields[self.places[name]])
+        if name is not None and name in self.indices:
+            return self._take(row.fields[self.indices[name]])
         if not self._texts:
             raise gather.RowError(f"no column {', '.join(map(repr, (name,) if name else self.columns.text))}")
-        return "\n".join([row.fields[place] for place in self._texts])
+        return "\n".join([row.fields[index] for index in self._texts])
 
     def column(self, name: str | None, rows: list[list[str]]) -> list[Any] | None:
         """Return the values of a column; an empty field is null."""
@@ -269,8 +269,8 @@ class _Taker:
 
     def values(self, name: str, rows: list[list[str]]) -> list[Any]:
         """Return the values of a column; an empty field, or one of an absent column, is null."""
-        place = self.places.get(name)
-        return [None] * len(rows) if place is None else [fields[place] or None for fields in rows]
+        index = self.indices.get(name)
+        return [None] * len(rows) if index is None else [fields[index] or None for fields in rows]
 
 
 def _batches(rows: Iterator[_Row], taker: _Taker, config: Config) -> Iterator[Records]:

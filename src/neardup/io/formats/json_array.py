@@ -10,13 +10,14 @@ import pyarrow as pa
 
 from neardup.config import MIN_MEMORY, Config
 from neardup.errors import DataError
+from neardup.io.columns import gather
+from neardup.io.columns.oversize import PROCESS_BYTES
 from neardup.io.formats import jsonl
-from neardup.io.formats.base import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts, one_span
+from neardup.io.formats.base import one_span
 from neardup.io.formats.lines import BOM
 from neardup.io.free_memory import free_bytes
+from neardup.io.records import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts
 from neardup.io.streams import check_unchanged, copy_file, open_input, open_output_like
-from neardup.io.values import gather
-from neardup.io.values.oversize import PROCESS_BYTES
 
 split = one_span
 # Bytes of memory per byte of an array: the array itself, its elements, and a batch of them.

@@ -18,20 +18,20 @@ from msgspec import UNSET, UnsetType
 
 from neardup.config import Config
 from neardup.errors import DataError
-from neardup.io.formats import lines
-from neardup.io.formats.base import MARK_COLUMNS, Columns, InputFile, Records, Verdicts
-from neardup.io.formats.registry import endings
-from neardup.io.streams import check_unchanged
-from neardup.io.values import gather, whole_rows
-from neardup.io.values.gather import RowError
-from neardup.io.values.json_reasons import (
+from neardup.io.columns import gather, whole_rows
+from neardup.io.columns.gather import RowError
+from neardup.io.columns.json_reasons import (
     kind_of,
     reason_against_items,
     reason_against_json,
     reason_against_numbers,
     reason_against_texts,
 )
-from neardup.io.values.oversize import Oversize
+from neardup.io.columns.oversize import Oversize
+from neardup.io.formats import lines
+from neardup.io.formats.registry import endings
+from neardup.io.records import MARK_COLUMNS, Columns, InputFile, Records, Verdicts
+from neardup.io.streams import check_unchanged
 from neardup.kernels import json_text
 
 split = lines.split

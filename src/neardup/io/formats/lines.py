@@ -12,11 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.config import Config
-from neardup.io.formats import base as records
-from neardup.io.formats.base import Columns, InputFile, Records, Verdicts, no_columns
+from neardup.io import records
+from neardup.io.columns import gather
+from neardup.io.columns.oversize import SKIPPED_AT_ONCE, Oversize, most_held, passed, read_past_line
+from neardup.io.formats.base import no_columns
+from neardup.io.records import Columns, InputFile, Records, Verdicts
 from neardup.io.streams import check_unchanged, copy_file, open_input, open_output_like
-from neardup.io.values import gather
-from neardup.io.values.oversize import SKIPPED_AT_ONCE, Oversize, most_held, passed, read_past_line
 
 column_names = table = no_columns
 BOM: Final = b"\xef\xbb\xbf"

@@ -11,18 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup.config import Config
-from neardup.io.formats.base import (
-    BATCH_BYTES,
-    BATCH_ROWS,
-    MARK_COLUMNS,
-    Columns,
-    InputFile,
-    Records,
-    Verdicts,
-)
-from neardup.io.formats.parquet_sizes import BUFFER_BYTES, row_bytes
-from neardup.io.streams import copy_file, open_arrow_output
-from neardup.io.values.arrow_rows import (
+from neardup.io.columns.arrow_rows import (
     batch_records,
     decoded_pieces,
     is_untouched,
@@ -33,7 +22,18 @@ from neardup.io.values.arrow_rows import (
     readable,
     wanted_names,
 )
-from neardup.io.values.columns import outer_column
+from neardup.io.columns.column_checks import outer_column
+from neardup.io.formats.parquet_sizes import BUFFER_BYTES, row_bytes
+from neardup.io.records import (
+    BATCH_BYTES,
+    BATCH_ROWS,
+    MARK_COLUMNS,
+    Columns,
+    InputFile,
+    Records,
+    Verdicts,
+)
+from neardup.io.streams import copy_file, open_arrow_output
 from neardup.schema import one_array, one_batch
 
 _KIND: Final = "Parquet"
@@ -130,11 +130,11 @@ def _all_rows(
     """Iterate over all rows; batches end at the same rows whether they are still in memory or read again."""
     with readable(file, _KIND):
         for span, size in spans.items():
-            held = verdicts.held.get(span)
-            if held is None:
+            cached = verdicts.cached.get(span)
+            if cached is None:
                 yield from _even(parquet, range(*span), None, _batch_rows(size))
             else:
-                yield from _completed(held, parquet, span, _batch_rows(size))
+                yield from _completed(cached, parquet, span, _batch_rows(size))
 
 
 def _even(parquet: Any, groups: Sequence[int], names: list[str] | None, num_rows: int) -> Iterator[pa.RecordBatch]:
@@ -154,10 +154,10 @@ def _even(parquet: Any, groups: Sequence[int], names: list[str] | None, num_rows
 
 
 def _completed(
-    held: Sequence[pa.RecordBatch], parquet: Any, span: tuple[int, int], num_rows: int
+    cached: Sequence[pa.RecordBatch], parquet: Any, span: tuple[int, int], num_rows: int
 ) -> Iterator[pa.RecordBatch]:
     """Split the columns in memory into batches, and read the other columns of the same rows."""
-    schema, table = parquet.schema_arrow, pa.Table.from_batches(held)
+    schema, table = parquet.schema_arrow, pa.Table.from_batches(cached)
     names = [name for name in schema.names if name not in table.column_names]
     others = _even(parquet, range(*span), names, num_rows) if names else None
     for first in range(0, table.num_rows, num_rows):
@@ -197,7 +197,7 @@ def _layout(metadata: Any, schema: pa.Schema, *, mark: bool) -> dict[str, Any]:
     if not metadata.num_row_groups:
         return {}
     group = metadata.row_group(0)
-    chunks = [group.column(place) for place in range(group.num_columns)]
+    chunks = [group.column(index) for index in range(group.num_columns)]
     if mark:
         chunks = [chunk for chunk in chunks if chunk.path_in_schema not in MARK_COLUMNS.names]
     paths = _leaf_paths(schema)
@@ -224,4 +224,4 @@ def _leaf_paths(schema: pa.Schema) -> list[str]:
     buffer = pa.BufferOutputStream()
     pq.ParquetWriter(buffer, schema).close()
     stored = pq.ParquetFile(pa.BufferReader(buffer.getvalue())).schema
-    return [stored.column(place).path for place in range(len(stored))]
+    return [stored.column(index).path for index in range(len(stored))]

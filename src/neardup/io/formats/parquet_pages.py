@@ -25,8 +25,10 @@ _RLE: Final = 3
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
 # Beyond these, references are left to pyarrow: a Python loop over the runs would take too long, and unpacking a byte of
 # references takes 64 bytes.
-_MOST_RUNS, _MOST_ENTRIES, _MOST_PAGE_BYTES = 1 << 12, 1 << 20, 1 << 18
-_MOST_BITS: Final = 32
+_MAX_RUNS: Final = 1 << 12
+_MAX_ENTRIES: Final = 1 << 20
+_MAX_PAGE_BYTES: Final = 1 << 18
+_MAX_BITS: Final = 32
 # How many values refer to the same entry if that is not known; more than any column chunk has.
 _ALL: Final = 1 << 63
 # Names of codecs that pyarrow spells differently in metadata and for decompression.
@@ -88,13 +90,13 @@ def find_dictionary(source: Any, chunk: Any, max_definition_level: int) -> Dicti
             if header[_PAGE_TYPE] == _IS_DICTIONARY_PAGE:
                 num_bytes += header[_UNCOMPRESSED_SIZE]
                 num_entries += header[_DICTIONARY_PAGE][_NUM_VALUES]
-            for place, encoding in ((_DATA_PAGE, _ENCODING), (_DATA_PAGE_V2, _ENCODING_V2)):
-                if place not in header:
+            for page_kind, encoding in ((_DATA_PAGE, _ENCODING), (_DATA_PAGE_V2, _ENCODING_V2)):
+                if page_kind not in header:
                     continue
-                num_values = header[place][_NUM_VALUES]
+                num_values = header[page_kind][_NUM_VALUES]
                 if num_values < 0:
                     return None
-                if header[place][encoding] in _DICTIONARY_ENCODINGS:
+                if header[page_kind][encoding] in _DICTIONARY_ENCODINGS:
                     pages.append(_Page(offset, header))
                     num_encoded += num_values
                     comes_first = comes_first and not num_plain
@@ -132,7 +134,7 @@ def _most_used(source: Any, codec: str, pages: list[_Page], num_entries: int, ma
     Only the pages of references are read, a few bits per value; the dictionary itself is not.
     """
     largest = max((page.header[_UNCOMPRESSED_SIZE] for page in pages), default=0)
-    if not 0 <= num_entries <= _MOST_ENTRIES or largest > _MOST_PAGE_BYTES:
+    if not 0 <= num_entries <= _MAX_ENTRIES or largest > _MAX_PAGE_BYTES:
         return _ALL
     uses = np.zeros(num_entries, np.int64)
     try:
@@ -175,11 +177,11 @@ def _count_uses(data: bytes, uses: npt.NDArray[np.int64]) -> None:
     Runs are repeated values, or packed ones in groups of eight; the last group may be padded, which counts too many.
     """
     width, at, num_runs = data[0], 1, 0
-    if width > _MOST_BITS:
+    if width > _MAX_BITS:
         raise ValueError("references of too many bits")
     while at < len(data):
         num_runs += 1
-        if num_runs > _MOST_RUNS:
+        if num_runs > _MAX_RUNS:
             raise ValueError("too many runs")
         head, at = _unsigned(data, at)
         count = head >> 1

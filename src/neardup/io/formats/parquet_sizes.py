@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from neardup.io.formats.base import BATCH_BYTES, BATCH_ROWS, InputFile
+from neardup.io.columns.arrow_rows import opened
 from neardup.io.formats.parquet_pages import find_dictionary
+from neardup.io.records import BATCH_BYTES, BATCH_ROWS, InputFile
 from neardup.io.streams import is_remote
-from neardup.io.values.arrow_rows import opened
 
 # Without a buffer, a whole column chunk is read ahead: 274 instead of 46 MB for a row group of 1 GB.
 BUFFER_BYTES: Final = 1 << 20
@@ -26,20 +26,20 @@ _PROBE_ROWS: Final = 16
 # A batch may take four times BATCH_BYTES if all rows have the longest value of a dictionary.
 _LONGEST_SHARE: Final = 4
 # The cache size of `_longest_known`, which is called when a file is sampled, read and written.
-_MOST_KNOWN: Final = 1 << 16
+_MAX_KNOWN: Final = 1 << 16
 _known: dict[tuple[str, int, str, int, int], int] = {}
 
 
 def row_bytes(file: InputFile, parquet: Any, groups: Sequence[int], names: Sequence[str] | None) -> float:
     """Estimate the bytes of a decoded row, at least 1, by the row group with the longest rows and by dictionaries."""
     metadata = parquet.metadata
-    leaves = [parquet.schema.column(place) for place in range(metadata.num_columns)]
-    places = [
-        place
-        for place, leaf in enumerate(leaves)
+    leaves = [parquet.schema.column(index) for index in range(metadata.num_columns)]
+    indices = [
+        index
+        for index, leaf in enumerate(leaves)
         if names is None or any(leaf.path == name or leaf.path.startswith(f"{name}.") for name in names)
     ]
-    lists = [leaves[place].path for place in places if leaves[place].max_repetition_level]
+    lists = [leaves[index].path for index in indices if leaves[index].max_repetition_level]
     largest = 1.0
     # The first rows of lists are probed, because the values of a list may be repeated as well.
     if lists and groups:
@@ -50,11 +50,11 @@ def row_bytes(file: InputFile, parquet: Any, groups: Sequence[int], names: Seque
     with opened(file, "Parquet") as source:
         for number in groups:
             group = metadata.row_group(number)
-            num_bytes = sum(group.column(place).total_uncompressed_size for place in places)
+            num_bytes = sum(group.column(index).total_uncompressed_size for index in indices)
             longest = sum(
-                _longest_known(file, parquet, source, number, place)
-                for place in places
-                if leaves[place].path not in lists and _has_long_dictionary(group.column(place))
+                _longest_known(file, parquet, source, number, index)
+                for index in indices
+                if leaves[index].path not in lists and _has_long_dictionary(group.column(index))
             )
             largest = max(largest, num_bytes / max(group.num_rows, 1), longest / _LONGEST_SHARE)
     return largest
@@ -64,18 +64,18 @@ def _has_long_dictionary(chunk: Any) -> bool:
     return bool(chunk.has_dictionary_page) and chunk.physical_type == "BYTE_ARRAY"
 
 
-def _longest_known(file: InputFile, parquet: Any, source: Any, number: int, place: int) -> int:
+def _longest_known(file: InputFile, parquet: Any, source: Any, number: int, index: int) -> int:
     """Return the bytes of the longest value of a dictionary, 0 if little is repeated; remembered."""
-    key = file.path, file.size, file.modified, number, place
+    key = file.path, file.size, file.modified, number, index
     longest = _known.get(key)
     if longest is None:
-        chunk, leaf = parquet.metadata.row_group(number).column(place), parquet.schema.column(place)
+        chunk, leaf = parquet.metadata.row_group(number).column(index), parquet.schema.column(index)
         found = None if is_remote(file.path) else find_dictionary(source, chunk, leaf.max_definition_level)
         longest = 0
         if found is None or found.most_decoded > _LONGEST_SHARE * BATCH_BYTES:
             num_rows = found.num_encoded if found is not None and found.comes_first else None
             longest = _longest_repeated(file, parquet.metadata, number, leaf.path, num_rows)
-        if len(_known) >= _MOST_KNOWN:
+        if len(_known) >= _MAX_KNOWN:
             _known.clear()
         _known[key] = longest
     return longest

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from neardup.config import Config
-from neardup.io.formats.base import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts, no_columns, one_span
+from neardup.io.columns import gather
+from neardup.io.columns.oversize import Oversize, most_held, read_document, reason_against_size
+from neardup.io.formats.base import no_columns, one_span
 from neardup.io.formats.lines import BOM
+from neardup.io.records import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts
 from neardup.io.streams import check_unchanged, copy_file, open_input, read_small
-from neardup.io.values import gather
-from neardup.io.values.oversize import Oversize, most_held, read_document, reason_against_size
 
 split, column_names, table = one_span, no_columns, no_columns
 

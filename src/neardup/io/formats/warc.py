@@ -14,11 +14,12 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.errors import DataError, MissingExtraError
-from neardup.io.formats.base import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts, no_columns, one_span
+from neardup.io.columns import gather
+from neardup.io.columns.html import readable_texts
+from neardup.io.columns.oversize import reason_against_size
+from neardup.io.formats.base import no_columns, one_span
+from neardup.io.records import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts
 from neardup.io.streams import check_unchanged, open_input, open_output
-from neardup.io.values import gather
-from neardup.io.values.html import readable_texts
-from neardup.io.values.oversize import reason_against_size
 
 split, column_names, table = one_span, no_columns, no_columns
 _DOCUMENTS: Final = ("response", "conversion")
@@ -123,18 +124,18 @@ class _Batch:
 
     def records(self) -> Records:
         """Return the collected rows."""
-        pages = pa.array([self._texts[place] for place in self._pages], pa.large_string())
+        pages = pa.array([self._texts[number] for number in self._pages], pa.large_string())
         readable, reasons = readable_texts(pages, self._config) if len(pages) else (pages, {})
-        for place, text in zip(self._pages, readable.to_pylist(), strict=True):
-            self._texts[place] = text
-        bad = {self._pages[place]: reason for place, reason in reasons.items()}
-        kept = [place for place in range(len(self._texts)) if place not in bad]
+        for number, text in zip(self._pages, readable.to_pylist(), strict=True):
+            self._texts[number] = text
+        bad = {self._pages[number]: reason for number, reason in reasons.items()}
+        kept = [number for number in range(len(self._texts)) if number not in bad]
         values = gather.Values(
-            rows=[self._rows[place] for place in kept],
-            texts=pa.array([self._texts[place] for place in kept], pa.large_string()),
-            ids=[self._ids[place] for place in kept],
+            rows=[self._rows[number] for number in kept],
+            texts=pa.array([self._texts[number] for number in kept], pa.large_string()),
+            ids=[self._ids[number] for number in kept],
         )
-        rejected = sorted([*self._rejected, *((self._rows[place], reason) for place, reason in bad.items())])
+        rejected = sorted([*self._rejected, *((self._rows[number], reason) for number, reason in bad.items())])
         plain = Config.of(self._config, html=False)  # HTML was already converted to text
         return gather.records_of(self._num_rows, values, rejected, found=frozenset(), config=plain)
 

@@ -1,0 +1,25 @@
+"""The settings of a run: their values, types, checks, conflicts and distances. Import `Config` from here."""
+
+from neardup.config.config import (
+    AUDIT_SAMPLE,
+    CHOICES,
+    KEEP_COLUMN_ORDERS,
+    KEEP_ORDERS,
+    MIN_MEMORY,
+    NUM_NEIGHBOURS,
+    RANDOM_SEED,
+    Config,
+    DrawnSeed,
+)
+
+__all__ = [
+    "AUDIT_SAMPLE",
+    "CHOICES",
+    "KEEP_COLUMN_ORDERS",
+    "KEEP_ORDERS",
+    "MIN_MEMORY",
+    "NUM_NEIGHBOURS",
+    "RANDOM_SEED",
+    "Config",
+    "DrawnSeed",
+]

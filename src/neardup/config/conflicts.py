@@ -1,0 +1,111 @@
+"""Checks of combinations of settings: each takes a Config, and raises an error that says what to leave out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from neardup.config.checks import SET_MEASURES, VECTOR_MEASURES
+from neardup.errors import ConfigError
+
+
+def check_together(config: Any) -> None:
+    """Raise if two settings contradict each other."""
+    _check_method(config)
+    _check_measure(config)
+    _check_against(config)
+    if config.items_column is not None:
+        for name in ("text_column", "html", "fold_numbers", "fold_accents"):
+            if getattr(config, name):
+                raise ConfigError(
+                    f"`items_column` and `{name}` cannot be combined: items are compared as they are",
+                    hint=f"leave `{name}` out",
+                )
+    if config.lines and config.format not in (None, "lines"):
+        raise ConfigError(
+            f"`lines` and `format` {config.format!r} cannot be combined: with `lines` a line of text is a document",
+            hint="leave one of them out; `format` 'lines' is the same as `lines` for files with any extension",
+        )
+    if config.decisions is not None and config.measure != "jaccard":
+        raise ConfigError(
+            f"`decisions` needs the measure 'jaccard', got {config.measure!r}", hint="leave `decisions` out"
+        )
+    if config.mark and config.dry_run:
+        raise ConfigError("`mark` and `dry_run` cannot be combined: a dry run writes no rows", hint="leave one out")
+
+
+def _check_measure(config: Any) -> None:
+    """Settings that apply only to some measures."""
+    is_vector = config.measure in VECTOR_MEASURES
+    for name in ("text_column", "items_column", "html", "fold_numbers", "fold_accents", "multiset", "lines"):
+        if is_vector and getattr(config, name):
+            raise ConfigError(
+                f"`{name}` does not apply to vectors, which `measure` {config.measure!r} compares",
+                hint=f"leave `{name}` out, or use the measure 'jaccard'",
+            )
+    for name in ("vector_column", "dimension"):
+        if not is_vector and getattr(config, name) is not None:
+            raise ConfigError(
+                f"`{name}` needs a vector measure, got {config.measure!r}",
+                hint="use 'hamming', 'cosine' or 'euclidean'",
+            )
+    if config.packed and config.measure != "hamming":
+        raise ConfigError(f"`packed` needs the measure 'hamming', got {config.measure!r}", hint="leave `packed` out")
+    if config.asks_containment and config.collapse_empty:
+        raise ConfigError(
+            "`collapse_empty` and the measure 'containment' cannot be combined: no document contains an empty one",
+            hint="leave `collapse_empty` out",
+        )
+    if config.audit and config.measure != "jaccard":
+        raise ConfigError(f"`audit` needs the measure 'jaccard', got {config.measure!r}", hint="leave `audit` out")
+    if config.ignore and config.measure not in SET_MEASURES:
+        raise ConfigError(
+            f"`ignore` needs a measure of shingles or items without weights, got {config.measure!r}",
+            hint="leave `ignore` out, or use the measure 'jaccard'",
+        )
+    if config.measure == "weighted" and config.multiset:
+        raise ConfigError("`multiset` and the measure 'weighted' cannot be combined", hint="leave `multiset` out")
+
+
+def _check_method(config: Any) -> None:
+    if config.asks_containment and config.method == "lsh":
+        raise ConfigError(
+            "banding cannot find containment, got method 'lsh' with the measure 'containment'",
+            hint="leave `method` out: containment is always found exactly",
+        )
+    if config.method == "lsh" and config.recall == 1:
+        raise ConfigError(
+            "`recall` must be below 1 with method 'lsh', got 1: banding finds a pair with a probability below 1",
+            hint="pass method='exact', which finds every pair, or recall=0.999",
+        )
+    if config.asks_exact:
+        if config.measure not in SET_MEASURES:
+            raise ConfigError(
+                f"the exact join compares by 'jaccard', got `measure` {config.measure!r}",
+                hint="leave `method` out, and pass a recall below 1",
+            )
+        for name in ("bands", "rows"):
+            if getattr(config, name) is not None:
+                asked = "method 'exact'" if config.method == "exact" else "recall 1"
+                asked = "the measure 'containment'" if config.asks_containment else asked
+                raise ConfigError(
+                    f"`{name}` and {asked} cannot be combined: the exact join has no bands",
+                    hint=f"leave `{name}` out, or pass method='lsh' and a recall below 1",
+                )
+
+
+def _check_against(config: Any) -> None:
+    if config.asks_containment and config.per_cluster > 1:
+        raise ConfigError(
+            f"`per_cluster` {config.per_cluster} and the measure 'containment' cannot be combined",
+            hint="leave `per_cluster` out",
+        )
+    if config.only_against and not config.against:
+        raise ConfigError(
+            "`only_against` needs `against`: there is nothing to compare the input with",
+            hint="name the documents to compare with: against='benchmark.jsonl'",
+        )
+    if config.only_against and config.cluster == "components":
+        raise ConfigError(
+            "`only_against` and cluster 'components' cannot be combined: no chains are built",
+            hint="leave `cluster` out",
+        )

@@ -1,0 +1,127 @@
+"""Items with weights: converts Arrow columns of maps, pairs or vectors to the contents that weighted Jaccard takes.
+
+An item is hashed once, here, with the key of the seed; contents are pairs of words, its hash and its weight as a
+64-bit float.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.io.columns.column_checks import is_list, is_valid, storage
+from neardup.io.records import ITEM_END
+from neardup.kernels import shingle
+from neardup.kernels.keys import shingle_key
+from neardup.kernels.unicode import load_table
+
+Reasons = dict[int, str]
+# Two such sums can be added without overflow.
+LARGEST_SUM: Final = 1e300
+WEIGHTED_ITEMS: Final = pa.large_list(pa.struct([("item", pa.large_string()), ("weight", pa.float64())]))
+
+
+def weighted_contents(column: pa.Array, seed: int) -> tuple[pa.Array, Reasons]:
+    """Convert a column of maps, of lists of pairs, or of vectors to contents, with the reason for each bad row."""
+    column = storage(column)
+    if pa.types.is_map(column.type):
+        column = column.cast(pa.list_(pa.struct([column.type.key_field, column.type.item_field])))
+    if is_list(column.type) and _is_number(storage(column.flatten()).type):
+        column = _numbered(column)
+    reasons: Reasons = dict.fromkeys(np.flatnonzero(~is_valid(column)).tolist(), "items are null")
+    pairs = _pairs(column)
+    if pairs is None:
+        for row in np.flatnonzero(is_valid(column)).tolist():
+            reasons[row] = f"items are {column.type}, not items with weights"
+        return _contents(np.empty(0, np.uint64), np.empty(0), np.zeros(len(column), np.int64)), reasons
+    items, weights = pairs
+    lengths = np.where(is_valid(column), pc.list_value_length(column).fill_null(0).to_numpy(), 0).astype(np.int64)
+    rows = np.repeat(np.arange(len(column)), lengths)
+    numbers = weights.to_numpy(zero_copy_only=False)
+    for at in np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0) & is_valid(items))).tolist():
+        reasons.setdefault(int(rows[at]), _reason(items[at].as_py(), weights[at].as_py()))
+    with np.errstate(over="ignore"):
+        totals = np.bincount(rows, numbers, len(column))
+    for row in np.flatnonzero(totals > LARGEST_SUM).tolist():
+        reasons.setdefault(row, f"weights add up to {totals[row]:g}, more than {LARGEST_SUM:g}")
+    holds_end = pc.match_substring(items, ITEM_END).fill_null(False).to_numpy(zero_copy_only=False)
+    for at in np.flatnonzero(holds_end).tolist():
+        reasons.setdefault(int(rows[at]), f"item {items[at].as_py()!r} holds the character {ITEM_END!r}")
+    is_good = ~np.isin(rows, list(reasons))
+    lengths[list(reasons)] = 0
+    return _contents(_hashes(items.filter(pa.array(is_good)), seed), numbers[is_good], lengths), reasons
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _numbered(column: pa.Array) -> pa.Array:
+    """Turn vectors of weights into items, named by their positions; a weight of 0 is not an item."""
+    is_vector = is_valid(column)
+    lengths = np.where(is_vector, pc.list_value_length(column).fill_null(0).to_numpy(), 0).astype(np.int64)
+    weights = storage(column.flatten()).cast(pa.float64(), safe=False)
+    rows = np.repeat(np.arange(lengths.size), lengths)
+    positions = np.arange(rows.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    is_item = (weights.to_numpy(zero_copy_only=False) != 0) | ~is_valid(weights)
+    ends = np.r_[0, np.cumsum(np.bincount(rows[is_item], minlength=lengths.size))].astype(np.int64)
+    items = [pa.array(positions[is_item]), weights.filter(pa.array(is_item))]
+    pairs = pa.StructArray.from_arrays(items, ["item", "weight"])
+    return pa.LargeListArray.from_arrays(pa.array(ends), pairs, mask=pa.array(~is_vector))
+
+
+def _pairs(column: pa.Array) -> tuple[pa.Array, pa.Array] | None:
+    """All items and all weights, concatenated."""
+    kind = column.type
+    if not (is_list(kind) and pa.types.is_struct(kind.value_type) and kind.value_type.num_fields == 2):
+        return None
+    items, weights = map(storage, column.flatten().flatten())
+    if pa.types.is_nested(items.type) or not _is_number(weights.type):
+        return None
+    return items.cast(pa.large_string()), weights.cast(pa.float64(), safe=False)
+
+
+def _reason(item: str | None, weight: float | None) -> str:
+    if item is None:
+        return "an item is null"
+    if weight is None:
+        return f"the weight of item {item!r} is null"
+    wrong = "NaN" if np.isnan(weight) else "infinite" if np.isinf(weight) else f"{weight:g}, below 0"
+    return f"the weight of item {item!r} is {wrong}"
+
+
+def _hashes(items: pa.Array, seed: int) -> npt.NDArray[np.uint64]:
+    """Hash the bytes of every item."""
+    ended = pc.binary_join_element_wise(items, *(pa.scalar(end, pa.large_string()) for end in ("", ITEM_END)))
+    _, offsets, data = ended.buffers()
+    bounds = np.frombuffer(offsets, np.int64)[ended.offset : ended.offset + len(ended) + 1] if len(ended) else None
+    hashes, ends = np.empty(len(ended) + 1, np.uint64), np.empty(2, np.int64)
+    if bounds is None:
+        return hashes[:0]
+    source = np.frombuffer(data, np.uint8)
+    source.flags.writeable = False
+    shingle.shingle_items(
+        source,
+        bounds[[0, -1]].copy(),
+        tuple(load_table()),
+        1,
+        shingle_key(seed),
+        False,
+        hashes,
+        ends,
+        np.empty(1, np.bool_),
+    )
+    return hashes[: ends[-1]]
+
+
+def _contents(
+    hashes: npt.NDArray[np.uint64], weights: npt.NDArray[np.float64], lengths: npt.NDArray[np.int64]
+) -> pa.Array:
+    words = np.stack([hashes, weights.astype(np.float64).view(np.uint64)], axis=1)
+    offsets: npt.NDArray[np.int64] = np.r_[0, np.cumsum(16 * lengths)].astype(np.int64)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(words))]
+    return pa.Array.from_buffers(pa.large_binary(), lengths.size, buffers)

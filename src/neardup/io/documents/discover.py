@@ -1,0 +1,381 @@
+"""Which files a run reads, and their names in the output."""
+
+from __future__ import annotations
+
+import codecs
+import collections
+import contextlib
+import glob
+import itertools
+import os
+import reprlib
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from neardup.config import Config
+from neardup.errors import DataError
+from neardup.io.documents.file_list import FileList
+from neardup.io.formats import registry as formats
+from neardup.io.records import InputFile
+from neardup.io.streams import filesystem, is_remote, local_version, open_input, version_in
+
+_WILDCARDS: Final = "*?["
+# Marker files that Spark writes to an output folder.
+_SUCCESS: Final = "_SUCCESS"
+_PROBED_BYTES: Final = 4096
+_NAMED_ENDINGS: Final = 5
+_READABLE: Final = 0o444
+_WITH_ENCODING: Final = ("jsonl", "json", "csv", "text", "lines")
+
+
+class _Found(NamedTuple):
+    """A file found under an input.
+
+    name: relative to the input; info: from a remote filesystem; is_link: as the listing of a folder says, else None.
+    """
+
+    path: str
+    name: str
+    is_named: bool
+    info: dict[str, Any] | None = None
+    is_link: bool | None = None
+
+
+def find_files(inputs: Sequence[str], config: Config, warn: Callable[[str], None] | None = None) -> FileList:
+    """Return the files of all inputs: in the given order, those of a folder or a glob sorted by path.
+
+    `warn` is called for files in a folder or a glob that are not read.
+    """
+    found: list[_Found] = []
+    left_out: list[str] = []
+    for address in inputs:
+        found += _expand(address, config, left_out)
+    if left_out and warn is not None:
+        warn(_skipped_message(left_out))
+    distinct = _Distinct({file.path for file in found}.intersection(inputs))
+
+    def checked(file: _Found) -> InputFile:
+        status = _status(file)
+        distinct.add(file, status)
+        return _input_file(file, status, config)
+
+    return _with_distinct_names(FileList(map(checked, found)))
+
+
+def find_file(path: str, config: Config) -> InputFile:
+    """Return the file at a path or an address, which is taken literally: neither a folder nor a glob."""
+    info = None
+    if is_remote(path):
+        files, inner = filesystem(path)
+        with _asked(path):
+            info = files.info(inner)
+    found = _Found(path, _last_part(path), True, info)
+    return _input_file(found, _status(found), config)
+
+
+def is_input(address: str) -> bool:
+    """Whether an address may be an input: an existing file or folder, a glob, or a remote address."""
+    return is_remote(address) or _is_glob(address) or os.path.lexists(address)
+
+
+def paths_of(source: Any) -> list[str] | None:
+    """Return the paths of a source, None for documents in memory; a list of str is a list of texts."""
+    if isinstance(source, (str, os.PathLike)):
+        path = os.fspath(source)
+        if isinstance(source, str) and not is_input(path):
+            raise DataError(
+                f"no such file, folder or glob: {reprlib.repr(path)}",
+                hint="a single text goes in a list: [text]; neardup.compare(a, b) compares two texts",
+            )
+        return [path]
+    if isinstance(source, (list, tuple)) and source and all(isinstance(path, os.PathLike) for path in source):
+        return [os.fspath(path) for path in source]
+    return None
+
+
+def has_documents(folder: str, config: Config) -> bool:
+    """Whether a local folder has a file that would be read."""
+    try:
+        return bool(_expand(folder, config, []))
+    except DataError:
+        return False
+
+
+def _skipped_message(paths: Sequence[str]) -> str:
+    """Count the files that were not read, by extension."""
+    counts = collections.Counter(formats.endings(path)[0] or "no extension" for path in paths)
+    named = ", ".join(f"{count:,} with {ending}" for ending, count in counts.most_common(_NAMED_ENDINGS))
+    more = ", ..." if len(counts) > _NAMED_ENDINGS else ""
+    files = "1 file was" if len(paths) == 1 else f"{len(paths):,} files were"
+    return f"{files} left out ({named}{more}); --format text reads every file of a folder as text"
+
+
+def _expand(address: str, config: Config, left_out: list[str]) -> list[_Found]:
+    if not address:
+        raise DataError("an input must be a file, a folder or a glob, got ''", hint="use . for the current folder")
+    if is_remote(address):
+        candidates, is_named = _expand_remote(address)
+    else:
+        candidates, is_named = _expand_local(address)
+    if is_named:
+        return candidates
+    usable = _usable(candidates, config)
+    if len(usable) < len(candidates):
+        chosen = {file.path for file in usable}
+        left_out += [file.path for file in candidates if file.path not in chosen and _last_part(file.name) != _SUCCESS]
+    if not usable:
+        what = "matches no file" if _is_glob(address) and not candidates else "has no file of a known format"
+        raise DataError(f"{address} {what}", hint=formats.KNOWN)
+    return usable
+
+
+def _usable(candidates: list[_Found], config: Config) -> list[_Found]:
+    """Choose what to read in a folder or a glob: known formats, and source code if a folder has no table."""
+    candidates = [file for file in candidates if _last_part(file.name) != _SUCCESS]
+    kinds = [formats.format_of(file.name, config, is_named=file.is_named) for file in candidates]
+    if any(kind and kind[0] in formats.TABLES for kind in kinds):
+        return [file for file, kind in zip(candidates, kinds, strict=True) if kind]
+    # A file that is text by its extension or content is read as if it had been named.
+    return [
+        file if kind else file._replace(is_named=True)
+        for file, kind in zip(candidates, kinds, strict=True)
+        if kind or _is_source(file)
+    ]
+
+
+def _is_source(file: _Found) -> bool:
+    ending, compression = formats.endings(file.name)
+    if ending or compression:
+        return ending in formats.SOURCE_ENDINGS
+    if file.info is not None or not os.path.isfile(file.path):  # noqa: PTH113
+        return False
+    try:
+        with open(file.path, "rb", buffering=0) as stream:  # noqa: PTH123
+            return b"\0" not in stream.read(_PROBED_BYTES)
+    except OSError:
+        return True  # reading it will report why
+
+
+def _is_glob(address: str) -> bool:
+    # In a web address, a question mark starts the query.
+    wildcards = "*[" if address.startswith(("http://", "https://")) else _WILDCARDS
+    return any(wildcard in address for wildcard in wildcards)
+
+
+def _expand_local(address: str) -> tuple[list[_Found], bool]:
+    """Return the files of a local input, and whether it is a single file given by name."""
+    if os.path.isdir(address):  # noqa: PTH112
+        return _folder(address, address), False
+    if os.path.lexists(address) or not _is_glob(address):
+        return [_Found(address, Path(address).name, True)], True
+    base = _before_wildcard(address)
+    found: list[_Found] = []
+    for match in glob.iglob(address, recursive=True):  # noqa: PTH207
+        if not os.path.isdir(match):  # noqa: PTH112
+            found.append(_Found(match, _relative(match, base), True))
+        elif "**" not in address:
+            found += _folder(match, base)
+    return sorted(found, key=lambda file: file.name), False
+
+
+def _before_wildcard(address: str) -> str:
+    """The folder part of a glob before its first wildcard."""
+    first = min(address.index(wildcard) for wildcard in _WILDCARDS if wildcard in address)
+    return address[: address.rfind("/", 0, first) + 1] or "."
+
+
+def _relative(path: str, base: str) -> str:
+    return Path(os.path.relpath(path, base)).as_posix()
+
+
+class RealPaths:
+    """Resolves the links of local paths, once per folder, because that is slow."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, str] = {}
+
+    def of(self, path: str, is_link: bool | None = None) -> str:
+        """Return the real path of a file; is_link: whether it is a link itself, if that is known."""
+        folder, name = os.path.split(path)
+        if name in ("", ".", "..") or (os.path.islink(path) if is_link is None else is_link):  # noqa: PTH114
+            return os.path.realpath(path)
+        if folder not in self._folders:
+            self._folders[folder] = os.path.realpath(folder or ".").rstrip("/")
+        return f"{self._folders[folder]}/{name}"
+
+
+def _folder(folder: str, base: str) -> list[_Found]:
+    found: list[_Found] = []
+    for below, entries in _walk(folder, ()):
+        path, name = os.path.join(below, ""), _relative(below, base)  # noqa: PTH118
+        name = "" if name == "." else f"{name}/"
+        found += [_Found(path + entry, name + entry, False, None, is_link) for entry, is_link in entries]
+    return sorted(found, key=lambda file: file.name)
+
+
+def _walk(folder: str, above: tuple[str, ...]) -> Iterator[tuple[str, list[tuple[str, bool]]]]:
+    """Yield each folder with its files, except hidden ones, and whether they are links; follow links to folders."""
+    real = os.path.realpath(folder)
+    if real in above:
+        raise DataError(f"{folder} is a link to one of its own parent folders", hint="remove the link")
+    try:
+        with os.scandir(folder) as listed:
+            entries = [entry for entry in listed if not entry.name.startswith(".")]
+        folders = sorted(entry.name for entry in entries if entry.is_dir())
+        files = [(entry.name, entry.is_symlink()) for entry in entries if not entry.is_dir()]
+    except OSError as error:
+        raise DataError(f"the folder {folder} cannot be listed: {error.strerror}") from error
+    yield folder, files
+    for name in folders:
+        yield from _walk(os.path.join(folder, name), (*above, real))  # noqa: PTH118
+
+
+def _expand_remote(address: str) -> tuple[list[_Found], bool]:
+    """Return the files of a remote input, and whether it is a single file given by name."""
+    files, inner = filesystem(address)
+    with _asked(address):
+        if _is_glob(address):
+            base = inner[: inner.rfind("/", 0, min(map(inner.find, filter(inner.__contains__, _WILDCARDS)))) + 1]
+            infos, is_named = files.glob(inner, detail=True), True
+        else:
+            info = files.info(inner)
+            if info["type"] == "file":
+                return [_Found(address, _last_part(inner), True, info)], True
+            base, infos, is_named = inner, files.find(inner, detail=True), False
+    found = []
+    for path, info in sorted(infos.items()):
+        name = path.removeprefix(base.rstrip("/")).lstrip("/")
+        if info["type"] == "file" and not any(part.startswith(".") for part in name.split("/")):
+            found.append(_Found(files.unstrip_protocol(path), name, is_named, info))
+    return found, False
+
+
+@contextlib.contextmanager
+def _asked(address: str) -> Iterator[None]:
+    """Turn the errors of a remote filesystem into errors that name the address."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DataError(f"{address} does not exist", hint="check the spelling") from error
+    except OSError as error:
+        raise DataError(f"{address} cannot be read: {error}") from error
+
+
+def _last_part(address: str) -> str:
+    """The file name of an address, without the query of a web address."""
+    return (address.partition("?")[0] if is_remote(address) else address).rstrip("/").rpartition("/")[2]
+
+
+def _input_file(found: _Found, status: os.stat_result | None, config: Config) -> InputFile:
+    """Return the file; `status` is that of a local file, None for a remote one, which has `info`."""
+    if status is not None:
+        size, modified, identity = local_version(status)
+    else:
+        (size, modified), identity = version_in(found.info or {}, found.path), ""
+    kind = formats.format_of(found.name, config, is_named=found.is_named)
+    if kind is None:
+        raise DataError(
+            f"{found.path} is an archive, or compressed in a way that cannot be read",
+            hint="unpack it first; .gz and .zst can be read",
+        )
+    try:
+        (found.path + found.name).encode()
+    except UnicodeEncodeError as error:
+        raise DataError(f"{found.path!r} has a name that is not UTF-8", hint="rename the file") from error
+    file = InputFile(
+        path=found.path,
+        name=found.name,
+        format=kind[0],
+        compression=kind[1],
+        size=size,
+        modified=modified,
+        encoding=config.encoding if kind[0] in _WITH_ENCODING else None,
+        identity=identity,
+    )
+    may_be_array = kind[0] == "jsonl" and config.format is None and formats.endings(file.name)[0] == ".json" and size
+    return msgspec.structs.replace(file, format="json") if may_be_array and _is_array(file) else file
+
+
+def _is_array(file: InputFile) -> bool:
+    """Whether a .json file is one array, and not JSON Lines."""
+    with open_input(file) as stream:
+        return stream.read(_PROBED_BYTES).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
+
+
+def _status(found: _Found) -> os.stat_result | None:
+    """Return the status of a local file that can be read, None for a remote one."""
+    if found.info is not None:
+        return None
+    path = found.path
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except FileNotFoundError as error:
+        what = "is a link to a file that does not exist" if os.path.islink(path) else "does not exist"  # noqa: PTH114
+        raise DataError(f"{path} {what}", hint="check the spelling and the current folder") from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:  # NUL, or a character that no file name has
+        raise DataError(f"{path!r} cannot be read: it is not the name of a file") from error
+    if not stat.S_ISREG(status.st_mode):
+        raise DataError(f"{path} is not a regular file", hint="write its content to a file first, or use - for stdin")
+    # A world-readable file needs no further check.
+    if status.st_mode & _READABLE != _READABLE and not os.access(path, os.R_OK):
+        raise DataError(f"{path} cannot be read: permission denied", hint="ask its owner for read permission")
+    return status
+
+
+class _Distinct:
+    """Raises for a file that is given twice; hard links count as one file if one of them is in `asked`."""
+
+    def __init__(self, asked: set[str]) -> None:
+        self._asked, self._real_paths = asked, RealPaths()
+        self._seen: dict[str, str] = {}
+        self._linked: dict[tuple[int, int], str] = {}
+
+    def add(self, file: _Found, status: os.stat_result | None) -> None:
+        """Add a file; `status` is that of a local one."""
+        real = file.path if status is None else self._real_paths.of(file.path, file.is_link)
+        if real in self._seen:
+            raise _twice(file.path, self._seen[real])
+        self._seen[real] = file.path
+        if status is not None and status.st_nlink > 1:
+            other = self._linked.setdefault((status.st_dev, status.st_ino), file.path)
+            if other != file.path and not self._asked.isdisjoint((file.path, other)):
+                raise _twice(file.path, other)
+
+
+def _twice(path: str, other: str) -> DataError:
+    also = "" if other == path else f", also as {other}"
+    return DataError(f"{path} is named twice{also}", hint="name every file once")
+
+
+def _with_distinct_names(files: FileList) -> FileList:
+    """Keep the names unless two collide or one contains ".."; then name all relative to their common parent."""
+    counts = collections.Counter(file.name for file in files)
+    holders = {name.rpartition("/")[0] for name in counts}
+    folders = {str(parent) for holder in holders for parent in PurePosixPath(holder, "name").parents}
+    leads_up = any(".." in name.split("/") or name.startswith("/") for name in counts)
+    if len(counts) == len(files) and not folders & counts.keys() and not leads_up:
+        return files
+    parts = [_parts(file.path) for file in files]
+    levels = zip(*(part[:-1] for part in parts), strict=False)
+    num_shared = len(list(itertools.takewhile(lambda level: len(set(level)) == 1, levels)))
+    named = FileList(
+        msgspec.structs.replace(file, name="/".join(part[num_shared:])) for file, part in zip(files, parts, strict=True)
+    )
+    for file, count in collections.Counter(file.name for file in named).items():
+        if count > 1:
+            raise DataError(f"{count} inputs would be written to {file} in the output", hint="download and rename them")
+    return named
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    if is_remote(path):
+        protocol, _, rest = path.partition("://")
+        return (protocol, *(part for part in rest.split("/") if part not in ("", ".", "..")))
+    # Without the colon of a drive, a name is valid on every system.
+    return ("file", *(part.strip("/\\:") for part in Path(os.path.abspath(path)).parts[1:]))  # noqa: PTH100

@@ -1,0 +1,148 @@
+"""Parse report.json by a strict schema, because a report may come from someone else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict
+
+import msgspec
+
+from neardup.config import Config
+from neardup.config.checks import check_text
+from neardup.errors import ConfigError, DataError
+from neardup.io.storage.workspace import REPORT
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
+# No system allows NUL in a path.
+FilePath = Annotated[str, msgspec.Meta(pattern=r"\A[^\x00]+\Z")]
+# All rows of a run are numbered with 64 bits; what is left out leaves room for one more file.
+MAX_TOTAL_ROWS: Final = 2**61
+# From this schema version on, a report lists the files that the run has written.
+_LISTS_FILES: Final = 2
+
+
+class StoredInput(TypedDict):
+    """An input file of a run; `head`: its `streams.head_of`, empty for a remote file."""
+
+    file: FilePath
+    path: FilePath
+    size: Count
+    modified: str
+    head: NotRequired[str]
+    rows: Count
+    ahead: bool
+
+
+class _Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of a plan that does not follow from the settings."""
+
+    method: Literal["lsh", "exact"]
+    bands: Count
+    rows: Count
+    reason: str | None = None
+
+
+class _StoredCluster(TypedDict):
+    cluster_id: str
+    documents: Count
+    weakest_id: str
+    similarity: float
+
+
+class _Missed(TypedDict):
+    doc_a: str
+    doc_b: str
+    similarity: float
+    chance: float
+    file_a: str
+    row_a: Count
+    file_b: str
+    row_b: Count
+
+
+class _Audit(TypedDict):
+    recall: float | None
+    low: float | None
+    high: float | None
+    predicted: float | None
+    promised: float
+    pairs: Count
+    missed: list[_Missed]
+    precision: float | None
+    verified: Count
+    sample: Count
+    threshold: float
+    seconds: Seconds
+
+
+class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The contents of report.json of a finished run.
+
+    files: the files that the run wrote, relative to its folder, with "/"; None if the report does not list them;
+    removed_against: None in a report of a version that did not count it.
+    """
+
+    schema: Count = 1
+    files: list[FilePath] | None = None
+    config: dict[str, Any]
+    plan: _Plan
+    documents: Count
+    kept: Count
+    removed: Count
+    removed_against: Count | None = None
+    decisions: dict[str, Count] | None = None
+    rejected: Count
+    exact_duplicates: Count
+    pairs_verified: Count
+    pairs: Count | None
+    seconds: Seconds
+    bytes_read: Count
+    peak_memory_bytes: Count | None
+    stages: dict[str, Seconds]
+    columns: dict[str, str]
+    signature_format: str
+    warnings: list[str]
+    largest_clusters: list[_StoredCluster]
+    inputs: list[StoredInput]
+    audit: _Audit | None = None
+
+    @property
+    def written(self) -> frozenset[str] | None:
+        """The files that the run has written, None if the report does not list them."""
+        return None if self.schema < _LISTS_FILES or self.files is None else frozenset(self.files)
+
+    def settings(self) -> Config:
+        """Return the settings of the run."""
+        names = Config.__dataclass_fields__
+        return Config.of(**{name: value for name, value in self.config.items() if name in names})
+
+
+def read_report(run: Path) -> StoredReport:
+    """Read report.json of a run, which is a folder, or the output file of a run of pairs."""
+    check_text("run", str(run), "a path in UTF-8")  # Arrow opens no other
+    path = run.with_name(f"{run.name}.{REPORT}") if run.is_file() else run / REPORT
+    try:
+        if path.exists() and not path.is_file():  # a pipe or a device could be read forever
+            raise DataError(f"{path} cannot be read: it is not a regular file", hint="restore it, or repeat the run")
+        report = msgspec.json.decode(path.read_bytes(), type=StoredReport)
+        report.settings()
+        num_rows = sum(entry["rows"] for entry in report.inputs)
+        if num_rows > MAX_TOTAL_ROWS:
+            raise _not_ours(path, f"its inputs have {num_rows} rows, and at most {MAX_TOTAL_ROWS} can be numbered")
+    except (FileNotFoundError, NotADirectoryError) as error:
+        what = f"is not a finished run: it has no {REPORT}" if run.exists() else "does not exist"
+        raise DataError(f"{run} {what}", hint="name the folder that neardup dedup -o wrote") from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+    except ConfigError as error:
+        raise _not_ours(path, error.message) from error
+    except (ValueError, RecursionError) as error:
+        raise _not_ours(path, str(error)) from error
+    return report
+
+
+def _not_ours(path: Path, reason: str) -> DataError:
+    return DataError(
+        f"{path} is damaged or was not written by neardup: {reason}", hint="run neardup again on the input files"
+    )
