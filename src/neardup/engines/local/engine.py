@@ -150,9 +150,8 @@ class LocalEngine(Threads):
                 return InMemoryTable([batch for part in range(documents.num_parts) for batch in results(part)], schema)
 
             def store(part: int) -> Path:
-                return workspace.checkpoint(
-                    part_file(name, part), lambda path: write_batches(path, results(part), schema)
-                )
+                file = part_file(name, part)
+                return workspace.checkpoint(file, lambda path: write_batches(path, results(part), schema))
 
             paths = self.side_by_side(store, range(documents.num_parts), in_order=documents.stops_at_first)
         # In the first pass, rows and priorities are still local to the part.
