@@ -275,15 +275,24 @@ def test_a_run_that_is_no_regular_file_is_damage_and_is_not_waited_for(tmp_path,
         assert index.check()
 
 
-def test_a_snapshot_of_a_damaged_index_is_refused_and_names_the_file(tmp_path):
+def test_no_copy_of_a_damaged_index_is_made_and_the_error_names_the_file(tmp_path):
     made(tmp_path / "i", seed=1)
+    made(tmp_path / "other", seed=2)
     run = next((tmp_path / "i" / "runs").iterdir())
     data = bytearray(run.read_bytes())
     data[-100] ^= 1
     run.write_bytes(data)
-    with Index.open(tmp_path / "i") as index, pytest.raises(DataError, match=f"of .*{run.name} has a wrong checksum"):
-        index.snapshot(tmp_path / "copy")
-    assert not (tmp_path / "copy").exists()
+    with Index.open(tmp_path / "i") as index, Index.open(tmp_path / "other") as other:
+        for copy in (
+            index.compact,
+            lambda: index.snapshot(tmp_path / "copy"),
+            lambda: index.export(tmp_path / "copy.parquet"),
+            lambda: other.merge(index),
+        ):
+            with pytest.raises(DataError, match=f"of .*{run.name} has a wrong checksum"):
+                copy()
+        assert list(other.ids()) == list(texts(9, seed=2))
+    assert not list(tmp_path.glob("copy*"))
 
 
 def test_a_snapshot_shares_its_runs_unless_a_copy_is_asked_for(tmp_path):

@@ -327,6 +327,7 @@ def aliases(view: View) -> dict[str, str]:
 
 def export(view: View, write: Callable[[pa.Table], None]) -> int:
     """Write all documents; return their number."""
+    view.verify()
     count = 0
     write(_table([], EXPORTED))
     for part in _parts(view.documents()):
@@ -364,6 +365,7 @@ def pairs(own: View, theirs: View, settings: Settings) -> pa.Table:
 
 def merge(change: Change, theirs: View, settings: Settings) -> int:
     """Store all documents of another store with their aliases, in its insertion order; return their number."""
+    theirs.verify()
     numbers = theirs.numbers()
     first = change.next_number
     for part_numbers, part in theirs.sketches():

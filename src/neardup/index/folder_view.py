@@ -18,7 +18,16 @@ from neardup.index.candidates import Candidates
 from neardup.index.database import Tables
 from neardup.index.page_requests import DiskReads, blocks_read, request_in_turn
 from neardup.index.run_file import BAND_POSTINGS, SET_POSTINGS, Postings, RunFile, directory_of, set_postings
-from neardup.index.sketches import GrowingSketches, Layout, Sketches, bytes_of, from_bytes, take_sketches, to_bytes
+from neardup.index.sketches import (
+    GrowingSketches,
+    Layout,
+    Sketches,
+    bytes_of,
+    damaged,
+    from_bytes,
+    take_sketches,
+    to_bytes,
+)
 from neardup.index.store import Document, Met, Shared, already_exists
 from neardup.kernels import lookup
 from neardup.kernels.similarity import Sets
@@ -218,6 +227,13 @@ class FolderView:
                 run.request_documents(docs)
                 yield run.arrays["numbers"][docs], run.take(docs)
         yield from self._unsorted()
+
+    def verify(self) -> None:
+        """Compare every run with its digests; raise if one is damaged, so that damage is not copied."""
+        for run in self._runs():
+            damage = run.check()
+            if damage is not None:
+                raise damaged(damage)
 
     def count(self) -> dict[str, int]:
         """Count documents, aliases, and where they are."""

@@ -88,6 +88,9 @@ class View(Protocol):
     def sketches(self) -> Iterator[tuple[I64, Sketches]]:
         """Iterate over all sketches with their numbers, one batch at a time; removed documents may be among them."""
 
+    def verify(self) -> None:
+        """Raise if anything that `sketches` reads is damaged; called before documents are copied elsewhere."""
+
     def count(self) -> dict[str, int]:
         """Count documents, aliases, and where they are."""
 
