@@ -163,7 +163,8 @@ def as_encoding(value: Any) -> str | None:
 def _try_encoding(name: str) -> None:
     """Raise unless bytes can be decoded as those of a file are: in pieces, where invalid ones are marked."""
     decoder = codecs.getincrementaldecoder(name)(MARK)
-    text = decoder.decode(_PROBE, final=True)
+    # Some need a byte order mark first.
+    text = decoder.decode("a\n".encode(name) + _PROBE, final=True)
     text.encode("utf-8", MARK)
     codecs.getincrementalencoder(name)().encode("a\n", final=True)
 

@@ -12,13 +12,12 @@ import secrets
 import shutil
 import sqlite3
 import threading
-import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from neardup.errors import ConfigError, DataError, NearDupError
-from neardup.index import database, index_folder
+from neardup.index import database, forking, index_folder
 from neardup.index.database import StoredRun, Tables
 from neardup.index.disk_sync import CommitLog, sync_file, sync_folder
 from neardup.index.folder_view import FolderChange, FolderView, RunVanishedError
@@ -62,7 +61,7 @@ class FolderStore:
         except BaseException:
             self._release()
             raise
-        _OPEN_STORES.add(self)
+        forking.register(self)
 
     def _open_writer(self) -> None:
         with explained(self.folder):
@@ -134,7 +133,7 @@ class FolderStore:
 
     def commit_runs(self, make: Callable[[Tables], None]) -> int:
         """Make one commit that changes the list of runs; return its number."""
-        with self._writing:
+        with self._writing, forking.OUTSIDE_SQLITE:
             writer = self._check_writable()
             try:
                 self._begin(writer)
@@ -164,7 +163,7 @@ class FolderStore:
 
     def with_writer(self, make: Callable[[Tables], object]) -> None:
         """Call a function with the connection that writes, outside of a transaction, while nobody else writes."""
-        with self._writing:
+        with self._writing, forking.OUTSIDE_SQLITE:
             make(Tables(self._check_writable()))
 
     def wait_for_disk(self, number: int) -> None:
@@ -292,13 +291,13 @@ class FolderStore:
     def _is_forked(self) -> bool:
         return self._process != os.getpid()
 
-    def disown(self) -> None:
-        """In a forked child: give up the lock, and keep the connections, which only the parent may close."""
+    def disown(self) -> Iterator[sqlite3.Connection]:
+        """In a forked child: give up the lock; yield the connections, which only the parent may close."""
         if self._lock is not None:
             self._lock.release()
-        _INHERITED.extend(self._opened.idle_connections())
+        yield from self._opened.idle_connections()
         if self._writer is not None:
-            _INHERITED.append(self._writer)
+            yield self._writer
 
     def _check_open(self) -> None:
         if self._is_forked():
@@ -336,20 +335,6 @@ def replaced(folder: Path) -> NearDupError:
     return NearDupError(
         f"the index {folder} was replaced while it was open for writing", hint="close it and open it again"
     )
-
-
-_OPEN_STORES: Final[weakref.WeakSet[FolderStore]] = weakref.WeakSet()
-# Connections of a parent process: closing them here could wait for ever for a lock that one of its threads held.
-_INHERITED: Final[list[sqlite3.Connection]] = []
-
-
-def _disown_all() -> None:
-    for store in list(_OPEN_STORES):
-        store.disown()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_disown_all)
 
 
 def _run_names(folder: Path) -> list[str]:

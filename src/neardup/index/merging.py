@@ -25,6 +25,7 @@ from neardup.index import database, folder_view, shrinking
 from neardup.index.compaction import Merged, merge_runs
 from neardup.index.database import StoredRun, Tables
 from neardup.index.disk_sync import sync_folder
+from neardup.index.forking import OUTSIDE_SQLITE
 from neardup.index.index_folder import RUNS
 from neardup.index.run_file import RunFile
 from neardup.index.run_list import are_stored, oldest_fresh, remove_expired, replace_runs
@@ -223,7 +224,10 @@ class Merging:
     @contextlib.contextmanager
     def _reading(self) -> Iterator[Tables]:
         """Read one commit."""
-        with contextlib.closing(database.connect(self._home.folder, writable=False)) as connection:
+        with (
+            OUTSIDE_SQLITE,
+            contextlib.closing(database.connect(self._home.folder, writable=False)) as connection,
+        ):
             connection.execute("BEGIN")
             yield Tables(connection)
 

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 from neardup.index import database
 from neardup.index.database import Tables
+from neardup.index.forking import OUTSIDE_SQLITE
 
 INCREMENTAL: Final = 2
 _FIRST_STEP_PAGES: Final = 64
@@ -51,7 +52,7 @@ def copy_log(home: Home) -> None:
 
     Then the log starts anew. A commit that does all of this itself waits for two syncs of many pages.
     """
-    with contextlib.closing(database.connect(home.folder, writable=True)) as connection:
+    with OUTSIDE_SQLITE, contextlib.closing(database.connect(home.folder, writable=True)) as connection:
         _copy(Tables(connection))
         _copy(Tables(connection))
     home.with_writer(_copy)
