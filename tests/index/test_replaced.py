@@ -17,7 +17,7 @@ import pytest
 from index.corpora import texts
 from neardup import Index
 from neardup.errors import ConfigError, DataError, NearDupError
-from neardup.index import database, folder_view, merging
+from neardup.index import database, folder_view
 
 
 def in_child(work):
@@ -379,27 +379,21 @@ def test_a_reader_of_an_earlier_commit_finds_a_document_that_was_replaced_since(
         assert 2 in index._store.read(ask)
 
 
-def test_a_fork_waits_until_the_merging_thread_is_outside_of_sqlite(tmp_path, monkeypatch):
-    monkeypatch.setattr(folder_view, "FRESH_DOCS", 2)
-    monkeypatch.setattr(merging, "TIER", 2)
-    stop = threading.Event()
+def test_a_fork_waits_until_the_merging_thread_is_outside_of_sqlite(tmp_path):
+    is_inside, order = threading.Event(), []
     with Index.create(tmp_path / "i", durability="fast") as index:
 
-        def merge_all_the_time():
-            while not stop.is_set():
-                index._store._merging._count_fresh()
+        def read():
+            with index._store._merging._reading() as tables:
+                is_inside.set()
+                time.sleep(0.1)
+                tables.state()
+                order.append("outside of SQLite")
 
-        busy = threading.Thread(target=merge_all_the_time)
-        busy.start()
-        try:
-            for number in range(30):
-                index.insert(str(number), f"text number {number} of the parent")
-
-                def count():
-                    with Index.open(tmp_path / "i", read_only=True) as own:
-                        return len(own)
-
-                assert in_child(count) == str(number + 1)
-        finally:
-            stop.set()
-            busy.join()
+        thread = threading.Thread(target=read)
+        thread.start()
+        is_inside.wait(20)
+        assert in_child(lambda: "a child") == "a child"
+        order.append("forked")
+        thread.join()
+    assert order == ["outside of SQLite", "forked"]
