@@ -12,7 +12,7 @@ from neardup.index.compaction import merge_runs
 from neardup.index.index_settings import new_settings
 from neardup.index.run_file import RunFile, write_run
 from neardup.index.sketches import sketch_contents
-from neardup.io.formats import base as formats
+from neardup.io import records
 
 SETTINGS = new_settings(
     Config.of(size=1, num_perm=16, bands=2, rows=4, signature_filter=False), "shingles", containment=True
@@ -34,7 +34,7 @@ def written(path, numbers, texts):
 def test_a_merged_run_is_the_run_of_all_live_documents(tmp_path, monkeypatch, at_once):
     monkeypatch.setattr(compaction, "_POSTINGS_AT_ONCE", at_once)
     monkeypatch.setattr(compaction, "_ENTRIES_AT_ONCE", at_once)
-    monkeypatch.setattr(formats, "BATCH_BYTES", at_once * 40)
+    monkeypatch.setattr(records, "BATCH_BYTES", at_once * 40)
     draw = np.random.default_rng(at_once)
     runs, is_live, live_numbers, live_texts = [], [], [], []
     for number, count in enumerate([7, 1, 30, 12]):

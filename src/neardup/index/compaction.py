@@ -23,7 +23,7 @@ from neardup.index.run_file import (
     directory_bits,
 )
 from neardup.index.sketches import FLAT, Layout, damaged, item_columns
-from neardup.io.records import runs as spans_of
+from neardup.io import records
 from neardup.measures.base import I64
 
 Bools = npt.NDArray[np.bool_]
@@ -101,7 +101,7 @@ def _pieces(run: RunFile, docs: I64) -> Iterator[I64]:
             row_bytes += array.itemsize * array.shape[1]
     sizes = np.maximum(run.arrays["sizes"][docs], 0)
     ends = np.cumsum(row_bytes + flat_bytes * sizes)
-    for first, stop in spans_of(ends):
+    for first, stop in records.runs(ends):
         yield docs[first:stop]
 
 
