@@ -26,6 +26,7 @@ TABLES: Final = KEYS | KEYS_OF_OTHERS
 SEALED_RATIO: Final = 0.9
 # Beyond what a text may have; more than the memory of a child.
 BOMB_BYTES: Final = 1 << 31
+BLOCK_BYTES: Final = 1 << 22
 PAYLOADS: Final = (
     "",
     "{",
@@ -171,10 +172,15 @@ def _change_text(connection: sqlite3.Connection, rng: random.Random) -> str:
 
 def _bomb(num_bytes: int) -> bytes:
     """Return zlib data that inflates to many bytes."""
-    packer = zlib.compressobj(9)
-    block = b"a" * (1 << 24)
-    parts = [packer.compress(block) for _ in range(num_bytes >> 24)]
-    return b"".join([*parts, packer.flush()])
+    packer = zlib.compressobj(1)
+    block = bytes(BLOCK_BYTES)
+    head = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
+    # After a full flush, the same bytes again are the same block again.
+    again = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
+    digest = 1
+    for _ in range(num_bytes // BLOCK_BYTES):
+        digest = zlib.adler32(block, digest)
+    return head + again * (num_bytes // BLOCK_BYTES - 1) + b"\3\0" + digest.to_bytes(4, "big")
 
 
 def _change_sketch(connection: sqlite3.Connection, rng: random.Random) -> str:

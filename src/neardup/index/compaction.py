@@ -112,8 +112,6 @@ def _copy_documents(writer: RunWriter, run: RunFile, docs: I64, layout: Layout) 
     writer.write("numbers", run.arrays["numbers"][docs])
     writer.write("sizes", taken.sizes)
     writer.write("signatures", taken.signatures)
-    if "ends" in columns and (np.diff(getattr(taken.items, "ends", 0)) != taken.sizes).any():
-        raise damaged(f"sizes in {run.path} do not match its sets")
     if layout.has_bitmaps:
         writer.write("bitmaps", bitmaps_of(taken.items, writer.num_written("shingles")))
     for name in columns:
@@ -145,7 +143,11 @@ def _merge_postings(
         writer.write(names.docs, docs)
         directory.add(keys)
     if directory.num_postings != total:
-        raise damaged(f"{directory.num_postings:,} postings in the sections {names.keys} to merge instead of {total:,}")
+        folder = runs[0].path.parent
+        raise damaged(
+            f"the runs to merge in {folder} have {directory.num_postings:,} postings in their sections {names.keys}"
+            f" instead of {total:,}"
+        )
     directory.finish()
 
 

@@ -99,7 +99,7 @@ class FolderStore:
 
     def _check_alike(self) -> None:
         """Raise if the index at the path has other settings than the one that was opened."""
-        found = stored_settings(database.read_meta(self.folder)).layout
+        found = stored_settings(self.folder, database.read_meta(self.folder)).layout
         if found != self.layout:
             raise DataError(
                 f"the index {self.folder} was replaced by one with other settings while it was open",
@@ -111,7 +111,10 @@ class FolderStore:
         with self._writing, explained(self.folder):
             self._check_writable()
             self._merging.raise_untold()
-            answer, change, number = self._commit(make)
+            try:
+                answer, change, number = self._commit(make)
+            except RunVanishedError as error:  # only this process merges runs
+                raise damaged(str(error)) from error
         self._merging.note(change)
         if self._is_durable:
             self._log.wait(number)

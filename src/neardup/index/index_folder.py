@@ -58,7 +58,7 @@ def bytes_below(folder: Path) -> int:
     num_bytes = 0
     for file in folder.rglob("*"):
         with contextlib.suppress(FileNotFoundError):
-            found = file.stat()
+            found = file.lstat()
             num_bytes += found.st_size if stat.S_ISREG(found.st_mode) else 0
     return num_bytes
 

@@ -65,7 +65,7 @@ def _check_documents(tables: Tables) -> Iterator[str]:
 
 
 def _check_texts(tables: Tables, layout: Layout) -> Iterator[str]:
-    for row in tables.connection.execute("SELECT text, digest FROM texts"):
+    for row in tables.connection.execute("SELECT number, text, digest FROM texts"):
         unpack_text(row)
     if layout.has_texts:
         lost = tables.connection.execute(
@@ -78,7 +78,7 @@ def _check_texts(tables: Tables, layout: Layout) -> Iterator[str]:
 def _check_fresh(tables: Tables, layout: Layout, compared: list[I64]) -> Iterator[str]:
     numbers, blobs = tables.fresh(-1, 2**62)
     if blobs:
-        from_bytes(blobs, layout)
+        from_bytes(numbers, blobs, layout)
         compared.append(np.array(numbers, np.int64))
     yield from ()
 
