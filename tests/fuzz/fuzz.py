@@ -24,6 +24,7 @@ if __name__ == "__main__":  # a script imports from its own folder, tests from t
 
 from fuzz.cases import Case, random_case
 from fuzz.checks import Runs, check_files, check_in_memory
+from fuzz.changed_indexes import ChangedIndexes
 from fuzz.mutated_indexes import MutatedIndexes
 from fuzz.mutated_runs import MutatedRuns
 
@@ -107,6 +108,7 @@ SUBJECTS: dict[str, Callable[[Path], Subject]] = {
     "results": Results,
     "runs": MutatedRuns,
     "indexes": MutatedIndexes,
+    "changes": ChangedIndexes,
 }
 
 

@@ -60,7 +60,7 @@ FILES_OF_SQLITE: Final = ("-wal", "-shm", "-journal")
 def mutate(folder: Path, rng: random.Random) -> str:
     """Damage an index in one way, and say how."""
     change: Callable[[Path, random.Random], str]
-    change = rng.choices((mutate_sqlite, mutate_run, _mutate_any_file, _add_file), (65, 20, 12, 3))[0]
+    change = rng.choices((mutate_sqlite, mutate_run, _mutate_any_file), (65, 22, 13))[0]
     try:
         return change(folder, rng)
     except Exception as error:  # noqa: BLE001 - it is damaged already, or cannot be written like this
@@ -71,8 +71,8 @@ def _mutate_any_file(folder: Path, rng: random.Random) -> str:
     return mutations.mutate_once(folder, rng)
 
 
-def _add_file(folder: Path, rng: random.Random) -> str:
-    """Put a file beside the one of SQLite that SQLite itself would make."""
+def add_file(folder: Path, rng: random.Random) -> str:
+    """Put a file beside the one of SQLite that SQLite itself would make; the last change, as SQLite follows links."""
     path = folder / (index_folder.FILE + rng.choice(FILES_OF_SQLITE))
     path.write_bytes(rng.randbytes(rng.choice((0, 32, 5_000))))
     if rng.random() < 0.3:

@@ -35,6 +35,8 @@ FAR: Final = 4e9
 WHERE: Final = {"lang": "de", "day": {"gte": 2}}
 # What a child may allocate; the intact indexes need about 100 MB.
 SPARE_BYTES: Final = 3 << 29
+# How often there is an odd file beside that of SQLite.
+FILE_BESIDE_RATIO: Final = 0.06
 LOCK_SECONDS: Final = 0.5
 # What an error about data names: a file, a row, or what was asked for.
 _PLACE: Final = re.compile(
@@ -258,6 +260,8 @@ class MutatedIndexes:
             page_requests.DiskReads.are_expected = lambda _: is_ahead  # type: ignore[method-assign]
             for _ in range(rng.choice((1, 1, 1, 2, 3))):
                 tell(f"  {index_mutations.mutate(self._case / 'bad', rng)}")
+            if rng.random() < FILE_BESIDE_RATIO:
+                tell(f"  {index_mutations.add_file(self._case / 'bad', rng)}")
             _use_all(self._case, kind, rng, tell)
 
         fault = forked.fault_of(act, spare_bytes=SPARE_BYTES)

@@ -56,8 +56,8 @@ def merge_runs(
     num_docs = int(sum(live.sum() for live in is_live))
     if not num_docs:
         return Merged(0, b"")
-    sizes = [run.arrays["sizes"][live] for run, live in zip(runs, is_live, strict=True)]
-    has_sets = any(name in runs[0].arrays for name in FLAT)
+    sizes = [_sizes_of(run, live) for run, live in zip(runs, is_live, strict=True)]
+    has_sets = _num_items_of(runs[0]) is not None
     num_items = sum(int(size.sum()) for size in sizes) if has_sets else 0
     num_postings = sum(int((size > 0).sum()) for size in sizes) * layout.bands
     renumbered = _renumber(is_live)
@@ -76,6 +76,20 @@ def merge_runs(
     except BaseException:
         writer.abandon()
         raise
+
+
+def _sizes_of(run: RunFile, is_live: Bools) -> I64:
+    """Return the sizes of the live documents of a run; raise if they are more than it has items for."""
+    sizes: I64 = run.arrays["sizes"][is_live]
+    most = _num_items_of(run)
+    if most is not None and (((sizes < 0) | (sizes > most)).any() or sizes.sum() > most):
+        raise damaged(f"the sizes in {run.path} do not match its sets")
+    return sizes
+
+
+def _num_items_of(run: RunFile) -> int | None:
+    """Return the number of items of all sets of a run; None if it has no sets."""
+    return next((run.arrays[name].size for name in FLAT if name in run.arrays), None)
 
 
 def _renumber(is_live: Sequence[Bools]) -> list[I64]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from neardup.errors import DataError
-from neardup.index.index_folder import FILE
+from neardup.index.index_folder import FILE, check_beside
 from neardup.index.sketches import damaged
 from neardup.index.sqlite_errors import explained
 from neardup.index.store import Document
@@ -105,6 +105,7 @@ def is_immutable(folder: Path) -> bool:
 
 def connect(folder: Path, *, writable: bool, immutable: bool | None = None) -> sqlite3.Connection:
     """Open the SQLite file of an index; immutable: read it without locks, by default if there is no other way."""
+    check_beside(folder)
     mode = "rw" if writable else "ro"
     if not writable and (is_immutable(folder) if immutable is None else immutable):
         mode = "ro&immutable=1"

@@ -12,6 +12,8 @@ from neardup.errors import ConfigError, DataError
 
 # The SQLite file of an index.
 FILE: Final = "index.sqlite"
+# What SQLite adds to this name for its log, its shared memory, and its journal.
+_BESIDE: Final = ("-wal", "-shm", "-journal")
 # The folder of its runs.
 RUNS: Final = "runs"
 
@@ -50,6 +52,21 @@ def check_folder(folder: Path) -> None:
             raise DataError(
                 f"{folder} is not an index: {path} is not {expected}",
                 hint="name the folder of an index",
+            )
+
+
+def check_beside(folder: Path) -> None:
+    """Raise if what SQLite keeps beside its file is not a regular file: it follows links, and waits for a pipe."""
+    for ending in _BESIDE:
+        path = folder / (FILE + ending)
+        try:
+            mode = path.lstat().st_mode
+        except FileNotFoundError:
+            continue
+        if not stat.S_ISREG(mode):
+            raise DataError(
+                f"{path} is not a regular file, although SQLite would write it",
+                hint="delete it, if you trust the rest of the index",
             )
 
 
