@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import random
 import sqlite3
 import zlib
@@ -15,7 +14,8 @@ from typing import Any, Final
 import numpy as np
 
 from fuzz import mutations
-from neardup.index import database, index_folder, run_file
+from index.forging import entries_of, seal, write_run
+from neardup.index import index_folder
 
 Change = Callable[[sqlite3.Connection, random.Random], str]
 
@@ -307,24 +307,8 @@ def _seal(connection: sqlite3.Connection, table: str, rng: random.Random) -> str
     """Make the digests of a table valid again, mostly; say if they are not."""
     if rng.random() > SEALED_RATIO:
         return ", with a wrong digest"
-    if table in _PACKED:
-        column = _PACKED[table]
-        for number, data in connection.execute(f"SELECT number, {column} FROM {table}").fetchall():
-            if isinstance(data, bytes):
-                connection.execute(f"UPDATE {table} SET digest = ? WHERE number = ?", (zlib.crc32(data), number))
-    elif table in ("documents", "state"):
-        columns = [name for name in _columns_of(connection, table) if name not in ("digest", "id")]
-        key = TABLES[table]
-        for own, *row in connection.execute(f"SELECT {key}, {', '.join(columns)} FROM {table}").fetchall():
-            digest = database.row_digest(*row)
-            connection.execute(f"UPDATE {table} SET digest = ? WHERE {key} = ?", (digest, own))
-    elif table == "meta":
-        value = _value_of(connection, "meta", "value", "settings")
-        _write(connection, "meta", "value", "digest", str(database.row_digest(value)))
+    seal(connection, table)
     return ""
-
-
-_PACKED: Final = {"texts": "text", "fresh": "sketch"}
 
 
 # --- runs ---
@@ -334,28 +318,19 @@ def mutate_run(folder: Path, rng: random.Random) -> str:
     """Change values of a section of a run, or its header, and make all digests valid again."""
     path = rng.choice(sorted((folder / index_folder.RUNS).glob("*.run")))
     data = bytearray(path.read_bytes())
-    entry = run_file._SECTION
-    head = run_file._HEAD
-    places = [head.size + number * entry.size for number in range(int.from_bytes(data[12:16], "little"))]
+    entries = entries_of(data)
     if rng.random() < 0.2:
-        at = rng.choice((8, 12, 16, 24, *(place + skip for place in places for skip in (16, 24, 32, 40))))
+        # The fields of the header, and type, rows, columns and offset of each section.
+        places = [8, 12, 16, 24, *(entry.at + skip for entry in entries for skip in (16, 24, 32, 40))]
+        at = rng.choice(places)
         data[at : at + 8] = _odd_bytes(rng)
         done = f"the header at byte {at}"
     else:
-        name, kind, rows, columns, offset, _ = entry.unpack_from(data, rng.choice(places))
-        width = np.dtype(kind.rstrip(b"\0").decode()).itemsize
-        count = rng.choice((1, 1, 3, rows * columns)) if rows * columns else 0
-        for at in (rng.randrange(rows * columns) for _ in range(count)):
-            data[offset + at * width : offset + (at + 1) * width] = _odd_bytes(rng)[:width]
-        done = f"{count} values of {name.rstrip(bytes(1)).decode()}"
-    for place in places:
-        with contextlib.suppress(Exception):
-            name, kind, rows, columns, offset, _ = entry.unpack_from(data, place)
-            num_bytes = rows * columns * np.dtype(kind.rstrip(b"\0").decode()).itemsize
-            data[place + 48 : place + 64] = run_file.digest_of(data[offset : offset + num_bytes]).digest()
-    stop = run_file.HEADER_BYTES - run_file.DIGEST_BYTES
-    data[stop : run_file.HEADER_BYTES] = digest = run_file.digest_of(data[:stop]).digest()
-    path.write_bytes(data)
-    with contextlib.closing(sqlite3.connect(folder / index_folder.FILE, isolation_level=None)) as connection:
-        connection.execute("UPDATE runs SET digest = ? WHERE name = ?", (digest, path.name))
+        entry = rng.choice([entry for entry in entries if entry.count])
+        width = entry.kind.itemsize
+        for _ in range(rng.choice((1, 1, 3, entry.count))):
+            at = entry.offset + rng.randrange(entry.count) * width
+            data[at : at + width] = _odd_bytes(rng)[:width]
+        done = f"values of {entry.name}"
+    write_run(path, data, entries)
     return f"{path.name}: {done}"

@@ -40,7 +40,7 @@ FILE_BESIDE_RATIO: Final = 0.06
 LOCK_SECONDS: Final = 0.5
 # What an error about data names: a file, a row, or what was asked for.
 _PLACE: Final = re.compile(
-    r"\.sqlite|\.run\b|writer\.lock|\bruns\b|documents? number|the id '|the state|run file|no document '|index bad\b"
+    r"\.sqlite|\.run\b|writer\.lock|\bruns\b|documents? number|the id '|the state|run file|no document '|the document cannot|index bad\b"
 )
 
 

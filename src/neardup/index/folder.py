@@ -357,7 +357,12 @@ if hasattr(os, "register_at_fork"):
 
 def _run_names(folder: Path) -> list[str]:
     """Return the names of the files in the folder of runs that are named like runs."""
-    return [name for name in os.listdir(folder / RUNS) if database.RUN_NAME.fullmatch(name)]  # noqa: PTH208
+    with os.scandir(folder / RUNS) as entries:
+        return [
+            entry.name
+            for entry in entries
+            if database.RUN_NAME.fullmatch(entry.name) and not entry.is_dir(follow_symlinks=False)
+        ]
 
 
 def make_folder(folder: Path) -> None:

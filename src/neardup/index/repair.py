@@ -75,6 +75,7 @@ def _sound_numbers(row: tuple[Any, ...], runs: Path, layout: Layout) -> I64:
     damage = run.check()
     if damage is not None:
         raise DataError(damage)
+    run.check_items()
     numbers: I64 = run.arrays["numbers"]
     return numbers
 
