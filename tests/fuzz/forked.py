@@ -17,15 +17,18 @@ WAIT_SECONDS = 120
 SPARE_BYTES = 3 << 30
 
 
-def fault_of(act: Callable[[Tell], None], *, cpu_seconds: int = 30) -> str | None:
+def fault_of(
+    act: Callable[[Tell], None], *, cpu_seconds: int = 30, spare_bytes: int = SPARE_BYTES
+) -> str | None:
     """Return how a function fails in a child of this process; None if it returns.
 
-    The function is given another one, which it calls with the name of each step; the report lists them.
+    The function is given another one, which it calls with the name of each step; the report lists them. spare_bytes:
+    what the child may allocate.
     """
     with tempfile.TemporaryFile() as said:
         child = os.fork()
         if not child:
-            _become(act, said.fileno(), cpu_seconds)
+            _become(act, said.fileno(), cpu_seconds, spare_bytes)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         said.seek(0)
         words = said.read().decode("utf-8", "backslashreplace")
@@ -34,7 +37,7 @@ def fault_of(act: Callable[[Tell], None], *, cpu_seconds: int = 30) -> str | Non
     return words if code > 0 else f"{words}ended by {signal.Signals(-code).name}\n"
 
 
-def _become(act: Callable[[Tell], None], said: int, cpu_seconds: int) -> None:
+def _become(act: Callable[[Tell], None], said: int, cpu_seconds: int, spare_bytes: int) -> None:
     """Be the child: write the name of each step, and the traceback of an error."""
     code = 1
     try:
@@ -43,7 +46,7 @@ def _become(act: Callable[[Tell], None], said: int, cpu_seconds: int) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         with open("/proc/self/statm") as memory:  # noqa: PTH123
             held = int(memory.read().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (held + SPARE_BYTES, held + SPARE_BYTES))
+        resource.setrlimit(resource.RLIMIT_AS, (held + spare_bytes, held + spare_bytes))
         faulthandler.disable()  # pytest lets it write of every crash
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(WAIT_SECONDS)

@@ -24,6 +24,8 @@ if __name__ == "__main__":  # a script imports from its own folder, tests from t
 
 from fuzz.cases import Case, random_case
 from fuzz.checks import Runs, check_files, check_in_memory
+from fuzz.changed_indexes import ChangedIndexes
+from fuzz.mutated_indexes import MutatedIndexes
 from fuzz.mutated_runs import MutatedRuns
 
 # How many smaller cases are tried to shrink a failing one; a time limit would stop early on a busy machine.
@@ -102,7 +104,12 @@ class Results:
 
 
 # By the name that --what takes.
-SUBJECTS: dict[str, Callable[[Path], Subject]] = {"results": Results, "runs": MutatedRuns}
+SUBJECTS: dict[str, Callable[[Path], Subject]] = {
+    "results": Results,
+    "runs": MutatedRuns,
+    "indexes": MutatedIndexes,
+    "changes": ChangedIndexes,
+}
 
 
 def fuzz(

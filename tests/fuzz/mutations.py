@@ -175,7 +175,7 @@ def _change_rows(table: pa.Table, rng: random.Random) -> tuple[str, pa.Table]:
 
 def mutate_json(path: Path, rng: random.Random) -> str:
     """Change one value of a JSON file."""
-    content, done = _other_json(json.loads(path.read_text("utf-8")), rng)
+    content, done = other_json(json.loads(path.read_text("utf-8")), rng)
     path.write_text(json.dumps(content), "utf-8")
     return done
 
@@ -188,13 +188,13 @@ def mutate_json_line(path: Path, rng: random.Random) -> str:
         path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
         return f"{len(lines)} lines"
     at = rng.randrange(len(lines))
-    content, done = _other_json(json.loads(lines[at]), rng)
+    content, done = other_json(json.loads(lines[at]), rng)
     lines[at] = json.dumps(content)
     path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
     return f"line {at + 1}: {done}"
 
 
-def _other_json(content: Any, rng: random.Random) -> tuple[Any, str]:
+def other_json(content: Any, rng: random.Random) -> tuple[Any, str]:
     places = list(_places(content))
     if not places:
         value = rng.choice(NESTED)

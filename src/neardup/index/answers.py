@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from neardup.errors import ConfigError, DataError
+from neardup.index.sketches import damaged
 from neardup.index.store import Document
 
 MOST_PAYLOAD: Final = 1 << 16
@@ -72,7 +73,7 @@ class Stored:
 
 def match_of(document: Document, similarity: float, *shares: float | None, is_estimate: bool) -> Match:
     """Return a document as a match."""
-    payload = read_payload(document.payload)
+    payload = read_payload(document)
     return Match(document.doc_id, similarity, is_estimate, payload, document.inserted, document.expires, *shares)
 
 
@@ -80,7 +81,7 @@ def stored_of(document: Document, text: str | None, aliases: Iterable[str]) -> S
     """Return a document with everything that is stored about it."""
     return Stored(
         doc_id=document.doc_id,
-        payload=read_payload(document.payload),
+        payload=read_payload(document),
         inserted=document.inserted,
         expires=document.expires,
         met=document.met,
@@ -134,9 +135,16 @@ def _inner(value: Any) -> Iterable[Any]:
     return (inner for inner in values if isinstance(inner, (Mapping, list, tuple)))
 
 
-def read_payload(text: str | None) -> dict[str, Any] | None:
-    """Return a payload."""
-    payload: dict[str, Any] | None = None if text is None else json.loads(text)
+def read_payload(document: Document) -> dict[str, Any] | None:
+    """Return the payload of a document; raise if it is not one that `write_payload` makes."""
+    if document.payload is None:
+        return None
+    try:
+        payload = json.loads(document.payload)
+    except (ValueError, RecursionError) as error:
+        raise damaged(f"the payload of document number {document.number} cannot be read: {error}") from error
+    if not isinstance(payload, dict):
+        raise damaged(f"the payload of document number {document.number} is not a JSON object")
     return payload
 
 
@@ -167,7 +175,7 @@ def filter_of(where: Any, since: Any) -> Callable[[Document], bool] | None:
     def is_requested(document: Document) -> bool:
         if after is not None and document.inserted <= after:
             return False
-        payload = read_payload(document.payload) or {} if conditions else {}
+        payload = read_payload(document) or {} if conditions else {}
         return all(name in payload and condition(payload[name]) for name, condition in conditions.items())
 
     return is_requested

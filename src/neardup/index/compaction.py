@@ -56,8 +56,8 @@ def merge_runs(
     num_docs = int(sum(live.sum() for live in is_live))
     if not num_docs:
         return Merged(0, b"")
-    sizes = [run.arrays["sizes"][live] for run, live in zip(runs, is_live, strict=True)]
-    has_sets = any(name in runs[0].arrays for name in FLAT)
+    sizes = [_sizes_of(run, live) for run, live in zip(runs, is_live, strict=True)]
+    has_sets = _num_items_of(runs[0]) is not None
     num_items = sum(int(size.sum()) for size in sizes) if has_sets else 0
     num_postings = sum(int((size > 0).sum()) for size in sizes) * layout.bands
     renumbered = _renumber(is_live)
@@ -76,6 +76,20 @@ def merge_runs(
     except BaseException:
         writer.abandon()
         raise
+
+
+def _sizes_of(run: RunFile, is_live: Bools) -> I64:
+    """Return the sizes of the live documents of a run; raise if they are more than it has items for."""
+    sizes: I64 = run.arrays["sizes"][is_live]
+    most = _num_items_of(run)
+    if most is not None and (((sizes < 0) | (sizes > most)).any() or sizes.sum() > most):
+        raise damaged(f"the sizes in {run.path} do not match its sets")
+    return sizes
+
+
+def _num_items_of(run: RunFile) -> int | None:
+    """Return the number of items of all sets of a run; None if it has no sets."""
+    return next((run.arrays[name].size for name in FLAT if name in run.arrays), None)
 
 
 def _renumber(is_live: Sequence[Bools]) -> list[I64]:
@@ -112,8 +126,6 @@ def _copy_documents(writer: RunWriter, run: RunFile, docs: I64, layout: Layout) 
     writer.write("numbers", run.arrays["numbers"][docs])
     writer.write("sizes", taken.sizes)
     writer.write("signatures", taken.signatures)
-    if "ends" in columns and (np.diff(getattr(taken.items, "ends", 0)) != taken.sizes).any():
-        raise damaged(f"sizes in {run.path} do not match its sets")
     if layout.has_bitmaps:
         writer.write("bitmaps", bitmaps_of(taken.items, writer.num_written("shingles")))
     for name in columns:
@@ -145,7 +157,11 @@ def _merge_postings(
         writer.write(names.docs, docs)
         directory.add(keys)
     if directory.num_postings != total:
-        raise damaged(f"{directory.num_postings:,} postings in the sections {names.keys} to merge instead of {total:,}")
+        folder = runs[0].path.parent
+        raise damaged(
+            f"the runs to merge in {folder} have {directory.num_postings:,} postings in their sections {names.keys}"
+            f" instead of {total:,}"
+        )
     directory.finish()
 
 

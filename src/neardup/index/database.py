@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from neardup.errors import DataError
-from neardup.index.index_folder import FILE
+from neardup.index.index_folder import FILE, check_beside
 from neardup.index.sketches import damaged
 from neardup.index.sqlite_errors import explained
 from neardup.index.store import Document
@@ -105,6 +105,7 @@ def is_immutable(folder: Path) -> bool:
 
 def connect(folder: Path, *, writable: bool, immutable: bool | None = None) -> sqlite3.Connection:
     """Open the SQLite file of an index; immutable: read it without locks, by default if there is no other way."""
+    check_beside(folder)
     mode = "rw" if writable else "ro"
     if not writable and (is_immutable(folder) if immutable is None else immutable):
         mode = "ro&immutable=1"
@@ -373,7 +374,7 @@ class Tables:
         row = self.connection.execute("SELECT text, digest FROM texts WHERE number = ?", (number,)).fetchone()
         if row is None:
             raise damaged(f"the text of document number {number} is missing")
-        return unpack_text(row)
+        return unpack_text((number, *row))
 
     def add_fresh(self, rows: Iterable[tuple[int, bytes]]) -> None:
         """Store sketches until they are flushed to a run."""
@@ -429,20 +430,21 @@ def _checked(row: tuple[Any, ...]) -> Document:
         if not isinstance(value, kind):
             raise damaged(f"document number {values[0]!r} has the {column} {value!r}")
     if not 0 <= values[0] < _MAX_NUMBER:
-        raise damaged(f"a document has the number {values[0]}")
+        raise damaged(f"document number {values[0]} is not a number that a document can have")
     return Document(*values)
 
 
-def unpack_text(row: tuple[Any, Any]) -> str:
-    """Return a text that was packed."""
-    data, digest = row
+def unpack_text(row: tuple[Any, ...]) -> str:
+    """Return the text of a row of `texts`."""
+    number, data, digest = row
+    of_number = f"of document number {number!r}"
     if not isinstance(data, bytes) or zlib.crc32(data) != digest:
-        raise damaged("a text has a wrong checksum")
+        raise damaged(f"the text {of_number} has a wrong checksum")
     inflater = zlib.decompressobj()
     try:
         text = inflater.decompress(data, MAX_TEXT_BYTES)
         if not inflater.eof:
-            raise damaged("a text ends early, or is larger than any that is stored")
+            raise damaged(f"the text {of_number} ends early, or is larger than any that is stored")
         return text.decode()
     except (zlib.error, UnicodeDecodeError) as error:
-        raise damaged(f"a text cannot be read: {error}") from error
+        raise damaged(f"the text {of_number} cannot be read: {error}") from error

@@ -98,7 +98,7 @@ class FolderStore:
 
     def _check_alike(self) -> None:
         """Raise if the index at the path has other settings than the one that was opened."""
-        found = stored_settings(database.read_meta(self.folder)).layout
+        found = stored_settings(self.folder, database.read_meta(self.folder)).layout
         if found != self.layout:
             raise DataError(
                 f"the index {self.folder} was replaced by one with other settings while it was open",
@@ -110,7 +110,10 @@ class FolderStore:
         with self._writing, explained(self.folder):
             self._check_writable()
             self._merging.raise_untold()
-            answer, change, number = self._commit(make)
+            try:
+                answer, change, number = self._commit(make)
+            except RunVanishedError as error:  # only this process merges runs
+                raise damaged(str(error)) from error
         self._merging.note(change)
         if self._is_durable:
             self._log.wait(number)
@@ -339,7 +342,12 @@ def replaced(folder: Path) -> NearDupError:
 
 def _run_names(folder: Path) -> list[str]:
     """Return the names of the files in the folder of runs that are named like runs."""
-    return [name for name in os.listdir(folder / RUNS) if database.RUN_NAME.fullmatch(name)]  # noqa: PTH208
+    with os.scandir(folder / RUNS) as entries:
+        return [
+            entry.name
+            for entry in entries
+            if database.RUN_NAME.fullmatch(entry.name) and not entry.is_dir(follow_symlinks=False)
+        ]
 
 
 def make_folder(folder: Path) -> None:

@@ -107,7 +107,7 @@ class Fresh:
                 numbers, blobs = tables.fresh(self._last, before)
                 self._is_whole = False
                 if blobs:
-                    self._sketches.append(from_bytes(blobs, layout))
+                    self._sketches.append(from_bytes(numbers, blobs, layout))
                     self._numbers += numbers
                 self._last = before - 1
                 self._is_whole = True

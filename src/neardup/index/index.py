@@ -116,7 +116,7 @@ class Index(ReadableIndex):
         check_folder(folder)
         if not read_only:
             upgrade(folder, timeout)
-        stored = stored_settings(database.read_meta(folder))
+        stored = stored_settings(folder, database.read_meta(folder))
         check_same(stored, settings)
         store = FolderStore(folder, stored.layout, read_only=read_only, durability=durability, timeout=timeout)
         return cls(store, stored, folder)

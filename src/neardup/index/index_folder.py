@@ -12,6 +12,8 @@ from neardup.errors import ConfigError, DataError
 
 # The SQLite file of an index.
 FILE: Final = "index.sqlite"
+# What SQLite adds to this name for its log, its shared memory, and its journal.
+_BESIDE: Final = ("-wal", "-shm", "-journal")
 # The folder of its runs.
 RUNS: Final = "runs"
 
@@ -53,12 +55,27 @@ def check_folder(folder: Path) -> None:
             )
 
 
+def check_beside(folder: Path) -> None:
+    """Raise if what SQLite keeps beside its file is not a regular file: it follows links, and waits for a pipe."""
+    for ending in _BESIDE:
+        path = folder / (FILE + ending)
+        try:
+            mode = path.lstat().st_mode
+        except FileNotFoundError:
+            continue
+        if not stat.S_ISREG(mode):
+            raise DataError(
+                f"{path} is not a regular file, although SQLite would write it",
+                hint="delete it, if you trust the rest of the index",
+            )
+
+
 def bytes_below(folder: Path) -> int:
     """Return the bytes of all files of an index; a run that is merged away meanwhile counts nothing."""
     num_bytes = 0
     for file in folder.rglob("*"):
         with contextlib.suppress(FileNotFoundError):
-            found = file.stat()
+            found = file.lstat()
             num_bytes += found.st_size if stat.S_ISREG(found.st_mode) else 0
     return num_bytes
 

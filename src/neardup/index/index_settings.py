@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from neardup.config import Config
 from neardup.config.checks import VECTOR_MEASURES, check_choice, check_type
 from neardup.errors import ConfigError, DataError, NearDupError
+from neardup.index.index_folder import FILE
 from neardup.index.sketches import Layout, damaged, layout_of
 from neardup.measures.registry import measure_of
 from neardup.theory.plan import Plan, plan_for
@@ -95,18 +96,19 @@ def new_settings(config: Config, store: str, *, containment: bool = False) -> Se
     return Settings(config, plan_for(config), store, containment)
 
 
-def stored_settings(meta: dict[str, Any]) -> Settings:
-    """Return the settings that an index was created with."""
+def stored_settings(folder: Path, meta: dict[str, Any]) -> Settings:
+    """Return the settings that the index in a folder was created with."""
     try:
         config = Config.of(**meta["settings"], method="lsh")
         settings = Settings(config, plan_for(config), meta["store"], meta["containment"] is True)
     except (KeyError, TypeError, ConfigError) as error:
-        raise damaged(f"its settings cannot be read: {error}") from error
+        reason = error.message if isinstance(error, ConfigError) else error
+        raise damaged(f"the settings in {folder / FILE} cannot be used: {reason}") from error
     was, now = meta, json.loads(json.dumps(settings.as_dict()))
     for name in ("signature_format", "plan"):
         if was.get(name) != now[name]:
             raise DataError(
-                f"the index has the {name.replace('_', ' ')} {was.get(name)}, but this neardup has {now[name]}",
+                f"the index {folder} has the {name.replace('_', ' ')} {was.get(name)}, but this neardup has {now[name]}",
                 hint="use the neardup that wrote it, or build the index again",
             )
     return settings

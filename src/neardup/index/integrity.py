@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from neardup.errors import NearDupError
+from neardup.errors import DataError, NearDupError
+from neardup.index.answers import read_payload
 from neardup.index.database import StoredRun, Tables, unpack_text
 from neardup.index.run_file import RunFile
 from neardup.index.sketches import Layout, from_bytes
@@ -27,11 +28,11 @@ def find_damage(tables: Tables, runs: Path, layout: Layout) -> list[str]:
     return found or _damage_from(partial(_check_complete, tables, compared))
 
 
-def _damage_from(step: Callable[[], Iterator[str]]) -> list[str]:
+def _damage_from(step: Callable[[], Iterable[str] | None]) -> list[str]:
     """Return the damage that a step finds, including errors that it raises."""
     found: list[str] = []
     try:
-        found.extend(step())
+        found.extend(step() or ())
     except NearDupError as error:
         found.append(error.message)
     except (OSError, sqlite3.DatabaseError, UnicodeDecodeError) as error:
@@ -47,7 +48,13 @@ def _check_sqlite(tables: Tables) -> Iterator[str]:
 def _check_documents(tables: Tables) -> Iterator[str]:
     """Check that every document has an id, every id a document, and that their number matches the state."""
     num_documents = tables.state().documents
-    seen = sum(1 for _ in tables.all_documents())
+    seen = 0
+    for document in tables.all_documents():
+        seen += 1
+        try:
+            read_payload(document)
+        except DataError as error:
+            yield error.message
     if seen != num_documents:
         yield f"{seen:,} documents instead of {num_documents:,}"
     own = tables.connection.execute(
@@ -65,7 +72,7 @@ def _check_documents(tables: Tables) -> Iterator[str]:
 
 
 def _check_texts(tables: Tables, layout: Layout) -> Iterator[str]:
-    for row in tables.connection.execute("SELECT text, digest FROM texts"):
+    for row in tables.connection.execute("SELECT number, text, digest FROM texts"):
         unpack_text(row)
     if layout.has_texts:
         lost = tables.connection.execute(
@@ -78,7 +85,7 @@ def _check_texts(tables: Tables, layout: Layout) -> Iterator[str]:
 def _check_fresh(tables: Tables, layout: Layout, compared: list[I64]) -> Iterator[str]:
     numbers, blobs = tables.fresh(-1, 2**62)
     if blobs:
-        from_bytes(blobs, layout)
+        from_bytes(numbers, blobs, layout)
         compared.append(np.array(numbers, np.int64))
     yield from ()
 
@@ -99,6 +106,7 @@ def _check_run(folder: Path, stored: StoredRun, layout: Layout, compared: list[I
         yield f"{path} has {run.num_docs:,} documents instead of {stored.documents:,}"
     if (what := run.check()) is not None:
         yield what
+    yield from _damage_from(run.check_items)
     compared.append(run.arrays["numbers"])
 
 

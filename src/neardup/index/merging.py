@@ -274,8 +274,10 @@ class Merging:
             with self._new_run() as path:
                 digest = b""
                 if live.size:
-                    sketches = from_bytes([fresh.blobs[at] for at in live.tolist()], self._home.layout)
-                    digest = self._home.write_run(path, np.array(fresh.numbers, np.int64)[live], sketches)
+                    numbers = np.array(fresh.numbers, np.int64)[live]
+                    blobs = [fresh.blobs[at] for at in live.tolist()]
+                    sketches = from_bytes(numbers.tolist(), blobs, self._home.layout)
+                    digest = self._home.write_run(path, numbers, sketches)
                 replace = partial(replace_runs, fresh.numbers, [], path.name, Merged(live.size, digest))
                 self._home.wait_for_disk(self._home.commit_runs(replace))
         with self._guard:

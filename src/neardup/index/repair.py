@@ -59,7 +59,7 @@ def find_lost(tables: Tables, runs: Path, layout: Layout) -> RepairPlan:
             dropped.append((row[0], getattr(error, "message", str(error))))
     for row in tables.connection.execute("SELECT number, sketch, digest FROM fresh"):
         try:
-            from_bytes([fresh_row(row)], layout)
+            from_bytes(row[:1], [fresh_row(row)], layout)
             held.append(np.array(row[:1], np.int64))
         except DataError:
             dropped_fresh.append(row[0])
@@ -75,6 +75,7 @@ def _sound_numbers(row: tuple[Any, ...], runs: Path, layout: Layout) -> I64:
     damage = run.check()
     if damage is not None:
         raise DataError(damage)
+    run.check_items()
     numbers: I64 = run.arrays["numbers"]
     return numbers
 

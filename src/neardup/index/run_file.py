@@ -20,7 +20,7 @@ from neardup.errors import DataError
 from neardup.index.disk_sync import sync_data
 from neardup.index.open_run import DIGEST_BYTES, HEADER_BYTES, open_run
 from neardup.index.page_requests import expect_random_reads, request
-from neardup.index.sketches import FLAT, Layout, Sketches, damaged, item_arrays, item_columns, take_items
+from neardup.index.sketches import FLAT, Layout, Sketches, check_items, damaged, item_arrays, item_columns, take_items
 from neardup.kernels import bitmaps, lookup
 from neardup.kernels.similarity import Sets
 from neardup.measures.base import F64, I64, U64
@@ -40,6 +40,8 @@ _POSTINGS_AN_ENTRY: Final = 8
 _BLOCK: Final = 4 << 20
 # The most documents whose sizes are requested at once (8 MB).
 _SIZES_AT_ONCE: Final = 1 << 20
+# Documents whose items are checked at once.
+_CHECKED_AT_ONCE: Final = 256
 
 
 class Section(NamedTuple):
@@ -329,9 +331,18 @@ class RunFile:
 
     def take(self, docs: I64) -> Sketches:
         """Copy some documents; their band keys are not stored, and are empty."""
-        items = take_items(self._items, docs, self.layout.config) if self._items else None
+        sizes = self.arrays["sizes"][docs]
+        items = None
+        if self._items:
+            items = take_items(self._items, docs, self.layout.config, self.path)
+            check_items(items, sizes, str(self.path))
         keys = np.empty((docs.size, 0), np.uint64)
-        return Sketches(items, self.arrays["signatures"][docs], keys, self.arrays["sizes"][docs])
+        return Sketches(items, self.arrays["signatures"][docs], keys, sizes)
+
+    def check_items(self) -> None:
+        """Raise if there are items that no document has: their digests may be valid, if the run was forged."""
+        for first in range(0, self.num_docs, _CHECKED_AT_ONCE):
+            self.take(np.arange(first, min(first + _CHECKED_AT_ONCE, self.num_docs)))
 
     def check(self, between: Callable[[], None] = lambda: None) -> str | None:
         """Describe the damage; None if every section is intact. between: called between two blocks."""

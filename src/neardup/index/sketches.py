@@ -79,14 +79,15 @@ def items_from(arrays: dict[str, Any], config: Config) -> Items:
     return items
 
 
-def take_items(arrays: dict[str, Any], docs: I64, config: Config) -> Items:
-    """Copy the items of some documents out of arrays that may be damaged."""
+def take_items(arrays: dict[str, Any], docs: I64, config: Config, place: object = "memory") -> Items:
+    """Copy the items of some documents, each of them once, out of arrays that may be damaged; place: of the arrays."""
     taken: dict[str, Any] = {}
     if "ends" in arrays:
         starts, stops = arrays["ends"][docs], arrays["ends"][docs + 1]
         size = next(array.size for name, array in arrays.items() if name in FLAT)
-        if not ((starts >= 0) & (starts <= stops) & (stops <= size)).all():
-            raise damaged("a set ends before it begins")
+        # The last condition: forged sets may overlap, so that a few need more memory than the file has bytes.
+        if not ((starts >= 0) & (starts <= stops) & (stops <= size)).all() or (stops - starts).sum() > size:
+            raise damaged(f"a set in {place} ends before it begins, or is in another one")
         taken["ends"] = np.cumsum(np.r_[0, stops - starts], dtype=np.int64)
     for name, array in arrays.items():
         if name in FLAT:
@@ -123,9 +124,19 @@ def bytes_of(sketches: Sketches) -> int:
     return sum(array.nbytes for array in arrays)
 
 
-def from_bytes(blobs: Sequence[bytes], layout: Layout) -> Sketches:
-    """Return the documents of `to_bytes`; raise if the bytes are invalid."""
-    records = [_parse(np.frombuffer(blob, np.uint8), layout) for blob in blobs]
+def check_items(items: Items | None, sizes: I64, place: str) -> None:
+    """Raise if items are not what kernels rely on: as many as the sizes say, with weights and norms above 0."""
+    if isinstance(items, (Sets, Weights)) and (np.diff(items.ends) != sizes).any():
+        raise damaged(f"the sizes in {place} do not match its sets")
+    if isinstance(items, Weights) and not (np.isfinite(items.weights) & (items.weights > 0)).all():
+        raise damaged(f"a weight in {place} is not above 0")
+    if isinstance(items, Vectors) and not (np.isfinite(items.norms) & (items.norms > 0)).all():
+        raise damaged(f"the length of a vector in {place} is not above 0")
+
+
+def from_bytes(numbers: Sequence[int], blobs: Sequence[bytes], layout: Layout) -> Sketches:
+    """Return the documents of `to_bytes`; raise for the number of the one whose bytes are invalid."""
+    records = [_parse(number, np.frombuffer(blob, np.uint8), layout) for number, blob in zip(numbers, blobs, strict=True)]
     keys = np.array([record[1] for record in records], np.uint64).reshape(len(blobs), layout.bands)
     signatures = np.array([record[2] for record in records], layout.signature_type)
     sizes = np.array([record[0] for record in records], np.int64)
@@ -141,6 +152,7 @@ def from_bytes(blobs: Sequence[bytes], layout: Layout) -> Sketches:
                 rows = np.array([record[3][name] for record in records], kind)
                 arrays[name] = rows.reshape(len(blobs), width) if width else rows.reshape(-1)
         items = items_from(arrays, layout.config)
+        check_items(items, sizes, f"documents number {numbers[0]} to {numbers[-1]}, which are not yet in a run,")
     return Sketches(items, signatures.reshape(len(blobs), layout.signature_width), keys, sizes)
 
 
@@ -174,12 +186,13 @@ def layout_of(plan: Plan, config: Config, *, store: str, has_set_postings: bool 
     return Layout(config, plan.bands, kind, width, store != "signature", has_set_postings, store == "text")
 
 
-def _parse(data: Any, layout: Layout) -> tuple[int, U64, Any, dict[str, Any]]:
+def _parse(number: int, data: Any, layout: Layout) -> tuple[int, U64, Any, dict[str, Any]]:
     """Parse the bytes of one document."""
+    sketch = f"the sketch of document number {number}, which is not yet in a run,"
     head = 8 + 8 * layout.bands
     signature_end = head + layout.signature_width * np.dtype(layout.signature_type).itemsize
     if data.size < signature_end:
-        raise damaged("the data of a document is too short")
+        raise damaged(f"{sketch} is too short")
     size, at = int(data[:8].view(np.int64)[0]), signature_end
     arrays: dict[str, Any] = {}
     for name, (kind, width) in item_columns(layout.config).items() if layout.has_items else ():
@@ -187,10 +200,10 @@ def _parse(data: Any, layout: Layout) -> tuple[int, U64, Any, dict[str, Any]]:
             continue
         stop = at + 8 * (size if width is None else max(width, 1))
         if size < 0 or stop > data.size:
-            raise damaged("the data of a document is too short")
+            raise damaged(f"{sketch} is too short")
         arrays[name], at = data[at:stop].copy().view(kind), stop
     if at != data.size:
-        raise damaged("the data of a document is too long")
+        raise damaged(f"{sketch} is too long")
     return (
         size,
         data[8:head].copy().view(np.uint64),
