@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from neardup.config import Config
     from neardup.engines.spark import SparkEngine
     from neardup.errors import NearDupError
-    from neardup.index.answers import Inserted, Match
     from neardup.index.index import Index
     from neardup.index.putting import PutResult
+    from neardup.index.result_types import Inserted, Match
     from neardup.questions.bucketing import buckets, merge_signatures
     from neardup.questions.compare import Comparison, Explanation
     from neardup.questions.texts import compare, jaccard, shingles, signatures
@@ -66,8 +66,8 @@ _HOMES = {
     "Config": "neardup.config",
     "Explanation": "neardup.questions.compare",
     "Index": "neardup.index.index",
-    "Inserted": "neardup.index.answers",
-    "Match": "neardup.index.answers",
+    "Inserted": "neardup.index.result_types",
+    "Match": "neardup.index.result_types",
     "NearDupError": "neardup.errors",
     "Plan": "neardup.theory.plan",
     "PutResult": "neardup.index.putting",

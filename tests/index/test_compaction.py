@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from neardup.config import Config
-from neardup.index import compaction
-from neardup.index.compaction import merge_runs
-from neardup.index.index_settings import new_settings
-from neardup.index.run_file import RunFile, write_run
+from neardup.index import merge
+from neardup.index.merge import merge_runs
+from neardup.index.segment import RunFile, write_run
+from neardup.index.settings import new_settings
 from neardup.index.sketches import sketch_contents
 from neardup.io.formats import base as formats
 
@@ -32,8 +32,8 @@ def written(path, numbers, texts):
 
 @pytest.mark.parametrize("at_once", [1, 3, 50, 1 << 20])
 def test_a_merged_run_is_the_run_of_all_live_documents(tmp_path, monkeypatch, at_once):
-    monkeypatch.setattr(compaction, "_POSTINGS_AT_ONCE", at_once)
-    monkeypatch.setattr(compaction, "_ENTRIES_AT_ONCE", at_once)
+    monkeypatch.setattr(merge, "_POSTINGS_AT_ONCE", at_once)
+    monkeypatch.setattr(merge, "_ENTRIES_AT_ONCE", at_once)
     monkeypatch.setattr(formats, "BATCH_BYTES", at_once * 40)
     draw = np.random.default_rng(at_once)
     runs, is_live, live_numbers, live_texts = [], [], [], []

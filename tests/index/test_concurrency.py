@@ -12,7 +12,7 @@ import pytest
 from index.corpora import texts
 from neardup import Index
 from neardup.errors import NearDupError
-from neardup.index import folder_view, merging
+from neardup.index import folder_view, merge_thread
 
 
 def test_a_second_writer_gets_an_error_that_names_the_first(tmp_path):
@@ -34,7 +34,7 @@ def test_a_second_writer_waits_for_the_first(tmp_path):
 
 def test_readers_see_whole_batches_while_runs_are_written_and_merged(tmp_path, monkeypatch):
     monkeypatch.setattr(folder_view, "FRESH_DOCS", 6)
-    monkeypatch.setattr(merging, "TIER", 2)
+    monkeypatch.setattr(merge_thread, "TIER", 2)
     text, size = "one text that all of them share, word for word, from the first to the last", 5
     wrong, stop = [], threading.Event()
     with Index.create(tmp_path / "i", durability="fast") as index:

@@ -10,7 +10,7 @@ import pytest
 from index.corpora import texts
 from neardup import Index
 from neardup.errors import DataError
-from neardup.index import database, folder_view
+from neardup.index import folder_view, sqlite
 
 TEXT = "the quick brown fox jumps over the lazy dog and runs away into the dark green forest"
 OTHER = "a completely different sentence about cooking rice with butter and salt in a large pot"
@@ -171,8 +171,8 @@ def test_neither_an_insert_nor_a_count_loads_the_rows_of_expired_documents(index
         index.insert(name, text, expires=NOW + 10)
     clock.now = NOW + 20
     loaded = []
-    checked = database._checked
-    monkeypatch.setattr(database, "_checked", lambda row: loaded.append(row[0]) or checked(row))
+    checked = sqlite._checked
+    monkeypatch.setattr(sqlite, "_checked", lambda row: loaded.append(row[0]) or checked(row))
     assert len(index) == 0
     assert loaded == []
     index.insert("new", TEXT)

@@ -16,11 +16,11 @@ import pytest
 from neardup import Index
 from neardup.config import Config
 from neardup.errors import DataError
-from neardup.index import database
+from neardup.index import sqlite
 from neardup.index.candidates import Candidates
-from neardup.index.compaction import merge_runs
-from neardup.index.index_settings import new_settings
-from neardup.index.run_file import HEADER_BYTES, RunFile, digest_of, write_run
+from neardup.index.merge import merge_runs
+from neardup.index.segment import HEADER_BYTES, RunFile, digest_of, write_run
+from neardup.index.settings import new_settings
 from neardup.index.sketches import from_bytes, sketch_contents, to_bytes
 from neardup.index.store import Document
 
@@ -68,9 +68,9 @@ def test_the_page_shows_the_golden_file():
 
 
 def test_the_page_shows_the_digest_of_a_row(tmp_path):
-    database.create(tmp_path, {})
-    with contextlib.closing(database.connect(tmp_path, writable=True)) as connection:
-        database.Tables(connection).add_documents([Document(1, "a", 2.5)])
+    sqlite.create(tmp_path, {})
+    with contextlib.closing(sqlite.connect(tmp_path, writable=True)) as connection:
+        sqlite.Tables(connection).add_documents([Document(1, "a", 2.5)])
         digest = connection.execute("SELECT digest FROM documents").fetchone()[0]
     assert f"has {digest}." in PAGE
 

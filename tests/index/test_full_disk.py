@@ -11,7 +11,7 @@ import pytest
 from index.corpora import texts
 from neardup import Index
 from neardup.errors import DataError
-from neardup.index import folder, folder_view, run_file
+from neardup.index import folder_store, folder_view, segment
 
 TEXT = "a text of some words that nobody else has written in this order"
 
@@ -34,7 +34,7 @@ def fail_at(monkeypatch, number):
             raise OSError(errno.ENOSPC, "No space left on device")
         return write(*arguments)
 
-    monkeypatch.setattr(run_file.os, "pwrite", pwrite)
+    monkeypatch.setattr(segment.os, "pwrite", pwrite)
 
 
 def test_a_batch_that_does_not_fit_on_the_disk_is_not_stored(index, monkeypatch):
@@ -80,7 +80,7 @@ def test_sqlite_that_cannot_grow_stores_nothing_of_a_change(index):
 def test_a_snapshot_that_does_not_fit_leaves_nothing(index, monkeypatch):
     index.compact()
     for part in ("_copy", "_link_or_copy"):
-        target = folder.FolderStore if part == "_copy" else folder
+        target = folder_store.FolderStore if part == "_copy" else folder_store
         with monkeypatch.context() as patch:
             patch.setattr(target, part, lambda *_, **__: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left")))
             with pytest.raises(DataError, match="the disk of the index"):
@@ -92,7 +92,7 @@ def test_a_snapshot_that_does_not_fit_leaves_nothing(index, monkeypatch):
 def test_an_input_output_error_is_not_called_damage(index, monkeypatch):
     error = sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorname = "SQLITE_IOERR_SHMSIZE"
-    monkeypatch.setattr(folder.Tables, "set_state", lambda *_: (_ for _ in ()).throw(error))
+    monkeypatch.setattr(folder_store.Tables, "set_state", lambda *_: (_ for _ in ()).throw(error))
     with pytest.raises(DataError, match="cannot be read or written: disk I/O error"):
         index.insert("second", TEXT)
 
@@ -100,7 +100,7 @@ def test_an_input_output_error_is_not_called_damage(index, monkeypatch):
 def test_a_run_of_a_change_that_cannot_be_committed_is_deleted(index, monkeypatch):
     with monkeypatch.context() as patch:
         full = OSError(errno.ENOSPC, "No space left on device")
-        patch.setattr(folder.Tables, "set_state", lambda *_: (_ for _ in ()).throw(full))
+        patch.setattr(folder_store.Tables, "set_state", lambda *_: (_ for _ in ()).throw(full))
         with pytest.raises(DataError, match="the disk of the index"):
             index.insert_many(texts(20, seed=4))
     assert list((index.path / "runs").iterdir()) == []

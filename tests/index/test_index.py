@@ -14,7 +14,7 @@ import neardup
 from index.corpora import texts
 from neardup import Index, Inserted
 from neardup.errors import ConfigError, DataError
-from neardup.index import folder_view, merging
+from neardup.index import folder_view, merge_thread
 
 TEXT = "the quick brown fox jumps over the lazy dog and runs away into the dark green forest"
 NEAR = TEXT + " today"
@@ -195,7 +195,7 @@ def test_expired_documents_are_absent_and_their_ids_are_free(index):
 
 def test_merging_runs_leaves_expired_documents_to_compaction(index, monkeypatch):
     monkeypatch.setattr(folder_view, "FRESH_DOCS", 2)
-    monkeypatch.setattr(merging, "TIER", 2)
+    monkeypatch.setattr(merge_thread, "TIER", 2)
     index.insert("old", TEXT, expires=1.0)
     for number in range(12):  # enough to create runs, and to merge them
         index.insert(str(number), f"{OTHER} {number}")
@@ -429,8 +429,8 @@ def test_compaction_gives_the_space_of_removed_documents_back(tmp_path):
 
 
 def test_runs_stay_few_and_automatic_merges_stay_small(tmp_path, monkeypatch):
-    monkeypatch.setattr(merging, "MOST_JOINED", 60)
-    monkeypatch.setattr(merging, "TIER", 3)
+    monkeypatch.setattr(merge_thread, "MOST_JOINED", 60)
+    monkeypatch.setattr(merge_thread, "TIER", 3)
     monkeypatch.setattr("neardup.index.folder_view.FRESH_DOCS", 4)
     documents, sizes = texts(600, seed=22), [1, 5, 23, 9, 40, 2]
     with Index.create(tmp_path / "i", durability="fast") as index:

@@ -15,7 +15,7 @@ import pytest
 import neardup.index
 from index.corpora import texts
 from neardup import Index
-from neardup.index import folder_view, merging, run_file
+from neardup.index import folder_view, merge_thread, segment
 
 PACKAGE = str(Path(neardup.index.__file__).parent)
 
@@ -23,7 +23,7 @@ PACKAGE = str(Path(neardup.index.__file__).parent)
 @pytest.fixture(autouse=True)
 def _small_limits(monkeypatch):
     monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)
-    monkeypatch.setattr(merging, "TIER", 2)
+    monkeypatch.setattr(merge_thread, "TIER", 2)
 
 
 @functools.cache
@@ -229,7 +229,7 @@ def test_a_change_begins_anew_after_an_interrupt_that_left_a_transaction_open(tm
 
 def test_a_descriptor_is_never_closed_twice(tmp_path, monkeypatch):
     closed = []
-    close = run_file.os.close
+    close = segment.os.close
 
     def close_and_interrupt(file):
         closed.append(file)
@@ -239,8 +239,8 @@ def test_a_descriptor_is_never_closed_twice(tmp_path, monkeypatch):
 
     with Index.create(tmp_path / "i") as index:
         layout = index._settings.layout
-        writer = run_file.RunWriter(tmp_path / "a.run", 0, 0, 0, layout)
-        monkeypatch.setattr(run_file.os, "close", close_and_interrupt)
+        writer = segment.RunWriter(tmp_path / "a.run", 0, 0, 0, layout)
+        monkeypatch.setattr(segment.os, "close", close_and_interrupt)
         with pytest.raises(KeyboardInterrupt):
             writer._close()
         writer.abandon()

@@ -15,8 +15,8 @@ import pytest
 from index.corpora import texts
 from neardup import Index
 from neardup.errors import DataError
-from neardup.index import database, folder_view, merging, run_file
-from neardup.index.run_file import RunFile
+from neardup.index import folder_view, merge_thread, segment, sqlite
+from neardup.index.segment import RunFile
 
 TEXT = "a text of some words that nobody else has written in this order"
 
@@ -25,7 +25,7 @@ TEXT = "a text of some words that nobody else has written in this order"
 def index(tmp_path, monkeypatch):
     """An index that flushes at 4 documents and merges 2 runs."""
     monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)
-    monkeypatch.setattr(merging, "TIER", 2)
+    monkeypatch.setattr(merge_thread, "TIER", 2)
     with Index.create(tmp_path / "i", durability="fast") as made:
         yield made
 
@@ -36,7 +36,7 @@ def runs_of(index):
 
 def meanwhile(monkeypatch, act):
     """Call a function once, in another thread, while the next merge copies its first piece."""
-    merge = merging.merge_runs
+    merge = merge_thread.merge_runs
     waiting = [act]
 
     def merge_runs(path, runs, is_live, layout, between):
@@ -50,7 +50,7 @@ def meanwhile(monkeypatch, act):
 
         return merge(path, runs, is_live, layout, act_between)
 
-    monkeypatch.setattr(merging, "merge_runs", merge_runs)
+    monkeypatch.setattr(merge_thread, "merge_runs", merge_runs)
 
 
 def test_an_insert_does_not_wait_for_a_merge(index, monkeypatch):
@@ -95,7 +95,7 @@ def test_fresh_documents_are_flushed_while_a_merge_goes_on(index, monkeypatch):
 
 def test_small_batches_become_one_run_when_they_are_flushed(index, monkeypatch):
     monkeypatch.setattr(folder_view, "FRESH_DOCS", 45)  # 40 and a batch of 10 do not fit
-    monkeypatch.setattr(merging, "TIER", 100)
+    monkeypatch.setattr(merge_thread, "TIER", 100)
     documents = list(texts(200, seed=2).items())
     for first in range(0, 200, 10):
         index.insert_many(dict(documents[first : first + 10]))
@@ -117,14 +117,14 @@ def test_fresh_documents_are_flushed_by_their_bytes_too(index, monkeypatch):
 
 def test_a_batch_is_split_into_runs_by_bytes(index, monkeypatch):
     monkeypatch.setattr(folder_view, "RUN_BYTES", 1)
-    monkeypatch.setattr(merging, "TIER", 100)
+    monkeypatch.setattr(merge_thread, "TIER", 100)
     monkeypatch.setattr("neardup.io.documents.in_memory.BATCH_ROWS", 10)
     index.insert_many(texts(40, seed=3))
     assert (index.info()["runs"], index.info()["fresh"], index.check()) == (4, 0, [])
 
 
 def test_runs_of_many_bytes_are_not_merged_automatically(index, monkeypatch):
-    monkeypatch.setattr(merging, "MOST_JOINED_BYTES", 1)
+    monkeypatch.setattr(merge_thread, "MOST_JOINED_BYTES", 1)
     for seed in range(6):
         index.insert_many(texts(10, seed))
     index._store.finish_merging()
@@ -138,26 +138,26 @@ def test_fresh_documents_are_read_once_although_runs_change(index, monkeypatch):
     index.insert_many(texts(20, seed=4))
     index.insert("c", f"{TEXT} c")
     read = []
-    fresh = database.Tables.fresh
+    fresh = sqlite.Tables.fresh
 
     def followed(tables, after, before):
         numbers, blobs = fresh(tables, after, before)
         read.extend(numbers)
         return numbers, blobs
 
-    monkeypatch.setattr(database.Tables, "fresh", followed)
+    monkeypatch.setattr(sqlite.Tables, "fresh", followed)
     assert len(index.query(TEXT)) == 3
     assert read == [23]
 
 
 def test_a_full_disk_is_tried_again_at_a_later_change(index, monkeypatch):
-    monkeypatch.setattr(merging, "RETRY_RATIO", 0)
+    monkeypatch.setattr(merge_thread, "RETRY_RATIO", 0)
 
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(run_file.os, "pwrite", full)
+        patch.setattr(segment.os, "pwrite", full)
         for number in range(6):
             index.insert(f"{number}", f"{TEXT} {number}")
             index._store.finish_merging()
@@ -261,7 +261,7 @@ def test_a_missing_run_is_damage_that_a_merge_reports(index):
 
 
 def test_closing_finishes_what_is_due(tmp_path, monkeypatch):
-    monkeypatch.setattr(merging, "TIER", 2)
+    monkeypatch.setattr(merge_thread, "TIER", 2)
     with Index.create(tmp_path / "i") as index:
         for seed in range(5):
             index.insert_many(texts(2050, seed))
@@ -366,9 +366,9 @@ def test_merging_starts_again_after_an_index_is_opened(tmp_path, monkeypatch):
 
 
 def test_the_log_of_sqlite_is_copied_beside_the_changes(index, monkeypatch):
-    monkeypatch.setattr(merging, "LOG_PAGES", 100)
+    monkeypatch.setattr(merge_thread, "LOG_PAGES", 100)
     for number in range(300):
         index.insert(f"{number}", f"{TEXT} {number}")
     index._store.finish_merging()
-    log = index.path / database.LOG
+    log = index.path / sqlite.LOG
     assert log.stat().st_size < 6 << 20  # the inserts write 10 MB or more

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from neardup import Index
 from neardup.errors import DataError
-from neardup.index import folder_view, merging
+from neardup.index import folder_view, merge_thread
 
 WORDS = [f"w{number}" for number in range(14)]
 THRESHOLD = 0.5
@@ -284,7 +284,7 @@ class Walk(RuleBasedStateMachine):
 
 def walk(monkeypatch, **limits):
     monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)  # so that a few documents create runs, and runs are merged
-    monkeypatch.setattr(merging, "TIER", 3)
+    monkeypatch.setattr(merge_thread, "TIER", 3)
     monkeypatch.setattr(folder_view, "_SWEPT_AT_ONCE", 1)
     monkeypatch.setattr(time, "time", CLOCK)
     case = Walk.TestCase

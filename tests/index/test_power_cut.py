@@ -16,7 +16,7 @@ import pytest
 from index.corpora import texts
 from neardup import Index
 from neardup.errors import NearDupError
-from neardup.index import folder_view, merging
+from neardup.index import folder_view, merge_thread
 
 SQLITE = ("index.sqlite", "index.sqlite-wal")
 
@@ -77,7 +77,7 @@ class Disk:
 @pytest.fixture
 def _small_limits(monkeypatch):
     monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)
-    monkeypatch.setattr(merging, "TIER", 2)
+    monkeypatch.setattr(merge_thread, "TIER", 2)
 
 
 def change_often(index, acknowledge):

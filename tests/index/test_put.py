@@ -10,7 +10,7 @@ import pytest
 from index.corpora import texts
 from neardup import Index, PutResult
 from neardup.errors import ConfigError, DataError
-from neardup.index import folder_view, merging
+from neardup.index import folder_view, merge_thread
 
 TEXT = "the quick brown fox jumps over the lazy dog and runs away into the dark green forest"
 NEAR = TEXT + " today"
@@ -193,7 +193,7 @@ def test_aliases_are_listed_and_exported(index, tmp_path):
 
 def test_merge_keeps_aliases_payloads_and_the_order_of_insertion(tmp_path, monkeypatch):
     monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)
-    monkeypatch.setattr(merging, "TIER", 2)
+    monkeypatch.setattr(merge_thread, "TIER", 2)
     documents = texts(60, seed=81)
     with Index.create(tmp_path / "a", store="text") as one, Index.create(tmp_path / "b", store="text") as two:
         rows = [{"id": doc_id, "text": text, "payload": {"n": doc_id}} for doc_id, text in documents.items()]

@@ -17,7 +17,7 @@ import pytest
 from index.corpora import texts
 from neardup import Index
 from neardup.errors import ConfigError, DataError, NearDupError
-from neardup.index import database, folder_view
+from neardup.index import folder_view, sqlite
 
 
 def in_child(work):
@@ -215,12 +215,12 @@ def test_a_reader_of_a_disk_that_it_cannot_write_to_is_not_stale(tmp_path, monke
     made(path, seed=1)
     is_allowed = os.access
     with monkeypatch.context() as patch:  # root may write to any folder
-        patch.setattr(database.os, "access", lambda place, mode: mode != os.W_OK and is_allowed(place, mode))
+        patch.setattr(sqlite.os, "access", lambda place, mode: mode != os.W_OK and is_allowed(place, mode))
         with Index.open(path, read_only=True) as reader:
             assert reader._store._opened._identity.is_immutable
             assert len(reader) == 9
             with monkeypatch.context() as writers, Index.open(path) as writer:
-                writers.setattr(database.os, "access", is_allowed)
+                writers.setattr(sqlite.os, "access", is_allowed)
                 writer.insert("a", "a text that is written elsewhere")
                 assert "a" in reader
             assert len(reader) == 10
@@ -338,9 +338,9 @@ def test_a_run_that_is_merged_away_under_a_check_is_no_damage(tmp_path, monkeypa
 
 def folder_view_of_check(monkeypatch, index):
     """Compact the index after a check has read its commit, and before it opens the run; note which try was sound."""
-    from neardup.index import folder
+    from neardup.index import folder_store
 
-    find_damage, tries = folder.find_damage, []
+    find_damage, tries = folder_store.find_damage, []
 
     def compacted_first(tables, runs, layout):
         if not tries:
@@ -350,7 +350,7 @@ def folder_view_of_check(monkeypatch, index):
         tries.append(found == [])
         return found
 
-    monkeypatch.setattr(folder, "find_damage", compacted_first)
+    monkeypatch.setattr(folder_store, "find_damage", compacted_first)
     return tries
 
 

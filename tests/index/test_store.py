@@ -9,9 +9,9 @@ import pytest
 from index.corpora import texts
 from neardup.config import Config
 from neardup.errors import DataError, NearDupError
-from neardup.index import database
-from neardup.index.folder import FolderStore, make_folder
-from neardup.index.index_settings import new_settings
+from neardup.index import sqlite
+from neardup.index.folder_store import FolderStore, make_folder
+from neardup.index.settings import new_settings
 from neardup.index.sketches import Sketches, sketch_contents
 from neardup.index.store import Document
 
@@ -22,7 +22,7 @@ TEXTS = list(texts(12, seed=5).values())
 def folder_store(path, *, read_only=False):
     if not path.exists():
         make_folder(path)
-        database.create(path, SETTINGS.as_dict())
+        sqlite.create(path, SETTINGS.as_dict())
     return FolderStore(path, SETTINGS.layout, read_only=read_only, durability="fast", timeout=1)
 
 

@@ -11,9 +11,9 @@ from neardup import Index
 from neardup.config import Config
 from neardup.index import candidates
 from neardup.index.candidates import Candidates
-from neardup.index.finding import find
-from neardup.index.index_settings import new_settings
-from neardup.index.run_file import RunFile, write_run
+from neardup.index.search import find
+from neardup.index.segment import RunFile, write_run
+from neardup.index.settings import new_settings
 from neardup.index.sketches import sketch_contents
 from neardup.index.store import Met
 

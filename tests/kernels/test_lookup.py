@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neardup.index.run_file import directory_of, set_postings
+from neardup.index.segment import directory_of, set_postings
 from neardup.kernels import lookup
 from neardup.kernels.similarity import Sets
 from plain_kernels import plain

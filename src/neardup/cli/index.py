@@ -179,7 +179,7 @@ def _stored(
     opened: Index, paths: list[Path] | str, on_duplicate: str | None, source: dict[str, Any], *, replace: bool
 ) -> dict[str, Any]:
     """Store documents; return what --json prints."""
-    from neardup.index.batches import rejected_of
+    from neardup.index.bulk import rejected_of
 
     if replace:
         put = opened.put_many(paths, **source)
@@ -237,7 +237,7 @@ def query(folder: str, inputs: tuple[str, ...], as_lines: bool, out: str | None,
     With --containment also containment_query and containment_doc; the index must have been created with it.
     """
     from neardup.cli import render
-    from neardup.index.batches import rejected_of
+    from neardup.index.bulk import rejected_of
 
     asked = {"k": rest["k"] or None, "threshold": rest["least"], "since": rest["since"]}
     asked |= {"where": conditions_of(rest["where"]), "containment": rest["containment"]}

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from neardup.index.run_file import RunFile
+from neardup.index.segment import RunFile
 from neardup.index.sketches import Sketches, damaged
 from neardup.kernels import bitmaps, lookup
 from neardup.kernels.similarity import Sets

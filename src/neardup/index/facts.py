@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError, NearDupError
-from neardup.index.answers import as_time, write_payload
+from neardup.index.result_types import as_time, write_payload
 from neardup.index.store import Document
 from neardup.io.columns.column_values import values_of
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from neardup.errors import DataError
 from neardup.index.candidates import Candidates
-from neardup.index.database import Tables
 from neardup.index.page_requests import DiskReads, blocks_read, request_in_turn
-from neardup.index.run_file import BAND_POSTINGS, SET_POSTINGS, Postings, RunFile, directory_of, set_postings
+from neardup.index.segment import BAND_POSTINGS, SET_POSTINGS, Postings, RunFile, directory_of, set_postings
 from neardup.index.sketches import GrowingSketches, Layout, Sketches, bytes_of, from_bytes, take_sketches, to_bytes
+from neardup.index.sqlite import Tables
 from neardup.index.store import Document, Met, Shared, already_exists
 from neardup.kernels import lookup
 from neardup.kernels.similarity import Sets

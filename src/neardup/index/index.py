@@ -14,15 +14,18 @@ from neardup.config import Config
 from neardup.config.checks import check_choice
 from neardup.errors import ConfigError
 from neardup.events import Progress
-from neardup.index import batches, database, putting
-from neardup.index.answers import Inserted, as_time, filter_of, match_of, write_payload
-from neardup.index.batches import ON_DUPLICATE, settle
+from neardup.index import bulk, putting, sqlite
+from neardup.index.bulk import ON_DUPLICATE, settle
 from neardup.index.disk_sync import sync_folder
 from neardup.index.facts import Facts
-from neardup.index.finding import answer
-from neardup.index.folder import FolderStore, make_folder
+from neardup.index.folder_store import FolderStore, make_folder
 from neardup.index.index_folder import bytes_below, check_folder, check_path
-from neardup.index.index_settings import (
+from neardup.index.query_options import QueryOptions
+from neardup.index.readable_index import ReadableIndex, unknown, wanted_ids
+from neardup.index.repair import Repair
+from neardup.index.result_types import Inserted, as_time, filter_of, match_of, write_payload
+from neardup.index.search import answer
+from neardup.index.settings import (
     check_alike,
     check_durability,
     check_id,
@@ -30,9 +33,6 @@ from neardup.index.index_settings import (
     new_settings,
     stored_settings,
 )
-from neardup.index.query_options import QueryOptions
-from neardup.index.readable_index import ReadableIndex, unknown, wanted_ids
-from neardup.index.repair import Repair
 from neardup.index.sketches import Sketches, sketch_contents
 from neardup.index.store import Change, Document, already_exists
 from neardup.index.upgrade import upgrade
@@ -89,7 +89,7 @@ class Index(ReadableIndex):
         check_writable(folder, "path")
         with reserve(folder, draft="index") as work:
             make_folder(work / "index")
-            database.create(work / "index", chosen.as_dict())
+            sqlite.create(work / "index", chosen.as_dict())
             sync_folder(work / "index")
             (work / "index").rename(folder)
             sync_folder(folder.absolute().parent)
@@ -116,7 +116,7 @@ class Index(ReadableIndex):
         check_folder(folder)
         if not read_only:
             upgrade(folder, timeout)
-        stored = stored_settings(database.read_meta(folder))
+        stored = stored_settings(sqlite.read_meta(folder))
         check_same(stored, settings)
         store = FolderStore(folder, stored.layout, read_only=read_only, durability=durability, timeout=timeout)
         return cls(store, stored, folder)
@@ -154,7 +154,7 @@ class Index(ReadableIndex):
         progress: Progress | None = None,
         config: Config | None = None,
         tag: str | None = None,
-    ) -> batches.Stored:
+    ) -> bulk.Stored:
         """Store the documents of a source, all or none; return their number and the rejected rows.
 
         Args:
@@ -168,7 +168,7 @@ class Index(ReadableIndex):
             tag: a name for this change; if a change with this name was already made, nothing is done.
         """
         read, chosen = self._read(source, ids, config, named=True, payload=payload, expires=expires)
-        return batches.insert_many(self._store, read, chosen, progress, tag)
+        return bulk.insert_many(self._store, read, chosen, progress, tag)
 
     def insert_new(
         self, doc_id: str, text: Any, on_duplicate: str = "skip", payload: Any = None, expires: Any = None
@@ -218,7 +218,7 @@ class Index(ReadableIndex):
         """
         check_choice("on_duplicate", on_duplicate, ON_DUPLICATE)
         read, chosen = self._read(source, ids, config, named=True, payload=payload, expires=expires)
-        return batches.insert_new_many(self._store, read, chosen, on_duplicate, progress)
+        return bulk.insert_new_many(self._store, read, chosen, on_duplicate, progress)
 
     def put(self, doc_id: str, text: Any, *, payload: Any = None, expires: Any = None) -> str:
         """Insert a document, or replace the one that has its id; return "inserted" or "replaced".
@@ -262,7 +262,7 @@ class Index(ReadableIndex):
         """
         if where is None:
             wanted = wanted_ids(ids, "remove('a'), remove(['a', 'b']) or remove(where={'lang': 'de'})")
-            return self._store.change(lambda change: batches.remove(change, wanted))
+            return self._store.change(lambda change: bulk.remove(change, wanted))
         if ids is not None:
             raise ConfigError("`remove` takes `ids` or `where`, not both", hint="leave one of them out")
         is_requested = filter_of(where, None)
@@ -270,7 +270,7 @@ class Index(ReadableIndex):
             raise ConfigError(
                 "`where` has no condition, so it would remove every document", hint="where={'lang': 'de'}"
             )
-        return batches.remove_matching(self._store, is_requested)
+        return bulk.remove_matching(self._store, is_requested)
 
     def replace(self, doc_id: str, text: Any, payload: Any = None, expires: Any = None) -> None:
         """Replace the text of an existing document."""
@@ -327,21 +327,19 @@ class Index(ReadableIndex):
         known_ending(path)
         if os.path.lexists(path):
             raise ConfigError(f"{path} already exists", hint="choose another file")
-        with TableWriter(path, batches.EXPORTED) as writer:
-            return self._store.read(lambda view: batches.export(view, writer.write))
+        with TableWriter(path, bulk.EXPORTED) as writer:
+            return self._store.read(lambda view: bulk.export(view, writer.write))
 
     def pairs(self, other: Index) -> pa.Table:
         """Return the similar documents of two indexes: doc_a of this one, doc_b of the other, and similarity."""
         self._check_alike(other)
-        return other._store.read(
-            lambda theirs: self._store.read(lambda own: batches.pairs(own, theirs, other._settings))
-        )
+        return other._store.read(lambda theirs: self._store.read(lambda own: bulk.pairs(own, theirs, other._settings)))
 
     def merge(self, other: Index) -> int:
         """Insert all documents of another index, all or none; return their number."""
         self._check_alike(other)
         return self._store.change(
-            lambda change: other._store.read(lambda theirs: batches.merge(change, theirs, self._settings))
+            lambda change: other._store.read(lambda theirs: bulk.merge(change, theirs, self._settings))
         )
 
     def _document(self, doc_id: str, payload: Any, expires: Any) -> Document:

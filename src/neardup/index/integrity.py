@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from neardup.errors import NearDupError
-from neardup.index.database import StoredRun, Tables, unpack_text
-from neardup.index.run_file import RunFile
+from neardup.index.segment import RunFile
 from neardup.index.sketches import Layout, from_bytes
+from neardup.index.sqlite import StoredRun, Tables, unpack_text
 from neardup.measures.base import I64
 
 

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from neardup.errors import DataError
-from neardup.index import database, index_folder
-from neardup.index.database import Tables
+from neardup.index import index_folder, sqlite
 from neardup.index.folder_view import FolderView, Fresh, RunVanishedError
 from neardup.index.index_folder import RUNS
 from neardup.index.page_requests import DiskReads
-from neardup.index.run_file import RunFile
+from neardup.index.segment import RunFile
 from neardup.index.sketches import Layout, damaged
+from neardup.index.sqlite import Tables
 from neardup.index.sqlite_errors import explained
 
 
@@ -46,7 +46,7 @@ class OpenedFiles:
         self._folder = folder
         self.layout = layout
         self.disk_reads = DiskReads()
-        self._identity = _identity_of(folder, is_immutable=not is_writer and database.is_immutable(folder))
+        self._identity = _identity_of(folder, is_immutable=not is_writer and sqlite.is_immutable(folder))
         self._connections: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
         self._is_closed = False
         # The index and generation that the runs belong to; replaced as a whole, because threads share it.
@@ -56,7 +56,7 @@ class OpenedFiles:
     def is_current(self) -> bool:
         """Whether the files at the path are still those that are open; raise if there are none."""
         is_immutable = self._identity.is_immutable
-        if is_immutable and not database.is_immutable(self._folder):
+        if is_immutable and not sqlite.is_immutable(self._folder):
             return False
         return self._identity == _identity_of(self._folder, is_immutable=is_immutable)
 
@@ -82,7 +82,7 @@ class OpenedFiles:
         try:
             return self._connections.get_nowait()
         except queue.Empty:
-            return database.connect(self._folder, writable=False, immutable=self._identity.is_immutable)
+            return sqlite.connect(self._folder, writable=False, immutable=self._identity.is_immutable)
 
     def runs_of(self, view: FolderView) -> list[RunFile]:
         """Return the runs of a commit, each opened once."""

@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from neardup.errors import DataError, NearDupError
-from neardup.index.answers import Match
 from neardup.index.index import Index
+from neardup.index.result_types import Match
 
 Answer = dict[str, Any]
 _INSERTED: Final = ("id", "text", "payload", "expires")

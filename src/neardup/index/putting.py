@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 
 from neardup.errors import NearDupError
 from neardup.events import Progress, Watch
-from neardup.index.batches import put_batch, sketch_batch
+from neardup.index.bulk import put_batch, sketch_batch
 from neardup.index.facts import Facts
-from neardup.index.index_settings import Settings, check_id
-from neardup.index.inputs import Batch
+from neardup.index.input_batches import Batch
+from neardup.index.settings import Settings, check_id
 from neardup.index.store import Change, Store
 
 INSERTED: Final = "inserted"

@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 from neardup.config import Config
 from neardup.config.checks import as_float, check_real
 from neardup.errors import ConfigError
-from neardup.index.answers import filter_of
-from neardup.index.index_settings import Settings
+from neardup.index.result_types import filter_of
+from neardup.index.settings import Settings
 from neardup.index.store import Document
 
 # More matches than any index has documents.

@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
-from neardup.index import batches
-from neardup.index.answers import Match, Stored, filter_of, match_of
+from neardup.index import bulk
 from neardup.index.facts import FactSource
-from neardup.index.finding import answer
-from neardup.index.index_settings import Settings, check_id, for_reading, is_id
-from neardup.index.inputs import Batch, batches_of, one_content
+from neardup.index.input_batches import Batch, batches_of, one_content
 from neardup.index.query_options import QueryOptions, check_query
+from neardup.index.result_types import Match, Stored, filter_of, match_of
+from neardup.index.search import answer
+from neardup.index.settings import Settings, check_id, for_reading, is_id
 from neardup.index.sketches import Sketches, sketch_contents
 from neardup.index.store import Store
 from neardup.measures.registry import measure_of
@@ -77,11 +77,11 @@ class ReadableIndex:
         """
         asked = self._options(k, threshold, where, since, containment)
         read, chosen = self._read(source, ids, config, named=False)
-        return batches.query_many(self._store, read, chosen, asked)
+        return bulk.query_many(self._store, read, chosen, asked)
 
-    def best_matches(self, contents: pa.Array, threshold: float) -> batches.BestMatches:
+    def best_matches(self, contents: pa.Array, threshold: float) -> bulk.BestMatches:
         """Return the most similar document for each of `contents` that has one, as a run needs it."""
-        return self._store.read(lambda view: batches.best_matches(view, contents, threshold, self._settings))
+        return self._store.read(lambda view: bulk.best_matches(view, contents, threshold, self._settings))
 
     def check_answers(self, config: Config) -> None:
         """Raise if the index cannot be used by a run with these settings."""
@@ -108,18 +108,18 @@ class ReadableIndex:
     def get_many(self, ids: str | Iterable[str]) -> dict[str, Stored]:
         """Return the documents with these ids or aliases, by id or alias; those that do not exist are absent."""
         wanted = wanted_ids(ids, "get_many(['a', 'b'])")
-        return self._store.read(lambda view: batches.get_many(view, wanted))
+        return self._store.read(lambda view: bulk.get_many(view, wanted))
 
     def count(self, *, where: Any = None) -> int:
         """Return the number of documents; with `where`, of those whose payload meets the conditions, as for `query`."""
         is_requested = filter_of(where, None)
         if is_requested is None:
             return len(self)
-        return self._store.read(lambda view: sum(1 for _ in batches.matching(view, is_requested)))
+        return self._store.read(lambda view: sum(1 for _ in bulk.matching(view, is_requested)))
 
     def aliases(self) -> dict[str, str]:
         """Return every alias with the id of its document, in insertion order of the documents."""
-        return self._store.read(batches.aliases)
+        return self._store.read(bulk.aliases)
 
     def ids(self) -> Iterator[str]:
         """Iterate over the ids of all documents, in insertion order."""

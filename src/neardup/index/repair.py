@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neardup.errors import DataError
-from neardup.index.database import Tables, checked_run, chunks, fresh_row
 from neardup.index.folder_view import FolderChange
-from neardup.index.run_file import RunFile
+from neardup.index.segment import RunFile
 from neardup.index.sketches import Layout, Sketches, from_bytes
+from neardup.index.sqlite import Tables, checked_run, chunks, fresh_row
 from neardup.measures.base import I64
 
 # Texts that are sketched at once.

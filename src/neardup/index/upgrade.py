@@ -12,7 +12,9 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from neardup.index.database import (
+from neardup.index.open_run import header_digest_of
+from neardup.index.sketches import damaged
+from neardup.index.sqlite import (
     UPGRADABLE,
     VERSION,
     State,
@@ -23,8 +25,6 @@ from neardup.index.database import (
     row_digest,
     stored_version,
 )
-from neardup.index.open_run import header_digest_of
-from neardup.index.sketches import damaged
 from neardup.index.sqlite_errors import explained
 from neardup.index.writer_lock import WriterLock
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from neardup.errors import DataError
-from neardup.index.answers import Match
 from neardup.index.index import Index
+from neardup.index.result_types import Match
 from neardup.version import VERSION
 
 # 100 documents with the largest payloads fit.

@@ -21,14 +21,14 @@ from typing import Final, Protocol
 import numpy as np
 
 from neardup.errors import DataError, NearDupError
-from neardup.index import database, folder_view, shrinking
-from neardup.index.compaction import Merged, merge_runs
-from neardup.index.database import StoredRun, Tables
+from neardup.index import folder_view, shrinking, sqlite
 from neardup.index.disk_sync import sync_folder
 from neardup.index.index_folder import RUNS
-from neardup.index.run_file import RunFile
-from neardup.index.run_list import are_stored, oldest_fresh, remove_expired, replace_runs
+from neardup.index.merge import Merged, merge_runs
+from neardup.index.segment import RunFile
+from neardup.index.segment_list import are_stored, oldest_fresh, remove_expired, replace_runs
 from neardup.index.sketches import Layout, Sketches, damaged, from_bytes
+from neardup.index.sqlite import StoredRun, Tables
 from neardup.index.sqlite_errors import explained
 from neardup.measures.base import I64
 
@@ -223,7 +223,7 @@ class Merging:
     @contextlib.contextmanager
     def _reading(self) -> Iterator[Tables]:
         """Read one commit."""
-        with contextlib.closing(database.connect(self._home.folder, writable=False)) as connection:
+        with contextlib.closing(sqlite.connect(self._home.folder, writable=False)) as connection:
             connection.execute("BEGIN")
             yield Tables(connection)
 
@@ -370,7 +370,7 @@ class Merging:
     def _remove_expired(self, now: float) -> None:
         with self._reading() as tables:
             numbers = tables.expired(now)
-        for chunk in database.chunks(numbers):
+        for chunk in sqlite.chunks(numbers):
             self._home.commit_runs(partial(remove_expired, chunk, now))
 
 

@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.events import Progress, Watch
-from neardup.index.answers import Stored as StoredDocument
-from neardup.index.answers import stored_of
 from neardup.index.facts import Facts
-from neardup.index.finding import SPAN, Found, Hit, answer, find, rank
-from neardup.index.index_settings import Settings, check_id
-from neardup.index.inputs import Batch
+from neardup.index.input_batches import Batch
 from neardup.index.query_options import QueryOptions
+from neardup.index.result_types import Stored as StoredDocument
+from neardup.index.result_types import stored_of
+from neardup.index.search import SPAN, Found, Hit, answer, find, rank
+from neardup.index.settings import Settings, check_id
 from neardup.index.sketches import Sketches, sketch_contents, take_sketches, with_keys
 from neardup.index.store import Change, Document, Met, Store, View, already_exists
 from neardup.kernels import lookup

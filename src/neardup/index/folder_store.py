@@ -18,18 +18,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from neardup.errors import ConfigError, DataError, NearDupError
-from neardup.index import database, index_folder
-from neardup.index.database import StoredRun, Tables
+from neardup.index import index_folder, sqlite
 from neardup.index.disk_sync import CommitLog, sync_file, sync_folder
 from neardup.index.folder_view import FolderChange, FolderView, RunVanishedError
 from neardup.index.index_folder import RUNS
-from neardup.index.index_settings import stored_settings
 from neardup.index.integrity import find_damage
-from neardup.index.merging import Merging
+from neardup.index.merge_thread import Merging
 from neardup.index.opened_files import FileChangedError, OpenedFiles
 from neardup.index.repair import Repair, apply_repair, find_lost
-from neardup.index.run_file import RunFile, write_run
+from neardup.index.segment import RunFile, write_run
+from neardup.index.settings import stored_settings
 from neardup.index.sketches import Layout, Sketches, damaged
+from neardup.index.sqlite import StoredRun, Tables
 from neardup.index.sqlite_errors import explained
 from neardup.index.store import Answer
 from neardup.index.writer_lock import WriterLock
@@ -50,7 +50,7 @@ class FolderStore:
         self._process = os.getpid()
         self._writing = threading.RLock()
         self._reopening = threading.Lock()
-        self._log = CommitLog(folder / database.LOG)
+        self._log = CommitLog(folder / sqlite.LOG)
         self._lock: WriterLock | None = None
         self._writer: sqlite3.Connection | None = None
         self._opened = OpenedFiles(folder, layout, is_writer=not read_only)
@@ -66,7 +66,7 @@ class FolderStore:
 
     def _open_writer(self) -> None:
         with explained(self.folder):
-            self._writer = database.connect(self.folder, writable=True)
+            self._writer = sqlite.connect(self.folder, writable=True)
             with contextlib.suppress(DataError):  # a list of runs that cannot be read: `check` and `repair` name it
                 self._remove_orphans()
 
@@ -99,7 +99,7 @@ class FolderStore:
 
     def _check_alike(self) -> None:
         """Raise if the index at the path has other settings than the one that was opened."""
-        found = stored_settings(database.read_meta(self.folder)).layout
+        found = stored_settings(sqlite.read_meta(self.folder)).layout
         if found != self.layout:
             raise DataError(
                 f"the index {self.folder} was replaced by one with other settings while it was open",
@@ -249,7 +249,7 @@ class FolderStore:
             tables = Tables(copied)
             runs = tables.runs()
             # Another id, because the two will differ: a reader must notice when one takes the place of the other.
-            tables.replace_state(tables.state()._replace(index_id=database.new_index_id()))
+            tables.replace_state(tables.state()._replace(index_id=sqlite.new_index_id()))
             copied.commit()
         for run in runs:
             self._copy_run(run, target / RUNS, copy=copy)
@@ -354,7 +354,7 @@ if hasattr(os, "register_at_fork"):
 
 def _run_names(folder: Path) -> list[str]:
     """Return the names of the files in the folder of runs that are named like runs."""
-    return [name for name in os.listdir(folder / RUNS) if database.RUN_NAME.fullmatch(name)]  # noqa: PTH208
+    return [name for name in os.listdir(folder / RUNS) if sqlite.RUN_NAME.fullmatch(name)]  # noqa: PTH208
 
 
 def make_folder(folder: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.index.run_file import (
+from neardup.index.segment import (
     BAND_POSTINGS,
     SET_POSTINGS,
     Postings,

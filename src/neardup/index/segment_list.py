@@ -9,8 +9,8 @@ import numpy as np
 
 from neardup.errors import NearDupError
 from neardup.index import folder_view
-from neardup.index.compaction import Bools, Merged
-from neardup.index.database import Tables
+from neardup.index.merge import Bools, Merged
+from neardup.index.sqlite import Tables
 from neardup.measures.base import I64
 
 _NUMBERS_AT_ONCE: Final = 1 << 16

@@ -7,9 +7,9 @@ from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
-from neardup.index.index_settings import Settings
 from neardup.index.query_options import QueryOptions
-from neardup.index.run_file import estimated_similarities
+from neardup.index.segment import estimated_similarities
+from neardup.index.settings import Settings
 from neardup.index.sketches import Sketches
 from neardup.index.store import Document, Met, Shared, View
 from neardup.kernels import lookup
