@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -12,13 +12,26 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from neardup.errors import NearDupError
 from neardup.events import Progress, Watch
 from neardup.index.facts import Facts
 from neardup.index.input_batches import Batch
-from neardup.index.query_options import QueryOptions
-from neardup.index.result_types import Stored as StoredDocument
-from neardup.index.result_types import stored_of
-from neardup.index.search import SPAN, Found, Hit, answer, find, rank
+from neardup.index.result_types import (
+    CONTAINED,
+    EXPORTED,
+    INSERTED,
+    MATCHES,
+    NEW_ROWS,
+    PAIRS,
+    PUT_ROWS,
+    REPLACED,
+    InsertNewResult,
+    InsertResult,
+    PutResult,
+    StoredDocument,
+    stored_of,
+)
+from neardup.index.search import SPAN, Found, Hit, QueryOptions, answer, find, rank
 from neardup.index.settings import Settings, check_id
 from neardup.index.sketches import Sketches, sketch_contents, take_sketches, with_keys
 from neardup.index.store import Change, Document, Met, Store, View, already_exists
@@ -26,37 +39,12 @@ from neardup.kernels import lookup
 from neardup.measures.base import I64
 
 ON_DUPLICATE: Final = ("skip", "replace", "link", "insert")
-MATCHES: Final = pa.schema(
-    [("query_id", pa.string()), ("doc_id", pa.string()), ("similarity", pa.float64()), ("rank", pa.int64())]
-)
-CONTAINED: Final = pa.schema([*MATCHES, ("containment_query", pa.float64()), ("containment_doc", pa.float64())])
-INSERTED: Final = pa.schema(
-    [("doc_id", pa.string()), ("is_new", pa.bool_()), ("match_id", pa.string()), ("similarity", pa.float64())]
-)
-PAIRS: Final = pa.schema([("doc_a", pa.string()), ("doc_b", pa.string()), ("similarity", pa.float64())])
-EXPORTED: Final = pa.schema(
-    [
-        *(("doc_id", pa.string()), ("inserted", pa.float64()), ("expires", pa.float64()), ("payload", pa.string())),
-        *(("met", pa.int64()), ("first_met", pa.float64()), ("last_met", pa.float64()), ("text", pa.string())),
-        ("aliases", pa.string()),
-    ]
-)
 Requested = Callable[[Document], bool]
-# The key of the metadata of a table with the rejected rows of its source.
-REJECTED: Final = "rejected"
 # Documents exported, or removed by a condition, at once.
 _AT_ONCE: Final = 4096
 # The most documents compared with each other before insertion: the number of pairs of near-copies is
 # quadratic.
 _IN_TURN: Final = 128
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Stored:
-    """The result of `insert_many`: the number of stored documents, and the place and reason of every rejected row."""
-
-    documents: int
-    rejected: tuple[tuple[str, str], ...] = ()
 
 
 class BestMatches(NamedTuple):
@@ -69,7 +57,7 @@ class BestMatches(NamedTuple):
 
 def insert_many(
     store: Store, read: Iterator[Batch], settings: Settings, progress: Progress | None, tag: str | None
-) -> Stored:
+) -> InsertResult:
     """Store the documents of all batches in one change."""
     watch, rejected = Watch(progress), list[tuple[str, str]]()
 
@@ -86,7 +74,7 @@ def insert_many(
                 advance(len(batch.ids))
         return change.next_number - before
 
-    return Stored(store.change(make), tuple(rejected))
+    return InsertResult(store.change(make), tuple(rejected))
 
 
 def sketch_batch(contents: pa.Array, settings: Settings) -> Sketches:
@@ -104,10 +92,12 @@ def put_batch(change: Change, batch: Batch, sketches: Sketches, settings: Settin
     change.put(documents, sketches, batch.contents.to_pylist() if settings.store == "text" else None)
 
 
-def query_many(store: Store, read: Iterator[Batch], settings: Settings, options: QueryOptions) -> pa.Table:
-    """Answer every document of all batches; each batch from one commit."""
+def query_many(
+    store: Store, read: Iterator[Batch], settings: Settings, options: QueryOptions, rejected: list[tuple[str, str]]
+) -> pa.Table:
+    """Answer every document of all batches, each batch from one commit; append the rejected rows to `rejected`."""
     shape = CONTAINED if options.is_containment else MATCHES
-    tables, rejected = [shape.empty_table()], list[tuple[str, str]]()
+    tables = [shape.empty_table()]
     for batch in read:
         rejected += batch.rejected
         sketches = sketch_batch(batch.contents, settings)
@@ -118,18 +108,7 @@ def query_many(store: Store, read: Iterator[Batch], settings: Settings, options:
                 return answer(view, chosen, options, settings)
 
             tables.append(_as_table(batch.ids[first : first + SPAN], store.read(ask), shape))
-    return _with_rejected(pa.concat_tables(tables).combine_chunks(), rejected)
-
-
-def _with_rejected(table: pa.Table, rejected: Sequence[tuple[str, str]]) -> pa.Table:
-    """Return a table that names the rejected rows of its source in its metadata, if there are any."""
-    return table.replace_schema_metadata({REJECTED: json.dumps(rejected)}) if rejected else table
-
-
-def rejected_of(table: pa.Table) -> list[list[str]]:
-    """Return place and reason of every rejected row of the source of a table."""
-    found: list[list[str]] = json.loads((table.schema.metadata or {}).get(REJECTED.encode(), b"[]"))
-    return found
+    return pa.concat_tables(tables).combine_chunks()
 
 
 def best_matches(view: View, contents: pa.Array, threshold: float, settings: Settings) -> BestMatches:
@@ -171,11 +150,11 @@ def settle(change: Change, doc_id: str, met: Document, on_duplicate: str) -> Non
 
 def insert_new_many(
     store: Store, read: Iterator[Batch], settings: Settings, on_duplicate: str, progress: Progress | None
-) -> pa.Table:
+) -> InsertNewResult:
     """Store the documents of all batches that are new, one after the other, in one change."""
     watch = Watch(progress)
 
-    def make(change: Change) -> pa.Table:
+    def make(change: Change) -> InsertNewResult:
         rows: list[tuple[str, bool, str | None, float | None]] = []
         rejected: list[tuple[str, str]] = []
         with watch.stage("insert") as advance:
@@ -188,7 +167,7 @@ def insert_new_many(
                     held = take_sketches(sketches, chosen, settings.config)
                     rows += _InTurn(change, part, held, settings).run(on_duplicate)
                     advance(chosen.size)
-        return _with_rejected(_table(rows, INSERTED), rejected)
+        return InsertNewResult(_table(rows, NEW_ROWS), tuple(rejected))
 
     return store.change(make)
 
@@ -266,6 +245,83 @@ def _by_query(found: Found, num_queries: int) -> list[list[tuple[int, float]]]:
         if place < query:
             pairs[query].append((place, similarity))
     return pairs
+
+
+def put_many(store: Store, read: Iterator[Batch], settings: Settings, progress: Progress | None) -> PutResult:
+    """Put the documents of all batches, one after the other, in one change."""
+    watch = Watch(progress)
+
+    def make(change: Change) -> PutResult:
+        ids: list[str] = []
+        outcomes: list[str] = []
+        rejected: list[tuple[str, str]] = []
+        with watch.stage("put") as advance:
+            for given in read:
+                batch = _with_usable_ids(given)
+                rejected += batch.rejected
+                ids += batch.ids
+                outcomes += make_room(change, batch.ids, batch.facts)
+                last = _last_places(batch.ids)
+                stored = batch if len(last) == len(batch.ids) else batch.take(last)
+                put_batch(change, stored, sketch_batch(stored.contents, settings), settings)
+                advance(len(batch.ids))
+        rows = pa.table([pa.array(ids, pa.string()), pa.array(outcomes, pa.string())], schema=PUT_ROWS)
+        return PutResult(rows, tuple(rejected))
+
+    return store.change(make)
+
+
+def make_room(change: Change, ids: Sequence[str], facts: Facts) -> list[str]:
+    """Remove the documents and aliases that have these ids; return the outcome of putting each id in turn."""
+    numbers = change.numbers_of(ids)
+    held = change.fetch(numbers.values())
+    own = [document for document in held.values() if document.doc_id in numbers]
+    aliases: dict[int, set[str]] = defaultdict(set)
+    for doc_id, number in numbers.items():
+        if held[number].doc_id != doc_id:
+            aliases[number].add(doc_id)
+
+    outcomes: list[str] = []
+    known = set(numbers)
+    for place, doc_id in enumerate(ids):
+        outcomes.append(REPLACED if doc_id in known else INSERTED)
+        if facts.is_expired(place, change.now):
+            known.discard(doc_id)
+        else:
+            known.add(doc_id)
+        number = numbers.get(doc_id, -1)
+        if doc_id in aliases[number]:
+            aliases[number].remove(doc_id)
+        elif number >= 0:  # its other aliases are removed with it
+            known -= aliases.pop(number)
+
+    for doc_id, number in numbers.items():
+        if held[number].doc_id != doc_id:
+            change.unlink(doc_id)
+    change.remove(own)
+    return outcomes
+
+
+def _with_usable_ids(batch: Batch) -> Batch:
+    """Return a batch in which documents with ids that cannot be stored are rejected."""
+    usable: list[int] = []
+    rejected = list(batch.rejected)
+    for place, doc_id in enumerate(batch.ids):
+        try:
+            check_id(doc_id)
+        except NearDupError as error:
+            rejected.append((repr(doc_id), error.message))
+        else:
+            usable.append(place)
+    if len(usable) == len(batch.ids):
+        return batch
+    return batch.take(usable)._replace(rejected=rejected)
+
+
+def _last_places(ids: Sequence[str]) -> list[int]:
+    """Return the last place of every id, ascending."""
+    last = {doc_id: place for place, doc_id in enumerate(ids)}
+    return sorted(last.values())
 
 
 def remove(change: Change, ids: Sequence[str]) -> int:

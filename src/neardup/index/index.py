@@ -14,17 +14,17 @@ from neardup.config import Config
 from neardup.config.checks import check_choice
 from neardup.errors import ConfigError
 from neardup.events import Progress
-from neardup.index import bulk, putting, sqlite
+from neardup.index import bulk, sqlite
 from neardup.index.bulk import ON_DUPLICATE, settle
 from neardup.index.disk_sync import sync_folder
-from neardup.index.facts import Facts
+from neardup.index.facts import Facts, as_time, write_payload
+from neardup.index.filters import filter_of
 from neardup.index.folder_store import FolderStore, make_folder
 from neardup.index.index_folder import bytes_below, check_folder, check_path
-from neardup.index.query_options import QueryOptions
 from neardup.index.readable_index import ReadableIndex, unknown, wanted_ids
 from neardup.index.repair import Repair
-from neardup.index.result_types import Inserted, as_time, filter_of, match_of, write_payload
-from neardup.index.search import answer
+from neardup.index.result_types import EXPORTED, Inserted, InsertResult, PutResult, match_of
+from neardup.index.search import QueryOptions, answer
 from neardup.index.settings import (
     check_alike,
     check_durability,
@@ -100,8 +100,8 @@ class Index(ReadableIndex):
     def open(
         cls,
         path: str | os.PathLike[str],
-        read_only: bool = False,
         *,
+        read_only: bool = False,
         durability: str = "full",
         timeout: float = _TIMEOUT_SECONDS,
         **settings: Any,
@@ -131,7 +131,7 @@ class Index(ReadableIndex):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def insert(self, doc_id: str, text: Any, payload: Any = None, expires: Any = None) -> None:
+    def insert(self, doc_id: str, text: Any, *, payload: Any = None, expires: Any = None) -> None:
         """Store a document; it is on disk when this returns. An id that already exists is an error.
 
         Args:
@@ -154,7 +154,7 @@ class Index(ReadableIndex):
         progress: Progress | None = None,
         config: Config | None = None,
         tag: str | None = None,
-    ) -> bulk.Stored:
+    ) -> InsertResult:
         """Store the documents of a source, all or none; return their number and the rejected rows.
 
         Args:
@@ -171,7 +171,7 @@ class Index(ReadableIndex):
         return bulk.insert_many(self._store, read, chosen, progress, tag)
 
     def insert_new(
-        self, doc_id: str, text: Any, on_duplicate: str = "skip", payload: Any = None, expires: Any = None
+        self, doc_id: str, text: Any, *, on_duplicate: str = "skip", payload: Any = None, expires: Any = None
     ) -> Inserted:
         """Store a document unless a similar one exists; the check and the insert are one atomic step.
 
@@ -202,19 +202,18 @@ class Index(ReadableIndex):
     def insert_new_many(
         self,
         source: Any,
-        on_duplicate: str = "skip",
         *,
+        on_duplicate: str = "skip",
         ids: Sequence[Any] | None = None,
         payload: Any = None,
         expires: Any = None,
         progress: Progress | None = None,
         config: Config | None = None,
-    ) -> pa.Table:
+    ) -> InsertNewResult:
         """Call `insert_new` for every document of a source in turn, all or none; the arguments of `insert_many`.
 
         Returns:
-            A table of doc_id, is_new, match_id and similarity. The metadata `rejected` of its schema is a JSON list of
-            the place and reason of every rejected row, if there are any.
+            What happened to every row: stored, known, or rejected with a reason.
         """
         check_choice("on_duplicate", on_duplicate, ON_DUPLICATE)
         read, chosen = self._read(source, ids, config, named=True, payload=payload, expires=expires)
@@ -229,7 +228,7 @@ class Index(ReadableIndex):
         sketches = self._sketch(text)
 
         def make(change: Change) -> str:
-            outcome = putting.make_room(change, [document.doc_id], Facts())[0]
+            outcome = bulk.make_room(change, [document.doc_id], Facts())[0]
             self._put(change, document, sketches, text)
             return outcome
 
@@ -244,14 +243,14 @@ class Index(ReadableIndex):
         expires: Any = None,
         progress: Progress | None = None,
         config: Config | None = None,
-    ) -> putting.PutResult:
+    ) -> PutResult:
         """Call `put` for every document of a source in turn, all or none; the arguments of `insert_many`.
 
         Returns:
             What happened to every row: inserted, replaced, or rejected with a reason.
         """
         read, chosen = self._read(source, ids, config, named=True, payload=payload, expires=expires)
-        return putting.put_many(self._store, read, chosen, progress)
+        return bulk.put_many(self._store, read, chosen, progress)
 
     def remove(self, ids: str | Iterable[str] | None = None, *, where: Any = None) -> int:
         """Remove documents or aliases by their ids, or documents by their payload; return how many there were.
@@ -272,7 +271,7 @@ class Index(ReadableIndex):
             )
         return bulk.remove_matching(self._store, is_requested)
 
-    def replace(self, doc_id: str, text: Any, payload: Any = None, expires: Any = None) -> None:
+    def replace(self, doc_id: str, text: Any, *, payload: Any = None, expires: Any = None) -> None:
         """Replace the text of an existing document."""
         document, sketches = self._document(doc_id, payload, expires), self._sketch(text)
 
@@ -327,7 +326,7 @@ class Index(ReadableIndex):
         known_ending(path)
         if os.path.lexists(path):
             raise ConfigError(f"{path} already exists", hint="choose another file")
-        with TableWriter(path, bulk.EXPORTED) as writer:
+        with TableWriter(path, EXPORTED) as writer:
             return self._store.read(lambda view: bulk.export(view, writer.write))
 
     def pairs(self, other: Index) -> pa.Table:

@@ -35,7 +35,7 @@ def insert_lines(
         if on_duplicate is None:
             index.insert(doc_id, text, **rest)
             return {"id": doc_id, "is_new": True}
-        answer = index.insert_new(doc_id, text, on_duplicate, **rest)
+        answer = index.insert_new(doc_id, text, on_duplicate=on_duplicate, **rest)
         match = None if answer.match is None else as_answer(answer.match)
         return {"id": doc_id, "is_new": answer.is_new, "match": match}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,13 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
+from neardup.events import Warned, as_python_warning
 from neardup.index import bulk
 from neardup.index.facts import FactSource
+from neardup.index.filters import filter_of
 from neardup.index.input_batches import Batch, batches_of, one_content
-from neardup.index.query_options import QueryOptions, check_query
-from neardup.index.result_types import Match, Stored, filter_of, match_of
-from neardup.index.search import answer
+from neardup.index.result_types import Match, StoredDocument, match_of
+from neardup.index.search import QueryOptions, answer, check_query
 from neardup.index.settings import Settings, check_id, for_reading, is_id
 from neardup.index.sketches import Sketches, sketch_contents
 from neardup.index.store import Store
@@ -32,6 +33,7 @@ class ReadableIndex:
     def query(
         self,
         text: Any,
+        *,
         k: int | None = 10,
         threshold: float | None = None,
         where: Any = None,
@@ -49,11 +51,14 @@ class ReadableIndex:
             containment: find documents that contain at least this share of the text, or of which the text contains
                 this share, instead of similar ones; the index must have been created with containment=True.
         """
-        return list(self.matches(text, k, threshold, where, since, containment))
+        asked = self._options(k, threshold, where, since, containment)
+        return list(self._matches(text, asked))
 
-    def matches(self, text: Any, k: int | None, *others: Any) -> Generator[Match]:
+    def matches(self, text: Any, *, k: int | None) -> Generator[Match]:
         """Yield what `query` returns; payloads are parsed one by one, so that a server can stop at a limit of bytes."""
-        asked = self._options(k, *others)
+        return self._matches(text, self._options(k))
+
+    def _matches(self, text: Any, asked: QueryOptions) -> Generator[Match]:
         sketches = self._sketch(text)
         hits = self._store.read(lambda view: answer(view, sketches, asked, self._settings))[0]
         for hit in hits:
@@ -62,24 +67,39 @@ class ReadableIndex:
     def query_many(  # noqa: PLR0913 - all but the first have a default
         self,
         source: Any,
+        *,
         k: int | None = 10,
         threshold: float | None = None,
         where: Any = None,
         since: Any = None,
         containment: float | None = None,
-        *,
         ids: Sequence[Any] | None = None,
         config: Config | None = None,
+        on_rejected: Callable[[str, str], object] | None = None,
     ) -> pa.Table:
         """Return the documents most similar to each document of a source: query_id, doc_id, similarity, rank.
 
-        With `containment` also containment_query and containment_doc. Rejected rows are named as by `insert_new_many`.
+        With `containment` also containment_query and containment_doc. The arguments are those of `query`, and:
+
+        Args:
+            source: as for `insert_many`; ids may be missing.
+            ids: one id per document.
+            config: settings for reading files, such as their columns.
+            on_rejected: called with the place and the reason of every rejected row, after the queries; without it,
+                rejected rows are a Python warning.
         """
         asked = self._options(k, threshold, where, since, containment)
         read, chosen = self._read(source, ids, config, named=False)
-        return bulk.query_many(self._store, read, chosen, asked)
+        rejected: list[tuple[str, str]] = []
+        table = bulk.query_many(self._store, read, chosen, asked, rejected)
+        if rejected and on_rejected is None:
+            as_python_warning(Warned(_summary_of(rejected), is_urgent=True))
+        elif on_rejected is not None:
+            for place, reason in rejected:
+                on_rejected(place, reason)
+        return table
 
-    def best_matches(self, contents: pa.Array, threshold: float) -> bulk.BestMatches:
+    def best_matches(self, contents: pa.Array, *, threshold: float) -> bulk.BestMatches:
         """Return the most similar document for each of `contents` that has one, as a run needs it."""
         return self._store.read(lambda view: bulk.best_matches(view, contents, threshold, self._settings))
 
@@ -98,14 +118,14 @@ class ReadableIndex:
             )
         self._options(None, config.threshold)
 
-    def get(self, doc_id: str) -> Stored:
+    def get(self, doc_id: str) -> StoredDocument:
         """Return a document by its id or alias, with its text if the index stores texts; raise if it does not exist."""
         found = self.get_many([doc_id])
         if not found:
             raise unknown(doc_id)
         return found[doc_id]
 
-    def get_many(self, ids: str | Iterable[str]) -> dict[str, Stored]:
+    def get_many(self, ids: str | Iterable[str]) -> dict[str, StoredDocument]:
         """Return the documents with these ids or aliases, by id or alias; those that do not exist are absent."""
         wanted = wanted_ids(ids, "get_many(['a', 'b'])")
         return self._store.read(lambda view: bulk.get_many(view, wanted))
@@ -162,6 +182,14 @@ class ReadableIndex:
 
     def _options(self, k: Any, *others: Any) -> QueryOptions:
         return check_query(self._settings, self.path, k, *others)
+
+
+def _summary_of(rejected: Sequence[tuple[str, str]]) -> str:
+    """Return how many rows were rejected, and the first of them."""
+    place, reason = rejected[0]
+    if len(rejected) == 1:
+        return f"1 row was rejected: {place}: {reason}"
+    return f"{len(rejected):,} rows were rejected; the first is {place}: {reason}"
 
 
 def wanted_ids(ids: Any, example: str) -> list[str]:

@@ -6,9 +6,11 @@ sections are checked by `RunFile.check`, and references when they are followed.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import mmap
 import os
+import stat
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +20,6 @@ import numpy as np
 
 from neardup.errors import DataError
 from neardup.index.disk_sync import sync_data
-from neardup.index.open_run import DIGEST_BYTES, HEADER_BYTES, open_run
 from neardup.index.page_requests import expect_random_reads, request
 from neardup.index.sketches import FLAT, Layout, Sketches, damaged, item_arrays, item_columns, take_items
 from neardup.kernels import bitmaps, lookup
@@ -30,6 +31,13 @@ MAGIC: Final = b"NDUPRUN\n"
 VERSION: Final = 2
 # Runs of version 1 have no bitmaps; they can be read, and compaction writes them anew.
 READABLE_VERSIONS: Final = (1, 2)
+HEADER_BYTES: Final = 4096
+DIGEST_BYTES: Final = 16
+# Without O_NONBLOCK, opening a named pipe would wait for a writer.
+_OPEN: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+_OPEN_FOLDER: Final = (
+    os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_DIRECTORY", 0)
+)
 # About as many bitmaps fit into a page; of more documents than one in so many, all pages are requested.
 _DOCS_A_PAGE: Final = 32
 _HEAD: Final = struct.Struct("<8sIIQQ16s")
@@ -240,6 +248,35 @@ def directory_of(parts: Any, num_postings: int) -> I64:
         beginnings = (keys >> np.uint64(64 - bits)).astype(np.int64) if bits else np.zeros(keys.size, np.int64)
         counts[1:] += np.bincount(beginnings, minlength=1 << bits)
     return np.cumsum(counts)
+
+
+def open_run(path: Path) -> int:
+    """Open a run for reading, relative to its folder; raise if the entry is not a regular file."""
+    folder = os.open(path.parent, _OPEN_FOLDER)
+    try:
+        file = os.open(path.name, _OPEN, dir_fd=folder)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise damaged(f"{path} is a symbolic link") from error
+        raise
+    finally:
+        os.close(folder)
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise damaged(f"{path} is not a regular file")
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+def header_digest_of(path: Path) -> bytes:
+    """Return the digest that the header of a run ends with, unchecked."""
+    file = open_run(path)
+    try:
+        return os.pread(file, DIGEST_BYTES, HEADER_BYTES - DIGEST_BYTES)
+    finally:
+        os.close(file)
 
 
 class RunFile:

@@ -12,7 +12,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from neardup.index.open_run import header_digest_of
+from neardup.index.segment import header_digest_of
 from neardup.index.sketches import damaged
 from neardup.index.sqlite import (
     UPGRADABLE,

@@ -69,7 +69,7 @@ class ServedIndex:
         return self._thread.submit(self._query, text, k)
 
     def _query(self, text: str, k: int) -> bytes:
-        with contextlib.closing(self._index.matches(text, k)) as matches:
+        with contextlib.closing(self._index.matches(text, k=k)) as matches:
             return _encode(matches)
 
 
