@@ -24,7 +24,7 @@ def sound(tmp_path_factory):
         index.compact()
         index.insert("c", TEXTS[2], payload={"n": 1})
         index.insert("d", TEXTS[3], expires=4e9)
-        index.insert_new("alias", TEXTS[0], "link")
+        index.insert_new("alias", TEXTS[0], on_duplicate="link")
         index.remove("gone")
     with contextlib.closing(sqlite3.connect(path / "index.sqlite", isolation_level=None)) as connection:
         # Pages of 512 bytes instead of 4,096: the same tables in a fifth of the bytes.

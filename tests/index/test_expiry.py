@@ -44,7 +44,7 @@ def index(tmp_path, clock):  # noqa: ARG001 - the index lives by this clock
 def expired(index, clock):
     """The index, with a document and its alias that have expired, and one that has not."""
     index.insert("old", TEXT, expires=NOW + 10)
-    index.insert_new("old alias", TEXT, "link")
+    index.insert_new("old alias", TEXT, on_duplicate="link")
     index.insert("kept", OTHER, expires=NOW + 1000)
     clock.now = NOW + 10
     return index
@@ -109,7 +109,7 @@ def test_the_id_and_the_aliases_of_an_expired_document_are_free(expired, tmp_pat
     elif how == "insert_new_many":
         expired.insert_new_many({name: new})
     elif how == "link":
-        expired.insert_new(name, OTHER, "link")
+        expired.insert_new(name, OTHER, on_duplicate="link")
     else:
         with Index.create(tmp_path / "other", store="text", containment=True) as other:
             other.insert(name, new)

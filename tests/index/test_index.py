@@ -116,8 +116,8 @@ def test_replace_stores_another_text_under_the_id(index):
     ],
 )
 def test_insert_new_handles_a_duplicate_as_requested(index, on_duplicate, ids, names):
-    assert index.insert_new("first", TEXT, on_duplicate) == Inserted(is_new=True, match=None)
-    answer = index.insert_new("second", NEAR, on_duplicate)
+    assert index.insert_new("first", TEXT, on_duplicate=on_duplicate) == Inserted(is_new=True, match=None)
+    answer = index.insert_new("second", NEAR, on_duplicate=on_duplicate)
     assert (answer.is_new, answer.match.doc_id) == (False, "first")
     assert answer.match.similarity == neardup.compare(TEXT, NEAR).jaccard
     assert list(index.ids()) == ids
@@ -126,13 +126,13 @@ def test_insert_new_handles_a_duplicate_as_requested(index, on_duplicate, ids, n
 
 def test_an_alias_resolves_to_its_document_and_is_removed_with_it(index):
     index.insert_new("first", TEXT)
-    index.insert_new("alias", TEXT, "link")
+    index.insert_new("alias", TEXT, on_duplicate="link")
     assert index.get("alias").doc_id == "first"
     with pytest.raises(DataError, match="already exists"):
         index.insert("alias", OTHER)
     index.remove("alias")
     assert ("alias" in index, "first" in index) == (False, True)
-    index.insert_new("alias", TEXT, "link")
+    index.insert_new("alias", TEXT, on_duplicate="link")
     index.remove("first")
     assert ("alias" in index, len(index)) == (False, 0)
     index.insert("alias", OTHER)
@@ -156,8 +156,8 @@ def test_insert_new_many_equals_insert_new_in_a_loop(tmp_path, on_duplicate):
     with Index.create(tmp_path / "one") as one, Index.create(tmp_path / "many") as many:
         for made in (one, many):
             made.insert_many(texts(30, seed=6) | {f"old {name}": text for name, text in list(documents.items())[:9]})
-        one_by_one = [one.insert_new(name, text, on_duplicate) for name, text in documents.items()]
-        table = many.insert_new_many(documents, on_duplicate)
+        one_by_one = [one.insert_new(name, text, on_duplicate=on_duplicate) for name, text in documents.items()]
+        table = many.insert_new_many(documents, on_duplicate=on_duplicate)
         assert table.column("is_new").to_pylist() == [answer.is_new for answer in one_by_one]
         assert table.column("match_id").to_pylist() == [answer.match and answer.match.doc_id for answer in one_by_one]
         assert list(one.ids()) == list(many.ids())

@@ -116,7 +116,7 @@ class Walk(RuleBasedStateMachine):
             with pytest.raises(DataError, match="already exists"):
                 self.index.insert(doc_id, text)
         else:
-            self.index.insert(doc_id, text, payload, expires)
+            self.index.insert(doc_id, text, payload=payload, expires=expires)
             self.store(doc_id, text, payload, expires)
 
     @rule(rows=ROWS)
@@ -155,9 +155,9 @@ class Walk(RuleBasedStateMachine):
     def insert_new(self, doc_id, text, on_duplicate):
         if self.taken(doc_id):
             with pytest.raises(DataError, match="already exists"):
-                self.index.insert_new(doc_id, text, on_duplicate)
+                self.index.insert_new(doc_id, text, on_duplicate=on_duplicate)
             return
-        answer, ranked = self.index.insert_new(doc_id, text, on_duplicate), self.ranked(text)
+        answer, ranked = self.index.insert_new(doc_id, text, on_duplicate=on_duplicate), self.ranked(text)
         assert answer.is_new == (not ranked)
         if ranked:
             assert (answer.match.doc_id, answer.match.similarity) == ranked[0]

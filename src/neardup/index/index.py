@@ -23,7 +23,7 @@ from neardup.index.folder_store import FolderStore, make_folder
 from neardup.index.index_folder import bytes_below, check_folder, check_path
 from neardup.index.readable_index import ReadableIndex, unknown, wanted_ids
 from neardup.index.repair import Repair
-from neardup.index.result_types import EXPORTED, Inserted, InsertResult, PutResult, match_of
+from neardup.index.result_types import EXPORTED, Inserted, InsertNewResult, InsertResult, PutResult, match_of
 from neardup.index.search import QueryOptions, answer
 from neardup.index.settings import (
     check_alike,

@@ -79,14 +79,9 @@ class ReadableIndex:
     ) -> pa.Table:
         """Return the documents most similar to each document of a source: query_id, doc_id, similarity, rank.
 
-        With `containment` also containment_query and containment_doc. The arguments are those of `query`, and:
-
-        Args:
-            source: as for `insert_many`; ids may be missing.
-            ids: one id per document.
-            config: settings for reading files, such as their columns.
-            on_rejected: called with the place and the reason of every rejected row, after the queries; without it,
-                rejected rows are a Python warning.
+        With `containment` also containment_query and containment_doc. The other arguments are those of `query` and
+        `insert_many`. `on_rejected` is called with the place and the reason of every rejected row, after the queries;
+        without it, rejected rows are a Python warning.
         """
         asked = self._options(k, threshold, where, since, containment)
         read, chosen = self._read(source, ids, config, named=False)
