@@ -157,7 +157,7 @@ def test_insert_new_many_equals_insert_new_in_a_loop(tmp_path, on_duplicate):
         for made in (one, many):
             made.insert_many(texts(30, seed=6) | {f"old {name}": text for name, text in list(documents.items())[:9]})
         one_by_one = [one.insert_new(name, text, on_duplicate=on_duplicate) for name, text in documents.items()]
-        table = many.insert_new_many(documents, on_duplicate=on_duplicate)
+        table = many.insert_new_many(documents, on_duplicate=on_duplicate).rows
         assert table.column("is_new").to_pylist() == [answer.is_new for answer in one_by_one]
         assert table.column("match_id").to_pylist() == [answer.match and answer.match.doc_id for answer in one_by_one]
         assert list(one.ids()) == list(many.ids())

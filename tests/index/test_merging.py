@@ -274,8 +274,8 @@ def test_closing_finishes_what_is_due(tmp_path, monkeypatch):
 def test_a_process_that_ends_without_closing_ends_cleanly(tmp_path):
     program = (
         "import sys, neardup\n"
-        "from neardup.index import folder_view, merging\n"
-        "folder_view.FRESH_DOCS, merging.TIER = 4, 2\n"
+        "from neardup.index import folder_view, merge_thread\n"
+        "folder_view.FRESH_DOCS, merge_thread.TIER = 4, 2\n"
         "index = neardup.Index.create(sys.argv[1], durability='fast')\n"
         "for number in range(60): index.insert(str(number), f'text {number}')\n"
     )
