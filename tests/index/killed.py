@@ -15,7 +15,7 @@ from neardup.index import folder_view, merge_thread
 
 
 def main(path, seed):
-    folder_view.FRESH_DOCS = 16
+    folder_view.UNFLUSHED_DOCS = 16
     merge_thread.TIER = 3
     draw = random.Random(int(seed))
     with Index.open(path) as index:

@@ -18,7 +18,7 @@ TEXT = "a text of some words that nobody else has written in this order"
 
 @pytest.fixture
 def index(tmp_path, monkeypatch):
-    monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)
+    monkeypatch.setattr(folder_view, "UNFLUSHED_DOCS", 4)
     with Index.create(tmp_path / "i") as made:
         made.insert("first", TEXT)
         yield made
@@ -58,9 +58,9 @@ def test_inserted_documents_survive_a_failed_compaction(index, monkeypatch):
             index.insert(f"{number}", f"{TEXT} {number}")
         with pytest.raises(DataError, match=r"the disk of the index .* is full"):
             index.compact()
-    assert (list(index.ids()), index.info()["runs"]) == (["first", "0", "1", "2"], 0)
+    assert (list(index.ids()), index.info()["segments"]) == (["first", "0", "1", "2"], 0)
     index.compact()
-    assert (index.info()["runs"], index.check(), len(index.query(TEXT))) == (1, [], 4)
+    assert (index.info()["segments"], index.check(), len(index.query(TEXT))) == (1, [], 4)
 
 
 def test_sqlite_that_cannot_grow_stores_nothing_of_a_change(index):
@@ -97,7 +97,7 @@ def test_an_input_output_error_is_not_called_damage(index, monkeypatch):
         index.insert("second", TEXT)
 
 
-def test_a_run_of_a_change_that_cannot_be_committed_is_deleted(index, monkeypatch):
+def test_a_segment_of_a_change_that_cannot_be_committed_is_deleted(index, monkeypatch):
     with monkeypatch.context() as patch:
         full = OSError(errno.ENOSPC, "No space left on device")
         patch.setattr(folder_store.Tables, "set_state", lambda *_: (_ for _ in ()).throw(full))

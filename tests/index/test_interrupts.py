@@ -22,7 +22,7 @@ PACKAGE = str(Path(neardup.index.__file__).parent)
 
 @pytest.fixture(autouse=True)
 def _small_limits(monkeypatch):
-    monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)
+    monkeypatch.setattr(folder_view, "UNFLUSHED_DOCS", 4)
     monkeypatch.setattr(merge_thread, "TIER", 2)
 
 
@@ -38,7 +38,7 @@ def heads_of_with(file):
 
 
 class InterruptAt:
-    """Raise KeyboardInterrupt at the nth line that runs in the package of the index, and only once."""
+    """Raise KeyboardInterrupt at the nth line that segments in the package of the index, and only once."""
 
     def __init__(self, number):
         self.left = number
@@ -149,7 +149,7 @@ def interrupt_often(path, every):
     with Index.open(path) as index:
         assert index.check() == []
         assert set(index.ids()) == driver.sure
-        names = {run.name for run in index._store.read(lambda view: view.tables.runs())}
+        names = {segment.name for segment in index._store.read(lambda view: view.tables.segments())}
         assert {file.name for file in (path / "runs").iterdir()} == names
     return interrupted
 
@@ -239,7 +239,7 @@ def test_a_descriptor_is_never_closed_twice(tmp_path, monkeypatch):
 
     with Index.create(tmp_path / "i") as index:
         layout = index._settings.layout
-        writer = segment.RunWriter(tmp_path / "a.run", 0, 0, 0, layout)
+        writer = segment.SegmentWriter(tmp_path / "a.run", 0, 0, 0, layout)
         monkeypatch.setattr(segment.os, "close", close_and_interrupt)
         with pytest.raises(KeyboardInterrupt):
             writer._close()

@@ -196,7 +196,7 @@ class Walk(RuleBasedStateMachine):
             target = self.aliases.get(doc_id, doc_id)
             aliases = tuple(sorted(alias for alias, own in self.aliases.items() if own == target))
             assert (stored.doc_id, stored.aliases) == (target, aliases)
-            assert (stored.payload, stored.met) == tuple(self.documents[target][1:])
+            assert (stored.payload, stored.times_matched) == tuple(self.documents[target][1:])
 
     @precondition(lambda self: self.number < 3)
     @rule(text=TEXTS)
@@ -253,7 +253,7 @@ class Walk(RuleBasedStateMachine):
         if self.taken(doc_id):
             target = self.aliases.get(doc_id, doc_id)
             stored = self.index.get(doc_id)
-            assert (stored.doc_id, stored.payload, stored.met) == (target, *self.documents[target][1:])
+            assert (stored.doc_id, stored.payload, stored.times_matched) == (target, *self.documents[target][1:])
 
     @rule()
     def reopen(self):
@@ -283,7 +283,9 @@ class Walk(RuleBasedStateMachine):
 
 
 def walk(monkeypatch, **limits):
-    monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)  # so that a few documents create runs, and runs are merged
+    monkeypatch.setattr(
+        folder_view, "UNFLUSHED_DOCS", 4
+    )  # so that a few documents create segments, and segments are merged
     monkeypatch.setattr(merge_thread, "TIER", 3)
     monkeypatch.setattr(folder_view, "_SWEPT_AT_ONCE", 1)
     monkeypatch.setattr(time, "time", CLOCK)

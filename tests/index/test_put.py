@@ -88,7 +88,7 @@ def test_put_many_counts_a_row_that_has_expired_as_absent_from_the_next_one(inde
 
 @pytest.mark.parametrize("seed", range(6))
 def test_put_many_equals_put_in_a_loop(tmp_path, monkeypatch, seed):
-    monkeypatch.setattr(folder_view, "FRESH_DOCS", 8)
+    monkeypatch.setattr(folder_view, "UNFLUSHED_DOCS", 8)
     pool = list(texts(6, seed=70 + seed).items())
     pairs = [(f"id{(seed + 7 * step) % 11}", pool[(step * step + seed) % 6][1]) for step in range(30)]
     with Index.create(tmp_path / "one", store="text") as one, Index.create(tmp_path / "many", store="text") as many:
@@ -192,18 +192,22 @@ def test_aliases_are_listed_and_exported(index, tmp_path):
 
 
 def test_merge_keeps_aliases_payloads_and_the_order_of_insertion(tmp_path, monkeypatch):
-    monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)
+    monkeypatch.setattr(folder_view, "UNFLUSHED_DOCS", 4)
     monkeypatch.setattr(merge_thread, "TIER", 2)
     documents = texts(60, seed=81)
     with Index.create(tmp_path / "a", store="text") as one, Index.create(tmp_path / "b", store="text") as two:
         rows = [{"id": doc_id, "text": text, "payload": {"n": doc_id}} for doc_id, text in documents.items()]
-        for first, stop in ((0, 5), (5, 50), (50, 55)):  # the two small runs are merged, and then follow the large one
+        for first, stop in (
+            (0, 5),
+            (5, 50),
+            (50, 55),
+        ):  # the two small segments are merged, and then follow the large one
             two.insert_many(rows[first:stop])
         for number, row in enumerate(rows[:20]):
             two.insert_new(f"alias {number}", row["text"], on_duplicate="link")
         two.put_many(rows[8:12] + rows[55:])
         one.insert("first", TEXT)
-        assert runs_out_of_order(two)
+        assert segments_out_of_order(two)
         assert one.merge(two) == 60
         assert state(one) == [("first", TEXT, None, ()), *state(two)]
         assert list(one.aliases().items()) == list(two.aliases().items())
@@ -214,7 +218,7 @@ def test_merge_keeps_aliases_payloads_and_the_order_of_insertion(tmp_path, monke
         assert again.query(OTHER)[0].doc_id == "last"
 
 
-def runs_out_of_order(index):
+def segments_out_of_order(index):
     """Whether the stored sketches are in another order than the documents: otherwise the test shows nothing."""
     numbers = index._store.read(lambda view: [number for part, _ in view.sketches() for number in part.tolist()])
     return numbers != sorted(numbers)

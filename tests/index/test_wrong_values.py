@@ -123,7 +123,7 @@ def test_arguments_after_the_document_are_given_by_name():
         positional = [
             parameter
             for parameter in signature.parameters.values()
-            if parameter.name != "self" and parameter.kind is not parameter.KEYWORD_ONLY
+            if parameter.name != "self" and parameter.kind not in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD)
         ]
         if len(positional) > (2 if name in with_content else 1):
             too_many.append(f"{name}{signature}")
@@ -141,7 +141,7 @@ if sys.argv[2] == "create":
 with neardup.Index.create(path) as made:
     made.insert("a", "to be or not to be that is the question")
     made.compact()
-    folder.sync_file = lambda _: os._exit(9)
+    folder_store.sync_file = lambda _: os._exit(9)
     made.snapshot(path + " copy")
 """
 

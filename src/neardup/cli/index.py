@@ -310,7 +310,7 @@ def info(folder: str, as_json: bool) -> None:
     summary = [
         f"{counted(facts['documents'], 'document')}, {counted(facts['aliases'], 'alias', 'aliases')}, "
         f"{facts['bytes']:,} bytes",
-        f"{counted(facts['runs'], 'run')}, {counted(facts['fresh'], 'document')} not yet in a run; "
+        f"{counted(facts['segments'], 'segment')}, {counted(facts['unflushed'], 'document')} not yet in one; "
         f"stores {facts['store']}",
         f"{judgement}; {facts['signature_format']}",
     ]
@@ -357,7 +357,7 @@ def repair(folder: str, as_json: bool, quiet: bool) -> None:
 @options.as_json("the new size of the index")
 @options.quiet("Print errors only, no summary.")
 def compact(folder: str, as_json: bool, quiet: bool) -> None:
-    """Free the space of removed and expired documents, and merge all runs into one."""
+    """Free the space of removed and expired documents, and merge all segments into one."""
     with open_index(folder) as opened:
         before = opened.info()["bytes"]
         opened.compact()

@@ -31,10 +31,10 @@ from neardup.index.result_types import (
     StoredDocument,
     stored_of,
 )
-from neardup.index.search import SPAN, Found, Hit, QueryOptions, answer, find, rank
+from neardup.index.search import SPAN, Found, Hit, QueryOptions, find, rank, search
 from neardup.index.settings import Settings, check_id
 from neardup.index.sketches import Sketches, sketch_contents, take_sketches, with_keys
-from neardup.index.store import Change, Document, Met, Store, View, already_exists
+from neardup.index.store import Candidates, Change, Document, Store, View, already_exists
 from neardup.kernels import lookup
 from neardup.measures.base import I64
 
@@ -105,7 +105,7 @@ def query_many(
             chosen = take_sketches(sketches, np.arange(first, min(first + SPAN, len(batch.ids))), settings.config)
 
             def ask(view: View, chosen: Sketches = chosen) -> list[list[Hit]]:
-                return answer(view, chosen, options, settings)
+                return search(view, chosen, options, settings)
 
             tables.append(_as_table(batch.ids[first : first + SPAN], store.read(ask), shape))
     return pa.concat_tables(tables).combine_chunks()
@@ -113,20 +113,23 @@ def query_many(
 
 def best_matches(view: View, contents: pa.Array, threshold: float, settings: Settings) -> BestMatches:
     """Return the most similar document for each of `contents` that has one."""
-    sketches, places, answers = sketch_batch(contents, settings), list[int](), list[Hit]()
+    sketches = sketch_batch(contents, settings)
+    places: list[int] = []
+    best: list[Hit] = []
     for first in range(0, sketches.sizes.size, SPAN):
         chosen = take_sketches(sketches, np.arange(first, min(first + SPAN, sketches.sizes.size)), settings.config)
-        found = answer(view, chosen, QueryOptions(1, threshold), settings)
-        places += [first + at for at, ranked in enumerate(found) if ranked]
-        answers += [ranked[0] for ranked in found if ranked]
-    documents, similarities = [hit.document for hit in answers], [hit.similarity for hit in answers]
+        results = search(view, chosen, QueryOptions(1, threshold), settings)
+        places += [first + at for at, ranked in enumerate(results) if ranked]
+        best += [ranked[0] for ranked in results if ranked]
+    documents = [hit.document for hit in best]
+    similarities = [hit.similarity for hit in best]
     return BestMatches(np.array(places, np.int64), documents, similarities)
 
 
-def _as_table(ids: Sequence[str], answers: Sequence[Sequence[Hit]], shape: pa.Schema) -> pa.Table:
+def _as_table(ids: Sequence[str], results: Sequence[Sequence[Hit]], shape: pa.Schema) -> pa.Table:
     rows = [
         (doc_id, document.doc_id, similarity, place, *shares)[: len(shape)]
-        for doc_id, hits in zip(ids, answers, strict=True)
+        for doc_id, hits in zip(ids, results, strict=True)
         for place, (document, similarity, *shares) in enumerate(hits, 1)
     ]
     return _table(rows, shape)
@@ -137,15 +140,16 @@ def _table(rows: Sequence[tuple[Any, ...]], columns: pa.Schema) -> pa.Table:
     return pa.table([pa.array(list(own), kind) for own, kind in zip(values, columns.types, strict=True)], columns)
 
 
-def settle(change: Change, doc_id: str, met: Document, on_duplicate: str) -> None:
+def settle(change: Change, doc_id: str, match: Document, on_duplicate: str) -> None:
     """Count that a document was matched, and apply `on_duplicate`."""
     if on_duplicate == "replace":
-        change.remove([met])
+        change.remove([match])
         return
-    first = change.now if met.first_met is None else met.first_met
-    change.update([met._replace(met=met.met + 1, first_met=first, last_met=change.now)])
+    first = change.now if match.first_matched is None else match.first_matched
+    times_matched = match.times_matched + 1
+    change.update([match._replace(times_matched=times_matched, first_matched=first, last_matched=change.now)])
     if on_duplicate == "link":
-        change.link(doc_id, met.number)
+        change.link(doc_id, match.number)
 
 
 def insert_new_many(
@@ -229,11 +233,11 @@ class _Held:
     def __init__(self, sketches: Sketches) -> None:
         self._sketches = sketches
 
-    def look_up(self, asked: Sketches, threshold: float, _: int) -> Iterator[Met]:
+    def look_up(self, asked: Sketches, threshold: float, _: int) -> Iterator[Candidates]:
         """Find the documents that share a band key."""
         held = self._sketches
         queries, docs = lookup.scan(asked.keys, asked.sizes, held.keys, held.sizes, threshold)
-        yield Met(queries, docs, np.arange(held.sizes.size), held)
+        yield Candidates(queries, docs, np.arange(held.sizes.size), held)
 
 
 def _by_query(found: Found, num_queries: int) -> list[list[tuple[int, float]]]:
@@ -410,8 +414,8 @@ def pairs(own: View, theirs: View, settings: Settings) -> pa.Table:
         for first in range(0, numbers.size, SPAN):
             chosen = np.arange(first, min(first + SPAN, numbers.size))
             asked = with_keys(take_sketches(part, chosen, settings.config), settings.plan, settings.config)
-            answers = answer(theirs, asked, QueryOptions(None, settings.config.threshold), settings)
-            for number, hits in zip(numbers[chosen].tolist(), answers, strict=True):
+            results = search(theirs, asked, QueryOptions(None, settings.config.threshold), settings)
+            for number, hits in zip(numbers[chosen].tolist(), results, strict=True):
                 if number in live:
                     found += [(number, live[number].doc_id, hit.document.doc_id, hit.similarity) for hit in hits]
     found.sort(key=lambda row: row[0])
@@ -426,7 +430,7 @@ def merge(change: Change, theirs: View, settings: Settings) -> int:
         live = theirs.fetch(part_numbers.tolist())
         chosen = np.flatnonzero(np.isin(part_numbers, list(live)))
         held = [live[number] for number in part_numbers[chosen].tolist()]
-        # Runs are not in insertion order, so a document is numbered by its place among all.
+        # Segments are not in insertion order, so a document is numbered by its place among all.
         places = first + np.searchsorted(numbers, part_numbers[chosen])
         documents = [document._replace(number=number) for document, number in zip(held, places.tolist(), strict=True)]
         texts = [theirs.text_of(document.number) or "" for document in held] if settings.store == "text" else None

@@ -24,7 +24,7 @@ from neardup.index.index_folder import bytes_below, check_folder, check_path
 from neardup.index.readable_index import ReadableIndex, unknown, wanted_ids
 from neardup.index.repair import Repair
 from neardup.index.result_types import EXPORTED, Inserted, InsertNewResult, InsertResult, PutResult, match_of
-from neardup.index.search import QueryOptions, answer
+from neardup.index.search import QueryOptions, search
 from neardup.index.settings import (
     check_alike,
     check_durability,
@@ -189,7 +189,7 @@ class Index(ReadableIndex):
         def make(change: Change) -> Inserted:
             if change.numbers_of([document.doc_id]):
                 raise already_exists(document.doc_id)
-            best = answer(change, sketches, QueryOptions(1, self.config.threshold), self._settings)[0]
+            best = search(change, sketches, QueryOptions(1, self.config.threshold), self._settings)[0]
             if best:
                 settle(change, document.doc_id, best[0].document, on_duplicate)
             if not best or on_duplicate in ("insert", "replace"):
@@ -286,7 +286,7 @@ class Index(ReadableIndex):
         self._store.change(make)
 
     def info(self) -> dict[str, Any]:
-        """Return the counts, size and settings of the index, and the damage that merging runs has found, if any."""
+        """Return the counts, size and settings of the index, and the damage that merging segments has found, if any."""
         counts = self._store.read(lambda view: view.count())
         found = self._store.damage()
         damage = {"damage": found} if found else {}
@@ -298,11 +298,11 @@ class Index(ReadableIndex):
         return self._store.check()
 
     def compact(self) -> None:
-        """Free the space of removed and expired documents, and merge all runs into one."""
+        """Free the space of removed and expired documents, and merge all segments into one."""
         self._store.compact()
 
     def repair(self) -> Repair:
-        """Give up runs that are missing or damaged, so that the rest can be used again.
+        """Give up segments that are missing or damaged, so that the rest can be used again.
 
         Documents whose text is stored (store="text") are stored again; the ids of the others are in `lost`.
         """
@@ -315,7 +315,7 @@ class Index(ReadableIndex):
     def snapshot(self, path: str | os.PathLike[str], *, copy: bool = False) -> None:
         """Copy the index to a new folder, completely or not at all, even while it is in use.
 
-        Runs never change, so on the same disk the copy shares them by hard links, which takes no space; damage to a
+        Segments never change, so on the same disk the copy shares them by hard links, which takes no space; damage to a
         shared file damages both. With copy=True the files are copied.
         """
         check_path(path)

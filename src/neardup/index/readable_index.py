@@ -16,7 +16,7 @@ from neardup.index.facts import FactSource
 from neardup.index.filters import filter_of
 from neardup.index.input_batches import Batch, batches_of, one_content
 from neardup.index.result_types import Match, StoredDocument, match_of
-from neardup.index.search import QueryOptions, answer, check_query
+from neardup.index.search import QueryOptions, check_query, search
 from neardup.index.settings import Settings, check_id, for_reading, is_id
 from neardup.index.sketches import Sketches, sketch_contents
 from neardup.index.store import Store
@@ -60,7 +60,7 @@ class ReadableIndex:
 
     def _matches(self, text: Any, asked: QueryOptions) -> Generator[Match]:
         sketches = self._sketch(text)
-        hits = self._store.read(lambda view: answer(view, sketches, asked, self._settings))[0]
+        hits = self._store.read(lambda view: search(view, sketches, asked, self._settings))[0]
         for hit in hits:
             yield match_of(*hit, is_estimate=self._is_estimate)
 

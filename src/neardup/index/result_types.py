@@ -23,7 +23,12 @@ PAIRS: Final = pa.schema([("doc_a", pa.string()), ("doc_b", pa.string()), ("simi
 EXPORTED: Final = pa.schema(
     [
         *(("doc_id", pa.string()), ("inserted", pa.float64()), ("expires", pa.float64()), ("payload", pa.string())),
-        *(("met", pa.int64()), ("first_met", pa.float64()), ("last_met", pa.float64()), ("text", pa.string())),
+        *(
+            ("times_matched", pa.int64()),
+            ("first_matched", pa.float64()),
+            ("last_matched", pa.float64()),
+            ("text", pa.string()),
+        ),
         ("aliases", pa.string()),
     ]
 )
@@ -61,8 +66,9 @@ class Inserted:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """A document of the index; met, first_met, last_met: how often, and when, insert_new found it as a match.
+    """A document of the index.
 
+    times_matched, first_matched, last_matched: how often, and when, `insert_new` found it as a match.
     Times are seconds since 1970; text: None unless the index stores texts; aliases: the other ids that it is known by.
     """
 
@@ -70,9 +76,9 @@ class StoredDocument:
     payload: dict[str, Any] | None
     inserted: float
     expires: float | None
-    met: int
-    first_met: float | None
-    last_met: float | None
+    times_matched: int
+    first_matched: float | None
+    last_matched: float | None
     text: str | None = None
     aliases: tuple[str, ...] = ()
 
@@ -136,9 +142,9 @@ def stored_of(document: Document, text: str | None, aliases: Iterable[str]) -> S
         payload=read_payload(document.payload),
         inserted=document.inserted,
         expires=document.expires,
-        met=document.met,
-        first_met=document.first_met,
-        last_met=document.last_met,
+        times_matched=document.times_matched,
+        first_matched=document.first_matched,
+        last_matched=document.last_matched,
         text=text,
         aliases=tuple(aliases),
     )

@@ -15,7 +15,7 @@ from neardup.index.filters import filter_of
 from neardup.index.segment import estimated_similarities
 from neardup.index.settings import Settings
 from neardup.index.sketches import Sketches
-from neardup.index.store import Document, Met, Shared, View
+from neardup.index.store import Candidates, Document, Shared, View
 from neardup.kernels import lookup
 from neardup.kernels.similarity import Sets
 from neardup.measures.base import F64, I64, concatenated, num_docs_of
@@ -86,7 +86,7 @@ class Hit(NamedTuple):
 class Lookup(Protocol):
     """Anything in which band keys can be looked up."""
 
-    def look_up(self, asked: Sketches, threshold: float, min_agreement: int) -> Iterator[Met]:
+    def look_up(self, asked: Sketches, threshold: float, min_agreement: int) -> Iterator[Candidates]:
         """Find the documents that share a band key with each query."""
 
 
@@ -102,7 +102,7 @@ class Found(NamedTuple):
     shares: F64 | None = None
 
 
-def answer(view: View, queries: Sketches, options: QueryOptions, settings: Settings) -> list[list[Hit]]:
+def search(view: View, queries: Sketches, options: QueryOptions, settings: Settings) -> list[list[Hit]]:
     """Return the best documents of every query."""
     found = (
         find_contained(view, queries, options.least)
@@ -128,10 +128,12 @@ def find(view: Lookup, asked: Sketches, threshold: float, settings: Settings) ->
     """Find every document that shares a bucket with a query, passes the signature filter, and is similar."""
     ratio = threshold if settings.config.measure == "jaccard" else 0.0
     parts = [Found(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
-    for met in view.look_up(asked, ratio, _min_agreement(threshold, settings)):
-        values = _similarities(asked, met, threshold, settings)
+    for candidates in view.look_up(asked, ratio, _min_agreement(threshold, settings)):
+        values = _similarities(asked, candidates, threshold, settings)
         is_found = values >= threshold
-        parts.append(Found(met.queries[is_found], met.numbers[met.places[is_found]], values[is_found]))
+        parts.append(
+            Found(candidates.queries[is_found], candidates.numbers[candidates.places[is_found]], values[is_found])
+        )
     if len(parts) == 1:
         return parts[0]
     queries, numbers, similarities = (np.concatenate([part[at] for part in parts]) for at in range(3))
@@ -147,16 +149,16 @@ def _min_agreement(threshold: float, settings: Settings) -> int:
     return next(count for count in range(num_slots + 1) if count / num_slots >= threshold)
 
 
-def _similarities(asked: Sketches, met: Met, threshold: float, settings: Settings) -> F64:
-    if asked.items is None or met.sketches.items is None:
-        left, right = asked.signatures[met.queries], met.sketches.signatures[met.places]
+def _similarities(asked: Sketches, candidates: Candidates, threshold: float, settings: Settings) -> F64:
+    if asked.items is None or candidates.sketches.items is None:
+        left, right = asked.signatures[candidates.queries], candidates.sketches.signatures[candidates.places]
         return estimated_similarities(left, right, settings.layout)
-    values = np.empty(met.queries.size)
+    values = np.empty(candidates.queries.size)
     lookup.verify_pairs(
-        concatenated([asked.items, met.sketches.items]),
-        np.concatenate([asked.signatures, met.sketches.signatures]),
-        met.queries,
-        met.places + num_docs_of(asked.items),
+        concatenated([asked.items, candidates.sketches.items]),
+        np.concatenate([asked.signatures, candidates.sketches.signatures]),
+        candidates.queries,
+        candidates.places + num_docs_of(asked.items),
         float(threshold),
         int(settings.plan.min_agreement),
         values,
@@ -169,7 +171,7 @@ def rank(
 ) -> list[list[Hit]]:
     """Return the k best documents of every query that still exist and pass its filters."""
     starts = np.searchsorted(found.queries, np.arange(num_queries + 1))
-    answers: list[list[Hit]] = [[] for _ in range(num_queries)]
+    ranked: list[list[Hit]] = [[] for _ in range(num_queries)]
     at, stops = starts[:-1].copy(), starts[1:]
     numbers, similarities = found.numbers, found.similarities
     step = found.numbers.size if k is None else max(k, 1)
@@ -178,7 +180,7 @@ def rank(
         wanted = np.unique(np.concatenate([numbers[first:stop] for _, first, stop in spans]))
         live = view.fetch(wanted.tolist())
         for query, first, stop in spans:
-            hits = answers[query]
+            hits = ranked[query]
             for place, number in enumerate(numbers[first:stop].tolist(), first):
                 document = live.get(number)
                 if document is not None and (is_requested is None or is_requested(document)):
@@ -189,4 +191,4 @@ def rank(
                 del hits[k:]
                 at[query] = stops[query]
         step *= 4
-    return answers
+    return ranked

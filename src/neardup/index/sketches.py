@@ -157,7 +157,7 @@ class Layout(NamedTuple):
 
     @property
     def has_bitmaps(self) -> bool:
-        """Whether runs hold a bitmap of every set."""
+        """Whether segments hold a bitmap of every set."""
         return self.has_items and self.config.measure == "jaccard"
 
     @property
@@ -242,7 +242,7 @@ def take_sketches(sketches: Sketches, docs: I64, config: Config) -> Sketches:
 
 
 def with_keys(sketches: Sketches, plan: Plan, config: Config) -> Sketches:
-    """Compute the band keys of documents without any, such as those of a run."""
+    """Compute the band keys of documents without any, such as those of a segment."""
     if sketches.keys.shape[1]:
         return sketches
     if config.measure == "cosine":
