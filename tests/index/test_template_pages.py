@@ -45,12 +45,12 @@ class OneSegment:
     """One segment as a query sees it; counts the documents whose sets are read."""
 
     def __init__(self, segment):
-        self._run, self.num_read = segment, 0
+        self._segment, self.num_read = segment, 0
 
     def look_up(self, asked, threshold, min_agreement):
-        queries, docs = CandidateSearch(self._run, asked, threshold, min_agreement).find()
+        queries, docs = CandidateSearch(self._segment, asked, threshold, min_agreement).find()
         self.num_read += docs.size
-        yield Candidates(queries, np.arange(docs.size), docs, self._run.take(docs))
+        yield Candidates(queries, np.arange(docs.size), docs, self._segment.take(docs))
 
 
 @pytest.mark.parametrize("similarity", [0.56, 0.63, 0.69])

@@ -15,7 +15,7 @@ from neardup.index import bulk
 from neardup.index.facts import FactSource
 from neardup.index.filters import filter_of
 from neardup.index.input_batches import Batch, batches_of, one_content
-from neardup.index.result_types import Match, StoredDocument, match_of
+from neardup.index.result_types import Match, StoredDocument, match_of, summary_of_rejected
 from neardup.index.search import QueryOptions, check_query, search
 from neardup.index.settings import Settings, check_id, for_reading, is_id
 from neardup.index.sketches import Sketches, sketch_contents
@@ -88,7 +88,7 @@ class ReadableIndex:
         rejected: list[tuple[str, str]] = []
         table = bulk.query_many(self._store, read, chosen, asked, rejected)
         if rejected and on_rejected is None:
-            as_python_warning(Warned(_summary_of(rejected), is_urgent=True))
+            as_python_warning(Warned(summary_of_rejected(rejected), is_urgent=True))
         elif on_rejected is not None:
             for place, reason in rejected:
                 on_rejected(place, reason)
@@ -177,14 +177,6 @@ class ReadableIndex:
 
     def _options(self, k: Any, *others: Any) -> QueryOptions:
         return check_query(self._settings, self.path, k, *others)
-
-
-def _summary_of(rejected: Sequence[tuple[str, str]]) -> str:
-    """Return how many rows were rejected, and the first of them."""
-    place, reason = rejected[0]
-    if len(rejected) == 1:
-        return f"1 row was rejected: {place}: {reason}"
-    return f"{len(rejected):,} rows were rejected; the first is {place}: {reason}"
 
 
 def wanted_ids(ids: Any, example: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -148,3 +148,11 @@ def stored_of(document: Document, text: str | None, aliases: Iterable[str]) -> S
         text=text,
         aliases=tuple(aliases),
     )
+
+
+def summary_of_rejected(rejected: Sequence[Sequence[str]]) -> str:
+    """Return how many rows were rejected, and the first of them."""
+    place, reason = rejected[0]
+    if len(rejected) == 1:
+        return f"1 row was rejected: {place}: {reason}"
+    return f"{len(rejected):,} rows were rejected; the first is {place}: {reason}"
