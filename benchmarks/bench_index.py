@@ -155,7 +155,7 @@ def measure_index(folder, num_documents):
         index = neardup.Index.create(path)
         warm(index)
         row |= fill(index, num_documents, asked)
-        row["runs"] = index.info()["runs"]
+        row["segments"] = index.info()["segments"]
         row |= {f"{name} before compact": value for name, value in asked.query_times(index.query).items()}
         row |= insert_alone(folder, index)
         peaks = {"insert": memory.take()}

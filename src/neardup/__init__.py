@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from neardup.config import Config
     from neardup.engines.spark import SparkEngine
     from neardup.errors import NearDupError
-    from neardup.index.answers import Inserted, Match
     from neardup.index.index import Index
-    from neardup.index.putting import PutResult
+    from neardup.index.result_types import Inserted, InsertNewResult, InsertResult, Match, PutResult, StoredDocument
     from neardup.questions.bucketing import buckets, merge_signatures
     from neardup.questions.compare import Comparison, Explanation
     from neardup.questions.texts import compare, jaccard, shingles, signatures
@@ -37,6 +36,8 @@ __all__ = [
     "Config",
     "Explanation",
     "Index",
+    "InsertNewResult",
+    "InsertResult",
     "Inserted",
     "Match",
     "NearDupError",
@@ -44,6 +45,7 @@ __all__ = [
     "PutResult",
     "Report",
     "SparkEngine",
+    "StoredDocument",
     "audit",
     "buckets",
     "compare",
@@ -66,13 +68,16 @@ _HOMES = {
     "Config": "neardup.config",
     "Explanation": "neardup.questions.compare",
     "Index": "neardup.index.index",
-    "Inserted": "neardup.index.answers",
-    "Match": "neardup.index.answers",
+    "InsertNewResult": "neardup.index.result_types",
+    "InsertResult": "neardup.index.result_types",
+    "Inserted": "neardup.index.result_types",
+    "Match": "neardup.index.result_types",
     "NearDupError": "neardup.errors",
     "Plan": "neardup.theory.plan",
-    "PutResult": "neardup.index.putting",
+    "PutResult": "neardup.index.result_types",
     "Report": "neardup.report",
     "SparkEngine": "neardup.engines.spark",
+    "StoredDocument": "neardup.index.result_types",
     "buckets": "neardup.questions.bucketing",
     "compare": "neardup.questions.texts",
     "jaccard": "neardup.questions.texts",

@@ -23,8 +23,9 @@ NAMES = {file.relative_to(PACKAGE).as_posix(): file for file in FILES}
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])}
 
 EXPORTED = [
-    *("Audit", "Comparison", "Config", "Explanation", "Index", "Inserted", "Match", "NearDupError"),
-    *("Plan", "PutResult", "Report", "SparkEngine"),
+    *("Audit", "Comparison", "Config", "Explanation", "Index", "InsertNewResult", "InsertResult"),
+    *("Inserted", "Match", "NearDupError"),
+    *("Plan", "PutResult", "Report", "SparkEngine", "StoredDocument"),
     *("audit", "buckets", "compare", "deduplicate", "explain", "find_pairs", "jaccard", "load", "merge_signatures"),
     *("neighbours", "plan"),
     *("shingles", "signatures"),

@@ -167,11 +167,11 @@ def test_remove_check_compact_snapshot_and_export(run, tmp_path):
     assert json.loads(run("index", "info", "copy", "--json").stdout)["documents"] == 1
     assert run("index", "export", "copy", "all.jsonl").returncode == 0
     assert json.loads((tmp_path / "all.jsonl").read_text())["doc_id"] == "x"
-    run_file = next((tmp_path / "copy" / "runs").iterdir())
-    data = bytearray(run_file.read_bytes())
+    segment = next((tmp_path / "copy" / "runs").iterdir())
+    data = bytearray(segment.read_bytes())
     data[4100] ^= 1
-    run_file.unlink()
-    run_file.write_bytes(data)
+    segment.unlink()
+    segment.write_bytes(data)
     damaged = run("index", "check", "copy")
     assert (damaged.returncode, "has a wrong checksum" in damaged.stdout) == (1, True)
 
@@ -234,9 +234,9 @@ def test_repair_lists_what_was_given_up_and_the_lost_ids(run, tmp_path):
     assert run("index", "repair", "pages.index").stdout == "pages.index needs no repair.\n"
     (lost,) = (tmp_path / "pages.index" / "runs").iterdir()
     lost.unlink()
-    assert run("index", "check", "pages.index").stdout == f"the run file {lost.name} is missing\n"
+    assert run("index", "check", "pages.index").stdout == f"the segment {lost.name} is missing\n"
     said = run("index", "repair", "pages.index").stdout.splitlines()
-    assert said[0] == f"the run file {lost.name} is missing"
+    assert said[0] == f"the segment {lost.name} is missing"
     assert said[1:3] == ["lost: d0", "lost: d1"]
     assert said[-1] == "Repaired pages.index: 2,100 documents lost, 0 documents stored again from their texts."
     assert run("index", "check", "pages.index").stdout == "pages.index is intact.\n"

@@ -18,8 +18,8 @@ from fuzz import forked
 from fuzz.index_model import THRESHOLD, Model, RefusedError, Row
 from neardup import Index
 from neardup.errors import DataError, NearDupError
-from neardup.index import folder_view, merging
-from neardup.index.database import Tables
+from neardup.index import folder_view, merge_thread
+from neardup.index.sqlite import Tables
 
 WORDS: Final = [f"w{number}" for number in range(14)]
 # With one row per band and a band for every slot, similar documents share a bucket except with probability 2**-128.
@@ -95,7 +95,7 @@ class Walk:
         self._durability = rng.choice(("full", "fast"))
         folder_view.FRESH_DOCS = rng.choice((2, 4, 8))
         folder_view._SWEPT_AT_ONCE = rng.choice((0, 1, 64))  # type: ignore[misc]
-        merging.TIER = rng.choice((2, 3))  # type: ignore[misc]
+        merge_thread.TIER = rng.choice((2, 3))  # type: ignore[misc]
         time.time = lambda: self._model.now
         self._index = Index.create(self._path, durability=self._durability, **SETTINGS)
         self._reader = Index.open(self._path, read_only=True)
@@ -379,7 +379,8 @@ class Walk:
         return Operation(
             f"insert_new_many {rows} {kind}",
             lambda index: [
-                tuple(found.values()) for found in index.insert_new_many(**_columns(rows), on_duplicate=kind).to_pylist()
+                tuple(found.values())
+                for found in index.insert_new_many(**_columns(rows), on_duplicate=kind).to_pylist()
             ],
             lambda model: [model.insert_new(row, kind) for row in rows],
         )

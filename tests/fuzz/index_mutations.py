@@ -316,7 +316,7 @@ def _seal(connection: sqlite3.Connection, table: str, rng: random.Random) -> str
 
 def mutate_run(folder: Path, rng: random.Random) -> str:
     """Change values of a section of a run, or its header, and make all digests valid again."""
-    path = rng.choice(sorted((folder / index_folder.RUNS).glob("*.run")))
+    path = rng.choice(sorted((folder / index_folder.SEGMENTS).glob("*.run")))
     data = bytearray(path.read_bytes())
     entries = entries_of(data)
     if rng.random() < 0.2:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import random
 import re
 import shutil
-import stat
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +16,7 @@ import numpy as np
 from fuzz import forked, index_mutations
 from neardup import Index
 from neardup.errors import ConfigError, NearDupError, NotStoredError
-from neardup.index import candidates, folder_view, merging, page_requests
+from neardup.index import candidates, folder_view, merge_thread, page_requests
 
 # What each kind of index is created with.
 KINDS: dict[str, dict[str, Any]] = {
@@ -86,7 +83,7 @@ def _make(path: Path, kind: str, *, name: str = "doc") -> None:
 def _set_limits() -> None:
     """Let a few documents make runs, and a few runs be merged; in a child."""
     folder_view.FRESH_DOCS = 4
-    merging.TIER = 3
+    merge_thread.TIER = 3
     candidates._MIN_FOR_BITMAPS = 2
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neardup.index import database, index_folder, run_file
+from neardup.index import index_folder, segment, sqlite
 
 _PACKED = {"texts": "text", "fresh": "sketch"}
 
@@ -32,14 +32,14 @@ def seal(connection: sqlite3.Connection, table: str) -> None:
                 connection.execute(f"UPDATE {table} SET digest = ? WHERE number = ?", (zlib.crc32(data), number))
     elif table == "documents":
         for number, *rest, _ in connection.execute("SELECT * FROM documents").fetchall():
-            digest = database.row_digest(number, *rest)
+            digest = sqlite.row_digest(number, *rest)
             connection.execute("UPDATE documents SET digest = ? WHERE number = ?", (digest, number))
     elif table == "state":
         for row in connection.execute("SELECT next_number, generation, documents, index_id FROM state").fetchall():
-            connection.execute("UPDATE state SET digest = ?", (database.row_digest(*row),))
+            connection.execute("UPDATE state SET digest = ?", (sqlite.row_digest(*row),))
     elif table == "meta":
         for (value,) in connection.execute("SELECT value FROM meta WHERE name = 'settings'").fetchall():
-            digest = str(database.row_digest(value))
+            digest = str(sqlite.row_digest(value))
             connection.execute("UPDATE meta SET value = ? WHERE name = 'digest'", (digest,))
 
 
@@ -62,20 +62,22 @@ def entries_of(data: bytes | bytearray) -> list[Entry]:
     """Return the entries of the sections of a run."""
     found = []
     for number in range(int.from_bytes(data[12:16], "little")):
-        at = run_file._HEAD.size + number * run_file._SECTION.size
-        name, kind, rows, columns, offset, _ = run_file._SECTION.unpack_from(data, at)
-        found.append(Entry(at, name.rstrip(b"\0").decode(), np.dtype(kind.rstrip(b"\0").decode()), rows * columns, offset))
+        at = segment._HEAD.size + number * segment._SECTION.size
+        name, kind, rows, columns, offset, _ = segment._SECTION.unpack_from(data, at)
+        found.append(
+            Entry(at, name.rstrip(b"\0").decode(), np.dtype(kind.rstrip(b"\0").decode()), rows * columns, offset)
+        )
     return found
 
 
 def write_run(path: Path, data: bytearray, entries: list[Entry]) -> None:
     """Write a run with valid digests of its sections and header, also in the database."""
     for entry in entries:
-        digest = run_file.digest_of(data[entry.offset : entry.stop]).digest()
+        digest = segment.digest_of(data[entry.offset : entry.stop]).digest()
         data[entry.at + 48 : entry.at + 64] = digest
-    stop = run_file.HEADER_BYTES - run_file.DIGEST_BYTES
-    header_digest = run_file.digest_of(data[:stop]).digest()
-    data[stop : run_file.HEADER_BYTES] = header_digest
+    stop = segment.HEADER_BYTES - segment.DIGEST_BYTES
+    header_digest = segment.digest_of(data[:stop]).digest()
+    data[stop : segment.HEADER_BYTES] = header_digest
     path.write_bytes(data)
     with forged(path.parent.parent, "runs") as connection:
         connection.execute("UPDATE runs SET digest = ? WHERE name = ?", (header_digest, path.name))
@@ -83,7 +85,7 @@ def write_run(path: Path, data: bytearray, entries: list[Entry]) -> None:
 
 def forge_section(folder: Path, name: str, values: Any) -> Path:
     """Replace the first values of a section of the only run of an index; return the path of the run."""
-    (path,) = (folder / index_folder.RUNS).glob("*.run")
+    (path,) = (folder / index_folder.SEGMENTS).glob("*.run")
     data = bytearray(path.read_bytes())
     entries = entries_of(data)
     entry = next(entry for entry in entries if entry.name == name)

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from index.corpora import texts
 from neardup import Index
-from neardup.index import folder_view, merging
+from neardup.index import folder_view, merge_thread
 
 
 def main(path, seed):
-    folder_view.FRESH_DOCS = 16
-    merging.TIER = 3
+    folder_view.UNFLUSHED_DOCS = 16
+    merge_thread.TIER = 3
     draw = random.Random(int(seed))
     with Index.open(path) as index:
         for number in itertools.count():

@@ -253,10 +253,9 @@ def test_a_row_with_a_wrong_payload_or_time_is_rejected_with_its_reason(index, t
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     for source, places in ((rows, "row {}"), (tmp_path / "rows.jsonl", "rows.jsonl:{}")):
         result = getattr(index, insert)(source)
-        rejected = json.loads(result.schema.metadata[b"rejected"]) if insert == "insert_new_many" else result.rejected
         first = 1 if source is rows else 2
-        assert [place for place, _ in rejected] == [places.format(row) for row in range(first, first + 5)]
-        assert all(found.startswith(reason) for (_, found), reason in zip(rejected, reasons, strict=True))
+        assert [place for place, _ in result.rejected] == [places.format(row) for row in range(first, first + 5)]
+        assert all(found.startswith(reason) for (_, found), reason in zip(result.rejected, reasons, strict=True))
         assert stored(index) == {"good": ({"n": 1}, None)}
         index.remove("good")
 
@@ -301,8 +300,8 @@ def test_insert_new_many_does_not_match_documents_that_have_expired(index):
         {"id": "new", "text": TEXTS[0]},
         {"id": "known", "text": TEXTS[0]},
     ]
-    table = index.insert_new_many(rows)
-    assert table.column("is_new").to_pylist() == [True, True, False]
+    result = index.insert_new_many(rows)
+    assert result.rows.column("is_new").to_pylist() == [True, True, False]
     assert list(index.ids()) == ["new"]
 
 

@@ -12,7 +12,7 @@ import pytest
 from index.corpora import texts
 from neardup import Index
 from neardup.errors import NearDupError
-from neardup.index import folder_view, merging
+from neardup.index import folder_view, merge_thread
 
 
 def test_a_second_writer_gets_an_error_that_names_the_first(tmp_path):
@@ -32,9 +32,9 @@ def test_a_second_writer_waits_for_the_first(tmp_path):
         second.insert("b", "text")
 
 
-def test_readers_see_whole_batches_while_runs_are_written_and_merged(tmp_path, monkeypatch):
-    monkeypatch.setattr(folder_view, "FRESH_DOCS", 6)
-    monkeypatch.setattr(merging, "TIER", 2)
+def test_readers_see_whole_batches_while_segments_are_written_and_merged(tmp_path, monkeypatch):
+    monkeypatch.setattr(folder_view, "UNFLUSHED_DOCS", 6)
+    monkeypatch.setattr(merge_thread, "TIER", 2)
     text, size = "one text that all of them share, word for word, from the first to the last", 5
     wrong, stop = [], threading.Event()
     with Index.create(tmp_path / "i", durability="fast") as index:
@@ -65,7 +65,7 @@ def test_readers_see_whole_batches_while_runs_are_written_and_merged(tmp_path, m
             reader.close()
 
 
-def test_a_call_whose_runs_are_merged_away_under_it_is_repeated(tmp_path):
+def test_a_call_whose_segments_are_merged_away_under_it_is_repeated(tmp_path):
     documents, seen = texts(30, seed=3), []
     with Index.create(tmp_path / "i") as index:
         index.insert_many(documents)
@@ -74,8 +74,8 @@ def test_a_call_whose_runs_are_merged_away_under_it_is_repeated(tmp_path):
 
             def ask(view):
                 seen.append(view.generation)
-                if len(seen) == 1:  # the commit is chosen, its run is not open yet
-                    index.insert("more", "a document that makes another run")
+                if len(seen) == 1:  # the commit is chosen, its segment is not open yet
+                    index.insert("more", "a document that makes another segment")
                     index.compact()
                 return sum(numbers.size for numbers, _ in view.sketches())
 

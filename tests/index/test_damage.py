@@ -17,14 +17,14 @@ SETTINGS = {"size": 2, "num_perm": 16, "bands": 2, "rows": 4, "signature_filter"
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
-    """An index of 15 KB with a run, fresh documents, texts, an alias and a removed document, and its answers."""
+    """An index of 15 KB with a segment, unflushed documents, texts, an alias, a removed document; and its answers."""
     path = tmp_path_factory.mktemp("sound") / "index"
     with Index.create(path, store="text", containment=True, **SETTINGS) as index:
         index.insert_many({"a": TEXTS[0], "b": TEXTS[1], "gone": TEXTS[2]})
         index.compact()
         index.insert("c", TEXTS[2], payload={"n": 1})
         index.insert("d", TEXTS[3], expires=4e9)
-        index.insert_new("alias", TEXTS[0], "link")
+        index.insert_new("alias", TEXTS[0], on_duplicate="link")
         index.remove("gone")
     with contextlib.closing(sqlite3.connect(path / "index.sqlite", isolation_level=None)) as connection:
         # Pages of 512 bytes instead of 4,096: the same tables in a fifth of the bytes.
@@ -89,18 +89,18 @@ def test_a_flipped_byte_anywhere_is_detected_or_harmless(sound, tmp_path):
 
 
 @pytest.mark.parametrize("size", [0, 100, 4096, 5000])
-def test_a_truncated_run_file_is_reported(sound, tmp_path, size):
+def test_a_truncated_segment_is_reported(sound, tmp_path, size):
     copy = tmp_path / "copy"
     shutil.copytree(sound[0], copy)
-    run = next(copy.rglob("*.run"))
-    run.write_bytes(run.read_bytes()[:size])
+    segment = next(copy.rglob("*.run"))
+    segment.write_bytes(segment.read_bytes()[:size])
     with Index.open(copy, read_only=True) as index:
         with pytest.raises(NearDupError, match="damaged"):
             index.query(TEXTS[1])
         assert index.check()
 
 
-def test_a_missing_run_file_is_reported(sound, tmp_path):
+def test_a_missing_segment_is_reported(sound, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(sound[0], copy)
     next(copy.rglob("*.run")).unlink()
@@ -130,12 +130,12 @@ def test_a_changed_definition_of_a_table_is_reported(sound, tmp_path):
         Index.open(copy)
 
 
-def test_a_list_of_runs_that_cannot_be_read_is_reported(sound, tmp_path):
+def test_a_list_of_segments_that_cannot_be_read_is_reported(sound, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(sound[0], copy)
     with contextlib.closing(sqlite3.connect(copy / "index.sqlite", isolation_level=None)) as connection:
         connection.execute("UPDATE runs SET name = x'00'")
     with Index.open(copy, read_only=True) as index:
-        with pytest.raises(NearDupError, match=r"damaged: b'.x00' is not the name of a run file"):
+        with pytest.raises(NearDupError, match=r"damaged: b'.x00' is not the name of a segment"):
             index.query(TEXTS[1])
-        assert "the index is damaged: b'\\x00' is not the name of a run file" in index.check()
+        assert "the index is damaged: b'\\x00' is not the name of a segment" in index.check()

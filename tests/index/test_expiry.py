@@ -10,7 +10,7 @@ import pytest
 from index.corpora import texts
 from neardup import Index
 from neardup.errors import DataError
-from neardup.index import database, folder_view
+from neardup.index import folder_view, sqlite
 
 TEXT = "the quick brown fox jumps over the lazy dog and runs away into the dark green forest"
 OTHER = "a completely different sentence about cooking rice with butter and salt in a large pot"
@@ -44,7 +44,7 @@ def index(tmp_path, clock):  # noqa: ARG001 - the index lives by this clock
 def expired(index, clock):
     """The index, with a document and its alias that have expired, and one that has not."""
     index.insert("old", TEXT, expires=NOW + 10)
-    index.insert_new("old alias", TEXT, "link")
+    index.insert_new("old alias", TEXT, on_duplicate="link")
     index.insert("kept", OTHER, expires=NOW + 1000)
     clock.now = NOW + 10
     return index
@@ -109,7 +109,7 @@ def test_the_id_and_the_aliases_of_an_expired_document_are_free(expired, tmp_pat
     elif how == "insert_new_many":
         expired.insert_new_many({name: new})
     elif how == "link":
-        expired.insert_new(name, OTHER, "link")
+        expired.insert_new(name, OTHER, on_duplicate="link")
     else:
         with Index.create(tmp_path / "other", store="text", containment=True) as other:
             other.insert(name, new)
@@ -171,8 +171,8 @@ def test_neither_an_insert_nor_a_count_loads_the_rows_of_expired_documents(index
         index.insert(name, text, expires=NOW + 10)
     clock.now = NOW + 20
     loaded = []
-    checked = database._checked
-    monkeypatch.setattr(database, "_checked", lambda row: loaded.append(row[0]) or checked(row))
+    checked = sqlite._checked
+    monkeypatch.setattr(sqlite, "_checked", lambda row: loaded.append(row[0]) or checked(row))
     assert len(index) == 0
     assert loaded == []
     index.insert("new", TEXT)

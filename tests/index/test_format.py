@@ -16,11 +16,11 @@ import pytest
 from neardup import Index
 from neardup.config import Config
 from neardup.errors import DataError
-from neardup.index import database
-from neardup.index.candidates import Candidates
-from neardup.index.compaction import merge_runs
-from neardup.index.index_settings import new_settings
-from neardup.index.run_file import HEADER_BYTES, RunFile, digest_of, write_run
+from neardup.index import sqlite
+from neardup.index.candidates import CandidateSearch
+from neardup.index.merge import merge_segments
+from neardup.index.segment import HEADER_BYTES, Segment, digest_of, write_segment
+from neardup.index.settings import new_settings
 from neardup.index.sketches import from_bytes, sketch_contents, to_bytes
 from neardup.index.store import Document
 
@@ -34,43 +34,43 @@ def sketches():
     return sketch_contents(pa.array(TEXTS, pa.large_string()), SETTINGS.plan, SETTINGS.config)
 
 
-def test_a_run_file_matches_the_golden_file(tmp_path):
-    write_run(tmp_path / "a.run", np.array([1, 2, 4]), sketches(), SETTINGS.layout)
+def test_a_segment_matches_the_golden_file(tmp_path):
+    write_segment(tmp_path / "a.run", np.array([1, 2, 4]), sketches(), SETTINGS.layout)
     assert (tmp_path / "a.run").read_bytes() == (GOLDEN / "three.run").read_bytes()
-    run = RunFile(GOLDEN / "three.run", SETTINGS.layout)
-    assert run.check() is None
-    assert run.take(np.array([0, 1, 2])).items.shingles.tolist() == sketches().items.shingles.tolist()
+    segment = Segment(GOLDEN / "three.run", SETTINGS.layout)
+    assert segment.check() is None
+    assert segment.take(np.array([0, 1, 2])).items.shingles.tolist() == sketches().items.shingles.tolist()
 
 
-def test_a_run_of_version_1_is_read_and_merged_into_one_of_version_2(tmp_path):
-    old = RunFile(GOLDEN / "three-1.run", SETTINGS.layout)
+def test_a_segment_of_version_1_is_read_and_merged_into_one_of_version_2(tmp_path):
+    old = Segment(GOLDEN / "three-1.run", SETTINGS.layout)
     assert old.check() is None
     assert "bitmaps" not in old.arrays
-    assert [array.tolist() for array in Candidates(old, sketches(), 0.1, 0).find()] == [[0, 1], [0, 1]]
-    merge_runs(tmp_path / "new.run", [old], [np.ones(3, np.bool_)], SETTINGS.layout)
+    assert [array.tolist() for array in CandidateSearch(old, sketches(), 0.1, 0).find()] == [[0, 1], [0, 1]]
+    merge_segments(tmp_path / "new.run", [old], [np.ones(3, np.bool_)], SETTINGS.layout)
     assert (tmp_path / "new.run").read_bytes() == (GOLDEN / "three.run").read_bytes()
 
 
-def test_a_fresh_sketch_matches_the_golden_file():
+def test_an_unflushed_sketch_matches_the_golden_file():
     data = (GOLDEN / "fresh.bin").read_bytes()
     assert to_bytes(sketches(), 0) == data
     assert to_bytes(from_bytes([data, data], SETTINGS.layout), 1) == data
 
 
 def test_the_page_shows_the_golden_file():
-    data, run = (GOLDEN / "three.run").read_bytes(), RunFile(GOLDEN / "three.run", SETTINGS.layout)
+    data, segment = (GOLDEN / "three.run").read_bytes(), Segment(GOLDEN / "three.run", SETTINGS.layout)
     answers = PAGE.partition("## Test vectors")[2]
     assert re.search(r"bytes 0 to 47 +([0-9a-f ]+)\n", answers)[1].replace(" ", "") == data[:48].hex()
     assert re.search(r"bytes 4080 to 4095 +([0-9a-f]+)\n", answers)[1] == data[4080:4096].hex()
     for name in ("sizes", "shingles", "bitmaps", "keys", "docs", "directory"):
         shown = re.search(rf"^    {name} +((?:[0-9]+\s+)+)", answers, re.MULTILINE)[1].split()
-        assert list(map(int, shown)) == run.arrays[name].tolist()
+        assert list(map(int, shown)) == segment.arrays[name].tolist()
 
 
 def test_the_page_shows_the_digest_of_a_row(tmp_path):
-    database.create(tmp_path, {})
-    with contextlib.closing(database.connect(tmp_path, writable=True)) as connection:
-        database.Tables(connection).add_documents([Document(1, "a", 2.5)])
+    sqlite.create(tmp_path, {})
+    with contextlib.closing(sqlite.connect(tmp_path, writable=True)) as connection:
+        sqlite.Tables(connection).add_documents([Document(1, "a", 2.5)])
         digest = connection.execute("SELECT digest FROM documents").fetchone()[0]
     assert f"has {digest}." in PAGE
 
@@ -85,15 +85,15 @@ def with_header(data, offset, packed):
 @pytest.mark.parametrize(
     ("offset", "packed", "message"),
     [
-        (0, b"PARQUET!", "is not a run file"),
-        (8, struct.pack("<I", 3), "has run format 3, but this neardup reads 1 and 2"),
+        (0, b"PARQUET!", "is not a segment"),
+        (8, struct.pack("<I", 3), "has segment format 3, but this neardup reads 1 and 2"),
         (12, struct.pack("<I", 2**31), "2,147,483,648 sections"),
-        (12, struct.pack("<I", 3), "does not have the sections of a run"),
+        (12, struct.pack("<I", 3), "does not have the sections of a segment"),
         (16, struct.pack("<Q", 2**60), "bytes instead of"),
-        (24, struct.pack("<Q", 2**63), "does not have the sections of a run"),
+        (24, struct.pack("<Q", 2**63), "does not have the sections of a segment"),
         (32, b"x" * 16, "was written with other settings"),
-        (48 + 16, b"|O8\0", "does not have the sections of a run"),
-        (48 + 24, struct.pack("<Q", 2**50), "does not have the sections of a run"),
+        (48 + 16, b"|O8\0", "does not have the sections of a segment"),
+        (48 + 24, struct.pack("<Q", 2**50), "does not have the sections of a segment"),
         (48 + 40, struct.pack("<Q", 2**40), "is outside"),
         (48 + 40, struct.pack("<Q", 8), "is outside"),
     ],
@@ -101,7 +101,7 @@ def with_header(data, offset, packed):
 def test_a_header_with_wrong_values_is_an_error(tmp_path, offset, packed, message):
     (tmp_path / "a.run").write_bytes(with_header((GOLDEN / "three.run").read_bytes(), offset, packed))
     with pytest.raises(DataError, match=message):
-        RunFile(tmp_path / "a.run", SETTINGS.layout)
+        Segment(tmp_path / "a.run", SETTINGS.layout)
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_an_upgrade_that_is_interrupted_leaves_the_old_version(version_1, monkey
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("neardup.index.upgrade._replace_runs", stop)
+        patch.setattr("neardup.index.upgrade._replace_segments", stop)
         with pytest.raises(KeyboardInterrupt):
             Index.open(version_1)
     with Index.open(version_1) as index:

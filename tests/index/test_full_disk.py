@@ -11,14 +11,14 @@ import pytest
 from index.corpora import texts
 from neardup import Index
 from neardup.errors import DataError
-from neardup.index import folder, folder_view, run_file
+from neardup.index import folder_store, folder_view, segment
 
 TEXT = "a text of some words that nobody else has written in this order"
 
 
 @pytest.fixture
 def index(tmp_path, monkeypatch):
-    monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)
+    monkeypatch.setattr(folder_view, "UNFLUSHED_DOCS", 4)
     with Index.create(tmp_path / "i") as made:
         made.insert("first", TEXT)
         yield made
@@ -34,7 +34,7 @@ def fail_at(monkeypatch, number):
             raise OSError(errno.ENOSPC, "No space left on device")
         return write(*arguments)
 
-    monkeypatch.setattr(run_file.os, "pwrite", pwrite)
+    monkeypatch.setattr(segment.os, "pwrite", pwrite)
 
 
 def test_a_batch_that_does_not_fit_on_the_disk_is_not_stored(index, monkeypatch):
@@ -58,9 +58,9 @@ def test_inserted_documents_survive_a_failed_compaction(index, monkeypatch):
             index.insert(f"{number}", f"{TEXT} {number}")
         with pytest.raises(DataError, match=r"the disk of the index .* is full"):
             index.compact()
-    assert (list(index.ids()), index.info()["runs"]) == (["first", "0", "1", "2"], 0)
+    assert (list(index.ids()), index.info()["segments"]) == (["first", "0", "1", "2"], 0)
     index.compact()
-    assert (index.info()["runs"], index.check(), len(index.query(TEXT))) == (1, [], 4)
+    assert (index.info()["segments"], index.check(), len(index.query(TEXT))) == (1, [], 4)
 
 
 def test_sqlite_that_cannot_grow_stores_nothing_of_a_change(index):
@@ -80,7 +80,7 @@ def test_sqlite_that_cannot_grow_stores_nothing_of_a_change(index):
 def test_a_snapshot_that_does_not_fit_leaves_nothing(index, monkeypatch):
     index.compact()
     for part in ("_copy", "_link_or_copy"):
-        target = folder.FolderStore if part == "_copy" else folder
+        target = folder_store.FolderStore if part == "_copy" else folder_store
         with monkeypatch.context() as patch:
             patch.setattr(target, part, lambda *_, **__: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left")))
             with pytest.raises(DataError, match="the disk of the index"):
@@ -92,15 +92,15 @@ def test_a_snapshot_that_does_not_fit_leaves_nothing(index, monkeypatch):
 def test_an_input_output_error_is_not_called_damage(index, monkeypatch):
     error = sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorname = "SQLITE_IOERR_SHMSIZE"
-    monkeypatch.setattr(folder.Tables, "set_state", lambda *_: (_ for _ in ()).throw(error))
+    monkeypatch.setattr(folder_store.Tables, "set_state", lambda *_: (_ for _ in ()).throw(error))
     with pytest.raises(DataError, match="cannot be read or written: disk I/O error"):
         index.insert("second", TEXT)
 
 
-def test_a_run_of_a_change_that_cannot_be_committed_is_deleted(index, monkeypatch):
+def test_a_segment_of_a_change_that_cannot_be_committed_is_deleted(index, monkeypatch):
     with monkeypatch.context() as patch:
         full = OSError(errno.ENOSPC, "No space left on device")
-        patch.setattr(folder.Tables, "set_state", lambda *_: (_ for _ in ()).throw(full))
+        patch.setattr(folder_store.Tables, "set_state", lambda *_: (_ for _ in ()).throw(full))
         with pytest.raises(DataError, match="the disk of the index"):
             index.insert_many(texts(20, seed=4))
     assert list((index.path / "runs").iterdir()) == []

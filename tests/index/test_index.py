@@ -14,7 +14,7 @@ import neardup
 from index.corpora import texts
 from neardup import Index, Inserted
 from neardup.errors import ConfigError, DataError
-from neardup.index import folder_view, merging
+from neardup.index import folder_view, merge_thread
 
 TEXT = "the quick brown fox jumps over the lazy dog and runs away into the dark green forest"
 NEAR = TEXT + " today"
@@ -116,8 +116,8 @@ def test_replace_stores_another_text_under_the_id(index):
     ],
 )
 def test_insert_new_handles_a_duplicate_as_requested(index, on_duplicate, ids, names):
-    assert index.insert_new("first", TEXT, on_duplicate) == Inserted(is_new=True, match=None)
-    answer = index.insert_new("second", NEAR, on_duplicate)
+    assert index.insert_new("first", TEXT, on_duplicate=on_duplicate) == Inserted(is_new=True, match=None)
+    answer = index.insert_new("second", NEAR, on_duplicate=on_duplicate)
     assert (answer.is_new, answer.match.doc_id) == (False, "first")
     assert answer.match.similarity == neardup.compare(TEXT, NEAR).jaccard
     assert list(index.ids()) == ids
@@ -126,13 +126,13 @@ def test_insert_new_handles_a_duplicate_as_requested(index, on_duplicate, ids, n
 
 def test_an_alias_resolves_to_its_document_and_is_removed_with_it(index):
     index.insert_new("first", TEXT)
-    index.insert_new("alias", TEXT, "link")
+    index.insert_new("alias", TEXT, on_duplicate="link")
     assert index.get("alias").doc_id == "first"
     with pytest.raises(DataError, match="already exists"):
         index.insert("alias", OTHER)
     index.remove("alias")
     assert ("alias" in index, "first" in index) == (False, True)
-    index.insert_new("alias", TEXT, "link")
+    index.insert_new("alias", TEXT, on_duplicate="link")
     index.remove("first")
     assert ("alias" in index, len(index)) == (False, 0)
     index.insert("alias", OTHER)
@@ -142,12 +142,12 @@ def test_an_alias_resolves_to_its_document_and_is_removed_with_it(index):
 def test_a_document_counts_how_often_insert_new_matched_it(index):
     before = time.time()
     index.insert_new("first", TEXT)
-    assert (index.get("first").met, index.get("first").first_met) == (0, None)
+    assert (index.get("first").times_matched, index.get("first").first_matched) == (0, None)
     index.insert_new("second", NEAR)
     index.insert_new_many({"third": TEXT, "fourth": NEAR})
-    met = index.get("first")
-    assert met.met == 3
-    assert before <= met.first_met <= met.last_met <= time.time()
+    found = index.get("first")
+    assert found.times_matched == 3
+    assert before <= found.first_matched <= found.last_matched <= time.time()
 
 
 @pytest.mark.parametrize("on_duplicate", ["skip", "replace", "link", "insert"])
@@ -156,8 +156,8 @@ def test_insert_new_many_equals_insert_new_in_a_loop(tmp_path, on_duplicate):
     with Index.create(tmp_path / "one") as one, Index.create(tmp_path / "many") as many:
         for made in (one, many):
             made.insert_many(texts(30, seed=6) | {f"old {name}": text for name, text in list(documents.items())[:9]})
-        one_by_one = [one.insert_new(name, text, on_duplicate) for name, text in documents.items()]
-        table = many.insert_new_many(documents, on_duplicate)
+        one_by_one = [one.insert_new(name, text, on_duplicate=on_duplicate) for name, text in documents.items()]
+        table = many.insert_new_many(documents, on_duplicate=on_duplicate).rows
         assert table.column("is_new").to_pylist() == [answer.is_new for answer in one_by_one]
         assert table.column("match_id").to_pylist() == [answer.match and answer.match.doc_id for answer in one_by_one]
         assert list(one.ids()) == list(many.ids())
@@ -193,11 +193,11 @@ def test_expired_documents_are_absent_and_their_ids_are_free(index):
     assert index.info()["documents"] == 3
 
 
-def test_merging_runs_leaves_expired_documents_to_compaction(index, monkeypatch):
-    monkeypatch.setattr(folder_view, "FRESH_DOCS", 2)
-    monkeypatch.setattr(merging, "TIER", 2)
+def test_merging_segments_leaves_expired_documents_to_compaction(index, monkeypatch):
+    monkeypatch.setattr(folder_view, "UNFLUSHED_DOCS", 2)
+    monkeypatch.setattr(merge_thread, "TIER", 2)
     index.insert("old", TEXT, expires=1.0)
-    for number in range(12):  # enough to create runs, and to merge them
+    for number in range(12):  # enough to create segments, and to merge them
         index.insert(str(number), f"{OTHER} {number}")
         index._store.finish_merging()
         assert index.check() == []
@@ -395,8 +395,8 @@ def _both(tmp_path, documents):
     return index
 
 
-def test_many_inserts_become_runs_and_runs_are_merged(tmp_path, monkeypatch):
-    monkeypatch.setattr(folder_view, "FRESH_DOCS", 8)
+def test_many_inserts_become_segments_and_segments_are_merged(tmp_path, monkeypatch):
+    monkeypatch.setattr(folder_view, "UNFLUSHED_DOCS", 8)
     documents = texts(600, seed=21)
     with Index.create(tmp_path / "i", durability="fast") as index:
         names = list(documents)
@@ -405,10 +405,10 @@ def test_many_inserts_become_runs_and_runs_are_merged(tmp_path, monkeypatch):
         for first in range(300, 600, 20):
             index.insert_many({name: documents[name] for name in names[first : first + 20]})
         index._store.finish_merging()
-        assert 1 < index.info()["runs"] < 24
+        assert 1 < index.info()["segments"] < 24
         grown = index.query_many(documents, k=None)
         index.compact()
-        assert (index.info()["runs"], index.info()["fresh"]) == (1, 0)
+        assert (index.info()["segments"], index.info()["unflushed"]) == (1, 0)
         assert index.query_many(documents, k=None).equals(grown)
     with Index.create(tmp_path / "j") as other:
         other.insert_many(documents)
@@ -428,19 +428,19 @@ def test_compaction_gives_the_space_of_removed_documents_back(tmp_path):
         assert index.query(texts(600, seed=23)["23-7"])[0].similarity == 1
 
 
-def test_runs_stay_few_and_automatic_merges_stay_small(tmp_path, monkeypatch):
-    monkeypatch.setattr(merging, "MOST_JOINED", 60)
-    monkeypatch.setattr(merging, "TIER", 3)
-    monkeypatch.setattr("neardup.index.folder_view.FRESH_DOCS", 4)
+def test_segments_stay_few_and_automatic_merges_stay_small(tmp_path, monkeypatch):
+    monkeypatch.setattr(merge_thread, "MOST_JOINED", 60)
+    monkeypatch.setattr(merge_thread, "TIER", 3)
+    monkeypatch.setattr("neardup.index.folder_view.UNFLUSHED_DOCS", 4)
     documents, sizes = texts(600, seed=22), [1, 5, 23, 9, 40, 2]
     with Index.create(tmp_path / "i", durability="fast") as index:
         names = iter(documents)
         for step in range(48):
             index.insert_many({name: documents[name] for name in itertools.islice(names, sizes[step % 6])})
             index._store.finish_merging()
-            held = index._store.read(lambda view: [run.documents for run in view.tables.runs()])
+            held = index._store.read(lambda view: [segment.documents for segment in view.tables.segments()])
             assert max(held, default=0) <= 60
-            # Two runs of up to 30 may be merged, so each of their three tiers has fewer than TIER.
+            # Two segments of up to 30 may be merged, so each of their three tiers has fewer than TIER.
             assert sum(num_docs <= 30 for num_docs in held) <= 3 * (3 - 1)
         assert len(index) == 600
         assert index.check() == []

@@ -15,15 +15,15 @@ import pytest
 import neardup.index
 from index.corpora import texts
 from neardup import Index
-from neardup.index import folder_view, merging, run_file
+from neardup.index import folder_view, merge_thread, segment
 
 PACKAGE = str(Path(neardup.index.__file__).parent)
 
 
 @pytest.fixture(autouse=True)
 def _small_limits(monkeypatch):
-    monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)
-    monkeypatch.setattr(merging, "TIER", 2)
+    monkeypatch.setattr(folder_view, "UNFLUSHED_DOCS", 4)
+    monkeypatch.setattr(merge_thread, "TIER", 2)
 
 
 @functools.cache
@@ -38,7 +38,7 @@ def heads_of_with(file):
 
 
 class InterruptAt:
-    """Raise KeyboardInterrupt at the nth line that runs in the package of the index, and only once."""
+    """Raise KeyboardInterrupt at the nth line that segments in the package of the index, and only once."""
 
     def __init__(self, number):
         self.left = number
@@ -149,7 +149,7 @@ def interrupt_often(path, every):
     with Index.open(path) as index:
         assert index.check() == []
         assert set(index.ids()) == driver.sure
-        names = {run.name for run in index._store.read(lambda view: view.tables.runs())}
+        names = {segment.name for segment in index._store.read(lambda view: view.tables.segments())}
         assert {file.name for file in (path / "runs").iterdir()} == names
     return interrupted
 
@@ -229,7 +229,7 @@ def test_a_change_begins_anew_after_an_interrupt_that_left_a_transaction_open(tm
 
 def test_a_descriptor_is_never_closed_twice(tmp_path, monkeypatch):
     closed = []
-    close = run_file.os.close
+    close = segment.os.close
 
     def close_and_interrupt(file):
         closed.append(file)
@@ -239,8 +239,8 @@ def test_a_descriptor_is_never_closed_twice(tmp_path, monkeypatch):
 
     with Index.create(tmp_path / "i") as index:
         layout = index._settings.layout
-        writer = run_file.RunWriter(tmp_path / "a.run", 0, 0, 0, layout)
-        monkeypatch.setattr(run_file.os, "close", close_and_interrupt)
+        writer = segment.SegmentWriter(tmp_path / "a.run", 0, 0, 0, layout)
+        monkeypatch.setattr(segment.os, "close", close_and_interrupt)
         with pytest.raises(KeyboardInterrupt):
             writer._close()
         writer.abandon()

@@ -48,7 +48,7 @@ if step == "insert":
 else:
     with neardup.Index.open(path) as index:
         peak_of(index.compact)
-        assert (index.info()["runs"], len(index)) == (1, {DOCUMENTS})
+        assert (index.info()["segments"], len(index)) == (1, {DOCUMENTS})
 """
 
 

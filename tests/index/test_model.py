@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from neardup import Index
 from neardup.errors import DataError
-from neardup.index import folder_view, merging
+from neardup.index import folder_view, merge_thread
 
 WORDS = [f"w{number}" for number in range(14)]
 THRESHOLD = 0.5
@@ -116,7 +116,7 @@ class Walk(RuleBasedStateMachine):
             with pytest.raises(DataError, match="already exists"):
                 self.index.insert(doc_id, text)
         else:
-            self.index.insert(doc_id, text, payload, expires)
+            self.index.insert(doc_id, text, payload=payload, expires=expires)
             self.store(doc_id, text, payload, expires)
 
     @rule(rows=ROWS)
@@ -155,9 +155,9 @@ class Walk(RuleBasedStateMachine):
     def insert_new(self, doc_id, text, on_duplicate):
         if self.taken(doc_id):
             with pytest.raises(DataError, match="already exists"):
-                self.index.insert_new(doc_id, text, on_duplicate)
+                self.index.insert_new(doc_id, text, on_duplicate=on_duplicate)
             return
-        answer, ranked = self.index.insert_new(doc_id, text, on_duplicate), self.ranked(text)
+        answer, ranked = self.index.insert_new(doc_id, text, on_duplicate=on_duplicate), self.ranked(text)
         assert answer.is_new == (not ranked)
         if ranked:
             assert (answer.match.doc_id, answer.match.similarity) == ranked[0]
@@ -196,7 +196,7 @@ class Walk(RuleBasedStateMachine):
             target = self.aliases.get(doc_id, doc_id)
             aliases = tuple(sorted(alias for alias, own in self.aliases.items() if own == target))
             assert (stored.doc_id, stored.aliases) == (target, aliases)
-            assert (stored.payload, stored.met) == tuple(self.documents[target][1:])
+            assert (stored.payload, stored.times_matched) == tuple(self.documents[target][1:])
 
     @precondition(lambda self: self.number < 3)
     @rule(text=TEXTS)
@@ -253,7 +253,7 @@ class Walk(RuleBasedStateMachine):
         if self.taken(doc_id):
             target = self.aliases.get(doc_id, doc_id)
             stored = self.index.get(doc_id)
-            assert (stored.doc_id, stored.payload, stored.met) == (target, *self.documents[target][1:])
+            assert (stored.doc_id, stored.payload, stored.times_matched) == (target, *self.documents[target][1:])
 
     @rule()
     def reopen(self):
@@ -283,8 +283,10 @@ class Walk(RuleBasedStateMachine):
 
 
 def walk(monkeypatch, **limits):
-    monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)  # so that a few documents create runs, and runs are merged
-    monkeypatch.setattr(merging, "TIER", 3)
+    monkeypatch.setattr(
+        folder_view, "UNFLUSHED_DOCS", 4
+    )  # so that a few documents create segments, and segments are merged
+    monkeypatch.setattr(merge_thread, "TIER", 3)
     monkeypatch.setattr(folder_view, "_SWEPT_AT_ONCE", 1)
     monkeypatch.setattr(time, "time", CLOCK)
     case = Walk.TestCase

@@ -1,4 +1,4 @@
-"""Pages of runs: which are requested before they are read, and what a query reads from disk."""
+"""Pages of segments: which are requested before they are read, and what a query reads from disk."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_closed_index_maps_no_files(tmp_path):
     index.insert_many({"a": "to be or not to be that is the question"})
     index.compact()
     assert index.query("to be or not to be that is the question")
-    run = next((tmp_path / "index" / "runs").iterdir())
-    assert str(run) in Path("/proc/self/maps").read_text()
+    segment = next((tmp_path / "index" / "runs").iterdir())
+    assert str(segment) in Path("/proc/self/maps").read_text()
     index.close()
-    assert str(run) not in Path("/proc/self/maps").read_text()
+    assert str(segment) not in Path("/proc/self/maps").read_text()

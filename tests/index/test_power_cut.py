@@ -16,7 +16,7 @@ import pytest
 from index.corpora import texts
 from neardup import Index
 from neardup.errors import NearDupError
-from neardup.index import folder_view, merging
+from neardup.index import folder_view, merge_thread
 
 SQLITE = ("index.sqlite", "index.sqlite-wal")
 
@@ -76,8 +76,8 @@ class Disk:
 
 @pytest.fixture
 def _small_limits(monkeypatch):
-    monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)
-    monkeypatch.setattr(merging, "TIER", 2)
+    monkeypatch.setattr(folder_view, "UNFLUSHED_DOCS", 4)
+    monkeypatch.setattr(merge_thread, "TIER", 2)
 
 
 def change_often(index, acknowledge):
@@ -110,7 +110,7 @@ def test_a_power_cut_leaves_what_was_acknowledged(tmp_path, monkeypatch, durabil
 
     def acknowledge(added=(), removed=()):
         expected[:] = [name for name in [*expected, *added] if name not in set(removed)]
-        index._store.finish_merging()  # with cuts whenever a run is deleted
+        index._store.finish_merging()  # with cuts whenever a segment is deleted
         assert left_intact() == expected or durability == "fast"
 
     with Index.open(tmp_path / "i", durability=durability) as index:
@@ -124,7 +124,7 @@ def test_a_power_cut_leaves_what_was_acknowledged(tmp_path, monkeypatch, durabil
 
 
 @pytest.mark.usefixtures("_small_limits")
-def test_a_process_that_was_killed_before_its_sync_loses_no_run_to_a_power_cut(tmp_path, monkeypatch):
+def test_a_process_that_was_killed_before_its_sync_loses_no_segment_to_a_power_cut(tmp_path, monkeypatch):
     with Index.create(tmp_path / "i") as index:
         index.insert_many(texts(9, seed=1))
         index.insert_many(texts(9, seed=2))

@@ -10,7 +10,7 @@ import pytest
 from index.corpora import texts
 from neardup import Index, PutResult
 from neardup.errors import ConfigError, DataError
-from neardup.index import folder_view, merging
+from neardup.index import folder_view, merge_thread
 
 TEXT = "the quick brown fox jumps over the lazy dog and runs away into the dark green forest"
 NEAR = TEXT + " today"
@@ -45,7 +45,7 @@ def test_put_inserts_a_new_id_and_replaces_a_known_one(index):
 def test_put_makes_an_alias_a_document_and_removes_the_aliases_of_a_replaced_one(index):
     index.insert("a", TEXT)
     for alias in ("b", "c"):
-        index.insert_new(alias, TEXT, "link")
+        index.insert_new(alias, TEXT, on_duplicate="link")
     assert index.put("b", OTHER) == "replaced"
     assert state(index) == [("a", TEXT, None, ("c",)), ("b", OTHER, None, ())]
     assert index.put("a", NEAR) == "replaced"
@@ -88,14 +88,14 @@ def test_put_many_counts_a_row_that_has_expired_as_absent_from_the_next_one(inde
 
 @pytest.mark.parametrize("seed", range(6))
 def test_put_many_equals_put_in_a_loop(tmp_path, monkeypatch, seed):
-    monkeypatch.setattr(folder_view, "FRESH_DOCS", 8)
+    monkeypatch.setattr(folder_view, "UNFLUSHED_DOCS", 8)
     pool = list(texts(6, seed=70 + seed).items())
     pairs = [(f"id{(seed + 7 * step) % 11}", pool[(step * step + seed) % 6][1]) for step in range(30)]
     with Index.create(tmp_path / "one", store="text") as one, Index.create(tmp_path / "many", store="text") as many:
         for made in (one, many):
             for number, (doc_id, text) in enumerate(pool):
                 made.insert(doc_id, text)
-                made.insert_new(f"id{number}", text, "link")
+                made.insert_new(f"id{number}", text, on_duplicate="link")
         ids = [doc_id for doc_id, _ in pool]
         mixed = [*pairs[:10], (ids[1], pool[2][1]), *pairs[10:20], (ids[3], pool[0][1]), *pairs[20:]]
         expected = [(doc_id, one.put(doc_id, text)) for doc_id, text in mixed]
@@ -106,7 +106,7 @@ def test_put_many_equals_put_in_a_loop(tmp_path, monkeypatch, seed):
 
 def test_get_many_returns_the_documents_that_exist_by_the_names_they_were_asked_for(index):
     index.insert("a", TEXT)
-    index.insert_new("alias", TEXT, "link")
+    index.insert_new("alias", TEXT, on_duplicate="link")
     index.insert("b", OTHER, payload={"n": 1})
     found = index.get_many(["b", "never", "alias", "a"])
     assert [(name, stored.doc_id) for name, stored in found.items()] == [("b", "b"), ("alias", "a"), ("a", "a")]
@@ -138,7 +138,7 @@ def test_count_takes_conditions(index):
 
 def test_remove_takes_conditions(index):
     filled(index)
-    index.insert_new("alias", TEXT, "link")
+    index.insert_new("alias", TEXT, on_duplicate="link")
     assert index.remove(where={"lang": "de"}) == 1
     assert list(index.ids()) == ["en", "bare"]
     assert "alias" not in index
@@ -179,7 +179,7 @@ def test_aliases_are_listed_and_exported(index, tmp_path):
     index.insert("a", TEXT)
     index.insert("b", OTHER)
     for alias, text in (("z", OTHER), ("x", TEXT), ("y", TEXT)):
-        index.insert_new(alias, text, "link")
+        index.insert_new(alias, text, on_duplicate="link")
     assert index.aliases() == {"x": "a", "y": "a", "z": "b"}
     assert list(index.aliases()) == ["x", "y", "z"]
     assert (index.get("x").aliases, index.get("b").aliases) == (("x", "y"), ("z",))
@@ -192,18 +192,22 @@ def test_aliases_are_listed_and_exported(index, tmp_path):
 
 
 def test_merge_keeps_aliases_payloads_and_the_order_of_insertion(tmp_path, monkeypatch):
-    monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)
-    monkeypatch.setattr(merging, "TIER", 2)
+    monkeypatch.setattr(folder_view, "UNFLUSHED_DOCS", 4)
+    monkeypatch.setattr(merge_thread, "TIER", 2)
     documents = texts(60, seed=81)
     with Index.create(tmp_path / "a", store="text") as one, Index.create(tmp_path / "b", store="text") as two:
         rows = [{"id": doc_id, "text": text, "payload": {"n": doc_id}} for doc_id, text in documents.items()]
-        for first, stop in ((0, 5), (5, 50), (50, 55)):  # the two small runs are merged, and then follow the large one
+        for first, stop in (
+            (0, 5),
+            (5, 50),
+            (50, 55),
+        ):  # the two small segments are merged, and then follow the large one
             two.insert_many(rows[first:stop])
         for number, row in enumerate(rows[:20]):
-            two.insert_new(f"alias {number}", row["text"], "link")
+            two.insert_new(f"alias {number}", row["text"], on_duplicate="link")
         two.put_many(rows[8:12] + rows[55:])
         one.insert("first", TEXT)
-        assert runs_out_of_order(two)
+        assert segments_out_of_order(two)
         assert one.merge(two) == 60
         assert state(one) == [("first", TEXT, None, ()), *state(two)]
         assert list(one.aliases().items()) == list(two.aliases().items())
@@ -214,7 +218,7 @@ def test_merge_keeps_aliases_payloads_and_the_order_of_insertion(tmp_path, monke
         assert again.query(OTHER)[0].doc_id == "last"
 
 
-def runs_out_of_order(index):
+def segments_out_of_order(index):
     """Whether the stored sketches are in another order than the documents: otherwise the test shows nothing."""
     numbers = index._store.read(lambda view: [number for part, _ in view.sketches() for number in part.tolist()])
     return numbers != sorted(numbers)
@@ -223,7 +227,7 @@ def runs_out_of_order(index):
 def test_an_alias_that_the_other_index_uses_too_merges_nothing(tmp_path):
     with Index.create(tmp_path / "a") as one, Index.create(tmp_path / "b") as two:
         two.insert("x", TEXT)
-        two.insert_new("alias", TEXT, "link")
+        two.insert_new("alias", TEXT, on_duplicate="link")
         one.insert("alias", OTHER)
         with pytest.raises(DataError, match="the id 'alias' already exists"):
             one.merge(two)

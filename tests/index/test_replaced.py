@@ -17,11 +17,11 @@ import pytest
 from index.corpora import texts
 from neardup import Index
 from neardup.errors import ConfigError, DataError, NearDupError
-from neardup.index import database, folder_view
+from neardup.index import folder_view, sqlite
 
 
 def in_child(work):
-    """Run a function in a forked child; return what it returned or raised, as text."""
+    """Segment a function in a forked child; return what it returned or raised, as text."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -215,12 +215,12 @@ def test_a_reader_of_a_disk_that_it_cannot_write_to_is_not_stale(tmp_path, monke
     made(path, seed=1)
     is_allowed = os.access
     with monkeypatch.context() as patch:  # root may write to any folder
-        patch.setattr(database.os, "access", lambda place, mode: mode != os.W_OK and is_allowed(place, mode))
+        patch.setattr(sqlite.os, "access", lambda place, mode: mode != os.W_OK and is_allowed(place, mode))
         with Index.open(path, read_only=True) as reader:
             assert reader._store._opened._identity.is_immutable
             assert len(reader) == 9
             with monkeypatch.context() as writers, Index.open(path) as writer:
-                writers.setattr(database.os, "access", is_allowed)
+                writers.setattr(sqlite.os, "access", is_allowed)
                 writer.insert("a", "a text that is written elsewhere")
                 assert "a" in reader
             assert len(reader) == 10
@@ -229,7 +229,7 @@ def test_a_reader_of_a_disk_that_it_cannot_write_to_is_not_stale(tmp_path, monke
             assert len(reader) == 9
 
 
-def test_a_run_with_the_name_of_a_file_elsewhere_is_damage_and_that_file_stays(tmp_path):
+def test_a_segment_with_the_name_of_a_file_elsewhere_is_damage_and_that_file_stays(tmp_path):
     made(tmp_path / "victim", seed=1)
     made(tmp_path / "i", seed=2)
     victim = next((tmp_path / "victim" / "runs").iterdir())
@@ -237,9 +237,9 @@ def test_a_run_with_the_name_of_a_file_elsewhere_is_damage_and_that_file_stays(t
         connection.execute("UPDATE runs SET name = ?", (f"../../victim/runs/{victim.name}",))
     with Index.open(tmp_path / "i") as index:
         for use in (index.compact, lambda: index.snapshot(tmp_path / "copy"), lambda: index.query("some words")):
-            with pytest.raises(DataError, match="is not the name of a run file"):
+            with pytest.raises(DataError, match="is not the name of a segment"):
                 use()
-        assert any("is not the name of a run file" in damage for damage in index.check())
+        assert any("is not the name of a segment" in damage for damage in index.check())
         assert index.repair().lost == list(texts(9, seed=2))
         assert index.check() == []
     assert victim.exists()
@@ -247,7 +247,7 @@ def test_a_run_with_the_name_of_a_file_elsewhere_is_damage_and_that_file_stays(t
         assert index.check() == []
 
 
-def test_a_run_of_another_index_in_place_of_the_own_is_damage(tmp_path):
+def test_a_segment_of_another_index_in_place_of_the_own_is_damage(tmp_path):
     made(tmp_path / "i", seed=1)
     made(tmp_path / "other", seed=2)
     own, other = (next((tmp_path / name / "runs").iterdir()) for name in ("i", "other"))
@@ -259,16 +259,16 @@ def test_a_run_of_another_index_in_place_of_the_own_is_damage(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
-def test_a_run_that_is_no_regular_file_is_damage_and_is_not_waited_for(tmp_path, kind):
+def test_a_segment_that_is_no_regular_file_is_damage_and_is_not_waited_for(tmp_path, kind):
     made(tmp_path / "i", seed=1)
-    run = next((tmp_path / "i" / "runs").iterdir())
-    moved = run.rename(tmp_path / "moved")
+    segment = next((tmp_path / "i" / "runs").iterdir())
+    moved = segment.rename(tmp_path / "moved")
     if kind == "pipe":
-        os.mkfifo(run)
+        os.mkfifo(segment)
     elif kind == "link":
-        run.symlink_to(moved)
+        segment.symlink_to(moved)
     else:
-        run.mkdir()
+        segment.mkdir()
     with Index.open(tmp_path / "i", read_only=True) as index:
         with pytest.raises(DataError, match=r"is not a regular file|is a symbolic link"):
             index.query(texts(9, seed=1)["1-0"])
@@ -295,14 +295,14 @@ def test_no_copy_of_a_damaged_index_is_made_and_the_error_names_the_file(tmp_pat
     assert not list(tmp_path.glob("copy*"))
 
 
-def test_a_snapshot_shares_its_runs_unless_a_copy_is_asked_for(tmp_path):
+def test_a_snapshot_shares_its_segments_unless_a_copy_is_asked_for(tmp_path):
     made(tmp_path / "i", seed=1)
     with Index.open(tmp_path / "i") as index:
         index.snapshot(tmp_path / "linked")
         index.snapshot(tmp_path / "copied", copy=True)
-    (run,) = (tmp_path / "i" / "runs").iterdir()
-    assert run.samefile(tmp_path / "linked" / "runs" / run.name)
-    assert not run.samefile(tmp_path / "copied" / "runs" / run.name)
+    (segment,) = (tmp_path / "i" / "runs").iterdir()
+    assert segment.samefile(tmp_path / "linked" / "runs" / segment.name)
+    assert not segment.samefile(tmp_path / "copied" / "runs" / segment.name)
     with Index.open(tmp_path / "copied") as copy:
         assert (len(copy), copy.check()) == (9, [])
 
@@ -317,7 +317,7 @@ def test_an_address_is_not_a_path_of_an_index(tmp_path, monkeypatch, address):
 
 
 def test_check_beside_a_writer_reports_no_damage(tmp_path, monkeypatch):
-    monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)
+    monkeypatch.setattr(folder_view, "UNFLUSHED_DOCS", 4)
     found, stop = [], threading.Event()
     with Index.create(tmp_path / "i", durability="fast") as index:
         index.insert_many(texts(9, seed=0))
@@ -337,7 +337,7 @@ def test_check_beside_a_writer_reports_no_damage(tmp_path, monkeypatch):
     assert found == []
 
 
-def test_a_run_that_is_merged_away_under_a_check_is_no_damage(tmp_path, monkeypatch):
+def test_a_segment_that_is_merged_away_under_a_check_is_no_damage(tmp_path, monkeypatch):
     made(tmp_path / "i", seed=1)
     with Index.open(tmp_path / "i") as index:
         find_damage = folder_view_of_check(monkeypatch, index)
@@ -346,20 +346,20 @@ def test_a_run_that_is_merged_away_under_a_check_is_no_damage(tmp_path, monkeypa
 
 
 def folder_view_of_check(monkeypatch, index):
-    """Compact the index after a check has read its commit, and before it opens the run; note which try was sound."""
-    from neardup.index import folder
+    """Compact the index after a check has read its commit, before it opens the segment; note which try was sound."""
+    from neardup.index import folder_store
 
-    find_damage, tries = folder.find_damage, []
+    find_damage, tries = folder_store.find_damage, []
 
-    def compacted_first(tables, runs, layout):
+    def compacted_first(tables, segments, layout):
         if not tries:
-            index.insert("more", "a document that makes another run")
+            index.insert("more", "a document that makes another segment")
             index.compact()
-        found = find_damage(tables, runs, layout)
+        found = find_damage(tables, segments, layout)
         tries.append(found == [])
         return found
 
-    monkeypatch.setattr(folder, "find_damage", compacted_first)
+    monkeypatch.setattr(folder_store, "find_damage", compacted_first)
     return tries
 
 
@@ -367,14 +367,18 @@ def test_a_reader_of_an_earlier_commit_finds_a_document_that_was_replaced_since(
     text = "one text that is replaced by itself again and again and again"
     with Index.create(tmp_path / "i", durability="fast") as index:
         index.insert("a", text)
-        index.compact()  # a new generation: what is fresh of it is not in memory yet
+        index.compact()  # a new generation: what is unflushed of it is not in memory yet
         index.insert("b", "another text that stays as it is")
 
         def ask(view):
             index.replace("b", "another text that stays as it was")
-            assert index.query("another text that stays as it was")[0].doc_id == "b"  # reads what is fresh now
+            assert index.query("another text that stays as it was")[0].doc_id == "b"  # reads what is unflushed now
             sketches = index._sketch("another text that stays as it is")
-            return [int(number) for met in view.look_up(sketches, 0.0, 0) for number in met.numbers[met.places]]
+            return [
+                int(number)
+                for candidates in view.look_up(sketches, 0.0, 0)
+                for number in candidates.numbers[candidates.places]
+            ]
 
         assert 2 in index._store.read(ask)
 

@@ -9,9 +9,9 @@ import pytest
 from index.corpora import texts
 from neardup.config import Config
 from neardup.errors import DataError, NearDupError
-from neardup.index import database
-from neardup.index.folder import FolderStore, make_folder
-from neardup.index.index_settings import new_settings
+from neardup.index import sqlite
+from neardup.index.folder_store import FolderStore, make_folder
+from neardup.index.settings import new_settings
 from neardup.index.sketches import Sketches, sketch_contents
 from neardup.index.store import Document
 
@@ -22,7 +22,7 @@ TEXTS = list(texts(12, seed=5).values())
 def folder_store(path, *, read_only=False):
     if not path.exists():
         make_folder(path)
-        database.create(path, SETTINGS.as_dict())
+        sqlite.create(path, SETTINGS.as_dict())
     return FolderStore(path, SETTINGS.layout, read_only=read_only, durability="fast", timeout=1)
 
 
@@ -58,7 +58,7 @@ def put(store, *numbers, **fields):
     return store.change(make)
 
 
-def met(view, text):
+def found(view, text):
     """Numbers of the documents that share a bucket with a text."""
     return {int(number) for part in view.look_up(sketch(text), 0.0, 0) for number in part.numbers[part.places]}
 
@@ -67,7 +67,7 @@ def test_documents_are_found_by_keys_numbers_and_ids(store):
     numbers = put(store, 0, 1, 2)
 
     def ask(view):
-        assert all(number in met(view, TEXTS[place]) for place, number in enumerate(numbers))
+        assert all(number in found(view, TEXTS[place]) for place, number in enumerate(numbers))
         assert [view.fetch([number])[number].doc_id for number in numbers] == ["d0", "d1", "d2"]
         assert view.numbers_of(["d1", "absent"]) == {"d1": numbers[1]}
         assert view.text_of(numbers[2]) == TEXTS[2]
@@ -137,7 +137,7 @@ def test_a_change_sees_itself_and_others_see_it_once_it_is_made(store, opened):
 
     def make(change):
         change.put([Document(change.next_number, "d3", 1.0)], sketch(TEXTS[3]), [TEXTS[3]])
-        assert met(change, TEXTS[3]) >= {change.next_number - 1}
+        assert found(change, TEXTS[3]) >= {change.next_number - 1}
         assert reader.read(lambda view: view.numbers_of(["d3"])) == {}
 
     store.change(make)
@@ -202,7 +202,7 @@ def test_numbers_decide_the_insertion_order_and_are_never_used_again(store):
         step()
         assert store.read(lambda view: [document.doc_id for document in view.documents()]) == ["d0", "d1", "d2", "d3"]
         assert store.read(lambda view: view.numbers().tolist()) == [first, first + 1, first + 2, after]
-        assert store.read(lambda view: met(view, TEXTS[0])) == {first}
+        assert store.read(lambda view: found(view, TEXTS[0])) == {first}
     expire(store, first)
     assert store.read(lambda view: view.numbers().tolist()) == [first + 1, first + 2, after]
 
@@ -212,7 +212,7 @@ def test_links_updates_and_tags_are_kept(store, opened):
 
     def make(change):
         change.link("alias", number)
-        change.update([change.fetch([number])[number]._replace(met=3, last_met=9.0)])
+        change.update([change.fetch([number])[number]._replace(times_matched=3, last_matched=9.0)])
         change.tag("once")
 
     store.change(make)
@@ -221,7 +221,7 @@ def test_links_updates_and_tags_are_kept(store, opened):
     store.close()
     again = opened()
     assert again.read(lambda view: (view.numbers_of(["alias"]), view.has_tag("once"))) == ({"alias": number}, True)
-    assert again.read(lambda view: view.fetch([number])[number].met) == 3
+    assert again.read(lambda view: view.fetch([number])[number].times_matched) == 3
     again.change(lambda change: change.unlink("alias"))
     assert again.read(lambda view: view.numbers_of(["alias", "d0"])) == {"d0": number}
     again.close()

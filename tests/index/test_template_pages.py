@@ -10,12 +10,12 @@ import neardup
 from neardup import Index
 from neardup.config import Config
 from neardup.index import candidates
-from neardup.index.candidates import Candidates
-from neardup.index.finding import find
-from neardup.index.index_settings import new_settings
-from neardup.index.run_file import RunFile, write_run
+from neardup.index.candidates import CandidateSearch
+from neardup.index.search import find
+from neardup.index.segment import Segment, write_segment
+from neardup.index.settings import new_settings
 from neardup.index.sketches import sketch_contents
-from neardup.index.store import Met
+from neardup.index.store import Candidates
 
 
 def pages(count, similarity, seed, *, size=300, spread=0):
@@ -31,33 +31,33 @@ def pages(count, similarity, seed, *, size=300, spread=0):
     return made
 
 
-def run_of(folder, documents, *, store="shingles", **settings):
-    """A run of documents, its settings, and the sketches of the documents."""
+def segment_of(folder, documents, *, store="shingles", **settings):
+    """A segment of documents, its settings, and the sketches of the documents."""
     found = new_settings(Config.of(**settings), store)
     sketches = sketch_contents(pa.array(list(documents.values()), pa.large_string()), found.plan, found.config)
     if store == "signature":
         sketches = sketches._replace(items=None)
-    write_run(folder / "a.run", np.arange(sketches.sizes.size), sketches, found.layout)
-    return RunFile(folder / "a.run", found.layout), found, sketches
+    write_segment(folder / "a.run", np.arange(sketches.sizes.size), sketches, found.layout)
+    return Segment(folder / "a.run", found.layout), found, sketches
 
 
-class OneRun:
-    """One run as a query sees it; counts the documents whose sets are read."""
+class OneSegment:
+    """One segment as a query sees it; counts the documents whose sets are read."""
 
-    def __init__(self, run):
-        self._run, self.num_read = run, 0
+    def __init__(self, segment):
+        self._segment, self.num_read = segment, 0
 
     def look_up(self, asked, threshold, min_agreement):
-        queries, docs = Candidates(self._run, asked, threshold, min_agreement).find()
+        queries, docs = CandidateSearch(self._segment, asked, threshold, min_agreement).find()
         self.num_read += docs.size
-        yield Met(queries, np.arange(docs.size), docs, self._run.take(docs))
+        yield Candidates(queries, np.arange(docs.size), docs, self._segment.take(docs))
 
 
 @pytest.mark.parametrize("similarity", [0.56, 0.63, 0.69])
 def test_the_sets_of_pages_of_a_template_are_not_read(tmp_path, similarity):
     documents = pages(1_500, similarity, seed=1)
-    run, settings, sketches = run_of(tmp_path, documents)
-    view = OneRun(run)
+    segment, settings, sketches = segment_of(tmp_path, documents)
+    view = OneSegment(segment)
     asked = sketch_contents(pa.array([documents["1-7"]], pa.large_string()), settings.plan, settings.config)
     shares_bucket = np.isin(sketches.keys, asked.keys).any(axis=1).sum()
     found = find(view, asked, 0.8, settings)
@@ -68,8 +68,8 @@ def test_the_sets_of_pages_of_a_template_are_not_read(tmp_path, similarity):
 
 def test_signatures_of_too_little_agreement_are_not_read_where_they_are_all_there_is(tmp_path):
     documents = pages(1_000, 0.63, seed=1)
-    run, settings, asked = run_of(tmp_path, documents, store="signature")
-    view, first = OneRun(run), [row[:1] for row in (asked.signatures, asked.keys, asked.sizes)]
+    segment, settings, asked = segment_of(tmp_path, documents, store="signature")
+    view, first = OneSegment(segment), [row[:1] for row in (asked.signatures, asked.keys, asked.sizes)]
     found = find(view, asked._replace(signatures=first[0], keys=first[1], sizes=first[2]), 0.8, settings)
     assert found.numbers[0] == 0
     assert view.num_read == found.numbers.size < 20
@@ -103,7 +103,7 @@ def corpus(name):
 
 
 def found_pairs(documents, settings):
-    """The pairs that a run finds by the same method."""
+    """The pairs that a segment finds by the same method."""
     if isinstance(documents, np.ndarray):
         report = neardup.find_pairs(documents, ids=list(map(str, range(250))), method="lsh", **settings)
     elif settings.get("measure") == "weighted":
@@ -137,8 +137,8 @@ def test_queries_on_templates_return_what_find_pairs_returns(tmp_path, name):
 @pytest.mark.parametrize("threshold", [0.8, 0.87, 1.0])
 def test_estimates_on_templates_are_those_of_all_pairs_that_share_a_bucket(tmp_path, threshold):
     documents = corpus("jaccard")
-    run, settings, sketches = run_of(tmp_path, documents, store="signature")
-    found = find(OneRun(run), sketches, threshold, settings)
+    segment, settings, sketches = segment_of(tmp_path, documents, store="signature")
+    found = find(OneSegment(segment), sketches, threshold, settings)
     expected = {}
     for query in range(len(documents)):
         shares_bucket = (sketches.keys == sketches.keys[query]).any(axis=1)
@@ -151,19 +151,19 @@ def test_estimates_on_templates_are_those_of_all_pairs_that_share_a_bucket(tmp_p
 
 
 def test_a_batch_that_is_looked_up_in_parts_finds_the_same_pages(tmp_path, monkeypatch):
-    run, settings, asked = run_of(tmp_path, corpus("jaccard"))
-    whole = Candidates(run, asked, 0.8, int(settings.plan.min_agreement)).find()
+    segment, settings, asked = segment_of(tmp_path, corpus("jaccard"))
+    whole = CandidateSearch(segment, asked, 0.8, int(settings.plan.min_agreement)).find()
     monkeypatch.setattr(candidates, "_PAIRS_AT_ONCE", 500)
-    parts = Candidates(run, asked, 0.8, int(settings.plan.min_agreement)).find()
+    parts = CandidateSearch(segment, asked, 0.8, int(settings.plan.min_agreement)).find()
     assert whole[0].size > 1_000
     assert all((one == two).all() for one, two in zip(whole, parts, strict=True))
 
 
 def test_pages_are_found_when_their_bitmaps_are_requested_ahead(tmp_path):
     documents = pages(500, 0.85, seed=3)
-    run, settings, asked = run_of(tmp_path, documents)
+    segment, settings, asked = segment_of(tmp_path, documents)
     least = int(settings.plan.min_agreement)
-    ahead = Candidates(run, asked, 0.8, least, is_ahead=True).find()
-    plain = Candidates(run, asked, 0.8, least).find()
+    ahead = CandidateSearch(segment, asked, 0.8, least, is_ahead=True).find()
+    plain = CandidateSearch(segment, asked, 0.8, least).find()
     assert ahead[0].size > 100_000
     assert all((one == two).all() for one, two in zip(ahead, plain, strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
+import inspect
 import subprocess
 import sys
 
@@ -90,18 +90,50 @@ def test_an_index_that_cannot_be_locked_for_writing_says_how_to_read_it(tmp_path
 
 
 def test_rejected_rows_of_batches_are_named(index):
-    assert index.insert_new_many({"a": TEXT}).schema.metadata is None
-    added = index.insert_new_many({"b": OTHER, "c": None})
-    assert json.loads(added.schema.metadata[b"rejected"]) == [["row 1", "text is null"]]
-    found = index.query_many([None, OTHER])
+    assert index.insert_new_many({"a": TEXT}).rejected == ()
+    assert index.insert_new_many({"b": OTHER, "c": None}).rejected == (("row 1", "text is null"),)
+    rejected = []
+    found = index.query_many([None, OTHER], on_rejected=lambda place, reason: rejected.append((place, reason)))
     assert found.column("doc_id").to_pylist() == ["b"]
-    assert json.loads(found.schema.metadata[b"rejected"]) == [["row 0", "text is null"]]
+    assert rejected == [("row 0", "text is null")]
+
+
+def test_rejected_queries_are_a_warning_if_nobody_is_told_of_them(index):
+    index.insert("b", OTHER)
+    with pytest.warns(UserWarning, match="^2 rows were rejected; the first is row 0: text is null$") as warned:
+        found = index.query_many([None, OTHER, None])
+    assert found.column("doc_id").to_pylist() == ["b"]
+    assert warned[0].filename == __file__
+
+
+def test_a_table_of_results_has_no_metadata(index):
+    index.insert("a", TEXT)
+    rows = [TEXT, None]
+    assert index.query_many(rows, on_rejected=lambda *_: None).schema.metadata is None
+    assert index.insert_new_many({"b": OTHER, "c": None}).rows.schema.metadata is None
+
+
+def test_arguments_after_the_document_are_given_by_name():
+    """A document is an id and a content, or a source; other public methods take one argument by position."""
+    public = [name for name in dir(Index) if not name.startswith("_") and inspect.isroutine(getattr(Index, name))]
+    with_content = {"insert", "insert_new", "put", "replace"}
+    too_many = []
+    for name in public:
+        signature = inspect.signature(getattr(Index, name))
+        positional = [
+            parameter
+            for parameter in signature.parameters.values()
+            if parameter.name != "self" and parameter.kind not in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD)
+        ]
+        if len(positional) > (2 if name in with_content else 1):
+            too_many.append(f"{name}{signature}")
+    assert too_many == []
 
 
 KILLED = """
 import os, sys
 import neardup
-from neardup.index import folder, index
+from neardup.index import folder_store, index
 path = sys.argv[1]
 if sys.argv[2] == "create":
     index.sync_folder = lambda _: os._exit(9)
@@ -109,7 +141,7 @@ if sys.argv[2] == "create":
 with neardup.Index.create(path) as made:
     made.insert("a", "to be or not to be that is the question")
     made.compact()
-    folder.sync_file = lambda _: os._exit(9)
+    folder_store.sync_file = lambda _: os._exit(9)
     made.snapshot(path + " copy")
 """
 

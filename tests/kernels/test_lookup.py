@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neardup.index.run_file import directory_of, set_postings
+from neardup.index.segment import directory_of, set_postings
 from neardup.kernels import lookup
 from neardup.kernels.similarity import Sets
 from plain_kernels import plain
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered")
 
 
 def postings(keys, sizes):
-    """Sorted postings of documents, as a run holds them."""
+    """Sorted postings of documents, as a segment holds them."""
     docs = np.flatnonzero(sizes > 0)
     flat = keys[docs].reshape(-1)
     order = np.argsort(flat, kind="stable")
@@ -76,7 +76,7 @@ def test_the_postings_of_a_key_are_found_and_a_damaged_directory_leads_nowhere(k
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_an_empty_run_answers_nothing(kernel):
+def test_an_empty_segment_answers_nothing(kernel):
     keys, sizes = np.empty((0, 3), np.uint64), np.empty(0, np.int64)
     asked = np.ones((2, 3), np.uint64)
     queries, docs, end, is_sound = kernel.look_up(asked, np.ones(2, np.int64), *postings(keys, sizes), sizes, 0.5, 0, 1)

@@ -179,8 +179,6 @@ def _stored(
     opened: Index, paths: list[Path] | str, on_duplicate: str | None, source: dict[str, Any], *, replace: bool
 ) -> dict[str, Any]:
     """Store documents; return what --json prints."""
-    from neardup.index.batches import rejected_of
-
     if replace:
         put = opened.put_many(paths, **source)
         facts = {"inserted": put.inserted, "replaced": put.replaced, "documents": put.rows.to_pylist()}
@@ -188,10 +186,10 @@ def _stored(
     if on_duplicate is None:
         stored = opened.insert_many(paths, **source)
         return {"stored": stored.documents, "rejected": [*map(list, stored.rejected)]}
-    table = opened.insert_new_many(paths, on_duplicate, **source)
-    num_new = sum(table.column("is_new").to_pylist())
-    facts = {"new": num_new, "known": table.num_rows - num_new, "documents": table.to_pylist()}
-    return {**facts, "rejected": rejected_of(table)}
+    result = opened.insert_new_many(paths, on_duplicate=on_duplicate, **source)
+    num_new = sum(result.rows.column("is_new").to_pylist())
+    facts = {"new": num_new, "known": result.rows.num_rows - num_new, "documents": result.rows.to_pylist()}
+    return {**facts, "rejected": [*map(list, result.rejected)]}
 
 
 @index.command(cls=options.Command, short_help="List the stored documents similar to each input.")
@@ -237,10 +235,14 @@ def query(folder: str, inputs: tuple[str, ...], as_lines: bool, out: str | None,
     With --containment also containment_query and containment_doc; the index must have been created with it.
     """
     from neardup.cli import render
-    from neardup.index.batches import rejected_of
 
     asked = {"k": rest["k"] or None, "threshold": rest["least"], "since": rest["since"]}
     asked |= {"where": conditions_of(rest["where"]), "containment": rest["containment"]}
+    rejected: list[tuple[str, str]] = []
+
+    def note_rejected(place: str, reason: str) -> None:
+        rejected.append((place, reason))
+
     with open_index(folder, read_only=True) as opened:
         if as_lines:
             from neardup.index.pipe import query_lines
@@ -250,9 +252,8 @@ def query(folder: str, inputs: tuple[str, ...], as_lines: bool, out: str | None,
                 print_lines(query_lines(opened, sys.stdin.buffer, **asked))
             return
         with written(out, config) as write, paths_of(inputs, config) as paths, naming(threshold="--least"):
-            found = opened.query_many(paths, **asked, config=config)
-            write(found.replace_schema_metadata(None))
-    rejected = rejected_of(found)
+            found = opened.query_many(paths, **asked, config=config, on_rejected=note_rejected)
+            write(found)
     if rest["as_json"]:
         render.as_json({"matches": found.to_pylist(), "rejected": rejected})
     elif out is None:
@@ -309,7 +310,7 @@ def info(folder: str, as_json: bool) -> None:
     summary = [
         f"{counted(facts['documents'], 'document')}, {counted(facts['aliases'], 'alias', 'aliases')}, "
         f"{facts['bytes']:,} bytes",
-        f"{counted(facts['runs'], 'run')}, {counted(facts['fresh'], 'document')} not yet in a run; "
+        f"{counted(facts['segments'], 'segment')}, {counted(facts['unflushed'], 'document')} not yet in one; "
         f"stores {facts['store']}",
         f"{judgement}; {facts['signature_format']}",
     ]
@@ -356,7 +357,7 @@ def repair(folder: str, as_json: bool, quiet: bool) -> None:
 @options.as_json("the new size of the index")
 @options.quiet("Print errors only, no summary.")
 def compact(folder: str, as_json: bool, quiet: bool) -> None:
-    """Free the space of removed and expired documents, and merge all runs into one."""
+    """Free the space of removed and expired documents, and merge all segments into one."""
     with open_index(folder) as opened:
         before = opened.info()["bytes"]
         opened.compact()

@@ -125,10 +125,10 @@ def stored_lines(facts: dict[str, Any], folder: str) -> Iterator[str]:
 
 def rejected_lines(rejected: Sequence[Sequence[str]]) -> Iterator[str]:
     """How many rows were rejected, and the first of them."""
-    for place, reason in rejected[:1]:
-        count = len(rejected)
-        summary = "1 row was rejected:" if count == 1 else f"{count:,} rows were rejected; the first is"
-        yield f"{summary} {place}: {reason}"
+    from neardup.index.result_types import summary_of_rejected
+
+    if rejected:
+        yield summary_of_rejected(rejected)
 
 
 def match_lines(found: Any) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The documents of a run that share a bucket with a query and pass all filters, the cheapest filter first.
+"""The documents of a segment that share a bucket with a query and pass all filters, the cheapest filter first.
 
 A filter only omits documents that the comparison would reject, so it does not change an answer. Pages of one template
 share buckets by the ten thousand although they are not similar; most of them have similar signatures too.
@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from neardup.index.run_file import RunFile
+from neardup.index.segment import Segment
 from neardup.index.sketches import Sketches, damaged
 from neardup.kernels import bitmaps, lookup
 from neardup.kernels.similarity import Sets
@@ -24,17 +24,17 @@ _SIGNATURES_AT_ONCE: Final = 1 << 15
 _MIN_FOR_BITMAPS: Final = 64
 
 
-class Candidates:
-    """The candidates of queries in one run.
+class CandidateSearch:
+    """Finds the candidates of queries in one segment.
 
     threshold: the least similarity of sets, 0 where sizes do not matter; is_ahead: whether to request pages before they
     are read.
     """
 
     def __init__(
-        self, run: RunFile, asked: Sketches, threshold: float, min_agreement: int, *, is_ahead: bool = False
+        self, segment: Segment, asked: Sketches, threshold: float, min_agreement: int, *, is_ahead: bool = False
     ) -> None:
-        self._run, self._asked = run, asked
+        self._run, self._asked = segment, asked
         self._threshold, self._min_agreement = threshold, min_agreement
         self._is_ahead = is_ahead
 

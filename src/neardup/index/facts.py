@@ -1,11 +1,13 @@
-"""Facts about the documents of a source besides their contents: payloads, and the times at which they expire."""
+"""Facts about documents besides their contents: payloads, and the times at which they expire."""
 
 from __future__ import annotations
 
 import datetime as dt
 import json
+import math
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -13,7 +15,7 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError, NearDupError
-from neardup.index.answers import as_time, write_payload
+from neardup.index.sketches import damaged
 from neardup.index.store import Document
 from neardup.io.columns.column_values import values_of
 
@@ -22,6 +24,9 @@ PAYLOAD: Final = "payload"
 EXPIRES: Final = "expires"
 _EMPTY: Final = ""
 _DIGITS_OF_A_DAY: Final = 8
+MOST_PAYLOAD: Final = 1 << 16
+# Python parses JSON recursively, so a payload that could just be written might not be readable from a deeper call.
+MOST_LEVELS: Final = 100
 _NAMELESS: Final = Document(0, "", 0.0)
 
 
@@ -188,3 +193,77 @@ def _values(fact: str, source: Any) -> list[Any]:
             hint=f"{fact}=[...] in the order of the documents",
         )
     return list(source)
+
+
+def write_payload(payload: Any) -> str | None:
+    """Return a payload as JSON; raise if it is not a small JSON object."""
+    if payload is None:
+        return None
+    if not isinstance(payload, Mapping):
+        raise ConfigError(f"`payload` must be a dict, got {payload!r}", hint="payload={'lang': 'de'}")
+    _check_nesting(payload)
+    try:
+        text = json.dumps(dict(payload), ensure_ascii=False, allow_nan=False)
+        size = len(text.encode())
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DataError(
+            f"the payload is not a JSON object: {error}", hint="use strings, numbers, lists, dicts"
+        ) from error
+    if size > MOST_PAYLOAD:
+        raise DataError(
+            f"the payload has {size:,} bytes, more than the {MOST_PAYLOAD:,} allowed",
+            hint="store it elsewhere, and keep a reference to it in the payload",
+        )
+    return text
+
+
+def _check_nesting(payload: Any) -> None:
+    """Raise if a payload is nested too deeply, or has a key that JSON would turn into another one."""
+    level = [payload]
+    for _ in range(MOST_LEVELS):
+        keys = [key for value in level if isinstance(value, Mapping) for key in value]
+        if wrong := [key for key in keys if not isinstance(key, str)]:
+            raise DataError(
+                f"the payload is not a JSON object: it has the key {wrong[0]!r}", hint="keys must be strings"
+            )
+        # One more than fit in the largest payload: a list may hold another one many times.
+        level = list(islice((inner for value in level for inner in _inner(value)), MOST_PAYLOAD))
+        if not level:
+            return
+    raise DataError(f"the payload is nested more than {MOST_LEVELS} levels deep", hint="store a flatter object")
+
+
+def _inner(value: Any) -> Iterable[Any]:
+    values: Iterable[Any] = value.values() if isinstance(value, Mapping) else value
+    return (inner for inner in values if isinstance(inner, (Mapping, list, tuple)))
+
+
+def read_payload(document: Document) -> dict[str, Any] | None:
+    """Return the payload of a document; raise if it is not one that `write_payload` makes."""
+    if document.payload is None:
+        return None
+    try:
+        payload = json.loads(document.payload)
+    except (ValueError, RecursionError) as error:
+        raise damaged(f"the payload of document number {document.number} cannot be read: {error}") from error
+    if not isinstance(payload, dict):
+        raise damaged(f"the payload of document number {document.number} is not a JSON object")
+    return payload
+
+
+def as_time(name: str, value: Any) -> float | None:
+    """Convert a number, a datetime or a text such as 2026-01-31T12:00 to seconds since 1970."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            value = dt.datetime.fromisoformat(value)
+        except ValueError as error:
+            raise ConfigError(f"`{name}` must be a time, got {value!r}", hint="write 2026-01-31T12:00") from error
+    try:
+        seconds = value.timestamp() if isinstance(value, dt.datetime) else value
+        if isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and math.isfinite(seconds):
+            return float(seconds)
+    except (OverflowError, ValueError) as error:  # beyond what the platform, or a float, can represent
+        raise ConfigError(f"`{name}` is outside the supported range of times", hint="write 2026-01-31T12:00") from error
+    raise ConfigError(f"`{name}` must be a datetime, or seconds since 1970, got {value!r}")

@@ -14,10 +14,9 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from neardup.errors import DataError
-from neardup.index.candidates import Candidates
-from neardup.index.database import Tables
+from neardup.index.candidates import CandidateSearch
 from neardup.index.page_requests import DiskReads, blocks_read, request_in_turn
-from neardup.index.run_file import BAND_POSTINGS, SET_POSTINGS, Postings, RunFile, directory_of, set_postings
+from neardup.index.segment import BAND_POSTINGS, SET_POSTINGS, Postings, Segment, directory_of, set_postings
 from neardup.index.sketches import (
     GrowingSketches,
     Layout,
@@ -28,18 +27,19 @@ from neardup.index.sketches import (
     take_sketches,
     to_bytes,
 )
-from neardup.index.store import Document, Met, Shared, already_exists
+from neardup.index.sqlite import Tables
+from neardup.index.store import Candidates, Document, Shared, already_exists
 from neardup.kernels import lookup
 from neardup.kernels.similarity import Sets
 from neardup.measures.base import I64, U64
 
-# Documents in SQLite, and bytes of their sketches, that are flushed to a run; a query compares its keys with all of
-# theirs. A change that adds as many writes a run itself.
-FRESH_DOCS: Final = 2048
-FRESH_BYTES: Final = 8 << 20
-# The most documents of a run that a change writes, and bytes of their sketches; a larger batch is split.
-RUN_DOCS: Final = 1 << 17
-RUN_BYTES: Final = 64 << 20
+# Documents in SQLite, and bytes of their sketches, that are flushed to a segment; a query compares its keys with all of
+# theirs. A change that adds as many writes a segment itself.
+UNFLUSHED_DOCS: Final = 2048
+UNFLUSHED_BYTES: Final = 8 << 20
+# The most documents of a segment that a change writes, and bytes of their sketches; a larger batch is split.
+SEGMENT_DOCS: Final = 1 << 17
+SEGMENT_BYTES: Final = 64 << 20
 _TAKEN_AT_ONCE: Final = 1 << 11
 # How many expired documents a change removes, besides two for each document that it stores: fewer stay than are stored,
 # and no change waits for the removal of all that have expired since the last one.
@@ -52,39 +52,39 @@ class Files(Protocol):
     layout: Layout
     disk_reads: DiskReads
 
-    def runs_of(self, view: FolderView) -> list[RunFile]:
-        """Return the runs that a commit names."""
+    def segments_of(self, view: FolderView) -> list[Segment]:
+        """Return the segments that a commit names."""
 
-    def fresh_of(self, view: FolderView) -> Fresh:
-        """Return the fresh documents of a commit."""
-
-
-class RunMaker(Protocol):
-    """What writes the runs of a change."""
-
-    def new_run(self) -> Path:
-        """Return the path of the next run."""
-
-    def write_run(self, path: Path, numbers: I64, sketches: Sketches) -> bytes:
-        """Write a run; return the digest of its header."""
+    def unflushed_of(self, view: FolderView) -> Unflushed:
+        """Return the unflushed documents of a commit."""
 
 
-class RunVanishedError(Exception):
-    """A run that a commit names no longer exists, because a later commit merged it with others."""
+class SegmentMaker(Protocol):
+    """What writes the segments of a change."""
+
+    def new_segment(self) -> Path:
+        """Return the path of the next segment."""
+
+    def write_segment(self, path: Path, numbers: I64, sketches: Sketches) -> bytes:
+        """Write a segment; return the digest of its header."""
 
 
-class Fresh:
-    """The fresh documents of one generation of an index, held in memory; grows as they are inserted.
+class SegmentVanishedError(Exception):
+    """A segment that a commit names no longer exists, because a later commit merged it with others."""
+
+
+class Unflushed:
+    """The unflushed documents of one generation of an index, held in memory; grows as they are inserted.
 
     previous: those of an earlier generation, which are copied instead of being read again.
     """
 
-    def __init__(self, index_id: str, generation: int, previous: Fresh | None = None) -> None:
+    def __init__(self, index_id: str, generation: int, previous: Unflushed | None = None) -> None:
         self.index_id = index_id
         self.generation = generation
         self._lock = threading.Lock()
         self._clear()
-        self._previous: Fresh | None = previous
+        self._previous: Unflushed | None = previous
 
     def _clear(self) -> None:
         self._previous = None
@@ -104,7 +104,7 @@ class Fresh:
                 self._previous = None
                 self._is_whole = True
             if before - 1 > self._last:
-                numbers, blobs = tables.fresh(self._last, before)
+                numbers, blobs = tables.unflushed(self._last, before)
                 self._is_whole = False
                 if blobs:
                     self._sketches.append(from_bytes(numbers, blobs, layout))
@@ -113,16 +113,16 @@ class Fresh:
                 self._is_whole = True
             return np.array(self._numbers, np.int64), self._sketches.view(layout.config)
 
-    def _copy(self, previous: Fresh, tables: Tables, layout: Layout) -> None:
-        """Copy what is still fresh."""
+    def _copy(self, previous: Unflushed, tables: Tables, layout: Layout) -> None:
+        """Copy what is still unflushed."""
         rows = tables.connection.execute("SELECT number FROM fresh").fetchall()
-        still_fresh = np.array([number for (number,) in rows], np.int64)
+        still_unflushed = np.array([number for (number,) in rows], np.int64)
         with previous._lock:
             if not previous._is_whole:
                 return
             self._last = previous._last
             sketches = previous._sketches.view(layout.config)
-            docs = np.flatnonzero(np.isin(np.array(previous._numbers, np.int64), still_fresh))
+            docs = np.flatnonzero(np.isin(np.array(previous._numbers, np.int64), still_unflushed))
             if docs.size and sketches is not None:
                 self._sketches.append(take_sketches(sketches, docs, layout.config))
                 self._numbers = [previous._numbers[doc] for doc in docs.tolist()]
@@ -142,31 +142,34 @@ class FolderView:
         self.num_documents = state.documents
         self._first_own = self.next_number
 
-    def look_up(self, asked: Sketches, threshold: float, min_agreement: int) -> Iterator[Met]:
+    def look_up(self, asked: Sketches, threshold: float, min_agreement: int) -> Iterator[Candidates]:
         """Find the documents that share a band key with each query."""
         reads, blocks = self._files.disk_reads, blocks_read()
         is_ahead = reads.are_expected()
-        for run in self._runs_for(asked.keys, BAND_POSTINGS, is_ahead=is_ahead):
-            queries, docs = Candidates(run, asked, threshold, min_agreement, is_ahead=is_ahead).find()
+        for segment in self._segments_for(asked.keys, BAND_POSTINGS, is_ahead=is_ahead):
+            queries, docs = CandidateSearch(segment, asked, threshold, min_agreement, is_ahead=is_ahead).find()
             for first in range(0, docs.size, _TAKEN_AT_ONCE):
                 chosen, places = np.unique(docs[first : first + _TAKEN_AT_ONCE], return_inverse=True)
                 if is_ahead:
-                    run.request_documents(chosen)
-                yield Met(
-                    queries[first : first + _TAKEN_AT_ONCE], places, run.arrays["numbers"][chosen], run.take(chosen)
+                    segment.request_documents(chosen)
+                yield Candidates(
+                    queries[first : first + _TAKEN_AT_ONCE],
+                    places,
+                    segment.arrays["numbers"][chosen],
+                    segment.take(chosen),
                 )
         reads.note(asked.sizes.size, blocks)
         for numbers, held in self._unsorted():
             queries, docs = lookup.scan(asked.keys, asked.sizes, held.keys, held.sizes, threshold)
             if docs.size:
-                yield Met(queries, docs, numbers, held)
+                yield Candidates(queries, docs, numbers, held)
 
     def count_shared(self, sets: Sets, threshold: float) -> Iterator[Shared]:
         """Find the documents that share at least `threshold` of the smaller set with each query."""
         reads, blocks = self._files.disk_reads, blocks_read()
-        for run in self._runs_for(sets.shingles, SET_POSTINGS, is_ahead=reads.are_expected()):
-            queries, docs, counts = run.count_shared(sets, threshold)
-            yield Shared(queries, run.arrays["numbers"][docs], counts, run.arrays["sizes"][docs])
+        for segment in self._segments_for(sets.shingles, SET_POSTINGS, is_ahead=reads.are_expected()):
+            queries, docs, counts = segment.count_shared(sets, threshold)
+            yield Shared(queries, segment.arrays["numbers"][docs], counts, segment.arrays["sizes"][docs])
         reads.note(sets.ends.size - 1, blocks)
         keys, owners = set_postings(sets)
         directory, sizes = directory_of([keys], keys.size), np.diff(sets.ends)
@@ -174,20 +177,20 @@ class FolderView:
             docs, queries, counts, _ = lookup.count_shared(held.items, keys, owners, directory, sizes, threshold)
             yield Shared(queries, numbers[docs], counts, held.sizes[docs])
 
-    def _runs(self) -> list[RunFile]:
-        return self._files.runs_of(self)
+    def _segments(self) -> list[Segment]:
+        return self._files.segments_of(self)
 
-    def _runs_for(self, keys: U64, names: Postings, *, is_ahead: bool) -> list[RunFile]:
-        """Return the runs; is_ahead: request the pages of the postings of these keys, in all runs at once."""
-        runs = self._runs()
+    def _segments_for(self, keys: U64, names: Postings, *, is_ahead: bool) -> list[Segment]:
+        """Return the segments; is_ahead: request the pages of the postings of these keys, in all segments at once."""
+        segments = self._segments()
         if is_ahead:
-            request_in_turn(run.request_postings(keys, names) for run in runs)
-        return runs
+            request_in_turn(segment.request_postings(keys, names) for segment in segments)
+        return segments
 
     def _unsorted(self) -> Iterator[tuple[I64, Sketches]]:
-        """The documents that are not yet in a run."""
-        fresh = self._files.fresh_of(self)
-        numbers, held = fresh.refresh(self.tables, self._first_own, self._files.layout)
+        """The documents that are not yet in a segment."""
+        unflushed = self._files.unflushed_of(self)
+        numbers, held = unflushed.refresh(self.tables, self._first_own, self._files.layout)
         if held is not None:
             yield numbers, held
 
@@ -220,18 +223,18 @@ class FolderView:
                 yield document
 
     def sketches(self) -> Iterator[tuple[I64, Sketches]]:
-        """Iterate over all sketches; band keys are empty for documents of a run."""
-        for run in self._runs():
-            for first in range(0, run.num_docs, _TAKEN_AT_ONCE):
-                docs = np.arange(first, min(first + _TAKEN_AT_ONCE, run.num_docs))
-                run.request_documents(docs)
-                yield run.arrays["numbers"][docs], run.take(docs)
+        """Iterate over all sketches; band keys are empty for documents of a segment."""
+        for segment in self._segments():
+            for first in range(0, segment.num_docs, _TAKEN_AT_ONCE):
+                docs = np.arange(first, min(first + _TAKEN_AT_ONCE, segment.num_docs))
+                segment.request_documents(docs)
+                yield segment.arrays["numbers"][docs], segment.take(docs)
         yield from self._unsorted()
 
     def verify(self) -> None:
-        """Compare every run with its digests; raise if one is damaged, so that damage is not copied."""
-        for run in self._runs():
-            damage = run.check()
+        """Compare every segment with its digests; raise if one is damaged, so that damage is not copied."""
+        for segment in self._segments():
+            damage = segment.check()
             if damage is not None:
                 raise damaged(damage)
 
@@ -242,8 +245,8 @@ class FolderView:
         return {
             "documents": self.num_documents - expired_documents,
             "aliases": aliases - expired_aliases,
-            "runs": self.tables.count("runs"),
-            "fresh": self.tables.count("fresh"),
+            "segments": self.tables.count("runs"),
+            "unflushed": self.tables.count("fresh"),
         }
 
     def has_tag(self, tag: str) -> bool:
@@ -255,20 +258,20 @@ class FolderView:
 class FolderChange(FolderView):
     """One change of a folder store."""
 
-    def __init__(self, files: Files, tables: Tables, maker: RunMaker) -> None:
+    def __init__(self, files: Files, tables: Tables, maker: SegmentMaker) -> None:
         super().__init__(files, tables)
         self._maker = maker
         self._waiting = GrowingSketches()
         self._waiting_numbers = list[int]()
         self._waiting_bytes = 0
         self._drops_sketches = False
-        self.new_runs: list[Path] = []
-        self.fresh_docs = 0
-        self.fresh_bytes = 0
+        self.new_segments: list[Path] = []
+        self.unflushed_docs = 0
+        self.unflushed_bytes = 0
         self._to_sweep = _SWEPT_AT_ONCE
 
     def put(self, documents: Sequence[Document], sketches: Sketches, texts: Sequence[str] | None) -> None:
-        """Store documents; their sketches wait for the end of the change, or become a run if there are many."""
+        """Store documents; their sketches wait for the end of the change, or become a segment if there are many."""
         if not documents:
             return
         self._to_sweep += 2 * len(documents)
@@ -284,27 +287,27 @@ class FolderChange(FolderView):
         self._waiting.append(sketches)
         self._waiting_numbers += numbers
         self._waiting_bytes += bytes_of(sketches)
-        if self._waits_for(RUN_DOCS, RUN_BYTES):
-            self._write_run()
+        if self._waits_for(SEGMENT_DOCS, SEGMENT_BYTES):
+            self._write_segment()
         self.next_number = max(self.next_number, max(numbers) + 1)
         self.num_documents += len(numbers)
 
     def finish(self) -> None:
         """Store the sketches that still wait, and the state of the index after this change."""
         self._store_waiting()
-        generation = self.generation + bool(self.new_runs or self._drops_sketches)
+        generation = self.generation + bool(self.new_segments or self._drops_sketches)
         self.tables.set_state(self.next_number, generation, self.num_documents)
 
     def _store_waiting(self) -> None:
-        """Store the sketches that still wait: as a run if there are many, else with the fresh documents."""
-        if self._waits_for(FRESH_DOCS, FRESH_BYTES):
-            self._write_run()
+        """Store the sketches that still wait: as a segment if there are many, else with the unflushed documents."""
+        if self._waits_for(UNFLUSHED_DOCS, UNFLUSHED_BYTES):
+            self._write_segment()
         sketches = self._waiting.view(self._files.layout.config)
         if sketches is not None:
             rows = ((number, to_bytes(sketches, at)) for at, number in enumerate(self._waiting_numbers))
-            self.tables.add_fresh(rows)
-            self.fresh_docs = len(self._waiting_numbers)
-            self.fresh_bytes = self._waiting_bytes
+            self.tables.add_unflushed(rows)
+            self.unflushed_docs = len(self._waiting_numbers)
+            self.unflushed_bytes = self._waiting_bytes
 
     @property
     def num_added(self) -> int:
@@ -314,36 +317,36 @@ class FolderChange(FolderView):
     def _waits_for(self, num_docs: int, num_bytes: int) -> bool:
         return len(self._waiting_numbers) >= num_docs or self._waiting_bytes >= num_bytes
 
-    def _write_run(self) -> None:
-        """Write the waiting documents as a run."""
+    def _write_segment(self) -> None:
+        """Write the waiting documents as a segment."""
         sketches = self._waiting.view(self._files.layout.config)
         if sketches is None:
             return
-        path = self._maker.new_run()
-        self.new_runs.append(path)
-        digest = self._maker.write_run(path, np.array(self._waiting_numbers, np.int64), sketches)
-        self.tables.add_run(path.name, len(self._waiting_numbers), digest)
+        path = self._maker.new_segment()
+        self.new_segments.append(path)
+        digest = self._maker.write_segment(path, np.array(self._waiting_numbers, np.int64), sketches)
+        self.tables.add_segment(path.name, len(self._waiting_numbers), digest)
         self._waiting = GrowingSketches()
         self._waiting_numbers = []
         self._waiting_bytes = 0
 
-    def drop_runs(self, names: Iterable[Any]) -> None:
-        """Forget runs, whose documents the caller stores again or removes."""
+    def drop_segments(self, names: Iterable[Any]) -> None:
+        """Forget segments, whose documents the caller stores again or removes."""
         for name in names:
             self.tables.connection.execute("DELETE FROM runs WHERE name = ?", (name,))
             self._drops_sketches = True
 
-    def drop_fresh(self, numbers: Iterable[int]) -> None:
-        """Forget sketches of fresh documents, as `drop_runs` forgets runs."""
+    def drop_unflushed(self, numbers: Iterable[int]) -> None:
+        """Forget sketches of unflushed documents, as `drop_segments` forgets segments."""
         for number in numbers:
             self.tables.connection.execute("DELETE FROM fresh WHERE number = ?", (number,))
             self._drops_sketches = True
 
     def put_sketches(self, numbers: Sequence[int], sketches: Sketches) -> None:
-        """Store sketches again, as a run, for documents that lost theirs."""
+        """Store sketches again, as a segment, for documents that lost theirs."""
         self._waiting.append(sketches)
         self._waiting_numbers += numbers
-        self._write_run()
+        self._write_segment()
 
     def _unsorted(self) -> Iterator[tuple[I64, Sketches]]:
         yield from super()._unsorted()
@@ -351,8 +354,8 @@ class FolderChange(FolderView):
         if own is not None:
             yield np.array(self._waiting_numbers, np.int64), own
 
-    def _runs(self) -> list[RunFile]:
-        return super()._runs() + [RunFile(path, self._files.layout) for path in self.new_runs]
+    def _segments(self) -> list[Segment]:
+        return super()._segments() + [Segment(path, self._files.layout) for path in self.new_segments]
 
     def _sweep(self) -> bool:
         """Remove some of the expired documents, so that they go by themselves; return whether more may be left."""
@@ -373,7 +376,7 @@ class FolderChange(FolderView):
         self.num_documents -= self.tables.remove(document for document in held if document.is_expired(self.now))
 
     def remove(self, documents: Iterable[Document]) -> None:
-        """Remove documents and their aliases; their sketches go when runs are merged."""
+        """Remove documents and their aliases; their sketches go when segments are merged."""
         self._sweep()
         self.num_documents -= self.tables.remove(documents)
 

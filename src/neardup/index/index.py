@@ -14,15 +14,18 @@ from neardup.config import Config
 from neardup.config.checks import check_choice
 from neardup.errors import ConfigError
 from neardup.events import Progress
-from neardup.index import batches, database, putting
-from neardup.index.answers import Inserted, as_time, filter_of, match_of, write_payload
-from neardup.index.batches import ON_DUPLICATE, settle
+from neardup.index import bulk, sqlite
+from neardup.index.bulk import ON_DUPLICATE, settle
 from neardup.index.disk_sync import sync_folder
-from neardup.index.facts import Facts
-from neardup.index.finding import answer
-from neardup.index.folder import FolderStore, make_folder
+from neardup.index.facts import Facts, as_time, write_payload
+from neardup.index.filters import filter_of
+from neardup.index.folder_store import FolderStore, make_folder
 from neardup.index.index_folder import bytes_below, check_folder, check_path
-from neardup.index.index_settings import (
+from neardup.index.readable_index import ReadableIndex, unknown, wanted_ids
+from neardup.index.repair import Repair
+from neardup.index.result_types import EXPORTED, Inserted, InsertNewResult, InsertResult, PutResult, match_of
+from neardup.index.search import QueryOptions, search
+from neardup.index.settings import (
     check_alike,
     check_durability,
     check_id,
@@ -30,9 +33,6 @@ from neardup.index.index_settings import (
     new_settings,
     stored_settings,
 )
-from neardup.index.query_options import QueryOptions
-from neardup.index.readable_index import ReadableIndex, unknown, wanted_ids
-from neardup.index.repair import Repair
 from neardup.index.sketches import Sketches, sketch_contents
 from neardup.index.store import Change, Document, already_exists
 from neardup.index.upgrade import upgrade
@@ -89,7 +89,7 @@ class Index(ReadableIndex):
         check_writable(folder, "path")
         with reserve(folder, draft="index") as work:
             make_folder(work / "index")
-            database.create(work / "index", chosen.as_dict())
+            sqlite.create(work / "index", chosen.as_dict())
             sync_folder(work / "index")
             (work / "index").rename(folder)
             sync_folder(folder.absolute().parent)
@@ -100,8 +100,8 @@ class Index(ReadableIndex):
     def open(
         cls,
         path: str | os.PathLike[str],
-        read_only: bool = False,
         *,
+        read_only: bool = False,
         durability: str = "full",
         timeout: float = _TIMEOUT_SECONDS,
         **settings: Any,
@@ -116,7 +116,7 @@ class Index(ReadableIndex):
         check_folder(folder)
         if not read_only:
             upgrade(folder, timeout)
-        stored = stored_settings(folder, database.read_meta(folder))
+        stored = stored_settings(folder, sqlite.read_meta(folder))
         check_same(stored, settings)
         store = FolderStore(folder, stored.layout, read_only=read_only, durability=durability, timeout=timeout)
         return cls(store, stored, folder)
@@ -131,7 +131,7 @@ class Index(ReadableIndex):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def insert(self, doc_id: str, text: Any, payload: Any = None, expires: Any = None) -> None:
+    def insert(self, doc_id: str, text: Any, *, payload: Any = None, expires: Any = None) -> None:
         """Store a document; it is on disk when this returns. An id that already exists is an error.
 
         Args:
@@ -154,7 +154,7 @@ class Index(ReadableIndex):
         progress: Progress | None = None,
         config: Config | None = None,
         tag: str | None = None,
-    ) -> batches.Stored:
+    ) -> InsertResult:
         """Store the documents of a source, all or none; return their number and the rejected rows.
 
         Args:
@@ -168,10 +168,10 @@ class Index(ReadableIndex):
             tag: a name for this change; if a change with this name was already made, nothing is done.
         """
         read, chosen = self._read(source, ids, config, named=True, payload=payload, expires=expires)
-        return batches.insert_many(self._store, read, chosen, progress, tag)
+        return bulk.insert_many(self._store, read, chosen, progress, tag)
 
     def insert_new(
-        self, doc_id: str, text: Any, on_duplicate: str = "skip", payload: Any = None, expires: Any = None
+        self, doc_id: str, text: Any, *, on_duplicate: str = "skip", payload: Any = None, expires: Any = None
     ) -> Inserted:
         """Store a document unless a similar one exists; the check and the insert are one atomic step.
 
@@ -189,7 +189,7 @@ class Index(ReadableIndex):
         def make(change: Change) -> Inserted:
             if change.numbers_of([document.doc_id]):
                 raise already_exists(document.doc_id)
-            best = answer(change, sketches, QueryOptions(1, self.config.threshold), self._settings)[0]
+            best = search(change, sketches, QueryOptions(1, self.config.threshold), self._settings)[0]
             if best:
                 settle(change, document.doc_id, best[0].document, on_duplicate)
             if not best or on_duplicate in ("insert", "replace"):
@@ -202,23 +202,22 @@ class Index(ReadableIndex):
     def insert_new_many(
         self,
         source: Any,
-        on_duplicate: str = "skip",
         *,
+        on_duplicate: str = "skip",
         ids: Sequence[Any] | None = None,
         payload: Any = None,
         expires: Any = None,
         progress: Progress | None = None,
         config: Config | None = None,
-    ) -> pa.Table:
+    ) -> InsertNewResult:
         """Call `insert_new` for every document of a source in turn, all or none; the arguments of `insert_many`.
 
         Returns:
-            A table of doc_id, is_new, match_id and similarity. The metadata `rejected` of its schema is a JSON list of
-            the place and reason of every rejected row, if there are any.
+            What happened to every row: stored, known, or rejected with a reason.
         """
         check_choice("on_duplicate", on_duplicate, ON_DUPLICATE)
         read, chosen = self._read(source, ids, config, named=True, payload=payload, expires=expires)
-        return batches.insert_new_many(self._store, read, chosen, on_duplicate, progress)
+        return bulk.insert_new_many(self._store, read, chosen, on_duplicate, progress)
 
     def put(self, doc_id: str, text: Any, *, payload: Any = None, expires: Any = None) -> str:
         """Insert a document, or replace the one that has its id; return "inserted" or "replaced".
@@ -229,7 +228,7 @@ class Index(ReadableIndex):
         sketches = self._sketch(text)
 
         def make(change: Change) -> str:
-            outcome = putting.make_room(change, [document.doc_id], Facts())[0]
+            outcome = bulk.make_room(change, [document.doc_id], Facts())[0]
             self._put(change, document, sketches, text)
             return outcome
 
@@ -244,14 +243,14 @@ class Index(ReadableIndex):
         expires: Any = None,
         progress: Progress | None = None,
         config: Config | None = None,
-    ) -> putting.PutResult:
+    ) -> PutResult:
         """Call `put` for every document of a source in turn, all or none; the arguments of `insert_many`.
 
         Returns:
             What happened to every row: inserted, replaced, or rejected with a reason.
         """
         read, chosen = self._read(source, ids, config, named=True, payload=payload, expires=expires)
-        return putting.put_many(self._store, read, chosen, progress)
+        return bulk.put_many(self._store, read, chosen, progress)
 
     def remove(self, ids: str | Iterable[str] | None = None, *, where: Any = None) -> int:
         """Remove documents or aliases by their ids, or documents by their payload; return how many there were.
@@ -262,7 +261,7 @@ class Index(ReadableIndex):
         """
         if where is None:
             wanted = wanted_ids(ids, "remove('a'), remove(['a', 'b']) or remove(where={'lang': 'de'})")
-            return self._store.change(lambda change: batches.remove(change, wanted))
+            return self._store.change(lambda change: bulk.remove(change, wanted))
         if ids is not None:
             raise ConfigError("`remove` takes `ids` or `where`, not both", hint="leave one of them out")
         is_requested = filter_of(where, None)
@@ -270,9 +269,9 @@ class Index(ReadableIndex):
             raise ConfigError(
                 "`where` has no condition, so it would remove every document", hint="where={'lang': 'de'}"
             )
-        return batches.remove_matching(self._store, is_requested)
+        return bulk.remove_matching(self._store, is_requested)
 
-    def replace(self, doc_id: str, text: Any, payload: Any = None, expires: Any = None) -> None:
+    def replace(self, doc_id: str, text: Any, *, payload: Any = None, expires: Any = None) -> None:
         """Replace the text of an existing document."""
         document, sketches = self._document(doc_id, payload, expires), self._sketch(text)
 
@@ -287,7 +286,7 @@ class Index(ReadableIndex):
         self._store.change(make)
 
     def info(self) -> dict[str, Any]:
-        """Return the counts, size and settings of the index, and the damage that merging runs has found, if any."""
+        """Return the counts, size and settings of the index, and the damage that merging segments has found, if any."""
         counts = self._store.read(lambda view: view.count())
         found = self._store.damage()
         damage = {"damage": found} if found else {}
@@ -299,11 +298,11 @@ class Index(ReadableIndex):
         return self._store.check()
 
     def compact(self) -> None:
-        """Free the space of removed and expired documents, and merge all runs into one."""
+        """Free the space of removed and expired documents, and merge all segments into one."""
         self._store.compact()
 
     def repair(self) -> Repair:
-        """Give up runs that are missing or damaged, so that the rest can be used again.
+        """Give up segments that are missing or damaged, so that the rest can be used again.
 
         Documents whose text is stored (store="text") are stored again; the ids of the others are in `lost`.
         """
@@ -316,7 +315,7 @@ class Index(ReadableIndex):
     def snapshot(self, path: str | os.PathLike[str], *, copy: bool = False) -> None:
         """Copy the index to a new folder, completely or not at all, even while it is in use.
 
-        Runs never change, so on the same disk the copy shares them by hard links, which takes no space; damage to a
+        Segments never change, so on the same disk the copy shares them by hard links, which takes no space; damage to a
         shared file damages both. With copy=True the files are copied.
         """
         check_path(path)
@@ -327,21 +326,19 @@ class Index(ReadableIndex):
         known_ending(path)
         if os.path.lexists(path):
             raise ConfigError(f"{path} already exists", hint="choose another file")
-        with TableWriter(path, batches.EXPORTED) as writer:
-            return self._store.read(lambda view: batches.export(view, writer.write))
+        with TableWriter(path, EXPORTED) as writer:
+            return self._store.read(lambda view: bulk.export(view, writer.write))
 
     def pairs(self, other: Index) -> pa.Table:
         """Return the similar documents of two indexes: doc_a of this one, doc_b of the other, and similarity."""
         self._check_alike(other)
-        return other._store.read(
-            lambda theirs: self._store.read(lambda own: batches.pairs(own, theirs, other._settings))
-        )
+        return other._store.read(lambda theirs: self._store.read(lambda own: bulk.pairs(own, theirs, other._settings)))
 
     def merge(self, other: Index) -> int:
         """Insert all documents of another index, all or none; return their number."""
         self._check_alike(other)
         return self._store.change(
-            lambda change: other._store.read(lambda theirs: batches.merge(change, theirs, self._settings))
+            lambda change: other._store.read(lambda theirs: bulk.merge(change, theirs, self._settings))
         )
 
     def _document(self, doc_id: str, payload: Any, expires: Any) -> Document:

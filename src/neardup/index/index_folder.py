@@ -14,13 +14,13 @@ from neardup.errors import ConfigError, DataError
 FILE: Final = "index.sqlite"
 # What SQLite adds to this name for its log, its shared memory, and its journal.
 _BESIDE: Final = ("-wal", "-shm", "-journal")
-# The folder of its runs.
-RUNS: Final = "runs"
+# The folder of its segments; the name is part of the format.
+SEGMENTS: Final = "runs"
 
 
 def is_index(path: str | os.PathLike[str]) -> bool:
     """Whether a path is the folder of an index."""
-    return (Path(path) / FILE).is_file() and (Path(path) / "runs").is_dir()
+    return (Path(path) / FILE).is_file() and (Path(path) / SEGMENTS).is_dir()
 
 
 def check_path(path: str | os.PathLike[str]) -> None:
@@ -35,7 +35,7 @@ def check_path(path: str | os.PathLike[str]) -> None:
 
 def check_folder(folder: Path) -> None:
     """Raise unless a path is the folder of an index, without symbolic links."""
-    for path, kind in ((folder, stat.S_ISDIR), (folder / FILE, stat.S_ISREG), (folder / "runs", stat.S_ISDIR)):
+    for path, kind in ((folder, stat.S_ISDIR), (folder / FILE, stat.S_ISREG), (folder / SEGMENTS, stat.S_ISDIR)):
         try:
             mode = path.lstat().st_mode
         except FileNotFoundError as error:
@@ -71,7 +71,7 @@ def check_beside(folder: Path) -> None:
 
 
 def bytes_below(folder: Path) -> int:
-    """Return the bytes of all files of an index; a run that is merged away meanwhile counts nothing."""
+    """Return the bytes of all files of an index; a segment that is merged away meanwhile counts nothing."""
     num_bytes = 0
     for file in folder.rglob("*"):
         with contextlib.suppress(FileNotFoundError):

@@ -10,21 +10,21 @@ from pathlib import Path
 import numpy as np
 
 from neardup.errors import DataError, NearDupError
-from neardup.index.answers import read_payload
-from neardup.index.database import StoredRun, Tables, unpack_text
-from neardup.index.run_file import RunFile
+from neardup.index.facts import read_payload
+from neardup.index.segment import Segment
 from neardup.index.sketches import Layout, from_bytes
+from neardup.index.sqlite import StoredSegment, Tables, unpack_text
 from neardup.measures.base import I64
 
 
-def find_damage(tables: Tables, runs: Path, layout: Layout) -> list[str]:
+def find_damage(tables: Tables, segments: Path, layout: Layout) -> list[str]:
     """Return a description of every damage; an empty list if there is none."""
     compared: list[I64] = []
     found = _damage_from(partial(_check_sqlite, tables))
     found += _damage_from(partial(_check_documents, tables))
     found += _damage_from(partial(_check_texts, tables, layout))
-    found += _damage_from(partial(_check_fresh, tables, layout, compared))
-    found += _damage_from(partial(_check_runs, tables, runs, layout, compared))
+    found += _damage_from(partial(_check_unflushed, tables, layout, compared))
+    found += _damage_from(partial(_check_segments, tables, segments, layout, compared))
     return found or _damage_from(partial(_check_complete, tables, compared))
 
 
@@ -82,39 +82,39 @@ def _check_texts(tables: Tables, layout: Layout) -> Iterator[str]:
             yield f"{lost:,} documents without a text"
 
 
-def _check_fresh(tables: Tables, layout: Layout, compared: list[I64]) -> Iterator[str]:
-    numbers, blobs = tables.fresh(-1, 2**62)
+def _check_unflushed(tables: Tables, layout: Layout, compared: list[I64]) -> Iterator[str]:
+    numbers, blobs = tables.unflushed(-1, 2**62)
     if blobs:
         from_bytes(numbers, blobs, layout)
         compared.append(np.array(numbers, np.int64))
     yield from ()
 
 
-def _check_runs(tables: Tables, folder: Path, layout: Layout, compared: list[I64]) -> Iterator[str]:
-    for stored in tables.runs():
-        yield from _damage_from(partial(_check_run, folder, stored, layout, compared))
+def _check_segments(tables: Tables, folder: Path, layout: Layout, compared: list[I64]) -> Iterator[str]:
+    for stored in tables.segments():
+        yield from _damage_from(partial(_check_segment, folder, stored, layout, compared))
 
 
-def _check_run(folder: Path, stored: StoredRun, layout: Layout, compared: list[I64]) -> Iterator[str]:
+def _check_segment(folder: Path, stored: StoredSegment, layout: Layout, compared: list[I64]) -> Iterator[str]:
     path = folder / stored.name
     try:
-        run = RunFile(path, layout, digest=stored.digest, is_scanned=True)
+        segment = Segment(path, layout, digest=stored.digest, is_scanned=True)
     except FileNotFoundError:
-        yield f"the run file {stored.name} is missing"
+        yield f"the segment {stored.name} is missing"
         return
-    if run.num_docs != stored.documents:
-        yield f"{path} has {run.num_docs:,} documents instead of {stored.documents:,}"
-    if (what := run.check()) is not None:
+    if segment.num_docs != stored.documents:
+        yield f"{path} has {segment.num_docs:,} documents instead of {stored.documents:,}"
+    if (what := segment.check()) is not None:
         yield what
-    yield from _damage_from(run.check_items)
-    compared.append(run.arrays["numbers"])
+    yield from _damage_from(segment.check_items)
+    compared.append(segment.arrays["numbers"])
 
 
 def _check_complete(tables: Tables, compared: list[I64]) -> Iterator[str]:
     """Check that every document has exactly one sketch."""
     held = np.concatenate([np.empty(0, np.int64), *compared])
     if np.unique(held).size != held.size:
-        yield "a document is in two runs"
+        yield "a document is in two segments"
     numbers = np.fromiter((number for (number,) in tables.connection.execute("SELECT number FROM documents")), np.int64)
     if missing := int((~np.isin(numbers, held)).sum()):
         yield f"{missing:,} documents without stored shingles, signature or vector"

@@ -1,4 +1,4 @@
-"""What a store has open of one index: read connections, runs, and the fresh documents in memory.
+"""What a store has open of one index: read connections, segments, and the unflushed documents in memory.
 
 Another index may take the path of the folder while it is open. Nothing of the old one must then answer for the new
 one, so everything that was opened together is kept, and given up, together.
@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from neardup.errors import DataError
-from neardup.index import database, index_folder
-from neardup.index.database import Tables
-from neardup.index.folder_view import FolderView, Fresh, RunVanishedError
-from neardup.index.index_folder import RUNS
+from neardup.index import index_folder, sqlite
+from neardup.index.folder_view import FolderView, SegmentVanishedError, Unflushed
+from neardup.index.index_folder import SEGMENTS
 from neardup.index.page_requests import DiskReads
-from neardup.index.run_file import RunFile
+from neardup.index.segment import Segment
 from neardup.index.sketches import Layout, damaged
+from neardup.index.sqlite import Tables
 from neardup.index.sqlite_errors import explained
 
 
@@ -46,17 +46,17 @@ class OpenedFiles:
         self._folder = folder
         self.layout = layout
         self.disk_reads = DiskReads()
-        self._identity = _identity_of(folder, is_immutable=not is_writer and database.is_immutable(folder))
+        self._identity = _identity_of(folder, is_immutable=not is_writer and sqlite.is_immutable(folder))
         self._connections: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
         self._is_closed = False
-        # The index and generation that the runs belong to; replaced as a whole, because threads share it.
-        self._runs: tuple[tuple[str, int], list[RunFile]] = ("", -1), []
-        self._fresh = Fresh("", -1)
+        # The index and generation that the segments belong to; replaced as a whole, because threads share it.
+        self._segments: tuple[tuple[str, int], list[Segment]] = ("", -1), []
+        self._unflushed = Unflushed("", -1)
 
     def is_current(self) -> bool:
         """Whether the files at the path are still those that are open; raise if there are none."""
         is_immutable = self._identity.is_immutable
-        if is_immutable and not database.is_immutable(self._folder):
+        if is_immutable and not sqlite.is_immutable(self._folder):
             return False
         return self._identity == _identity_of(self._folder, is_immutable=is_immutable)
 
@@ -82,49 +82,49 @@ class OpenedFiles:
         try:
             return self._connections.get_nowait()
         except queue.Empty:
-            return database.connect(self._folder, writable=False, immutable=self._identity.is_immutable)
+            return sqlite.connect(self._folder, writable=False, immutable=self._identity.is_immutable)
 
-    def runs_of(self, view: FolderView) -> list[RunFile]:
-        """Return the runs of a commit, each opened once."""
+    def segments_of(self, view: FolderView) -> list[Segment]:
+        """Return the segments of a commit, each opened once."""
         key = view.index_id, view.generation
-        opened_for, opened = self._runs
+        opened_for, opened = self._segments
         if opened_for == key:
             return opened
-        held = {(run.path.name, run.digest): run for run in opened}
-        found: list[RunFile] = []
-        for name, num_docs, digest in view.tables.runs():
-            run = held.get((name, digest)) or self._open_run(name, digest)
-            if run.num_docs != num_docs:
-                raise damaged(f"the run file {name} has {run.num_docs:,} documents instead of {num_docs:,}")
-            found.append(run)
-        self._runs = key, found
+        held = {(segment.path.name, segment.digest): segment for segment in opened}
+        found: list[Segment] = []
+        for name, num_docs, digest in view.tables.segments():
+            segment = held.get((name, digest)) or self._open_segment(name, digest)
+            if segment.num_docs != num_docs:
+                raise damaged(f"the segment {name} has {segment.num_docs:,} documents instead of {num_docs:,}")
+            found.append(segment)
+        self._segments = key, found
         return found
 
-    def _open_run(self, name: str, digest: bytes) -> RunFile:
+    def _open_segment(self, name: str, digest: bytes) -> Segment:
         try:
-            return RunFile(self._folder / RUNS / name, self.layout, digest=digest)
+            return Segment(self._folder / SEGMENTS / name, self.layout, digest=digest)
         except FileNotFoundError as error:
-            raise RunVanishedError(f"the run file {name} is missing") from error
+            raise SegmentVanishedError(f"the segment {name} is missing") from error
 
-    def fresh_of(self, view: FolderView) -> Fresh:
-        """Return the fresh documents of a generation; all threads share those of the latest."""
-        latest = self._fresh
+    def unflushed_of(self, view: FolderView) -> Unflushed:
+        """Return the unflushed documents of a generation; all threads share those of the latest."""
+        latest = self._unflushed
         if (latest.index_id, latest.generation) == (view.index_id, view.generation):
             return latest
         if latest.index_id == view.index_id:
             if view.generation < latest.generation:
-                return Fresh(view.index_id, view.generation)
-            fresh = Fresh(view.index_id, view.generation, latest)
+                return Unflushed(view.index_id, view.generation)
+            unflushed = Unflushed(view.index_id, view.generation, latest)
         else:
-            fresh = Fresh(view.index_id, view.generation)
-        self._fresh = fresh
-        return fresh
+            unflushed = Unflushed(view.index_id, view.generation)
+        self._unflushed = unflushed
+        return unflushed
 
     def close(self) -> None:
         """Close the connections that no thread uses; the others are closed when they are given back."""
         self._is_closed = True
-        self._runs = ("", -1), []  # unmaps the runs, once no thread reads them
-        self._fresh = Fresh("", -1)
+        self._segments = ("", -1), []  # unmaps the segments, once no thread reads them
+        self._unflushed = Unflushed("", -1)
         for connection in self.idle_connections():
             connection.close()
 

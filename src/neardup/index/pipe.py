@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from neardup.errors import DataError, NearDupError
-from neardup.index.answers import Match
 from neardup.index.index import Index
+from neardup.index.result_types import Match
 
 Answer = dict[str, Any]
 _INSERTED: Final = ("id", "text", "payload", "expires")
@@ -35,7 +35,7 @@ def insert_lines(
         if on_duplicate is None:
             index.insert(doc_id, text, **rest)
             return {"id": doc_id, "is_new": True}
-        answer = index.insert_new(doc_id, text, on_duplicate, **rest)
+        answer = index.insert_new(doc_id, text, on_duplicate=on_duplicate, **rest)
         match = None if answer.match is None else as_answer(answer.match)
         return {"id": doc_id, "is_new": answer.is_new, "match": match}
 

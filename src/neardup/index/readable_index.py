@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +10,14 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
-from neardup.index import batches
-from neardup.index.answers import Match, Stored, filter_of, match_of
+from neardup.events import Warned, as_python_warning
+from neardup.index import bulk
 from neardup.index.facts import FactSource
-from neardup.index.finding import answer
-from neardup.index.index_settings import Settings, check_id, for_reading, is_id
-from neardup.index.inputs import Batch, batches_of, one_content
-from neardup.index.query_options import QueryOptions, check_query
+from neardup.index.filters import filter_of
+from neardup.index.input_batches import Batch, batches_of, one_content
+from neardup.index.result_types import Match, StoredDocument, match_of, summary_of_rejected
+from neardup.index.search import QueryOptions, check_query, search
+from neardup.index.settings import Settings, check_id, for_reading, is_id
 from neardup.index.sketches import Sketches, sketch_contents
 from neardup.index.store import Store
 from neardup.measures.registry import measure_of
@@ -32,6 +33,7 @@ class ReadableIndex:
     def query(
         self,
         text: Any,
+        *,
         k: int | None = 10,
         threshold: float | None = None,
         where: Any = None,
@@ -49,39 +51,52 @@ class ReadableIndex:
             containment: find documents that contain at least this share of the text, or of which the text contains
                 this share, instead of similar ones; the index must have been created with containment=True.
         """
-        return list(self.matches(text, k, threshold, where, since, containment))
+        asked = self._options(k, threshold, where, since, containment)
+        return list(self._matches(text, asked))
 
-    def matches(self, text: Any, k: int | None, *others: Any) -> Generator[Match]:
+    def matches(self, text: Any, *, k: int | None) -> Generator[Match]:
         """Yield what `query` returns; payloads are parsed one by one, so that a server can stop at a limit of bytes."""
-        asked = self._options(k, *others)
+        return self._matches(text, self._options(k))
+
+    def _matches(self, text: Any, asked: QueryOptions) -> Generator[Match]:
         sketches = self._sketch(text)
-        hits = self._store.read(lambda view: answer(view, sketches, asked, self._settings))[0]
+        hits = self._store.read(lambda view: search(view, sketches, asked, self._settings))[0]
         for hit in hits:
             yield match_of(*hit, is_estimate=self._is_estimate)
 
     def query_many(  # noqa: PLR0913 - all but the first have a default
         self,
         source: Any,
+        *,
         k: int | None = 10,
         threshold: float | None = None,
         where: Any = None,
         since: Any = None,
         containment: float | None = None,
-        *,
         ids: Sequence[Any] | None = None,
         config: Config | None = None,
+        on_rejected: Callable[[str, str], object] | None = None,
     ) -> pa.Table:
         """Return the documents most similar to each document of a source: query_id, doc_id, similarity, rank.
 
-        With `containment` also containment_query and containment_doc. Rejected rows are named as by `insert_new_many`.
+        With `containment` also containment_query and containment_doc. The other arguments are those of `query` and
+        `insert_many`. `on_rejected` is called with the place and the reason of every rejected row, after the queries;
+        without it, rejected rows are a Python warning.
         """
         asked = self._options(k, threshold, where, since, containment)
         read, chosen = self._read(source, ids, config, named=False)
-        return batches.query_many(self._store, read, chosen, asked)
+        rejected: list[tuple[str, str]] = []
+        table = bulk.query_many(self._store, read, chosen, asked, rejected)
+        if rejected and on_rejected is None:
+            as_python_warning(Warned(summary_of_rejected(rejected), is_urgent=True))
+        elif on_rejected is not None:
+            for place, reason in rejected:
+                on_rejected(place, reason)
+        return table
 
-    def best_matches(self, contents: pa.Array, threshold: float) -> batches.BestMatches:
+    def best_matches(self, contents: pa.Array, *, threshold: float) -> bulk.BestMatches:
         """Return the most similar document for each of `contents` that has one, as a run needs it."""
-        return self._store.read(lambda view: batches.best_matches(view, contents, threshold, self._settings))
+        return self._store.read(lambda view: bulk.best_matches(view, contents, threshold, self._settings))
 
     def check_answers(self, config: Config) -> None:
         """Raise if the index cannot be used by a run with these settings."""
@@ -98,28 +113,28 @@ class ReadableIndex:
             )
         self._options(None, config.threshold)
 
-    def get(self, doc_id: str) -> Stored:
+    def get(self, doc_id: str) -> StoredDocument:
         """Return a document by its id or alias, with its text if the index stores texts; raise if it does not exist."""
         found = self.get_many([doc_id])
         if not found:
             raise unknown(doc_id)
         return found[doc_id]
 
-    def get_many(self, ids: str | Iterable[str]) -> dict[str, Stored]:
+    def get_many(self, ids: str | Iterable[str]) -> dict[str, StoredDocument]:
         """Return the documents with these ids or aliases, by id or alias; those that do not exist are absent."""
         wanted = wanted_ids(ids, "get_many(['a', 'b'])")
-        return self._store.read(lambda view: batches.get_many(view, wanted))
+        return self._store.read(lambda view: bulk.get_many(view, wanted))
 
     def count(self, *, where: Any = None) -> int:
         """Return the number of documents; with `where`, of those whose payload meets the conditions, as for `query`."""
         is_requested = filter_of(where, None)
         if is_requested is None:
             return len(self)
-        return self._store.read(lambda view: sum(1 for _ in batches.matching(view, is_requested)))
+        return self._store.read(lambda view: sum(1 for _ in bulk.matching(view, is_requested)))
 
     def aliases(self) -> dict[str, str]:
         """Return every alias with the id of its document, in insertion order of the documents."""
-        return self._store.read(batches.aliases)
+        return self._store.read(bulk.aliases)
 
     def ids(self) -> Iterator[str]:
         """Iterate over the ids of all documents, in insertion order."""

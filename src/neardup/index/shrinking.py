@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
-from neardup.index import database
-from neardup.index.database import Tables
+from neardup.index import sqlite
 from neardup.index.forking import OUTSIDE_SQLITE
+from neardup.index.sqlite import Tables
 
 INCREMENTAL: Final = 2
 _FIRST_STEP_PAGES: Final = 64
@@ -35,7 +35,7 @@ def shrink(home: Home, between: Callable[[], None]) -> None:
     """
     with (
         contextlib.suppress(sqlite3.OperationalError),
-        contextlib.closing(database.connect(home.folder, writable=True)) as connection,
+        contextlib.closing(sqlite.connect(home.folder, writable=True)) as connection,
     ):
         unused = _value_of(connection, "freelist_count")
         if unused * 4 < _value_of(connection, "page_count"):
@@ -52,7 +52,7 @@ def copy_log(home: Home) -> None:
 
     Then the log starts anew. A commit that does all of this itself waits for two syncs of many pages.
     """
-    with OUTSIDE_SQLITE, contextlib.closing(database.connect(home.folder, writable=True)) as connection:
+    with OUTSIDE_SQLITE, contextlib.closing(sqlite.connect(home.folder, writable=True)) as connection:
         _copy(Tables(connection))
         _copy(Tables(connection))
     home.with_writer(_copy)

@@ -136,7 +136,9 @@ def check_items(items: Items | None, sizes: I64, place: str) -> None:
 
 def from_bytes(numbers: Sequence[int], blobs: Sequence[bytes], layout: Layout) -> Sketches:
     """Return the documents of `to_bytes`; raise for the number of the one whose bytes are invalid."""
-    records = [_parse(number, np.frombuffer(blob, np.uint8), layout) for number, blob in zip(numbers, blobs, strict=True)]
+    records = [
+        _parse(number, np.frombuffer(blob, np.uint8), layout) for number, blob in zip(numbers, blobs, strict=True)
+    ]
     keys = np.array([record[1] for record in records], np.uint64).reshape(len(blobs), layout.bands)
     signatures = np.array([record[2] for record in records], layout.signature_type)
     sizes = np.array([record[0] for record in records], np.int64)
@@ -169,7 +171,7 @@ class Layout(NamedTuple):
 
     @property
     def has_bitmaps(self) -> bool:
-        """Whether runs hold a bitmap of every set."""
+        """Whether segments hold a bitmap of every set."""
         return self.has_items and self.config.measure == "jaccard"
 
     @property
@@ -255,7 +257,7 @@ def take_sketches(sketches: Sketches, docs: I64, config: Config) -> Sketches:
 
 
 def with_keys(sketches: Sketches, plan: Plan, config: Config) -> Sketches:
-    """Compute the band keys of documents without any, such as those of a run."""
+    """Compute the band keys of documents without any, such as those of a segment."""
     if sketches.keys.shape[1]:
         return sketches
     if config.measure == "cosine":

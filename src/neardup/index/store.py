@@ -14,7 +14,7 @@ from neardup.index.sketches import Sketches
 from neardup.kernels.similarity import Sets
 from neardup.measures.base import I64
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 class Document(NamedTuple):
@@ -25,16 +25,16 @@ class Document(NamedTuple):
     inserted: float
     expires: float | None = None
     payload: str | None = None
-    met: int = 0
-    first_met: float | None = None
-    last_met: float | None = None
+    times_matched: int = 0
+    first_matched: float | None = None
+    last_matched: float | None = None
 
     def is_expired(self, now: float) -> bool:
         """Whether the document has expired; the same rule as EXPIRED of the SQLite tables."""
         return self.expires is not None and self.expires <= now
 
 
-class Met(NamedTuple):
+class Candidates(NamedTuple):
     """Pairs of queries and documents that share a bucket: pair p is queries[p] and document places[p] of `sketches`."""
 
     queries: I64
@@ -57,7 +57,7 @@ class View(Protocol):
 
     now: float
 
-    def look_up(self, asked: Sketches, threshold: float, min_agreement: int) -> Iterator[Met]:
+    def look_up(self, asked: Sketches, threshold: float, min_agreement: int) -> Iterator[Candidates]:
         """Find the documents that share a band key with each query.
 
         Removed ones may be included. Those that fail the size filter (minimum ratio of two sizes), the signature
@@ -130,14 +130,14 @@ class Change(View, Protocol):
 class Store(Protocol):
     """Stores the documents of an index."""
 
-    def read(self, ask: Callable[[Any], Answer]) -> Answer:
+    def read(self, ask: Callable[[Any], Result]) -> Result:
         """Answer a question from one commit."""
 
-    def change(self, make: Callable[[Any], Answer]) -> Answer:
+    def change(self, make: Callable[[Any], Result]) -> Result:
         """Make one change; if `make` raises, nothing is changed."""
 
     def compact(self) -> None:
-        """Drop removed and expired documents, and merge all runs."""
+        """Drop removed and expired documents, and merge all segments."""
 
     def check(self) -> list[str]:
         """Read everything; describe any damage."""

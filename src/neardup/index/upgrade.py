@@ -1,7 +1,7 @@
 """Upgrade an index that was written by an older neardup: one transaction, under the writer lock.
 
-Version 2 added an id to the state, by which readers notice that another index has taken the path, and to every run the
-digest of the header of its file.
+Version 2 added an id to the state, by which readers notice that another index has taken the path, and to every
+segment the digest of the header of its file.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from neardup.index.database import (
+from neardup.index.index_folder import SEGMENTS
+from neardup.index.segment import header_digest_of
+from neardup.index.sketches import damaged
+from neardup.index.sqlite import (
     UPGRADABLE,
     VERSION,
     State,
@@ -23,8 +26,6 @@ from neardup.index.database import (
     row_digest,
     stored_version,
 )
-from neardup.index.open_run import header_digest_of
-from neardup.index.sketches import damaged
 from neardup.index.sqlite_errors import explained
 from neardup.index.writer_lock import WriterLock
 
@@ -50,7 +51,7 @@ def _upgrade(folder: Path) -> None:
         connection.execute("BEGIN IMMEDIATE")
         if stored_version(connection, folder) in UPGRADABLE:
             _replace_state(connection)
-            _replace_runs(connection, folder)
+            _replace_segments(connection, folder)
             connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
 
@@ -65,7 +66,7 @@ def _replace_state(connection: sqlite3.Connection) -> None:
     insert_state(connection, State(next_number, generation, documents, new_index_id()))
 
 
-def _replace_runs(connection: sqlite3.Connection, folder: Path) -> None:
+def _replace_segments(connection: sqlite3.Connection, folder: Path) -> None:
     rows = connection.execute("SELECT name, documents, place FROM runs").fetchall()
     connection.execute("DROP TABLE runs")
     connection.execute(definition_of("runs"))
@@ -78,6 +79,6 @@ def _digest_of_file(folder: Path, name: Any) -> bytes:
     if not isinstance(name, str) or os.path.basename(name) != name:  # noqa: PTH119
         return _UNREADABLE
     try:
-        return header_digest_of(folder / "runs" / name)
+        return header_digest_of(folder / SEGMENTS / name)
     except OSError:
         return _UNREADABLE

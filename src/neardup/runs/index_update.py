@@ -9,7 +9,7 @@ from pathlib import Path
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.index.index import Index
-from neardup.index.inputs import batches_of
+from neardup.index.input_batches import batches_of
 from neardup.io.storage.workspace import REPORT, digest
 from neardup.runs.indexed import indexes_of
 from neardup.runs.start import RunSetup

@@ -99,7 +99,7 @@ class IndexMatches:
         self._index.close()
 
     def _ask(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        places, documents, similarities = self._index.best_matches(batch.column("text"), self._threshold)
+        places, documents, similarities = self._index.best_matches(batch.column("text"), threshold=self._threshold)
         columns = [
             batch.column("row").to_numpy()[places],
             [document.doc_id for document in documents],

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from neardup.errors import DataError
-from neardup.index.answers import Match
 from neardup.index.index import Index
+from neardup.index.result_types import Match
 from neardup.version import VERSION
 
 # 100 documents with the largest payloads fit.
@@ -69,7 +69,7 @@ class ServedIndex:
         return self._thread.submit(self._query, text, k)
 
     def _query(self, text: str, k: int) -> bytes:
-        with contextlib.closing(self._index.matches(text, k)) as matches:
+        with contextlib.closing(self._index.matches(text, k=k)) as matches:
             return _encode(matches)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -12,51 +12,39 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from neardup.errors import NearDupError
 from neardup.events import Progress, Watch
-from neardup.index.answers import Stored as StoredDocument
-from neardup.index.answers import stored_of
 from neardup.index.facts import Facts
-from neardup.index.finding import SPAN, Found, Hit, answer, find, rank
-from neardup.index.index_settings import Settings, check_id
-from neardup.index.inputs import Batch
-from neardup.index.query_options import QueryOptions
+from neardup.index.input_batches import Batch
+from neardup.index.result_types import (
+    CONTAINED,
+    EXPORTED,
+    INSERTED,
+    MATCHES,
+    NEW_ROWS,
+    PAIRS,
+    PUT_ROWS,
+    REPLACED,
+    InsertNewResult,
+    InsertResult,
+    PutResult,
+    StoredDocument,
+    stored_of,
+)
+from neardup.index.search import SPAN, Found, Hit, QueryOptions, find, rank, search
+from neardup.index.settings import Settings, check_id
 from neardup.index.sketches import Sketches, sketch_contents, take_sketches, with_keys
-from neardup.index.store import Change, Document, Met, Store, View, already_exists
+from neardup.index.store import Candidates, Change, Document, Store, View, already_exists
 from neardup.kernels import lookup
 from neardup.measures.base import I64
 
 ON_DUPLICATE: Final = ("skip", "replace", "link", "insert")
-MATCHES: Final = pa.schema(
-    [("query_id", pa.string()), ("doc_id", pa.string()), ("similarity", pa.float64()), ("rank", pa.int64())]
-)
-CONTAINED: Final = pa.schema([*MATCHES, ("containment_query", pa.float64()), ("containment_doc", pa.float64())])
-INSERTED: Final = pa.schema(
-    [("doc_id", pa.string()), ("is_new", pa.bool_()), ("match_id", pa.string()), ("similarity", pa.float64())]
-)
-PAIRS: Final = pa.schema([("doc_a", pa.string()), ("doc_b", pa.string()), ("similarity", pa.float64())])
-EXPORTED: Final = pa.schema(
-    [
-        *(("doc_id", pa.string()), ("inserted", pa.float64()), ("expires", pa.float64()), ("payload", pa.string())),
-        *(("met", pa.int64()), ("first_met", pa.float64()), ("last_met", pa.float64()), ("text", pa.string())),
-        ("aliases", pa.string()),
-    ]
-)
 Requested = Callable[[Document], bool]
-# The key of the metadata of a table with the rejected rows of its source.
-REJECTED: Final = "rejected"
 # Documents exported, or removed by a condition, at once.
 _AT_ONCE: Final = 4096
 # The most documents compared with each other before insertion: the number of pairs of near-copies is
 # quadratic.
 _IN_TURN: Final = 128
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Stored:
-    """The result of `insert_many`: the number of stored documents, and the place and reason of every rejected row."""
-
-    documents: int
-    rejected: tuple[tuple[str, str], ...] = ()
 
 
 class BestMatches(NamedTuple):
@@ -69,7 +57,7 @@ class BestMatches(NamedTuple):
 
 def insert_many(
     store: Store, read: Iterator[Batch], settings: Settings, progress: Progress | None, tag: str | None
-) -> Stored:
+) -> InsertResult:
     """Store the documents of all batches in one change."""
     watch, rejected = Watch(progress), list[tuple[str, str]]()
 
@@ -86,7 +74,7 @@ def insert_many(
                 advance(len(batch.ids))
         return change.next_number - before
 
-    return Stored(store.change(make), tuple(rejected))
+    return InsertResult(store.change(make), tuple(rejected))
 
 
 def sketch_batch(contents: pa.Array, settings: Settings) -> Sketches:
@@ -104,10 +92,12 @@ def put_batch(change: Change, batch: Batch, sketches: Sketches, settings: Settin
     change.put(documents, sketches, batch.contents.to_pylist() if settings.store == "text" else None)
 
 
-def query_many(store: Store, read: Iterator[Batch], settings: Settings, options: QueryOptions) -> pa.Table:
-    """Answer every document of all batches; each batch from one commit."""
+def query_many(
+    store: Store, read: Iterator[Batch], settings: Settings, options: QueryOptions, rejected: list[tuple[str, str]]
+) -> pa.Table:
+    """Answer every document of all batches, each batch from one commit; append the rejected rows to `rejected`."""
     shape = CONTAINED if options.is_containment else MATCHES
-    tables, rejected = [shape.empty_table()], list[tuple[str, str]]()
+    tables = [shape.empty_table()]
     for batch in read:
         rejected += batch.rejected
         sketches = sketch_batch(batch.contents, settings)
@@ -115,39 +105,31 @@ def query_many(store: Store, read: Iterator[Batch], settings: Settings, options:
             chosen = take_sketches(sketches, np.arange(first, min(first + SPAN, len(batch.ids))), settings.config)
 
             def ask(view: View, chosen: Sketches = chosen) -> list[list[Hit]]:
-                return answer(view, chosen, options, settings)
+                return search(view, chosen, options, settings)
 
             tables.append(_as_table(batch.ids[first : first + SPAN], store.read(ask), shape))
-    return _with_rejected(pa.concat_tables(tables).combine_chunks(), rejected)
-
-
-def _with_rejected(table: pa.Table, rejected: Sequence[tuple[str, str]]) -> pa.Table:
-    """Return a table that names the rejected rows of its source in its metadata, if there are any."""
-    return table.replace_schema_metadata({REJECTED: json.dumps(rejected)}) if rejected else table
-
-
-def rejected_of(table: pa.Table) -> list[list[str]]:
-    """Return place and reason of every rejected row of the source of a table."""
-    found: list[list[str]] = json.loads((table.schema.metadata or {}).get(REJECTED.encode(), b"[]"))
-    return found
+    return pa.concat_tables(tables).combine_chunks()
 
 
 def best_matches(view: View, contents: pa.Array, threshold: float, settings: Settings) -> BestMatches:
     """Return the most similar document for each of `contents` that has one."""
-    sketches, places, answers = sketch_batch(contents, settings), list[int](), list[Hit]()
+    sketches = sketch_batch(contents, settings)
+    places: list[int] = []
+    best: list[Hit] = []
     for first in range(0, sketches.sizes.size, SPAN):
         chosen = take_sketches(sketches, np.arange(first, min(first + SPAN, sketches.sizes.size)), settings.config)
-        found = answer(view, chosen, QueryOptions(1, threshold), settings)
-        places += [first + at for at, ranked in enumerate(found) if ranked]
-        answers += [ranked[0] for ranked in found if ranked]
-    documents, similarities = [hit.document for hit in answers], [hit.similarity for hit in answers]
+        results = search(view, chosen, QueryOptions(1, threshold), settings)
+        places += [first + at for at, ranked in enumerate(results) if ranked]
+        best += [ranked[0] for ranked in results if ranked]
+    documents = [hit.document for hit in best]
+    similarities = [hit.similarity for hit in best]
     return BestMatches(np.array(places, np.int64), documents, similarities)
 
 
-def _as_table(ids: Sequence[str], answers: Sequence[Sequence[Hit]], shape: pa.Schema) -> pa.Table:
+def _as_table(ids: Sequence[str], results: Sequence[Sequence[Hit]], shape: pa.Schema) -> pa.Table:
     rows = [
         (doc_id, document.doc_id, similarity, place, *shares)[: len(shape)]
-        for doc_id, hits in zip(ids, answers, strict=True)
+        for doc_id, hits in zip(ids, results, strict=True)
         for place, (document, similarity, *shares) in enumerate(hits, 1)
     ]
     return _table(rows, shape)
@@ -158,24 +140,25 @@ def _table(rows: Sequence[tuple[Any, ...]], columns: pa.Schema) -> pa.Table:
     return pa.table([pa.array(list(own), kind) for own, kind in zip(values, columns.types, strict=True)], columns)
 
 
-def settle(change: Change, doc_id: str, met: Document, on_duplicate: str) -> None:
+def settle(change: Change, doc_id: str, match: Document, on_duplicate: str) -> None:
     """Count that a document was matched, and apply `on_duplicate`."""
     if on_duplicate == "replace":
-        change.remove([met])
+        change.remove([match])
         return
-    first = change.now if met.first_met is None else met.first_met
-    change.update([met._replace(met=met.met + 1, first_met=first, last_met=change.now)])
+    first = change.now if match.first_matched is None else match.first_matched
+    times_matched = match.times_matched + 1
+    change.update([match._replace(times_matched=times_matched, first_matched=first, last_matched=change.now)])
     if on_duplicate == "link":
-        change.link(doc_id, met.number)
+        change.link(doc_id, match.number)
 
 
 def insert_new_many(
     store: Store, read: Iterator[Batch], settings: Settings, on_duplicate: str, progress: Progress | None
-) -> pa.Table:
+) -> InsertNewResult:
     """Store the documents of all batches that are new, one after the other, in one change."""
     watch = Watch(progress)
 
-    def make(change: Change) -> pa.Table:
+    def make(change: Change) -> InsertNewResult:
         rows: list[tuple[str, bool, str | None, float | None]] = []
         rejected: list[tuple[str, str]] = []
         with watch.stage("insert") as advance:
@@ -188,7 +171,7 @@ def insert_new_many(
                     held = take_sketches(sketches, chosen, settings.config)
                     rows += _InTurn(change, part, held, settings).run(on_duplicate)
                     advance(chosen.size)
-        return _with_rejected(_table(rows, INSERTED), rejected)
+        return InsertNewResult(_table(rows, NEW_ROWS), tuple(rejected))
 
     return store.change(make)
 
@@ -250,11 +233,11 @@ class _Held:
     def __init__(self, sketches: Sketches) -> None:
         self._sketches = sketches
 
-    def look_up(self, asked: Sketches, threshold: float, _: int) -> Iterator[Met]:
+    def look_up(self, asked: Sketches, threshold: float, _: int) -> Iterator[Candidates]:
         """Find the documents that share a band key."""
         held = self._sketches
         queries, docs = lookup.scan(asked.keys, asked.sizes, held.keys, held.sizes, threshold)
-        yield Met(queries, docs, np.arange(held.sizes.size), held)
+        yield Candidates(queries, docs, np.arange(held.sizes.size), held)
 
 
 def _by_query(found: Found, num_queries: int) -> list[list[tuple[int, float]]]:
@@ -266,6 +249,83 @@ def _by_query(found: Found, num_queries: int) -> list[list[tuple[int, float]]]:
         if place < query:
             pairs[query].append((place, similarity))
     return pairs
+
+
+def put_many(store: Store, read: Iterator[Batch], settings: Settings, progress: Progress | None) -> PutResult:
+    """Put the documents of all batches, one after the other, in one change."""
+    watch = Watch(progress)
+
+    def make(change: Change) -> PutResult:
+        ids: list[str] = []
+        outcomes: list[str] = []
+        rejected: list[tuple[str, str]] = []
+        with watch.stage("put") as advance:
+            for given in read:
+                batch = _with_usable_ids(given)
+                rejected += batch.rejected
+                ids += batch.ids
+                outcomes += make_room(change, batch.ids, batch.facts)
+                last = _last_places(batch.ids)
+                stored = batch if len(last) == len(batch.ids) else batch.take(last)
+                put_batch(change, stored, sketch_batch(stored.contents, settings), settings)
+                advance(len(batch.ids))
+        rows = pa.table([pa.array(ids, pa.string()), pa.array(outcomes, pa.string())], schema=PUT_ROWS)
+        return PutResult(rows, tuple(rejected))
+
+    return store.change(make)
+
+
+def make_room(change: Change, ids: Sequence[str], facts: Facts) -> list[str]:
+    """Remove the documents and aliases that have these ids; return the outcome of putting each id in turn."""
+    numbers = change.numbers_of(ids)
+    held = change.fetch(numbers.values())
+    own = [document for document in held.values() if document.doc_id in numbers]
+    aliases: dict[int, set[str]] = defaultdict(set)
+    for doc_id, number in numbers.items():
+        if held[number].doc_id != doc_id:
+            aliases[number].add(doc_id)
+
+    outcomes: list[str] = []
+    known = set(numbers)
+    for place, doc_id in enumerate(ids):
+        outcomes.append(REPLACED if doc_id in known else INSERTED)
+        if facts.is_expired(place, change.now):
+            known.discard(doc_id)
+        else:
+            known.add(doc_id)
+        number = numbers.get(doc_id, -1)
+        if doc_id in aliases[number]:
+            aliases[number].remove(doc_id)
+        elif number >= 0:  # its other aliases are removed with it
+            known -= aliases.pop(number)
+
+    for doc_id, number in numbers.items():
+        if held[number].doc_id != doc_id:
+            change.unlink(doc_id)
+    change.remove(own)
+    return outcomes
+
+
+def _with_usable_ids(batch: Batch) -> Batch:
+    """Return a batch in which documents with ids that cannot be stored are rejected."""
+    usable: list[int] = []
+    rejected = list(batch.rejected)
+    for place, doc_id in enumerate(batch.ids):
+        try:
+            check_id(doc_id)
+        except NearDupError as error:
+            rejected.append((repr(doc_id), error.message))
+        else:
+            usable.append(place)
+    if len(usable) == len(batch.ids):
+        return batch
+    return batch.take(usable)._replace(rejected=rejected)
+
+
+def _last_places(ids: Sequence[str]) -> list[int]:
+    """Return the last place of every id, ascending."""
+    last = {doc_id: place for place, doc_id in enumerate(ids)}
+    return sorted(last.values())
 
 
 def remove(change: Change, ids: Sequence[str]) -> int:
@@ -355,8 +415,8 @@ def pairs(own: View, theirs: View, settings: Settings) -> pa.Table:
         for first in range(0, numbers.size, SPAN):
             chosen = np.arange(first, min(first + SPAN, numbers.size))
             asked = with_keys(take_sketches(part, chosen, settings.config), settings.plan, settings.config)
-            answers = answer(theirs, asked, QueryOptions(None, settings.config.threshold), settings)
-            for number, hits in zip(numbers[chosen].tolist(), answers, strict=True):
+            results = search(theirs, asked, QueryOptions(None, settings.config.threshold), settings)
+            for number, hits in zip(numbers[chosen].tolist(), results, strict=True):
                 if number in live:
                     found += [(number, live[number].doc_id, hit.document.doc_id, hit.similarity) for hit in hits]
     found.sort(key=lambda row: row[0])
@@ -372,7 +432,7 @@ def merge(change: Change, theirs: View, settings: Settings) -> int:
         live = theirs.fetch(part_numbers.tolist())
         chosen = np.flatnonzero(np.isin(part_numbers, list(live)))
         held = [live[number] for number in part_numbers[chosen].tolist()]
-        # Runs are not in insertion order, so a document is numbered by its place among all.
+        # Segments are not in insertion order, so a document is numbered by its place among all.
         places = first + np.searchsorted(numbers, part_numbers[chosen])
         documents = [document._replace(number=number) for document, number in zip(held, places.tolist(), strict=True)]
         texts = [theirs.text_of(document.number) or "" for document in held] if settings.store == "text" else None

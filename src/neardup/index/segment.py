@@ -1,14 +1,16 @@
-"""A run: many documents in one immutable file, sorted by band key and memory-mapped.
+"""A segment: many documents in one immutable file, sorted by band key and memory-mapped.
 
 docs/index-format.md describes it byte by byte. Every header field is checked before it is used; digests of the
-sections are checked by `RunFile.check`, and references when they are followed.
+sections are checked by `Segment.check`, and references when they are followed.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import mmap
 import os
+import stat
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +20,6 @@ import numpy as np
 
 from neardup.errors import DataError
 from neardup.index.disk_sync import sync_data
-from neardup.index.open_run import DIGEST_BYTES, HEADER_BYTES, open_run
 from neardup.index.page_requests import expect_random_reads, request
 from neardup.index.sketches import FLAT, Layout, Sketches, check_items, damaged, item_arrays, item_columns, take_items
 from neardup.kernels import bitmaps, lookup
@@ -28,8 +29,15 @@ from neardup.measures.registry import measure_of
 
 MAGIC: Final = b"NDUPRUN\n"
 VERSION: Final = 2
-# Runs of version 1 have no bitmaps; they can be read, and compaction writes them anew.
+# Segments of version 1 have no bitmaps; they can be read, and compaction writes them anew.
 READABLE_VERSIONS: Final = (1, 2)
+HEADER_BYTES: Final = 4096
+DIGEST_BYTES: Final = 16
+# Without O_NONBLOCK, opening a named pipe would wait for a writer.
+_OPEN: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+_OPEN_FOLDER: Final = (
+    os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_DIRECTORY", 0)
+)
 # About as many bitmaps fit into a page; of more documents than one in so many, all pages are requested.
 _DOCS_A_PAGE: Final = 32
 _HEAD: Final = struct.Struct("<8sIIQQ16s")
@@ -45,7 +53,7 @@ _CHECKED_AT_ONCE: Final = 256
 
 
 class Section(NamedTuple):
-    """An array of a run; columns: 1 for a one-dimensional array."""
+    """An array of a segment; columns: 1 for a one-dimensional array."""
 
     name: str
     kind: str
@@ -78,7 +86,7 @@ def digest_of(data: Any = b"") -> Any:
 
 
 def shapes_of(num_docs: int, num_items: int, num_postings: int, layout: Layout) -> dict[str, tuple[str, int, int]]:
-    """Return type, rows and columns of every section of a run, in their order."""
+    """Return type, rows and columns of every section of a segment, in their order."""
     signature = np.dtype(layout.signature_type).newbyteorder("<").str
     shapes = {
         "numbers": ("<i8", num_docs, 1),
@@ -101,8 +109,8 @@ def directory_bits(num_postings: int) -> int:
     return max(0, (num_postings // _POSTINGS_AN_ENTRY).bit_length() - 1)
 
 
-class RunWriter:
-    """Writes a run of known size; sections can be written in any order, each from start to end."""
+class SegmentWriter:
+    """Writes a segment of known size; sections can be written in any order, each from start to end."""
 
     def __init__(
         self,
@@ -183,20 +191,20 @@ class RunWriter:
 
 
 def fingerprint_of(layout: Layout) -> bytes:
-    """Return a digest of the settings that determine the bytes of a run."""
+    """Return a digest of the settings that determine the bytes of a segment."""
     words = f"{measure_of(layout.config).signature_format(layout.config)}|{layout.bands}|{layout.has_items}"
     words += "|containment" if layout.has_set_postings else ""
     return bytes(digest_of(words.encode()).digest())
 
 
-def write_run(path: Path, numbers: I64, sketches: Sketches, layout: Layout) -> bytes:
-    """Write documents as a run; return the digest of its header."""
+def write_segment(path: Path, numbers: I64, sketches: Sketches, layout: Layout) -> bytes:
+    """Write documents as a segment; return the digest of its header."""
     postings = {BAND_POSTINGS: sorted_postings(sketches)}
     if layout.has_set_postings:
         postings[SET_POSTINGS] = set_postings(sketches.items)
     arrays = item_arrays(sketches.items)
     num_items = next((arrays[name].size for name in ("shingles", "hashes") if name in arrays), 0)
-    writer = RunWriter(path, numbers.size, num_items, postings[BAND_POSTINGS][0].size, layout)
+    writer = SegmentWriter(path, numbers.size, num_items, postings[BAND_POSTINGS][0].size, layout)
     try:
         columns = {"numbers": numbers, "sizes": sketches.sizes, "signatures": sketches.signatures} | arrays
         if layout.has_bitmaps:
@@ -212,7 +220,7 @@ def write_run(path: Path, numbers: I64, sketches: Sketches, layout: Layout) -> b
 
 
 def bitmaps_of(sets: Any, before: int) -> U64:
-    """Return the bitmaps of documents that follow others with `before` shingles in a run."""
+    """Return the bitmaps of documents that follow others with `before` shingles in a segment."""
     stop = bitmaps.first_word(before + sets.shingles.size, sets.ends.size - 1)
     words = np.zeros(stop - bitmaps.first_word(before, 0), np.uint64)
     bitmaps.write_bitmaps(sets, before, words)
@@ -244,8 +252,37 @@ def directory_of(parts: Any, num_postings: int) -> I64:
     return np.cumsum(counts)
 
 
-class RunFile:
-    """An open run, whose arrays are views of the file.
+def open_segment(path: Path) -> int:
+    """Open a segment for reading, relative to its folder; raise if the entry is not a regular file."""
+    folder = os.open(path.parent, _OPEN_FOLDER)
+    try:
+        file = os.open(path.name, _OPEN, dir_fd=folder)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise damaged(f"{path} is a symbolic link") from error
+        raise
+    finally:
+        os.close(folder)
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise damaged(f"{path} is not a regular file")
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+def header_digest_of(path: Path) -> bytes:
+    """Return the digest that the header of a segment ends with, unchecked."""
+    file = open_segment(path)
+    try:
+        return os.pread(file, DIGEST_BYTES, HEADER_BYTES - DIGEST_BYTES)
+    finally:
+        os.close(file)
+
+
+class Segment:
+    """An open segment, whose arrays are views of the file.
 
     digest: that of its header, if known; a file with another one is damaged, or was exchanged. is_scanned: the file
     will be read from start to end.
@@ -254,11 +291,11 @@ class RunFile:
     def __init__(self, path: Path, layout: Layout, *, digest: bytes | None = None, is_scanned: bool = False) -> None:
         self.path = path
         self.layout = layout
-        file = open_run(path)
+        file = open_segment(path)
         try:
             size = os.fstat(file).st_size
             if size < HEADER_BYTES:
-                raise damaged(f"{path} is too short to be a run")
+                raise damaged(f"{path} is too short to be a segment")
             self._map = mmap.mmap(file, 0, access=mmap.ACCESS_READ)
         finally:
             os.close(file)
@@ -340,7 +377,7 @@ class RunFile:
         return Sketches(items, self.arrays["signatures"][docs], keys, sizes)
 
     def check_items(self) -> None:
-        """Raise if there are items that no document has: their digests may be valid, if the run was forged."""
+        """Raise if there are items that no document has: their digests may be valid, if the segment was forged."""
         for first in range(0, self.num_docs, _CHECKED_AT_ONCE):
             self.take(np.arange(first, min(first + _CHECKED_AT_ONCE, self.num_docs)))
 
@@ -378,14 +415,14 @@ def _ranges_of(docs: I64) -> tuple[I64, I64]:
 
 
 def _read_header(path: Path, data: Any, size: int, layout: Layout) -> tuple[dict[str, Section], int]:
-    """Return the sections and the number of documents of a run; raise if the header is invalid."""
+    """Return the sections and the number of documents of a segment; raise if the header is invalid."""
     header = data[:HEADER_BYTES]
     magic, version, num_sections, recorded_size, num_docs, fingerprint = _HEAD.unpack_from(header)
     if magic != MAGIC:
-        raise damaged(f"{path} is not a run file")
+        raise damaged(f"{path} is not a segment")
     if version not in READABLE_VERSIONS:
         raise DataError(
-            f"{path} has run format {version}, but this neardup reads {' and '.join(map(str, READABLE_VERSIONS))}",
+            f"{path} has segment format {version}, but this neardup reads {' and '.join(map(str, READABLE_VERSIONS))}",
             hint="use the neardup that wrote it, or build the index again",
         )
     if digest_of(header[:-DIGEST_BYTES]).digest() != header[-DIGEST_BYTES:]:
@@ -419,7 +456,7 @@ def _check_shapes(
         expected.pop("bitmaps", None)
     found = {name: (entry.kind, entry.rows, entry.columns) for name, entry in sections.items()}
     if found != expected:
-        raise damaged(f"{path} does not have the sections of a run")
+        raise damaged(f"{path} does not have the sections of a segment")
     for section in sections.values():
         is_aligned = section.offset % _ALIGNMENT == 0 and section.offset >= HEADER_BYTES
         if not is_aligned or section.offset + section.num_bytes > size:

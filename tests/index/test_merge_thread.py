@@ -1,4 +1,4 @@
-"""Runs are written and merged beside the changes: nobody waits, nothing is lost, and damage is never copied."""
+"""Segments are written and merged beside the changes: nobody waits, nothing is lost, and damage is never copied."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ import pytest
 from index.corpora import texts
 from neardup import Index
 from neardup.errors import DataError
-from neardup.index import database, folder_view, merging, run_file
-from neardup.index.run_file import RunFile
+from neardup.index import folder_view, merge_thread, segment, sqlite
+from neardup.index.segment import Segment
 
 TEXT = "a text of some words that nobody else has written in this order"
 
 
 @pytest.fixture
 def index(tmp_path, monkeypatch):
-    """An index that flushes at 4 documents and merges 2 runs."""
-    monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)
-    monkeypatch.setattr(merging, "TIER", 2)
+    """An index that flushes at 4 documents and merges 2 segments."""
+    monkeypatch.setattr(folder_view, "UNFLUSHED_DOCS", 4)
+    monkeypatch.setattr(merge_thread, "TIER", 2)
     with Index.create(tmp_path / "i", durability="fast") as made:
         yield made
 
 
-def runs_of(index):
-    return index._store.read(lambda view: [name for name, *_ in view.tables.runs()])
+def segments_of(index):
+    return index._store.read(lambda view: [name for name, *_ in view.tables.segments()])
 
 
 def meanwhile(monkeypatch, act):
     """Call a function once, in another thread, while the next merge copies its first piece."""
-    merge = merging.merge_runs
+    merge = merge_thread.merge_segments
     waiting = [act]
 
-    def merge_runs(path, runs, is_live, layout, between):
+    def merge_segments(path, segments, is_live, layout, between):
         def act_between():
             if waiting:
                 thread = threading.Thread(target=waiting.pop())
@@ -48,9 +48,9 @@ def meanwhile(monkeypatch, act):
                 assert not thread.is_alive(), "it waits for the merge"
             between()
 
-        return merge(path, runs, is_live, layout, act_between)
+        return merge(path, segments, is_live, layout, act_between)
 
-    monkeypatch.setattr(merging, "merge_runs", merge_runs)
+    monkeypatch.setattr(merge_thread, "merge_segments", merge_segments)
 
 
 def test_an_insert_does_not_wait_for_a_merge(index, monkeypatch):
@@ -80,96 +80,96 @@ def test_documents_are_written_while_an_index_is_compacted(index, monkeypatch):
     assert sorted(index.ids()) == expected
     assert "1-3" not in [match.doc_id for match in index.query(documents["1-3"])]
     assert [match.doc_id for match in index.query(TEXT)] == ["beside"]
-    assert (index.info()["runs"], index.info()["fresh"], index.check()) == (1, 1, [])
+    assert (index.info()["segments"], index.info()["unflushed"], index.check()) == (1, 1, [])
     index.compact()
-    assert (index.info()["runs"], index.info()["fresh"]) == (1, 0)
+    assert (index.info()["segments"], index.info()["unflushed"]) == (1, 0)
 
 
-def test_fresh_documents_are_flushed_while_a_merge_goes_on(index, monkeypatch):
+def test_unflushed_documents_are_flushed_while_a_merge_goes_on(index, monkeypatch):
     index.insert_many(texts(40, seed=1))
     meanwhile(monkeypatch, lambda: [index.insert(f"{at}", f"{TEXT} {at}") for at in range(5)])
     index.compact()
-    assert (index.info()["runs"], index.info()["fresh"]) == (2, 0)
+    assert (index.info()["segments"], index.info()["unflushed"]) == (2, 0)
     assert len(index.query(TEXT, k=None)) == 5
 
 
-def test_small_batches_become_one_run_when_they_are_flushed(index, monkeypatch):
-    monkeypatch.setattr(folder_view, "FRESH_DOCS", 45)  # 40 and a batch of 10 do not fit
-    monkeypatch.setattr(merging, "TIER", 100)
+def test_small_batches_become_one_segment_when_they_are_flushed(index, monkeypatch):
+    monkeypatch.setattr(folder_view, "UNFLUSHED_DOCS", 45)  # 40 and a batch of 10 do not fit
+    monkeypatch.setattr(merge_thread, "TIER", 100)
     documents = list(texts(200, seed=2).items())
     for first in range(0, 200, 10):
         index.insert_many(dict(documents[first : first + 10]))
         index._store.finish_merging()
-    assert (index.info()["runs"], index.info()["fresh"]) == (4, 0)
+    assert (index.info()["segments"], index.info()["unflushed"]) == (4, 0)
     assert index.check() == []
 
 
-def test_fresh_documents_are_flushed_by_their_bytes_too(index, monkeypatch):
-    monkeypatch.setattr(folder_view, "FRESH_DOCS", 1000)
-    monkeypatch.setattr(folder_view, "FRESH_BYTES", 100_000)
+def test_unflushed_documents_are_flushed_by_their_bytes_too(index, monkeypatch):
+    monkeypatch.setattr(folder_view, "UNFLUSHED_DOCS", 1000)
+    monkeypatch.setattr(folder_view, "UNFLUSHED_BYTES", 100_000)
     long = " ".join(f"word{number}" for number in range(3_000))  # 24 KB of shingles
     for number in range(6):
         index.insert(f"{number}", f"{number} {long}")
         index._store.finish_merging()
-    assert (index.info()["runs"], index.info()["fresh"]) == (1, 1)  # five of them
+    assert (index.info()["segments"], index.info()["unflushed"]) == (1, 1)  # five of them
     assert len(index.query(long, k=None)) == 6
 
 
-def test_a_batch_is_split_into_runs_by_bytes(index, monkeypatch):
-    monkeypatch.setattr(folder_view, "RUN_BYTES", 1)
-    monkeypatch.setattr(merging, "TIER", 100)
+def test_a_batch_is_split_into_segments_by_bytes(index, monkeypatch):
+    monkeypatch.setattr(folder_view, "SEGMENT_BYTES", 1)
+    monkeypatch.setattr(merge_thread, "TIER", 100)
     monkeypatch.setattr("neardup.io.documents.in_memory.BATCH_ROWS", 10)
     index.insert_many(texts(40, seed=3))
-    assert (index.info()["runs"], index.info()["fresh"], index.check()) == (4, 0, [])
+    assert (index.info()["segments"], index.info()["unflushed"], index.check()) == (4, 0, [])
 
 
-def test_runs_of_many_bytes_are_not_merged_automatically(index, monkeypatch):
-    monkeypatch.setattr(merging, "MOST_JOINED_BYTES", 1)
+def test_segments_of_many_bytes_are_not_merged_automatically(index, monkeypatch):
+    monkeypatch.setattr(merge_thread, "MOST_JOINED_BYTES", 1)
     for seed in range(6):
         index.insert_many(texts(10, seed))
     index._store.finish_merging()
-    assert index.info()["runs"] == 6
+    assert index.info()["segments"] == 6
 
 
-def test_fresh_documents_are_read_once_although_runs_change(index, monkeypatch):
-    monkeypatch.setattr(folder_view, "FRESH_DOCS", 8)
+def test_unflushed_documents_are_read_once_although_segments_change(index, monkeypatch):
+    monkeypatch.setattr(folder_view, "UNFLUSHED_DOCS", 8)
     index.insert_many({"a": TEXT, "b": f"{TEXT} b"})
     assert len(index.query(TEXT)) == 2
     index.insert_many(texts(20, seed=4))
     index.insert("c", f"{TEXT} c")
     read = []
-    fresh = database.Tables.fresh
+    unflushed = sqlite.Tables.unflushed
 
     def followed(tables, after, before):
-        numbers, blobs = fresh(tables, after, before)
+        numbers, blobs = unflushed(tables, after, before)
         read.extend(numbers)
         return numbers, blobs
 
-    monkeypatch.setattr(database.Tables, "fresh", followed)
+    monkeypatch.setattr(sqlite.Tables, "unflushed", followed)
     assert len(index.query(TEXT)) == 3
     assert read == [23]
 
 
 def test_a_full_disk_is_tried_again_at_a_later_change(index, monkeypatch):
-    monkeypatch.setattr(merging, "RETRY_RATIO", 0)
+    monkeypatch.setattr(merge_thread, "RETRY_RATIO", 0)
 
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(run_file.os, "pwrite", full)
+        patch.setattr(segment.os, "pwrite", full)
         for number in range(6):
             index.insert(f"{number}", f"{TEXT} {number}")
             index._store.finish_merging()
-        assert (index.info()["runs"], index.info()["fresh"]) == (0, 6)
+        assert (index.info()["segments"], index.info()["unflushed"]) == (0, 6)
         assert list((index.path / "runs").iterdir()) == []
     index.insert("later", TEXT)
     index._store.finish_merging()
-    assert (index.info()["runs"], index.info()["fresh"], index.check()) == (1, 0, [])
+    assert (index.info()["segments"], index.info()["unflushed"], index.check()) == (1, 0, [])
 
 
 def damage(path, at):
-    """Flip a bit of a section of a run file."""
+    """Flip a bit of a section of a segment."""
     with path.open("r+b", buffering=0) as file:
         file.seek(at)
         byte = file.read(1)[0]
@@ -178,10 +178,10 @@ def damage(path, at):
 
 
 def sections_of(index):
-    """Path of the only run, and its sections."""
-    (name,) = runs_of(index)
+    """Path of the only segment, and its sections."""
+    (name,) = segments_of(index)
     path = index.path / "runs" / name
-    return path, [section for section in RunFile(path, index._settings.layout).sections.values() if section.num_bytes]
+    return path, [section for section in Segment(path, index._settings.layout).sections.values() if section.num_bytes]
 
 
 @pytest.mark.parametrize("measure", ["jaccard", "weighted", "cosine"])
@@ -200,7 +200,7 @@ def test_damage_of_any_section_is_refused_by_compact(tmp_path, measure):
             with pytest.raises(DataError, match=expected):
                 index.compact()
             assert expected in index.check()[0]
-            assert runs_of(index) == [path.name]
+            assert segments_of(index) == [path.name]
             assert list(path.parent.iterdir()) == [path]
             damage(path, section.offset)
         index.compact()
@@ -208,7 +208,7 @@ def test_damage_of_any_section_is_refused_by_compact(tmp_path, measure):
 
 
 @pytest.mark.long
-@pytest.mark.slow("compacts an index once for every byte of its run")
+@pytest.mark.slow("compacts an index once for every byte of its segment")
 def test_damage_of_any_byte_of_any_section_is_refused_by_compact(tmp_path):
     with Index.create(tmp_path / "i", containment=True, num_perm=16, bands=2, rows=4) as index:
         index.insert_many({"a": TEXT, "b": f"{TEXT} b"})
@@ -228,13 +228,17 @@ def test_damage_found_by_a_merge_is_raised_once_and_never_merged(index, monkeypa
     path, sections = sections_of(index)
     damage(path, next(section.offset for section in sections if section.name == "keys"))
     checked = []
-    check = RunFile.check
-    monkeypatch.setattr(RunFile, "check", lambda run, *rest: [checked.append(run.path), check(run, *rest)][1])
+    check = Segment.check
+    monkeypatch.setattr(
+        Segment, "check", lambda segment, *rest: [checked.append(segment.path), check(segment, *rest)][1]
+    )
     expected = f"the section keys of {path} has a wrong checksum"
 
     index.insert_many(texts(10, seed=6))
     index._store.finish_merging()
-    with pytest.raises(DataError, match=f"{expected}; this was found while merging runs, and this change was not made"):
+    with pytest.raises(
+        DataError, match=f"{expected}; this was found while merging segments, and this change was not made"
+    ):
         index.insert("a", TEXT)
     assert "a" not in index
     index.insert("a", TEXT)
@@ -242,16 +246,16 @@ def test_damage_found_by_a_merge_is_raised_once_and_never_merged(index, monkeypa
         index.insert_many(texts(10, seed))
         index._store.finish_merging()
 
-    assert path.name in runs_of(index)
+    assert path.name in segments_of(index)
     assert checked.count(path) == 1
-    assert len(runs_of(index)) < 6  # the others were merged
+    assert len(segments_of(index)) < 6  # the others were merged
     assert any(expected in what for what in index.info()["damage"])
     assert any(expected in what for what in index.check())
 
 
-def test_a_missing_run_is_damage_that_a_merge_reports(index):
+def test_a_missing_segment_is_damage_that_a_merge_reports(index):
     index.insert_many(texts(10, seed=5))
-    (name,) = runs_of(index)
+    (name,) = segments_of(index)
     index._store.finish_merging()
     (index.path / "runs" / name).unlink()
     index.insert_many(texts(10, seed=6))
@@ -261,7 +265,7 @@ def test_a_missing_run_is_damage_that_a_merge_reports(index):
 
 
 def test_closing_finishes_what_is_due(tmp_path, monkeypatch):
-    monkeypatch.setattr(merging, "TIER", 2)
+    monkeypatch.setattr(merge_thread, "TIER", 2)
     with Index.create(tmp_path / "i") as index:
         for seed in range(5):
             index.insert_many(texts(2050, seed))
@@ -274,8 +278,8 @@ def test_closing_finishes_what_is_due(tmp_path, monkeypatch):
 def test_a_process_that_ends_without_closing_ends_cleanly(tmp_path):
     program = (
         "import sys, neardup\n"
-        "from neardup.index import folder_view, merging\n"
-        "folder_view.FRESH_DOCS, merging.TIER = 4, 2\n"
+        "from neardup.index import folder_view, merge_thread\n"
+        "folder_view.UNFLUSHED_DOCS, merge_thread.TIER = 4, 2\n"
         "index = neardup.Index.create(sys.argv[1], durability='fast')\n"
         "for number in range(60): index.insert(str(number), f'text {number}')\n"
     )
@@ -333,7 +337,7 @@ def test_documents_are_written_while_pages_are_freed(tmp_path, monkeypatch):
         between = index._store._merging._between
 
         def insert():
-            if unused_pages(index) > 10 and index.info()["runs"] == 1:
+            if unused_pages(index) > 10 and index.info()["segments"] == 1:
                 seen.append(unused_pages(index))
                 index.insert(f"new {len(seen)}", TEXT)
             between()
@@ -355,20 +359,20 @@ def test_expired_documents_are_deleted_by_compact_in_several_commits(index):
 
 
 def test_merging_starts_again_after_an_index_is_opened(tmp_path, monkeypatch):
-    monkeypatch.setattr(folder_view, "FRESH_DOCS", 100)
+    monkeypatch.setattr(folder_view, "UNFLUSHED_DOCS", 100)
     with Index.create(tmp_path / "i") as index:
         index.insert_many(texts(50, seed=9))
-    monkeypatch.setattr(folder_view, "FRESH_DOCS", 4)
+    monkeypatch.setattr(folder_view, "UNFLUSHED_DOCS", 4)
     with Index.open(tmp_path / "i") as index:
         index.insert("one", TEXT)
         index._store.finish_merging()
-        assert index.info()["fresh"] < 51
+        assert index.info()["unflushed"] < 51
 
 
 def test_the_log_of_sqlite_is_copied_beside_the_changes(index, monkeypatch):
-    monkeypatch.setattr(merging, "LOG_PAGES", 100)
+    monkeypatch.setattr(merge_thread, "LOG_PAGES", 100)
     for number in range(300):
         index.insert(f"{number}", f"{TEXT} {number}")
     index._store.finish_merging()
-    log = index.path / database.LOG
+    log = index.path / sqlite.LOG
     assert log.stat().st_size < 6 << 20  # the inserts write 10 MB or more

@@ -1,4 +1,4 @@
-"""Compaction: merge the live documents of several runs into one run, piece by piece.
+"""Compaction: merge the live documents of several segments into one segment, piece by piece.
 
 A piece of documents or postings is bounded in bytes, so an index can be much larger than memory, whatever the size of
 its documents.
@@ -13,12 +13,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.index.run_file import (
+from neardup.index.segment import (
     BAND_POSTINGS,
     SET_POSTINGS,
     Postings,
-    RunFile,
-    RunWriter,
+    Segment,
+    SegmentWriter,
     bitmaps_of,
     directory_bits,
 )
@@ -31,69 +31,69 @@ Bools = npt.NDArray[np.bool_]
 _POSTINGS_AT_ONCE: Final = 1 << 20
 # Entries of a directory written at once (8 MB).
 _ENTRIES_AT_ONCE: Final = 1 << 20
-# A merged run is synced as it grows: syncing all of it at the end would keep the log of commits waiting.
+# A merged segment is synced as it grows: syncing all of it at the end would keep the log of commits waiting.
 _SYNC_BYTES: Final = 16 << 20
 
 
 class Merged(NamedTuple):
-    """A run that was written; digest: that of its header."""
+    """A segment that was written; digest: that of its header."""
 
     num_docs: int
     digest: bytes
 
 
-def merge_runs(
+def merge_segments(
     path: Path,
-    runs: Sequence[RunFile],
+    segments: Sequence[Segment],
     is_live: Sequence[Bools],
     layout: Layout,
     between: Callable[[], None] = lambda: None,
 ) -> Merged:
-    """Merge the live documents of one or more runs into one run; write nothing if there are none.
+    """Merge the live documents of one or more segments into one segment; write nothing if there are none.
 
-    is_live: for every run, which of its documents are live. between: called between two pieces; may raise to stop.
+    is_live: for every segment, which of its documents are live. between: called between two pieces; may raise to stop.
     """
     num_docs = int(sum(live.sum() for live in is_live))
     if not num_docs:
         return Merged(0, b"")
-    sizes = [_sizes_of(run, live) for run, live in zip(runs, is_live, strict=True)]
-    has_sets = _num_items_of(runs[0]) is not None
+    sizes = [_sizes_of(segment, live) for segment, live in zip(segments, is_live, strict=True)]
+    has_sets = _num_items_of(segments[0]) is not None
     num_items = sum(int(size.sum()) for size in sizes) if has_sets else 0
     num_postings = sum(int((size > 0).sum()) for size in sizes) * layout.bands
     renumbered = _renumber(is_live)
-    writer = RunWriter(path, num_docs, num_items, num_postings, layout, sync_bytes=_SYNC_BYTES)
+    writer = SegmentWriter(path, num_docs, num_items, num_postings, layout, sync_bytes=_SYNC_BYTES)
     try:
-        for run, live in zip(runs, is_live, strict=True):
-            for docs in _pieces(run, np.flatnonzero(live)):
+        for segment, live in zip(segments, is_live, strict=True):
+            for docs in _pieces(segment, np.flatnonzero(live)):
                 between()
-                _copy_documents(writer, run, docs, layout)
+                _copy_documents(writer, segment, docs, layout)
         if layout.has_items and "ends" in item_columns(layout.config):
             _write_ends(writer, sizes)
-        _merge_postings(writer, runs, renumbered, BAND_POSTINGS, num_postings, between)
+        _merge_postings(writer, segments, renumbered, BAND_POSTINGS, num_postings, between)
         if layout.has_set_postings:
-            _merge_postings(writer, runs, renumbered, SET_POSTINGS, num_items, between)
+            _merge_postings(writer, segments, renumbered, SET_POSTINGS, num_items, between)
         return Merged(num_docs, writer.finish())
     except BaseException:
         writer.abandon()
         raise
 
 
-def _sizes_of(run: RunFile, is_live: Bools) -> I64:
-    """Return the sizes of the live documents of a run; raise if they are more than it has items for."""
-    sizes: I64 = run.arrays["sizes"][is_live]
-    most = _num_items_of(run)
+def _sizes_of(segment: Segment, is_live: Bools) -> I64:
+    """Return the sizes of the live documents of a segment; raise if they are more than it has items for."""
+    sizes: I64 = segment.arrays["sizes"][is_live]
+    most = _num_items_of(segment)
     if most is not None and (((sizes < 0) | (sizes > most)).any() or sizes.sum() > most):
-        raise damaged(f"the sizes in {run.path} do not match its sets")
+        raise damaged(f"the sizes in {segment.path} do not match its sets")
     return sizes
 
 
-def _num_items_of(run: RunFile) -> int | None:
-    """Return the number of items of all sets of a run; None if it has no sets."""
-    return next((run.arrays[name].size for name in FLAT if name in run.arrays), None)
+def _num_items_of(segment: Segment) -> int | None:
+    """Return the number of items of all sets of a segment; None if it has no sets."""
+    return next((segment.arrays[name].size for name in FLAT if name in segment.arrays), None)
 
 
 def _renumber(is_live: Sequence[Bools]) -> list[I64]:
-    """Return the new position of every document of every run; -1 for a dead one."""
+    """Return the new position of every document of every segment; -1 for a dead one."""
     places = []
     before = 0
     for live in is_live:
@@ -104,26 +104,26 @@ def _renumber(is_live: Sequence[Bools]) -> list[I64]:
     return places
 
 
-def _pieces(run: RunFile, docs: I64) -> Iterator[I64]:
-    """Split documents of a run into pieces of bounded size in bytes."""
+def _pieces(segment: Segment, docs: I64) -> Iterator[I64]:
+    """Split documents of a segment into pieces of bounded size in bytes."""
     flat_bytes = 0
     row_bytes = 0
-    for name, array in run.arrays.items():
+    for name, array in segment.arrays.items():
         if name in FLAT:
             flat_bytes += array.itemsize
         elif array.ndim > 1:
             row_bytes += array.itemsize * array.shape[1]
-    sizes = np.maximum(run.arrays["sizes"][docs], 0)
+    sizes = np.maximum(segment.arrays["sizes"][docs], 0)
     ends = np.cumsum(row_bytes + flat_bytes * sizes)
     for first, stop in records.runs(ends):
         yield docs[first:stop]
 
 
-def _copy_documents(writer: RunWriter, run: RunFile, docs: I64, layout: Layout) -> None:
-    """Copy the sketches of some documents of a run."""
+def _copy_documents(writer: SegmentWriter, segment: Segment, docs: I64, layout: Layout) -> None:
+    """Copy the sketches of some documents of a segment."""
     columns = item_columns(layout.config) if layout.has_items else {}
-    taken = run.take(docs)
-    writer.write("numbers", run.arrays["numbers"][docs])
+    taken = segment.take(docs)
+    writer.write("numbers", segment.arrays["numbers"][docs])
     writer.write("sizes", taken.sizes)
     writer.write("signatures", taken.signatures)
     if layout.has_bitmaps:
@@ -133,7 +133,7 @@ def _copy_documents(writer: RunWriter, run: RunFile, docs: I64, layout: Layout) 
             writer.write(name, getattr(taken.items, name))
 
 
-def _write_ends(writer: RunWriter, sizes: Sequence[I64]) -> None:
+def _write_ends(writer: SegmentWriter, sizes: Sequence[I64]) -> None:
     last = np.zeros(1, np.int64)
     writer.write("ends", last)
     for size in sizes:
@@ -143,23 +143,23 @@ def _write_ends(writer: RunWriter, sizes: Sequence[I64]) -> None:
 
 
 def _merge_postings(
-    writer: RunWriter,
-    runs: Sequence[RunFile],
+    writer: SegmentWriter,
+    segments: Sequence[Segment],
     renumbered: Sequence[I64],
     names: Postings,
     total: int,
     between: Callable[[], None],
 ) -> None:
     directory = _GrowingDirectory(writer, names.directory, total)
-    for keys, docs in _sorted_postings(runs, renumbered, names):
+    for keys, docs in _sorted_postings(segments, renumbered, names):
         between()
         writer.write(names.keys, keys)
         writer.write(names.docs, docs)
         directory.add(keys)
     if directory.num_postings != total:
-        folder = runs[0].path.parent
+        folder = segments[0].path.parent
         raise damaged(
-            f"the runs to merge in {folder} have {directory.num_postings:,} postings in their sections {names.keys}"
+            f"the segments to merge in {folder} have {directory.num_postings:,} postings in their sections {names.keys}"
             f" instead of {total:,}"
         )
     directory.finish()
@@ -168,7 +168,7 @@ def _merge_postings(
 class _GrowingDirectory:
     """Writes the directory of postings that arrive in order; `directory_of` makes the same of all at once."""
 
-    def __init__(self, writer: RunWriter, name: str, num_postings: int) -> None:
+    def __init__(self, writer: SegmentWriter, name: str, num_postings: int) -> None:
         self._writer = writer
         self._name = name
         self._bits = directory_bits(num_postings)
@@ -200,25 +200,27 @@ class _GrowingDirectory:
             self._num_written = last
 
 
-def _sorted_postings(runs: Sequence[RunFile], renumbered: Sequence[I64], names: Postings) -> Iterator[tuple[Any, Any]]:
-    """Iterate over the postings of all runs in key order, without those of dead documents; a bounded number a step."""
-    keys = [run.arrays[names.keys] for run in runs]
+def _sorted_postings(
+    segments: Sequence[Segment], renumbered: Sequence[I64], names: Postings
+) -> Iterator[tuple[Any, Any]]:
+    """Iterate over the postings of all segments in key order, except of dead documents; a bounded number a step."""
+    keys = [segment.arrays[names.keys] for segment in segments]
     sizes = np.array([held.size for held in keys], np.int64)
-    starts = np.zeros(len(runs), np.int64)
+    starts = np.zeros(len(segments), np.int64)
     while (starts < sizes).any():
         ranges, next_key = _ranges_below(keys, starts, sizes)
         stops = np.array([stop for _, stop in ranges], np.int64)
         if (stops > starts).any():
-            yield _sorted_range(runs, renumbered, names, ranges)
+            yield _sorted_range(segments, renumbered, names, ranges)
         else:
             ranges = [(int(at), _stop_of(held, int(at), next_key)) for held, at in zip(keys, starts, strict=True)]
             stops = np.array([stop for _, stop in ranges], np.int64)
-            yield from _postings_of_one_key(runs, renumbered, names, ranges)
+            yield from _postings_of_one_key(segments, renumbered, names, ranges)
         starts = stops
 
 
 def _ranges_below(keys: Sequence[Any], starts: I64, sizes: I64) -> tuple[list[tuple[int, int]], Any]:
-    """Return for every run the range of its next postings below a common key, and this key; None: to the end."""
+    """Return for every segment the range of its next postings below a common key, and this key; None: to the end."""
     left = sizes - starts
     windows = starts + np.minimum(left, 1 + left * _POSTINGS_AT_ONCE // left.sum())
     lasts = [held[stop - 1] for held, stop, size in zip(keys, windows, sizes, strict=True) if stop < size]
@@ -237,21 +239,21 @@ def _stop_of(keys: Any, start: int, key: Any) -> int:
 
 
 def _postings_of_one_key(
-    runs: Sequence[RunFile], renumbered: Sequence[I64], names: Postings, ranges: Sequence[tuple[int, int]]
+    segments: Sequence[Segment], renumbered: Sequence[I64], names: Postings, ranges: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[Any, Any]]:
-    """Iterate over the postings of a key, run by run; there may be more of them than fit in memory."""
-    for run, places, (start, stop) in zip(runs, renumbered, ranges, strict=True):
+    """Iterate over the postings of a key, segment by segment; there may be more of them than fit in memory."""
+    for segment, places, (start, stop) in zip(segments, renumbered, ranges, strict=True):
         for first in range(start, stop, _POSTINGS_AT_ONCE):
             own = slice(first, min(first + _POSTINGS_AT_ONCE, stop))
-            yield _live_postings(run, places, names, own)
+            yield _live_postings(segment, places, names, own)
 
 
 def _sorted_range(
-    runs: Sequence[RunFile], renumbered: Sequence[I64], names: Postings, ranges: Sequence[tuple[int, int]]
+    segments: Sequence[Segment], renumbered: Sequence[I64], names: Postings, ranges: Sequence[tuple[int, int]]
 ) -> tuple[Any, Any]:
     parts = [
-        _live_postings(run, places, names, slice(start, stop))
-        for run, places, (start, stop) in zip(runs, renumbered, ranges, strict=True)
+        _live_postings(segment, places, names, slice(start, stop))
+        for segment, places, (start, stop) in zip(segments, renumbered, ranges, strict=True)
     ]
     keys = np.concatenate([part[0] for part in parts])
     docs = np.concatenate([part[1] for part in parts])
@@ -259,11 +261,11 @@ def _sorted_range(
     return keys[order], docs[order]
 
 
-def _live_postings(run: RunFile, places: I64, names: Postings, own: slice) -> tuple[Any, Any]:
+def _live_postings(segment: Segment, places: I64, names: Postings, own: slice) -> tuple[Any, Any]:
     """Return keys and new positions of the live documents of a range of postings."""
-    old = run.arrays[names.docs][own]
+    old = segment.arrays[names.docs][own]
     if old.size and old.max() >= places.size:
-        raise damaged(f"a posting of {run.path} points to no document")
+        raise damaged(f"a posting of {segment.path} points to no document")
     new = places[old]
     is_live = new >= 0
-    return run.arrays[names.keys][own][is_live], new[is_live].astype(np.uint32)
+    return segment.arrays[names.keys][own][is_live], new[is_live].astype(np.uint32)

@@ -1,4 +1,4 @@
-"""What a merge asks the database, and the commits by which it changes the list of runs."""
+"""What a merge asks the database, and the commits by which it changes the list of segments."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ import numpy as np
 
 from neardup.errors import NearDupError
 from neardup.index import folder_view
-from neardup.index.compaction import Bools, Merged
-from neardup.index.database import Tables
+from neardup.index.merge import Bools, Merged
+from neardup.index.sqlite import Tables
 from neardup.measures.base import I64
 
 _NUMBERS_AT_ONCE: Final = 1 << 16
 
 
-class OldestFresh(NamedTuple):
-    """Fresh documents that are flushed together."""
+class OldestUnflushed(NamedTuple):
+    """Unflushed documents that are flushed together."""
 
     numbers: list[int]
     blobs: list[bytes]
     is_live: Bools
 
 
-def oldest_fresh(tables: Tables, before: int, most: int) -> OldestFresh:
-    """Return the fresh documents with the lowest numbers, below `before`; most: as a multiple of what is flushed."""
+def oldest_unflushed(tables: Tables, before: int, most: int) -> OldestUnflushed:
+    """Return the unflushed documents with the lowest numbers, below `before`; most: a multiple of what is flushed."""
     last = tables.connection.execute(
         "SELECT MAX(number) FROM (SELECT number, LENGTH(sketch) AS bytes, SUM(LENGTH(sketch)) OVER"
         " (ORDER BY number) AS bytes_to_here FROM fresh WHERE number < ? ORDER BY number LIMIT ?)"
         " WHERE bytes_to_here - bytes < ?",
-        (before, folder_view.FRESH_DOCS * most, folder_view.FRESH_BYTES * most),
+        (before, folder_view.UNFLUSHED_DOCS * most, folder_view.UNFLUSHED_BYTES * most),
     ).fetchone()[0]
     if last is None:
-        return OldestFresh([], [], np.zeros(0, np.bool_))
-    numbers, blobs = tables.fresh(-1, last + 1)
-    return OldestFresh(numbers, blobs, are_stored(np.array(numbers, np.int64), tables))
+        return OldestUnflushed([], [], np.zeros(0, np.bool_))
+    numbers, blobs = tables.unflushed(-1, last + 1)
+    return OldestUnflushed(numbers, blobs, are_stored(np.array(numbers, np.int64), tables))
 
 
 def are_stored(numbers: I64, tables: Tables) -> Bools:
@@ -62,18 +62,20 @@ def are_stored(numbers: I64, tables: Tables) -> Bools:
     return is_stored
 
 
-def replace_runs(fresh: Sequence[int], names: Sequence[str], new: str, merged: Merged, tables: Tables) -> None:
-    """Replace fresh documents and runs by a new run, if it has documents."""
+def replace_segments(unflushed: Sequence[int], names: Sequence[str], new: str, merged: Merged, tables: Tables) -> None:
+    """Replace unflushed documents and segments by a new segment, if it has documents."""
     state = tables.state()
-    gone = set(names).difference(run.name for run in tables.runs())
+    gone = set(names).difference(segment.name for segment in tables.segments())
     if gone:
-        raise NearDupError(f"the runs {sorted(gone)} were replaced while they were merged", hint="open the index again")
+        raise NearDupError(
+            f"the segments {sorted(gone)} were replaced while they were merged", hint="open the index again"
+        )
     for name in names:
         tables.connection.execute("DELETE FROM runs WHERE name = ?", (name,))
     if merged.num_docs:
-        tables.add_run(new, merged.num_docs, merged.digest)
-    if fresh:
-        tables.connection.execute("DELETE FROM fresh WHERE number <= ?", (fresh[-1],))
+        tables.add_segment(new, merged.num_docs, merged.digest)
+    if unflushed:
+        tables.connection.execute("DELETE FROM fresh WHERE number <= ?", (unflushed[-1],))
     tables.set_state(state.next_number, state.generation + 1, state.documents)
 
 

@@ -1,7 +1,7 @@
-"""The store in one folder: a SQLite file for documents, transactions and fresh inserts, and sorted runs beside it.
+"""The store in one folder: a SQLite file with documents, transactions and unflushed inserts, and segments beside it.
 
-A change becomes visible with its SQLite commit, and its call returns once the commit is synced. A run is synced before
-the commit that names it, and deleted after a commit that no longer does is synced.
+A change becomes visible with its SQLite commit, and its call returns once the commit is synced. A segment is synced
+before the commit that names it, and deleted after a commit that no longer does is synced.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from neardup.errors import ConfigError, DataError, NearDupError
-from neardup.index import database, forking, index_folder
-from neardup.index.database import StoredRun, Tables
+from neardup.index import forking, index_folder, sqlite
 from neardup.index.disk_sync import CommitLog, sync_file, sync_folder
-from neardup.index.folder_view import FolderChange, FolderView, RunVanishedError
-from neardup.index.index_folder import RUNS
-from neardup.index.index_settings import stored_settings
+from neardup.index.folder_view import FolderChange, FolderView, SegmentVanishedError
+from neardup.index.index_folder import SEGMENTS
 from neardup.index.integrity import find_damage
-from neardup.index.merging import Merging
+from neardup.index.merge_thread import Merging
 from neardup.index.opened_files import FileChangedError, OpenedFiles
 from neardup.index.repair import Repair, apply_repair, find_lost
-from neardup.index.run_file import RunFile, write_run
+from neardup.index.segment import Segment, write_segment
+from neardup.index.settings import stored_settings
 from neardup.index.sketches import Layout, Sketches, damaged
+from neardup.index.sqlite import StoredSegment, Tables
 from neardup.index.sqlite_errors import explained
-from neardup.index.store import Answer
+from neardup.index.store import Result
 from neardup.index.writer_lock import WriterLock
 from neardup.io.storage.work_folder import check_writable, remove_folder, reserve
 from neardup.measures.base import I64
@@ -49,7 +49,7 @@ class FolderStore:
         self._process = os.getpid()
         self._writing = threading.RLock()
         self._reopening = threading.Lock()
-        self._log = CommitLog(folder / database.LOG)
+        self._log = CommitLog(folder / sqlite.LOG)
         self._lock: WriterLock | None = None
         self._writer: sqlite3.Connection | None = None
         self._opened = OpenedFiles(folder, layout, is_writer=not read_only)
@@ -65,18 +65,18 @@ class FolderStore:
 
     def _open_writer(self) -> None:
         with explained(self.folder):
-            self._writer = database.connect(self.folder, writable=True)
-            with contextlib.suppress(DataError):  # a list of runs that cannot be read: `check` and `repair` name it
+            self._writer = sqlite.connect(self.folder, writable=True)
+            with contextlib.suppress(DataError):  # a list of segments that cannot be read: `check` and `repair` name it
                 self._remove_orphans()
 
-    def read(self, ask: Callable[[Any], Answer]) -> Answer:
-        """Answer a question from one commit; retry if a run has been merged away, or the disk changed, in between."""
+    def read(self, ask: Callable[[Any], Result]) -> Result:
+        """Answer a question from one commit; retry if a segment was merged away, or the disk changed, in between."""
         for attempt in range(_ATTEMPTS):
             files = self._files()
             try:
                 with files.reading() as tables:
                     return ask(FolderView(files, tables))
-            except (RunVanishedError, FileChangedError) as error:
+            except (SegmentVanishedError, FileChangedError) as error:
                 if attempt == _ATTEMPTS - 1:
                     raise damaged(str(error)) from error
         raise AssertionError("the last attempt returns or raises")
@@ -98,44 +98,44 @@ class FolderStore:
 
     def _check_alike(self) -> None:
         """Raise if the index at the path has other settings than the one that was opened."""
-        found = stored_settings(self.folder, database.read_meta(self.folder)).layout
+        found = stored_settings(self.folder, sqlite.read_meta(self.folder)).layout
         if found != self.layout:
             raise DataError(
                 f"the index {self.folder} was replaced by one with other settings while it was open",
                 hint="open it again",
             )
 
-    def change(self, make: Callable[[Any], Answer]) -> Answer:
+    def change(self, make: Callable[[Any], Result]) -> Result:
         """Make one change, completely or not at all; return once it is on disk. Threads share the wait for the disk."""
         with self._writing, explained(self.folder):
             self._check_writable()
             self._merging.raise_untold()
             try:
-                answer, change, number = self._commit(make)
-            except RunVanishedError as error:  # only this process merges runs
+                result, change, number = self._commit(make)
+            except SegmentVanishedError as error:  # only this process merges segments
                 raise damaged(str(error)) from error
         self._merging.note(change)
         if self._is_durable:
             self._log.wait(number)
-        return answer
+        return result
 
-    def _commit(self, make: Callable[[Any], Answer]) -> tuple[Answer, FolderChange, int]:
+    def _commit(self, make: Callable[[Any], Result]) -> tuple[Result, FolderChange, int]:
         """Make and commit one change; return the number of its commit too."""
         writer = self._check_writable()
         change: FolderChange | None = None
         try:
             self._begin(writer)
             change = FolderChange(self._opened, Tables(writer), self)
-            answer = make(change)
+            result = make(change)
             change.finish()
             writer.execute("COMMIT")
         except BaseException:
-            self._undo(writer, change.new_runs if change is not None else [])
+            self._undo(writer, change.new_segments if change is not None else [])
             raise
-        return answer, change, self._log.add()
+        return result, change, self._log.add()
 
-    def commit_runs(self, make: Callable[[Tables], None]) -> int:
-        """Make one commit that changes the list of runs; return its number."""
+    def commit_segments(self, make: Callable[[Tables], None]) -> int:
+        """Make one commit that changes the list of segments; return its number."""
         with self._writing, forking.OUTSIDE_SQLITE:
             writer = self._check_writable()
             try:
@@ -155,12 +155,12 @@ class FolderStore:
         writer.execute("BEGIN IMMEDIATE")
 
     @staticmethod
-    def _undo(writer: sqlite3.Connection, new_runs: Sequence[Path]) -> None:
+    def _undo(writer: sqlite3.Connection, new_segments: Sequence[Path]) -> None:
         """Undo a change that failed or was interrupted, unless it was committed already: the database decides."""
         if writer.in_transaction:
             writer.execute("ROLLBACK")
-        named = {run.name for run in Tables(writer).runs()}
-        for path in new_runs:
+        named = {segment.name for segment in Tables(writer).segments()}
+        for path in new_segments:
             if path.name not in named:
                 path.unlink(missing_ok=True)
 
@@ -174,23 +174,23 @@ class FolderStore:
         self._log.wait(number)
 
     def compact(self) -> None:
-        """Merge all runs and the fresh documents, without removed and expired ones; others write meanwhile."""
+        """Merge all segments and the unflushed documents, without removed and expired ones; others write meanwhile."""
         self._check_writable()
         self._merging.compact()
         self._log.sync()
 
     def finish_merging(self) -> None:
-        """Return when all runs that are due are written and merged, which a thread does beside the changes."""
+        """Return when all segments that are due are written and merged, which a thread does beside the changes."""
         self._merging.finish()
 
-    def new_run(self) -> Path:
-        """Return the path of the next run."""
-        used = [int(name[:8]) for name in _run_names(self.folder)]
-        return self.folder / RUNS / f"{max(used, default=0) + 1:08}-{secrets.token_hex(4)}.run"
+    def new_segment(self) -> Path:
+        """Return the path of the next segment."""
+        used = [int(name[:8]) for name in _segment_names(self.folder)]
+        return self.folder / SEGMENTS / f"{max(used, default=0) + 1:08}-{secrets.token_hex(4)}.run"
 
-    def write_run(self, path: Path, numbers: I64, sketches: Sketches) -> bytes:
-        """Write a run, and sync its folder entry; return the digest of its header."""
-        digest = write_run(path, numbers, sketches, self.layout)
+    def write_segment(self, path: Path, numbers: I64, sketches: Sketches) -> bytes:
+        """Write a segment, and sync its folder entry; return the digest of its header."""
+        digest = write_segment(path, numbers, sketches, self.layout)
         sync_folder(path.parent)
         return digest
 
@@ -201,8 +201,8 @@ class FolderStore:
             files = self._files()
             with files.reading() as tables:
                 generation = tables.state().generation
-                found = find_damage(tables, self.folder / RUNS, self.layout)
-            # Beside a writer, a run that this commit names may have been merged with others and deleted.
+                found = find_damage(tables, self.folder / SEGMENTS, self.layout)
+            # Beside a writer, a segment that this commit names may have been merged with others and deleted.
             if not found or self.read(lambda view: view.generation) == generation:
                 break
         return found + [what for what in self.damage() if not any(text in what for text in found)]
@@ -212,17 +212,17 @@ class FolderStore:
         return list(self._merging.damage)
 
     def repair(self, sketch_again: Callable[[Sequence[str]], Sketches] | None) -> Repair:
-        """Give up runs that are missing or damaged; sketch_again: how to store documents whose text is stored."""
+        """Give up segments that are missing or damaged; sketch_again: how to store documents whose text is stored."""
         self._check_writable()
         with self._merging.paused(), self._writing:
-            plan = self.read(lambda view: find_lost(view.tables, self.folder / RUNS, self.layout))
+            plan = self.read(lambda view: find_lost(view.tables, self.folder / SEGMENTS, self.layout))
             self._merging.forget_damage()
             if plan.is_empty:
                 return Repair([], [], 0)
             return self.change(lambda change: apply_repair(change, plan, sketch_again))
 
     def snapshot(self, path: Path, *, copy: bool = False) -> None:
-        """Copy one commit to another folder, completely or not at all; copy: the runs too, instead of linking them."""
+        """Copy one commit to another folder, completely or not at all; copy: segments too, instead of linking them."""
         if os.path.lexists(path):
             raise ConfigError(f"{path} already exists", hint="choose another path for the snapshot")
         if self.folder.resolve() in path.resolve().parents:
@@ -232,7 +232,7 @@ class FolderStore:
             with explained(path), reserve(path, draft="index") as work:
                 try:
                     self._copy(work / "index", copy=copy)
-                except FileNotFoundError as error:  # a run was merged with others before it was copied
+                except FileNotFoundError as error:  # a segment was merged with others before it was copied
                     remove_folder(work)
                     if attempt == _ATTEMPTS - 1:
                         raise damaged(str(error)) from error
@@ -249,25 +249,25 @@ class FolderStore:
                 tables.connection.backup(copied)
             copied.execute("PRAGMA journal_mode = WAL")
             tables = Tables(copied)
-            runs = tables.runs()
+            segments = tables.segments()
             # Another id, because the two will differ: a reader must notice when one takes the place of the other.
-            tables.replace_state(tables.state()._replace(index_id=database.new_index_id()))
+            tables.replace_state(tables.state()._replace(index_id=sqlite.new_index_id()))
             copied.commit()
-        for run in runs:
-            self._copy_run(run, target / RUNS, copy=copy)
+        for segment in segments:
+            self._copy_segment(segment, target / SEGMENTS, copy=copy)
         sync_file(target / index_folder.FILE)
-        for folder in (target / RUNS, target):
+        for folder in (target / SEGMENTS, target):
             sync_folder(folder)
 
-    def _copy_run(self, run: StoredRun, target: Path, *, copy: bool) -> None:
-        source = self.folder / RUNS / run.name
-        damage = RunFile(source, self.layout, digest=run.digest, is_scanned=True).check()
+    def _copy_segment(self, segment: StoredSegment, target: Path, *, copy: bool) -> None:
+        source = self.folder / SEGMENTS / segment.name
+        damage = Segment(source, self.layout, digest=segment.digest, is_scanned=True).check()
         if damage is not None:
             raise damaged(damage)
         if copy:
-            _copy_file(source, target / run.name)
+            _copy_file(source, target / segment.name)
         else:
-            _link_or_copy(source, target / run.name)
+            _link_or_copy(source, target / segment.name)
 
     def close(self) -> None:
         """Close all connections, and let others write; the last connection that may write removes SQLite's log."""
@@ -323,14 +323,14 @@ class FolderStore:
         return self._writer
 
     def _remove_orphans(self) -> None:
-        """Delete runs that no commit names, left by a process that was killed; none while a named one is missing."""
-        named = {run.name for run in Tables(self._check_writable()).runs()}
-        found = set(_run_names(self.folder))
+        """Delete segments that no commit names, left by a killed process; none while a named one is missing."""
+        named = {segment.name for segment in Tables(self._check_writable()).segments()}
+        found = set(_segment_names(self.folder))
         orphans = found - named
         if orphans and named <= found:
             self._log.sync()  # the commit that dropped them may not be on disk yet
             for name in orphans:
-                (self.folder / RUNS / name).unlink(missing_ok=True)
+                (self.folder / SEGMENTS / name).unlink(missing_ok=True)
 
 
 def replaced(folder: Path) -> NearDupError:
@@ -340,24 +340,24 @@ def replaced(folder: Path) -> NearDupError:
     )
 
 
-def _run_names(folder: Path) -> list[str]:
-    """Return the names of the files in the folder of runs that are named like runs."""
-    with os.scandir(folder / RUNS) as entries:
+def _segment_names(folder: Path) -> list[str]:
+    """Return the names of the files in the folder of segments that are named like segments."""
+    with os.scandir(folder / SEGMENTS) as entries:
         return [
             entry.name
             for entry in entries
-            if database.RUN_NAME.fullmatch(entry.name) and not entry.is_dir(follow_symlinks=False)
+            if sqlite.SEGMENT_NAME.fullmatch(entry.name) and not entry.is_dir(follow_symlinks=False)
         ]
 
 
 def make_folder(folder: Path) -> None:
     """Create the folders of an index, closed to other users."""
     folder.mkdir(mode=0o700)
-    (folder / RUNS).mkdir(mode=0o700)
+    (folder / SEGMENTS).mkdir(mode=0o700)
 
 
 def _link_or_copy(source: Path, target: Path) -> None:
-    """Make a hard link, because runs never change; copy the file if it goes to another disk."""
+    """Make a hard link, because segments never change; copy the file if it goes to another disk."""
     try:
         os.link(source, target, follow_symlinks=False)
     except FileNotFoundError:

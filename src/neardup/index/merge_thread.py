@@ -1,7 +1,8 @@
-"""Merging beside the changes: fresh documents become runs, and runs are merged, by a thread of the writing process.
+"""Flushing and merging beside the changes, by a thread of the writing process.
 
-The thread reads one commit through a connection of its own, and writes and syncs a new run, all without a lock. Then
-one short commit names the new run instead of what it was made of. Old files are deleted once that commit is synced.
+Unflushed documents become segments, and segments are merged. The thread reads one commit through a connection of its
+own, and writes and syncs a new segment, all without a lock. Then one short commit names the new segment instead of what
+it was made of. Old files are deleted once that commit is synced.
 """
 
 from __future__ import annotations
@@ -21,22 +22,22 @@ from typing import Final, Protocol
 import numpy as np
 
 from neardup.errors import DataError, NearDupError
-from neardup.index import database, folder_view, shrinking
-from neardup.index.compaction import Merged, merge_runs
-from neardup.index.database import StoredRun, Tables
+from neardup.index import folder_view, shrinking, sqlite
 from neardup.index.disk_sync import sync_folder
 from neardup.index.forking import OUTSIDE_SQLITE
-from neardup.index.index_folder import RUNS
-from neardup.index.run_file import RunFile
-from neardup.index.run_list import are_stored, oldest_fresh, remove_expired, replace_runs
+from neardup.index.index_folder import SEGMENTS
+from neardup.index.merge import Merged, merge_segments
+from neardup.index.segment import Segment
+from neardup.index.segment_list import are_stored, oldest_unflushed, remove_expired, replace_segments
 from neardup.index.sketches import Layout, Sketches, damaged, from_bytes
+from neardup.index.sqlite import StoredSegment, Tables
 from neardup.index.sqlite_errors import explained
 from neardup.measures.base import I64
 
-# Runs of one tier are merged when there are this many; each tier is this many times larger than the one before.
+# Segments of one tier are merged when there are this many; each tier is this many times larger than the one before.
 TIER: Final = 8
-# The most documents of an automatic merge, and the most bytes of their files; larger runs are left to `compact`.
-MOST_JOINED: Final = folder_view.RUN_DOCS
+# The most documents of an automatic merge, and the most bytes of their files; larger segments are left to `compact`.
+MOST_JOINED: Final = folder_view.SEGMENT_DOCS
 MOST_JOINED_BYTES: Final = 512 << 20
 # A flush takes at most this many times the documents and bytes that cause it, so that its commit stays short.
 _FLUSHED_AT_ONCE: Final = 4
@@ -48,7 +49,7 @@ LOG_PAGES: Final = 1_000
 _PAGES_OF_COMMIT: Final = 8
 _DOCS_OF_PAGE: Final = 4
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
-_FRESH: Final = "the fresh documents"
+_UNFLUSHED: Final = "the unflushed documents"
 
 
 class Home(shrinking.Home, Protocol):
@@ -56,14 +57,14 @@ class Home(shrinking.Home, Protocol):
 
     layout: Layout
 
-    def new_run(self) -> Path:
-        """Return the path of the next run."""
+    def new_segment(self) -> Path:
+        """Return the path of the next segment."""
 
-    def write_run(self, path: Path, numbers: I64, sketches: Sketches) -> bytes:
-        """Write a run; return the digest of its header."""
+    def write_segment(self, path: Path, numbers: I64, sketches: Sketches) -> bytes:
+        """Write a segment; return the digest of its header."""
 
-    def commit_runs(self, make: Callable[[Tables], None]) -> int:
-        """Make one commit that changes the list of runs; return its number."""
+    def commit_segments(self, make: Callable[[Tables], None]) -> int:
+        """Make one commit that changes the list of segments; return its number."""
 
     def wait_for_disk(self, number: int) -> None:
         """Return when the commit of this number is on disk."""
@@ -79,7 +80,7 @@ class Merging:
     def __init__(self, home: Home) -> None:
         self._home = home
         self._process = os.getpid()
-        # Held while runs are written: by our thread, or by the caller of `compact`.
+        # Held while segments are written: by our thread, or by the caller of `compact`.
         self._working = threading.Lock()
         # Guards the fields below, and is never held for long.
         self._guard = threading.Lock()
@@ -90,8 +91,8 @@ class Merging:
         self._may_be_due = True
         self._is_stopped = False
         self._not_before = -1.0
-        self._fresh_docs = 0
-        self._fresh_bytes = 0
+        self._unflushed_docs = 0
+        self._unflushed_bytes = 0
         self._log_pages = 0
         self._refused = set[str]()
         self._untold: NearDupError | None = None
@@ -100,10 +101,10 @@ class Merging:
     def note(self, change: folder_view.FolderChange) -> None:
         """Count what a commit has added; start to flush or merge if that is due."""
         with self._guard:
-            self._fresh_docs += change.fresh_docs
-            self._fresh_bytes += change.fresh_bytes
+            self._unflushed_docs += change.unflushed_docs
+            self._unflushed_bytes += change.unflushed_bytes
             self._log_pages += _PAGES_OF_COMMIT + change.num_added // _DOCS_OF_PAGE
-            is_due = self._may_be_due or bool(change.new_runs) or self._must_flush() or self._log_pages >= LOG_PAGES
+            is_due = self._may_be_due or bool(change.new_segments) or self._must_flush() or self._log_pages >= LOG_PAGES
             if is_due and time.monotonic() >= self._not_before:
                 self._is_due = True
             if self._is_due and self._thread is None and os.getpid() == self._process:
@@ -127,7 +128,7 @@ class Merging:
             self._untold = None
         if error is not None:
             raise DataError(
-                f"{error.message}; this was found while merging runs, and this change was not made",
+                f"{error.message}; this was found while merging segments, and this change was not made",
                 hint=f"{error.hint or 'run `neardup index check`'}; further changes are made, without merging this",
             ) from error
 
@@ -192,7 +193,7 @@ class Merging:
     def _work(self) -> None:
         with self._guard:
             self._may_be_due = False
-        self._count_fresh()
+        self._count_unflushed()
         is_left = True
         while is_left:
             self._copy_log_if_due()
@@ -226,21 +227,23 @@ class Merging:
         """Read one commit."""
         with (
             OUTSIDE_SQLITE,
-            contextlib.closing(database.connect(self._home.folder, writable=False)) as connection,
+            contextlib.closing(sqlite.connect(self._home.folder, writable=False)) as connection,
         ):
             connection.execute("BEGIN")
             yield Tables(connection)
 
-    def _count_fresh(self) -> None:
+    def _count_unflushed(self) -> None:
         with self._reading() as tables:
             row = tables.connection.execute("SELECT COUNT(*), SUM(LENGTH(sketch)) FROM fresh").fetchone()
         with self._guard:
-            self._fresh_docs = row[0]
-            self._fresh_bytes = row[1] or 0
+            self._unflushed_docs = row[0]
+            self._unflushed_bytes = row[1] or 0
 
     def _must_flush(self) -> bool:
-        is_many = self._fresh_docs >= folder_view.FRESH_DOCS or self._fresh_bytes >= folder_view.FRESH_BYTES
-        return is_many and _FRESH not in self._refused
+        is_many = (
+            self._unflushed_docs >= folder_view.UNFLUSHED_DOCS or self._unflushed_bytes >= folder_view.UNFLUSHED_BYTES
+        )
+        return is_many and _UNFLUSHED not in self._refused
 
     def _flush_if_due(self) -> bool:
         return self._must_flush() and self._flush()
@@ -264,91 +267,91 @@ class Merging:
                 self._note_failure(error, time.monotonic() - began)
 
     def _flush(self, before: int = 1 << 62) -> bool:
-        """Turn the oldest fresh documents, with numbers below `before`, into a run; return whether there were any."""
-        with self._refusing(_FRESH):
+        """Flush the oldest documents with numbers below `before` to a segment; return whether there were any."""
+        with self._refusing(_UNFLUSHED):
             with self._reading() as tables:
-                fresh = oldest_fresh(tables, before, _FLUSHED_AT_ONCE)
-            if not fresh.numbers:
+                unflushed = oldest_unflushed(tables, before, _FLUSHED_AT_ONCE)
+            if not unflushed.numbers:
                 return False
-            live = np.flatnonzero(fresh.is_live)
-            with self._new_run() as path:
+            live = np.flatnonzero(unflushed.is_live)
+            with self._new_segment() as path:
                 digest = b""
                 if live.size:
-                    numbers = np.array(fresh.numbers, np.int64)[live]
-                    blobs = [fresh.blobs[at] for at in live.tolist()]
+                    numbers = np.array(unflushed.numbers, np.int64)[live]
+                    blobs = [unflushed.blobs[at] for at in live.tolist()]
                     sketches = from_bytes(numbers.tolist(), blobs, self._home.layout)
-                    digest = self._home.write_run(path, numbers, sketches)
-                replace = partial(replace_runs, fresh.numbers, [], path.name, Merged(live.size, digest))
-                self._home.wait_for_disk(self._home.commit_runs(replace))
+                    digest = self._home.write_segment(path, numbers, sketches)
+                replace = partial(replace_segments, unflushed.numbers, [], path.name, Merged(live.size, digest))
+                self._home.wait_for_disk(self._home.commit_segments(replace))
         with self._guard:
-            self._fresh_docs -= len(fresh.numbers)
-            self._fresh_bytes -= sum(map(len, fresh.blobs))
+            self._unflushed_docs -= len(unflushed.numbers)
+            self._unflushed_bytes -= sum(map(len, unflushed.blobs))
         return True
 
     def _merge_if_due(self) -> bool:
         with self._reading() as tables:
-            runs = [run for run in tables.runs() if run.name not in self._refused]
-        chosen = _too_many(runs, {run.name: self._bytes_of(run.name) for run in runs})
+            segments = [segment for segment in tables.segments() if segment.name not in self._refused]
+        chosen = _too_many(segments, {segment.name: self._bytes_of(segment.name) for segment in segments})
         if chosen:
             self._merge(chosen)
         return bool(chosen)
 
-    def _merge(self, chosen: Sequence[StoredRun]) -> None:
-        """Merge runs into one, without the documents that were removed."""
+    def _merge(self, chosen: Sequence[StoredSegment]) -> None:
+        """Merge segments into one, without the documents that were removed."""
         layout = self._home.layout
         names = [stored.name for stored in chosen]
-        runs = []
+        segments = []
         for stored in chosen:
             with self._refusing(stored.name):
-                runs.append(self._open_intact(stored))
-        with self._refusing(*names), self._new_run() as target:
+                segments.append(self._open_intact(stored))
+        with self._refusing(*names), self._new_segment() as target:
             with self._reading() as tables:
-                is_live = [are_stored(run.arrays["numbers"], tables) for run in runs]
-            merged = merge_runs(target, runs, is_live, layout, self._between)
+                is_live = [are_stored(segment.arrays["numbers"], tables) for segment in segments]
+            merged = merge_segments(target, segments, is_live, layout, self._between)
             sync_folder(target.parent)
-            number = self._home.commit_runs(partial(replace_runs, [], names, target.name, merged))
+            number = self._home.commit_segments(partial(replace_segments, [], names, target.name, merged))
             self._home.wait_for_disk(number)
         for name in names:
             self._path_of(name).unlink(missing_ok=True)
 
-    def _open_intact(self, stored: StoredRun) -> RunFile:
-        """Open a run to merge it, and verify all of it once: later, its damage would have valid digests."""
+    def _open_intact(self, stored: StoredSegment) -> Segment:
+        """Open a segment to merge it, and verify all of it once: later, its damage would have valid digests."""
         path = self._path_of(stored.name)
         try:
-            run = RunFile(path, self._home.layout, digest=stored.digest, is_scanned=True)
+            segment = Segment(path, self._home.layout, digest=stored.digest, is_scanned=True)
         except FileNotFoundError as error:
-            raise damaged(f"the run file {stored.name} is missing") from error
-        what = run.check(self._between)
+            raise damaged(f"the segment {stored.name} is missing") from error
+        what = segment.check(self._between)
         if what is not None:
             raise damaged(what)
-        return run
+        return segment
 
     def _bytes_of(self, name: str) -> int:
         with self._refusing(name):
             try:
                 return self._path_of(name).stat().st_size
             except FileNotFoundError as error:
-                raise damaged(f"the run file {name} is missing") from error
+                raise damaged(f"the segment {name} is missing") from error
 
     def _path_of(self, name: str) -> Path:
-        return self._home.folder / RUNS / name
+        return self._home.folder / SEGMENTS / name
 
     @contextlib.contextmanager
-    def _new_run(self) -> Iterator[Path]:
-        """Name a new run; after an error, delete it unless a commit names it."""
-        path = self._home.new_run()
+    def _new_segment(self) -> Iterator[Path]:
+        """Name a new segment; after an error, delete it unless a commit names it."""
+        path = self._home.new_segment()
         try:
             yield path
         except BaseException:
             # If the database cannot be asked, the next process that opens the index decides.
             with contextlib.suppress(sqlite3.Error, NearDupError), self._reading() as tables:
-                if path.name not in {run.name for run in tables.runs()}:
+                if path.name not in {segment.name for segment in tables.segments()}:
                     path.unlink(missing_ok=True)
             raise
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Let no run be written or merged meanwhile."""
+        """Let no segment be written or merged meanwhile."""
         with self._working:
             yield
 
@@ -368,41 +371,44 @@ class Merging:
             while self._flush(next_number):
                 pass
             with self._reading() as tables:
-                runs = tables.runs()
-            if runs:
-                self._merge(runs)
+                segments = tables.segments()
+            if segments:
+                self._merge(segments)
             shrinking.shrink(self._home, self._between)
 
     def _remove_expired(self, now: float) -> None:
         with self._reading() as tables:
             numbers = tables.expired(now)
-        for chunk in database.chunks(numbers):
-            self._home.commit_runs(partial(remove_expired, chunk, now))
+        for chunk in sqlite.chunks(numbers):
+            self._home.commit_segments(partial(remove_expired, chunk, now))
 
 
-def _too_many(runs: Sequence[StoredRun], sizes: dict[str, int]) -> list[StoredRun]:
-    """Return the runs to merge now: the smallest of the lowest tier that has too many, as many as may be merged.
+def _too_many(segments: Sequence[StoredSegment], sizes: dict[str, int]) -> list[StoredSegment]:
+    """Return the segments to merge now: the smallest of the lowest tier that has too many, as many as may be merged.
 
     sizes: the bytes of each file.
     """
-    tiers: dict[int, list[StoredRun]] = {}
-    for run in runs:
-        num_bytes = sizes[run.name]
+    tiers: dict[int, list[StoredSegment]] = {}
+    for segment in segments:
+        num_bytes = sizes[segment.name]
         tier = 0
-        while run.documents > folder_view.FRESH_DOCS * TIER**tier or num_bytes > folder_view.FRESH_BYTES * TIER**tier:
+        while (
+            segment.documents > folder_view.UNFLUSHED_DOCS * TIER**tier
+            or num_bytes > folder_view.UNFLUSHED_BYTES * TIER**tier
+        ):
             tier += 1
-        tiers.setdefault(tier, []).append(run)
+        tiers.setdefault(tier, []).append(segment)
     for _, members in sorted(tiers.items()):
         if len(members) < TIER:
             continue
-        chosen: list[StoredRun] = []
+        chosen: list[StoredSegment] = []
         docs = 0
         num_bytes = 0
-        for run in sorted(members, key=lambda member: (member.documents, member.name)):
-            docs += run.documents
-            num_bytes += sizes[run.name]
+        for segment in sorted(members, key=lambda member: (member.documents, member.name)):
+            docs += segment.documents
+            num_bytes += sizes[segment.name]
             if docs <= MOST_JOINED and num_bytes <= MOST_JOINED_BYTES:
-                chosen.append(run)
+                chosen.append(segment)
         if len(chosen) > 1:
             return chosen
     return []
@@ -424,4 +430,4 @@ def _named(error: Exception, folder: Path) -> NearDupError:
     except NearDupError as named:
         return named
     except Exception as other:  # noqa: BLE001 - named below
-        return DataError(f"the runs of the index {folder} cannot be merged: {other!r}")
+        return DataError(f"the segments of the index {folder} cannot be merged: {other!r}")

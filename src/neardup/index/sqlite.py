@@ -1,4 +1,4 @@
-"""The SQLite file of an index: documents, ids, fresh sketches, and which runs there are; every row has a digest.
+"""The SQLite file of an index: documents, ids, unflushed sketches, and the list of segments; every row has a digest.
 
 Rows may be forged, so each value is checked for its type before it is used.
 """
@@ -70,12 +70,12 @@ _COLUMN_TYPES: Final[tuple[Any, ...]] = (
     _OPTIONAL_TIME,
     _OPTIONAL_TIME,
 )
-RUN_NAME: Final = re.compile(r"[0-9]{8}-[0-9a-f]{8}\.run")
+SEGMENT_NAME: Final = re.compile(r"[0-9]{8}-[0-9a-f]{8}\.run")
 # Numbers of documents count up from 1; one above this is forged, and could overflow.
 _MAX_NUMBER: Final = 1 << 62
 # A text of this size is an error on its way in, so a row that inflates to more was forged.
 MAX_TEXT_BYTES: Final = 1 << 28
-_RUN_DIGEST_BYTES: Final = 16
+_SEGMENT_DIGEST_BYTES: Final = 16
 
 
 class State(NamedTuple):
@@ -87,8 +87,8 @@ class State(NamedTuple):
     index_id: str
 
 
-class StoredRun(NamedTuple):
-    """A run that a commit names; digest: that of the header of its file, which has those of its sections."""
+class StoredSegment(NamedTuple):
+    """A segment that a commit names; digest: that of the header of its file, which has those of its sections."""
 
     name: str
     documents: int
@@ -376,49 +376,49 @@ class Tables:
             raise damaged(f"the text of document number {number} is missing")
         return unpack_text((number, *row))
 
-    def add_fresh(self, rows: Iterable[tuple[int, bytes]]) -> None:
-        """Store sketches until they are flushed to a run."""
+    def add_unflushed(self, rows: Iterable[tuple[int, bytes]]) -> None:
+        """Store sketches until they are flushed to a segment."""
         self.connection.executemany(
             "INSERT INTO fresh VALUES (?, ?, ?)", [(number, data, zlib.crc32(data)) for number, data in rows]
         )
 
-    def fresh(self, after: int, before: int) -> tuple[list[int], list[bytes]]:
-        """Return numbers and sketches of the fresh documents between two numbers."""
+    def unflushed(self, after: int, before: int) -> tuple[list[int], list[bytes]]:
+        """Return numbers and sketches of the unflushed documents between two numbers."""
         rows = self.connection.execute(
             "SELECT number, sketch, digest FROM fresh WHERE number > ? AND number < ? ORDER BY number", (after, before)
         ).fetchall()
-        return [number for number, _, _ in rows], [fresh_row(row) for row in rows]
+        return [number for number, _, _ in rows], [unflushed_row(row) for row in rows]
 
     def count(self, table: str) -> int:
         """Count the rows of a table."""
         return self._number(f"SELECT COUNT(*) FROM {table}")  # noqa: S608
 
-    def runs(self) -> list[StoredRun]:
-        """Return the runs, in order; raise for a name that we would not give a file, such as a path elsewhere."""
+    def segments(self) -> list[StoredSegment]:
+        """Return the segments, in order; raise for a name that we would not give a file, such as a path elsewhere."""
         rows = self.connection.execute("SELECT name, documents, digest FROM runs ORDER BY place, name")
-        return [checked_run(row) for row in rows]
+        return [checked_segment(row) for row in rows]
 
-    def add_run(self, name: str, num_docs: int, digest: bytes) -> None:
-        """Add a run."""
+    def add_segment(self, name: str, num_docs: int, digest: bytes) -> None:
+        """Add a segment."""
         place = self.connection.execute("SELECT COALESCE(MAX(place), 0) + 1 FROM runs").fetchone()[0]
         self.connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?)", (name, num_docs, place, digest))
 
 
-def checked_run(row: tuple[Any, ...]) -> StoredRun:
-    """Return an entry of the list of runs; raise if its name is not one that we give to files."""
+def checked_segment(row: tuple[Any, ...]) -> StoredSegment:
+    """Return an entry of the list of segments; raise if its name is not one that we give to files."""
     name, num_docs, digest = row
-    if not isinstance(name, str) or not RUN_NAME.fullmatch(name):
-        raise damaged(f"{name!r} is not the name of a run file")
-    if not isinstance(num_docs, int) or not isinstance(digest, bytes) or len(digest) != _RUN_DIGEST_BYTES:
-        raise damaged(f"the entry of the run file {name} cannot be read")
-    return StoredRun(name, num_docs, digest)
+    if not isinstance(name, str) or not SEGMENT_NAME.fullmatch(name):
+        raise damaged(f"{name!r} is not the name of a segment")
+    if not isinstance(num_docs, int) or not isinstance(digest, bytes) or len(digest) != _SEGMENT_DIGEST_BYTES:
+        raise damaged(f"the entry of the segment {name} cannot be read")
+    return StoredSegment(name, num_docs, digest)
 
 
-def fresh_row(row: tuple[Any, ...]) -> bytes:
+def unflushed_row(row: tuple[Any, ...]) -> bytes:
     """Return the sketch of a row of `fresh`."""
     number, data, digest = row
     if not isinstance(data, bytes) or zlib.crc32(data) != digest:
-        raise damaged(f"document number {number}, which is not yet in a run, has a wrong checksum")
+        raise damaged(f"document number {number}, which is not yet in a segment, has a wrong checksum")
     return data
 
 

@@ -3,21 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple, Protocol
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
-from neardup.index.index_settings import Settings
-from neardup.index.query_options import QueryOptions
-from neardup.index.run_file import estimated_similarities
+from neardup.config import Config
+from neardup.config.checks import as_float, check_real
+from neardup.errors import ConfigError
+from neardup.index.filters import filter_of
+from neardup.index.segment import estimated_similarities
+from neardup.index.settings import Settings
 from neardup.index.sketches import Sketches
-from neardup.index.store import Document, Met, Shared, View
+from neardup.index.store import Candidates, Document, Shared, View
 from neardup.kernels import lookup
 from neardup.kernels.similarity import Sets
 from neardup.measures.base import F64, I64, concatenated, num_docs_of
 
 # Queries answered per batch.
 SPAN: Final = 1024
+# More matches than any index has documents.
+_MOST_MATCHES: Final = 1 << 40
+
+
+class QueryOptions(NamedTuple):
+    """The options of a query; least: the minimum similarity, or containment of the smaller in the larger."""
+
+    k: int | None
+    least: float
+    is_requested: Callable[[Document], bool] | None = None
+    is_containment: bool = False
+
+
+def check_query(
+    settings: Settings,
+    path: Path,
+    k: Any,
+    threshold: Any = None,
+    where: Any = None,
+    since: Any = None,
+    containment: Any = None,
+) -> QueryOptions:
+    """Return the options of queries; raise if the index cannot answer them."""
+    if k is not None and (not isinstance(k, int) or isinstance(k, bool) or k < 1):
+        raise ConfigError(f"`k` must be a whole number >= 1, or None for all, got {k!r}")
+    k = None if k is None else min(k, _MOST_MATCHES)
+    if containment is None:
+        return QueryOptions(k, _least_similarity(threshold, settings.config), filter_of(where, since))
+    if threshold is not None:
+        raise ConfigError("a query takes `threshold` or `containment`, not both", hint="leave one of them out")
+    if not settings.containment:
+        raise ConfigError(
+            f"the index {path} has no postings of shingles, which a query with `containment` needs",
+            hint="create it with containment=True",
+        )
+    check_real("containment", containment, "in (0, 1]", 0 < as_float(containment) <= 1)
+    return QueryOptions(k, float(containment), filter_of(where, since), is_containment=True)
+
+
+def _least_similarity(threshold: Any, config: Config) -> float:
+    if threshold is None:
+        return config.threshold
+    least = Config.of(threshold=threshold).threshold
+    if least < config.threshold:
+        raise ConfigError(
+            f"`threshold` {least:g} is below that of the index, {config.threshold:g}: its bands would miss many"
+            " documents in between",
+            hint=f"create an index with threshold={least:g}",
+        )
+    return least
 
 
 class Hit(NamedTuple):
@@ -32,7 +86,7 @@ class Hit(NamedTuple):
 class Lookup(Protocol):
     """Anything in which band keys can be looked up."""
 
-    def look_up(self, asked: Sketches, threshold: float, min_agreement: int) -> Iterator[Met]:
+    def look_up(self, asked: Sketches, threshold: float, min_agreement: int) -> Iterator[Candidates]:
         """Find the documents that share a band key with each query."""
 
 
@@ -48,7 +102,7 @@ class Found(NamedTuple):
     shares: F64 | None = None
 
 
-def answer(view: View, queries: Sketches, options: QueryOptions, settings: Settings) -> list[list[Hit]]:
+def search(view: View, queries: Sketches, options: QueryOptions, settings: Settings) -> list[list[Hit]]:
     """Return the best documents of every query."""
     found = (
         find_contained(view, queries, options.least)
@@ -74,10 +128,12 @@ def find(view: Lookup, asked: Sketches, threshold: float, settings: Settings) ->
     """Find every document that shares a bucket with a query, passes the signature filter, and is similar."""
     ratio = threshold if settings.config.measure == "jaccard" else 0.0
     parts = [Found(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
-    for met in view.look_up(asked, ratio, _min_agreement(threshold, settings)):
-        values = _similarities(asked, met, threshold, settings)
+    for candidates in view.look_up(asked, ratio, _min_agreement(threshold, settings)):
+        values = _similarities(asked, candidates, threshold, settings)
         is_found = values >= threshold
-        parts.append(Found(met.queries[is_found], met.numbers[met.places[is_found]], values[is_found]))
+        parts.append(
+            Found(candidates.queries[is_found], candidates.numbers[candidates.places[is_found]], values[is_found])
+        )
     if len(parts) == 1:
         return parts[0]
     queries, numbers, similarities = (np.concatenate([part[at] for part in parts]) for at in range(3))
@@ -93,16 +149,16 @@ def _min_agreement(threshold: float, settings: Settings) -> int:
     return next(count for count in range(num_slots + 1) if count / num_slots >= threshold)
 
 
-def _similarities(asked: Sketches, met: Met, threshold: float, settings: Settings) -> F64:
-    if asked.items is None or met.sketches.items is None:
-        left, right = asked.signatures[met.queries], met.sketches.signatures[met.places]
+def _similarities(asked: Sketches, candidates: Candidates, threshold: float, settings: Settings) -> F64:
+    if asked.items is None or candidates.sketches.items is None:
+        left, right = asked.signatures[candidates.queries], candidates.sketches.signatures[candidates.places]
         return estimated_similarities(left, right, settings.layout)
-    values = np.empty(met.queries.size)
+    values = np.empty(candidates.queries.size)
     lookup.verify_pairs(
-        concatenated([asked.items, met.sketches.items]),
-        np.concatenate([asked.signatures, met.sketches.signatures]),
-        met.queries,
-        met.places + num_docs_of(asked.items),
+        concatenated([asked.items, candidates.sketches.items]),
+        np.concatenate([asked.signatures, candidates.sketches.signatures]),
+        candidates.queries,
+        candidates.places + num_docs_of(asked.items),
         float(threshold),
         int(settings.plan.min_agreement),
         values,
@@ -115,7 +171,7 @@ def rank(
 ) -> list[list[Hit]]:
     """Return the k best documents of every query that still exist and pass its filters."""
     starts = np.searchsorted(found.queries, np.arange(num_queries + 1))
-    answers: list[list[Hit]] = [[] for _ in range(num_queries)]
+    ranked: list[list[Hit]] = [[] for _ in range(num_queries)]
     at, stops = starts[:-1].copy(), starts[1:]
     numbers, similarities = found.numbers, found.similarities
     step = found.numbers.size if k is None else max(k, 1)
@@ -124,7 +180,7 @@ def rank(
         wanted = np.unique(np.concatenate([numbers[first:stop] for _, first, stop in spans]))
         live = view.fetch(wanted.tolist())
         for query, first, stop in spans:
-            hits = answers[query]
+            hits = ranked[query]
             for place, number in enumerate(numbers[first:stop].tolist(), first):
                 document = live.get(number)
                 if document is not None and (is_requested is None or is_requested(document)):
@@ -135,4 +191,4 @@ def rank(
                 del hits[k:]
                 at[query] = stops[query]
         step *= 4
-    return answers
+    return ranked

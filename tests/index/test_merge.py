@@ -1,4 +1,4 @@
-"""A merged run has the bytes of a run that was written at once, whatever the size of the pieces."""
+"""A merged segment has the bytes of a segment that was written at once, whatever the size of the pieces."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from neardup.config import Config
-from neardup.index import compaction
-from neardup.index.compaction import merge_runs
-from neardup.index.index_settings import new_settings
-from neardup.index.run_file import RunFile, write_run
+from neardup.index import merge
+from neardup.index.merge import merge_segments
+from neardup.index.segment import Segment, write_segment
+from neardup.index.settings import new_settings
 from neardup.index.sketches import sketch_contents
 from neardup.io import records
 
@@ -26,27 +26,27 @@ def made_texts(draw, count):
 
 def written(path, numbers, texts):
     sketches = sketch_contents(pa.array(texts, pa.large_string()), SETTINGS.plan, SETTINGS.config)
-    write_run(path, np.array(numbers, np.int64), sketches, SETTINGS.layout)
+    write_segment(path, np.array(numbers, np.int64), sketches, SETTINGS.layout)
     return path
 
 
 @pytest.mark.parametrize("at_once", [1, 3, 50, 1 << 20])
-def test_a_merged_run_is_the_run_of_all_live_documents(tmp_path, monkeypatch, at_once):
-    monkeypatch.setattr(compaction, "_POSTINGS_AT_ONCE", at_once)
-    monkeypatch.setattr(compaction, "_ENTRIES_AT_ONCE", at_once)
+def test_a_merged_segment_is_the_segment_of_all_live_documents(tmp_path, monkeypatch, at_once):
+    monkeypatch.setattr(merge, "_POSTINGS_AT_ONCE", at_once)
+    monkeypatch.setattr(merge, "_ENTRIES_AT_ONCE", at_once)
     monkeypatch.setattr(records, "BATCH_BYTES", at_once * 40)
     draw = np.random.default_rng(at_once)
-    runs, is_live, live_numbers, live_texts = [], [], [], []
+    segments, is_live, live_numbers, live_texts = [], [], [], []
     for number, count in enumerate([7, 1, 30, 12]):
         texts, numbers = made_texts(draw, count), list(range(number * 100, number * 100 + count))
         live = draw.random(count) < 0.8
-        runs.append(RunFile(written(tmp_path / f"{number}.run", numbers, texts), SETTINGS.layout))
+        segments.append(Segment(written(tmp_path / f"{number}.run", numbers, texts), SETTINGS.layout))
         is_live.append(live)
         live_numbers += [doc for doc, is_kept in zip(numbers, live, strict=True) if is_kept]
         live_texts += [text for text, is_kept in zip(texts, live, strict=True) if is_kept]
     steps = []
 
-    merged = merge_runs(tmp_path / "merged.run", runs, is_live, SETTINGS.layout, lambda: steps.append(1))
+    merged = merge_segments(tmp_path / "merged.run", segments, is_live, SETTINGS.layout, lambda: steps.append(1))
 
     expected = written(tmp_path / "expected.run", live_numbers, live_texts)
     assert (tmp_path / "merged.run").read_bytes() == expected.read_bytes()
@@ -56,14 +56,14 @@ def test_a_merged_run_is_the_run_of_all_live_documents(tmp_path, monkeypatch, at
 
 
 def test_a_posting_that_points_to_no_document_is_damage_and_leaves_no_file(tmp_path):
-    run = RunFile(written(tmp_path / "a.run", [1, 2], ["a b", "c d"]), SETTINGS.layout)
-    run.arrays["docs"] = run.arrays["docs"] + 7
+    segment = Segment(written(tmp_path / "a.run", [1, 2], ["a b", "c d"]), SETTINGS.layout)
+    segment.arrays["docs"] = segment.arrays["docs"] + 7
     with pytest.raises(ValueError, match=r"a posting of .* points to no document"):
-        merge_runs(tmp_path / "merged.run", [run], [np.ones(2, np.bool_)], SETTINGS.layout)
+        merge_segments(tmp_path / "merged.run", [segment], [np.ones(2, np.bool_)], SETTINGS.layout)
     assert not (tmp_path / "merged.run").exists()
 
 
-def test_runs_without_live_documents_make_no_file(tmp_path):
-    run = RunFile(written(tmp_path / "a.run", [1, 2], ["a b", "c d"]), SETTINGS.layout)
-    assert merge_runs(tmp_path / "merged.run", [run], [np.zeros(2, np.bool_)], SETTINGS.layout).num_docs == 0
+def test_segments_without_live_documents_make_no_file(tmp_path):
+    segment = Segment(written(tmp_path / "a.run", [1, 2], ["a b", "c d"]), SETTINGS.layout)
+    assert merge_segments(tmp_path / "merged.run", [segment], [np.zeros(2, np.bool_)], SETTINGS.layout).num_docs == 0
     assert not (tmp_path / "merged.run").exists()
