@@ -34,7 +34,7 @@ class CandidateSearch:
     def __init__(
         self, segment: Segment, asked: Sketches, threshold: float, min_agreement: int, *, is_ahead: bool = False
     ) -> None:
-        self._run, self._asked = segment, asked
+        self._segment, self._asked = segment, asked
         self._threshold, self._min_agreement = threshold, min_agreement
         self._is_ahead = is_ahead
 
@@ -61,7 +61,7 @@ class CandidateSearch:
 
     def _look_up(self, begin: int) -> tuple[I64, I64, int]:
         """Return queries and documents that share a bucket, and the query to go on with."""
-        held = self._run.arrays
+        held = self._segment.arrays
         queries, docs, begin, is_sound = lookup.look_up(
             self._asked.keys,
             self._asked.sizes,
@@ -74,12 +74,12 @@ class CandidateSearch:
             _PAIRS_AT_ONCE,
         )
         if not is_sound:
-            raise damaged(f"a posting of {self._run.path} points to no document")
+            raise damaged(f"a posting of {self._segment.path} points to no document")
         return queries, docs, begin
 
     def _keep_possible(self, queries: I64, docs: I64) -> tuple[I64, I64]:
         """Omit documents whose bitmaps differ too much, for queries that share buckets with many documents."""
-        held, items = self._run.arrays, self._asked.items
+        held, items = self._segment.arrays, self._asked.items
         if "bitmaps" not in held or not isinstance(items, Sets):
             return queries, docs
         ends = np.cumsum(np.bincount(queries, minlength=self._asked.sizes.size))
@@ -88,21 +88,21 @@ class CandidateSearch:
         for query in np.flatnonzero(ends - starts >= _MIN_FOR_BITMAPS).tolist():
             part = slice(starts[query], ends[query])
             if self._is_ahead:
-                self._run.request_bitmaps(docs[part])
+                self._segment.request_bitmaps(docs[part])
             shingles = items.shingles[items.ends[query] : items.ends[query + 1]]
             bitmaps.mark_possible(shingles, held["ends"], held["bitmaps"], docs[part], self._threshold, is_kept[part])
         return queries[is_kept], docs[is_kept]
 
     def _keep_agreeing(self, queries: I64, docs: I64) -> tuple[I64, I64]:
         """Omit documents whose signatures do not agree enough."""
-        if not self._min_agreement or not self._run.layout.has_slots:
+        if not self._min_agreement or not self._segment.layout.has_slots:
             return queries, docs
         is_agreeing = np.empty(docs.size, np.bool_)
-        signatures = self._run.arrays["signatures"]
+        signatures = self._segment.arrays["signatures"]
         for first in range(0, docs.size, _SIGNATURES_AT_ONCE):
             part = slice(first, first + _SIGNATURES_AT_ONCE)
             if self._is_ahead:
-                self._run.request("signatures", docs[part], docs[part] + 1)
+                self._segment.request("signatures", docs[part], docs[part] + 1)
             lookup.mark_agreeing(
                 self._asked.signatures, signatures, queries[part], docs[part], self._min_agreement, is_agreeing[part]
             )
