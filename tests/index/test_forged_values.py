@@ -112,7 +112,7 @@ def test_sets_that_overlap_need_no_more_memory_than_the_file_has_bytes(path):
     forge_section(path, "ends", [0, 36, 0, 36])
     forge_section(path, "sizes", [36, 0, 36, 0])
     with Index.open(path, read_only=True) as index:
-        held = index._store.read(lambda view: view._runs()[0])
+        held = index._store.read(lambda view: view._segments()[0])
         assert held.path == run
         with pytest.raises(DataError, match="is in another one"):
             held.take(np.array([0, 2]))
