@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from neardup.index.index import Index
     from neardup.index.putting import PutResult
     from neardup.questions.bucketing import buckets, merge_signatures
-    from neardup.questions.compare import Comparison, Explanation
-    from neardup.questions.texts import compare, jaccard, shingles, signatures
+    from neardup.questions.explain import Explanation
+    from neardup.questions.texts import Comparison, compare, jaccard, shingles, signatures
     from neardup.report import Audit, Report
     from neardup.theory import families as families
     from neardup.theory import textbook as textbook
@@ -62,9 +62,9 @@ __all__ = [
 # Where each public name lives; loaded at first use, because Numba and Arrow take a second to import.
 _HOMES = {
     "Audit": "neardup.report",
-    "Comparison": "neardup.questions.compare",
+    "Comparison": "neardup.questions.texts",
     "Config": "neardup.config",
-    "Explanation": "neardup.questions.compare",
+    "Explanation": "neardup.questions.explain",
     "Index": "neardup.index.index",
     "Inserted": "neardup.index.answers",
     "Match": "neardup.index.answers",

@@ -25,9 +25,15 @@ from neardup.io.documents.column_choice import with_dimension
 from neardup.io.documents.discover import find_files, paths_of
 from neardup.io.documents.frames import is_from
 from neardup.io.finished import finished_run
-from neardup.questions.compare import Explanation
 from neardup.questions.containment import pipeline_for, that_selects
-from neardup.questions.explain import Verdict, find_memory_verdict, find_verdict, read_document, reason_to_keep
+from neardup.questions.explain import (
+    Explanation,
+    Verdict,
+    find_memory_verdict,
+    find_verdict,
+    read_document,
+    reason_to_keep,
+)
 from neardup.questions.texts import compare
 from neardup.report import Audit, Report
 from neardup.runs.adapters import adapter_for, check_against_index
@@ -128,7 +134,7 @@ def deduplicate_files(
     """
     check_against_index(config := that_selects(config))
     if update:
-        from neardup.runs.index_update import check_new_ids, index_update
+        from neardup.runs.indexed import check_new_ids, index_update
     output, watch = DedupFolder(out, index_update(config, out) if update else None, page), Watch(progress)
     with begin(output, inputs, config, watch) as setup:
         if update and setup is not None:
@@ -319,8 +325,7 @@ def audit(
     >>> answer.pairs, answer.missed.num_rows, answer.recall
     (1, 0, 1.0)
     """
-    from neardup.questions.audit import audit_finished
-    from neardup.runs.recall import measure
+    from neardup.runs.recall import audit_finished, measure
 
     chosen = Config.of(threads=threads, memory=memory)
     check_int("sample", sample, 1, hint="1000 is a common choice")

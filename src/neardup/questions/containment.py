@@ -89,8 +89,7 @@ def remove_containing(documents: Documents, plan: Plan, config: Config, engine: 
 
     Only the reference documents are held in memory; the documents of the input are streamed.
     """
-    from neardup.searches.contained import Contained, choose_best
-    from neardup.searches.containers import collect_sets
+    from neardup.searches.containers import Contained, choose_best, collect_sets
 
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)

@@ -25,8 +25,7 @@ from neardup.kernels import neighbours as kernel
 from neardup.pipeline import Outcome
 from neardup.questions.containment import count_equal, pairs_in, warn_of_short
 from neardup.report import format_bytes
-from neardup.searches.contained import Contained, choose_best
-from neardup.searches.containers import Containment, collect_sets
+from neardup.searches.containers import Contained, Containment, choose_best, collect_sets
 from neardup.searches.nearest_neighbours import SearchOptions, SetFinder
 from neardup.searches.set_index import BYTES_A_SHINGLE, Compared
 from neardup.theory.plan import Plan

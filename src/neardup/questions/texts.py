@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection
 from typing import Any, Unpack
 
@@ -9,16 +10,49 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup import schema
+from neardup import html_view, schema
 from neardup.config import Config
-from neardup.config.checks import SET_MEASURES
+from neardup.config.checks import SET_MEASURES, asks_containment
 from neardup.config.setting_types import Settings
 from neardup.errors import ConfigError, DataError
 from neardup.io.documents import in_memory
 from neardup.measures.jaccard import set_signatures, text_sets, text_signatures
-from neardup.questions.compare import Comparison
 from neardup.runs.source import items_or_source
 from neardup.theory.plan import plan_for
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """How similar two texts are.
+
+    Attributes:
+        jaccard: exact similarity of the two shingle sets.
+        estimate: similarity estimated from their signatures.
+        containment_a: the share of a's shingles that b contains.
+        containment_b: the share of b's shingles that a contains.
+        chance: the chance that two such documents share a bucket in a run with these settings.
+        shingles_a: distinct shingles of a.
+        shingles_b: distinct shingles of b.
+        shared: distinct shingles that both contain.
+    """
+
+    jaccard: float
+    estimate: float
+    containment_a: float
+    containment_b: float
+    chance: float
+    shingles_a: int
+    shingles_b: int
+    shared: int
+
+    def _repr_html_(self) -> str:
+        """Show the comparison in a notebook."""
+        rows = [(field.name, getattr(self, field.name)) for field in dataclasses.fields(self)]
+        return html_view.view(f"Jaccard similarity {self.jaccard:.4f}", html_view.facts(rows))
+
+    def similarity(self, measure: str) -> float:
+        """Return the similarity by "jaccard", or the larger share by "containment"."""
+        return max(self.containment_a, self.containment_b) if asks_containment(measure) else self.jaccard
 
 
 def compare(a: str, b: str, *, config: Config | None = None, **settings: Unpack[Settings]) -> Comparison:

@@ -29,9 +29,11 @@ from neardup.io.documents.file_reader import FileReader
 from neardup.io.documents.layout import FileLayout
 from neardup.io.documents.memory_tables import name_pairs
 from neardup.io.documents.row_names import RowNames
+from neardup.io.finished import finished_run
 from neardup.io.records import InputFile
 from neardup.io.storage.workspace import Workspace
-from neardup.report import Audit
+from neardup.measures.registry import measure_of
+from neardup.report import Audit, Report
 from neardup.searches.audit_sample import CHANCE_UNITS, DRAW_RANGE, Sample, draw, draw_keys
 from neardup.theory.plan import Plan
 
@@ -375,3 +377,24 @@ def audited_memory(
         listed=None if pairs is None else partial(reported, pairs, ("doc_a", "row_a"), ("doc_b", "row_b")),
         name=partial(name_pairs, read),
     )
+
+
+def audit_finished(report: Report, sample: int, config: Config, watch: Watch) -> Audit:
+    """Audit a finished run on files, with the threads and the memory of `config`."""
+    _check_format(report)
+    again = Config.of(report.config, threads=config.threads, memory=config.memory)
+    files = [finished_run.find_again(entry, again) for entry in report.inputs]
+    num_ahead = sum(entry["ahead"] for entry in report.inputs)
+    reported = Reported(report.plan, report.load, report.documents - report.num_rejected, report.num_pairs)
+    return audit_files(files, num_ahead, reported, again, watch, sample)
+
+
+def _check_format(report: Report) -> None:
+    """Raise if this version computes other signatures than the run, and would therefore find other pairs."""
+    now = measure_of(report.config).signature_format(report.config)
+    if report.signature_format != now:
+        raise DataError(
+            f"the run {report.out} has signatures of the format `{report.signature_format}`, and this version computes "
+            f"`{now}`",
+            hint="run neardup dedup again, and audit that; the tables of the old run can still be read",
+        )
