@@ -18,7 +18,7 @@ from neardup.config import Config
 from neardup.engines.base import no_progress
 from neardup.events import Watch
 from neardup.io.documents.file_reader import FileReader
-from neardup.io.finished.decisions import KEPT_LAST, REMOVED_LAST, Decided, Decision
+from neardup.io.finished.decision_file import KEPT_LAST, REMOVED_LAST, Decided, Decision
 from neardup.measures.jaccard import text_sets
 from neardup.pipeline import Outcome
 

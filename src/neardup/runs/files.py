@@ -31,7 +31,7 @@ from neardup.runs.templates import warn_of_templates
 from neardup.theory.plan import Plan
 
 if TYPE_CHECKING:  # few runs have decisions
-    from neardup.io.finished.decisions import Decided
+    from neardup.io.finished.decision_file import Decided
 
 # With at least this much memory left, tables are written in parallel with the kept rows.
 _ROOM_FOR_TABLES: Final = 1 << 30
@@ -56,7 +56,7 @@ class LocalFiles(FileRun):
             self._row_cache = RowCache(engine.room() // 4, layout.total)
         self._decided: Decided | None = None
         if config.decisions is not None:
-            from neardup.io.finished.decisions import match_decisions
+            from neardup.io.finished.decision_file import match_decisions
 
             self._decided = match_decisions(layout.files, layout.num_ahead_files, limited)
         reader = FileReader(

@@ -208,7 +208,7 @@ def _manifest(command: str, files: Sequence[InputFile], config: Config, spooled:
         "digest_format": DIGEST_FORMAT,
     }
     if config.decisions is not None:
-        from neardup.io.finished.decisions import content_digest
+        from neardup.io.finished.decision_file import content_digest
 
         manifest["decisions"] = content_digest(config.decisions)
     if isinstance(config.seed, DrawnSeed):
