@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from neardup.index.answers import Inserted, Match
     from neardup.index.index import Index
     from neardup.index.putting import PutResult
-    from neardup.questions.bucketing import buckets, merge_signatures
-    from neardup.questions.explain import Explanation
-    from neardup.questions.texts import Comparison, compare, jaccard, shingles, signatures
+    from neardup.jobs.bucketing import buckets, merge_signatures
+    from neardup.jobs.compare import Comparison, compare, jaccard, shingles, signatures
+    from neardup.jobs.explain import Explanation
     from neardup.report import Audit, Report
     from neardup.theory import families as families
     from neardup.theory import textbook as textbook
@@ -62,9 +62,9 @@ __all__ = [
 # Where each public name lives; loaded at first use, because Numba and Arrow take a second to import.
 _HOMES = {
     "Audit": "neardup.report",
-    "Comparison": "neardup.questions.texts",
+    "Comparison": "neardup.jobs.compare",
     "Config": "neardup.config",
-    "Explanation": "neardup.questions.explain",
+    "Explanation": "neardup.jobs.explain",
     "Index": "neardup.index.index",
     "Inserted": "neardup.index.answers",
     "Match": "neardup.index.answers",
@@ -73,12 +73,12 @@ _HOMES = {
     "PutResult": "neardup.index.putting",
     "Report": "neardup.report",
     "SparkEngine": "neardup.engines.spark",
-    "buckets": "neardup.questions.bucketing",
-    "compare": "neardup.questions.texts",
-    "jaccard": "neardup.questions.texts",
-    "merge_signatures": "neardup.questions.bucketing",
-    "shingles": "neardup.questions.texts",
-    "signatures": "neardup.questions.texts",
+    "buckets": "neardup.jobs.bucketing",
+    "compare": "neardup.jobs.compare",
+    "jaccard": "neardup.jobs.compare",
+    "merge_signatures": "neardup.jobs.bucketing",
+    "shingles": "neardup.jobs.compare",
+    "signatures": "neardup.jobs.compare",
 }
 # Modules that are public as a whole: the theory as functions, and the method in plain Python.
 _MODULES = {"families": "neardup.theory.families", "textbook": "neardup.theory.textbook"}

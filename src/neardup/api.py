@@ -25,8 +25,10 @@ from neardup.io.documents.column_choice import with_dimension
 from neardup.io.documents.discover import find_files, paths_of
 from neardup.io.documents.frames import is_from
 from neardup.io.finished import finished_run
-from neardup.questions.containment import pipeline_for, that_selects
-from neardup.questions.explain import (
+from neardup.jobs.adapters import adapter_for, check_against_index
+from neardup.jobs.compare import compare
+from neardup.jobs.containment import pipeline_for, that_selects
+from neardup.jobs.explain import (
     Explanation,
     Verdict,
     find_memory_verdict,
@@ -34,14 +36,12 @@ from neardup.questions.explain import (
     read_document,
     reason_to_keep,
 )
-from neardup.questions.texts import compare
+from neardup.jobs.output import DedupFolder, PairsFile, WritePage
+from neardup.jobs.run import run
+from neardup.jobs.source import check_in_memory, from_files, items_or_source
+from neardup.jobs.start import begin, check_against
+from neardup.jobs.stored_pairs import list_stored, select_stored
 from neardup.report import Audit, Report
-from neardup.runs.adapters import adapter_for, check_against_index
-from neardup.runs.output import DedupFolder, PairsFile, WritePage
-from neardup.runs.run import run
-from neardup.runs.source import check_in_memory, from_files, items_or_source
-from neardup.runs.start import begin, check_against
-from neardup.runs.stored_pairs import list_stored, select_stored
 from neardup.theory.plan import Plan, plan_for
 
 # Modules that only some functions need are imported inside them, so a job on files loads half of the kernels.
@@ -102,7 +102,7 @@ def _deduplicate(
     check_in_memory(chosen, out)
     watch, find = Watch(progress), pipeline_for(chosen)
     if is_from(source, "pyspark"):
-        from neardup.runs.spark import read_frame
+        from neardup.jobs.spark import read_frame
 
         if ids is not None:
             hint = "id_column= names the column with ids"
@@ -113,7 +113,7 @@ def _deduplicate(
             f"`engine` 'spark' needs files or a Spark DataFrame as the source, got {type(source).__name__}",
             hint="spark.createDataFrame(...) makes a frame; for documents in memory use engine='local'",
         )
-    from neardup.runs.memory import read_memory
+    from neardup.jobs.memory import read_memory
 
     return run(read_memory(source, ids, chosen, watch), watch, find)
 
@@ -134,7 +134,7 @@ def deduplicate_files(
     """
     check_against_index(config := that_selects(config))
     if update:
-        from neardup.runs.indexed import check_new_ids, index_update
+        from neardup.jobs.against_index import check_new_ids, index_update
     output, watch = DedupFolder(out, index_update(config, out) if update else None, page), Watch(progress)
     with begin(output, inputs, config, watch) as setup:
         if update and setup is not None:
@@ -161,7 +161,7 @@ def find_pairs_files(
 
 def plan_files(inputs: Sequence[str], config: Config, progress: Progress | None = None) -> Plan:
     """Plan a run on files, and predict its cost."""
-    from neardup.questions.forecast import predict, sample_files
+    from neardup.jobs.forecast import predict, sample_files
 
     with Watch(progress).stage("sample"):
         check_against(config)
@@ -248,7 +248,7 @@ def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a de
     >>> neighbours(**pets, contained="query").column("similarity").to_pylist()
     [1.0, 0.5]
     """
-    from neardup.questions import neighbours as nearest
+    from neardup.jobs import neighbours as nearest
 
     given, cluster = _choose_engine(source, engine, config, settings)
     wanted, (source, chosen) = nearest.check_wanted(k, contained, given), items_or_source(source, items, given)
@@ -297,7 +297,7 @@ def plan(source: Any = None, *, items: Any = None, config: Config | None = None,
     source, chosen = items_or_source(source, items, chosen)
     if (paths := paths_of(source)) is not None:
         return plan_files(paths, chosen)
-    from neardup.questions.forecast import predict, sample_memory
+    from neardup.jobs.forecast import predict, sample_memory
 
     read = in_memory.read(source, chosen)
     return predict(sample_memory(read.documents), in_memory.with_dimension(read, chosen))
@@ -325,7 +325,7 @@ def audit(
     >>> answer.pairs, answer.missed.num_rows, answer.recall
     (1, 0, 1.0)
     """
-    from neardup.runs.recall import audit_finished, measure
+    from neardup.jobs.audit import audit_finished, measure
 
     chosen = Config.of(threads=threads, memory=memory)
     check_int("sample", sample, 1, hint="1000 is a common choice")

@@ -17,7 +17,7 @@ from fuzz import forked, mutations
 from neardup import api
 from neardup.config import Config
 from neardup.errors import ConfigError, NearDupError, NotStoredError
-from neardup.questions.explain import find_pairs_of, read_pair
+from neardup.jobs.explain import find_pairs_of, read_pair
 from neardup.web.report_file import make_html
 from neardup.web.served_run import ServedRun, UnknownError
 

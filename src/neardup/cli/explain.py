@@ -60,8 +60,8 @@ def _explain_pairs(out: str, doc_id: str, other_id: str | None, *, as_json: bool
     from neardup.cli import render
 
     with render.working("explain", quiet=quiet):
-        from neardup.questions import explain as job
-        from neardup.questions.texts import compare
+        from neardup.jobs import explain as job
+        from neardup.jobs.compare import compare
 
         pairs = job.find_pairs_of(Path(out), doc_id, other_id)
         texts = comparison = None

@@ -112,7 +112,7 @@ def neighbours(  # noqa: PLR0913 - click passes every option by name
     if threshold is not None:
         config = Config.of(config, threshold=threshold, distance=config.distance)
     with render.progress(quiet=quiet) as progress:
-        from neardup.questions import neighbours as nearest
+        from neardup.jobs import neighbours as nearest
 
         wanted = nearest.check_wanted(k, contained, config)
         found = nearest.neighbours_files(inputs, out, wanted, config, progress, queries=queries)

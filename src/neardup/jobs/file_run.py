@@ -12,10 +12,10 @@ from neardup.events import Watch
 from neardup.io.documents.file_reader import Advance
 from neardup.io.documents.layout import FileLayout
 from neardup.io.documents.stdin import STDIN_PATH
+from neardup.jobs.output import write_report
+from neardup.jobs.run import Counts, Results
+from neardup.jobs.start import RunSetup
 from neardup.report import Report
-from neardup.runs.output import write_report
-from neardup.runs.run import Counts, Results
-from neardup.runs.start import RunSetup
 
 
 class FileRun(abc.ABC):

@@ -37,11 +37,11 @@ from neardup.io.storage.workspace import (
     open_workspace,
 )
 from neardup.io.streams import head_of, is_remote
+from neardup.jobs.output import Output
 from neardup.measures.base import DIGEST_FORMAT
 from neardup.measures.jaccard import collect_texts
 from neardup.measures.registry import measure_of
 from neardup.report import format_bytes
-from neardup.runs.output import Output
 from neardup.theory.plan import Plan, plan_for
 from neardup.version import VERSION
 

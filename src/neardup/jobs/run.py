@@ -16,10 +16,10 @@ from neardup.config import Config
 from neardup.engines.base import Engine, Source
 from neardup.errors import DataError
 from neardup.events import Watch
+from neardup.jobs.rejections import all_rejected, most_rejected
 from neardup.measures.registry import measure_of
 from neardup.pipeline import Pipeline
 from neardup.report import Audit, Report, count_below, peak_memory_bytes
-from neardup.runs.rejections import all_rejected, most_rejected
 from neardup.theory.plan import Plan
 
 

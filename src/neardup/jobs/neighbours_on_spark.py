@@ -26,11 +26,11 @@ from neardup.events import Watch
 from neardup.io.documents.column_choice import with_dimension
 from neardup.io.documents.discover import find_files
 from neardup.io.records import InputFile, text_bytes
+from neardup.jobs import neighbours as local
+from neardup.jobs.rejections import name_rejected
+from neardup.jobs.start import check_apart
 from neardup.kernels.similarity import Sets
-from neardup.questions import neighbours as local
 from neardup.report import format_bytes
-from neardup.runs.rejections import name_rejected
-from neardup.runs.start import check_apart
 from neardup.searches.nearest_neighbours import SPAN, Finder, SearchOptions, SetFinder, finder_for
 from neardup.searches.set_index import Compared
 

@@ -33,7 +33,7 @@ def pipeline_for(config: Config, *, removes: bool = False) -> Pipeline:
         return pipeline.run
     if config.engine == "local":
         return remove_containing if removes else find_containing
-    from neardup.questions import containment_on_spark as on_spark
+    from neardup.jobs import containment_on_spark as on_spark
 
     return on_spark.remove_containing if removes else on_spark.find_containing
 

@@ -20,14 +20,14 @@ from neardup.io.documents.layout import FileLayout
 from neardup.io.documents.row_cache import RowCache
 from neardup.io.documents.row_names import RowNames
 from neardup.io.storage.table_writer import write_rejected
+from neardup.jobs.file_run import FileRun
+from neardup.jobs.rejections import first_rejected
+from neardup.jobs.run import Counts, Results, RowCounts
+from neardup.jobs.start import RunSetup
+from neardup.jobs.stored_pairs import select_stored, write_order
+from neardup.jobs.templates import warn_of_templates
 from neardup.measures.registry import holds_items
 from neardup.report import Audit, count_ahead
-from neardup.runs.file_run import FileRun
-from neardup.runs.rejections import first_rejected
-from neardup.runs.run import Counts, Results, RowCounts
-from neardup.runs.start import RunSetup
-from neardup.runs.stored_pairs import select_stored, write_order
-from neardup.runs.templates import warn_of_templates
 from neardup.theory.plan import Plan
 
 if TYPE_CHECKING:  # few runs have decisions
@@ -73,7 +73,7 @@ class LocalFiles(FileRun):
     def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
         """Write the tables; stored pairs allow a new selection, and the files can be read again for an audit."""
         if self._decided is not None:
-            from neardup.runs.decided import apply_decisions
+            from neardup.jobs.decisions import apply_decisions
 
             outcome = apply_decisions(outcome, self.source, self._decided, self.config, watch)
         warn_of_templates(outcome, self.source, self.config, watch)
@@ -87,7 +87,7 @@ class LocalFiles(FileRun):
         )
 
     def _audit(self, plan: Plan, results: Results, watch: Watch) -> Audit:
-        from neardup.runs.recall import Reported, audited_files, measure  # an audit needs its own kernels
+        from neardup.jobs.audit import Reported, audited_files, measure  # an audit needs its own kernels
 
         load, num_documents = partial(self.output.load_draft, self.workspace), results.counts.rows.documents
         reported = Reported(plan, load, num_documents, results.num_pairs)

@@ -24,9 +24,9 @@ from neardup.io.documents.file_reader import FileReader
 from neardup.io.documents.layout import rows_in
 from neardup.io.finished import finished_run, run_tables
 from neardup.io.storage.table_writer import TableWriter, reserved_table
+from neardup.jobs.run import settings_again
 from neardup.pipeline import Outcome
 from neardup.report import Report, count_ahead
-from neardup.runs.run import settings_again
 from neardup.stages.select import close_pairs, lead_pairs, thin_table
 
 I64 = npt.NDArray[np.int64]

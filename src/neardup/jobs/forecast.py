@@ -21,10 +21,10 @@ from neardup.io.documents import sample as file_samples
 from neardup.io.documents.file_reader import documents_of
 from neardup.io.documents.in_memory import InMemoryDocuments
 from neardup.io.records import BATCH_BYTES, InputFile, text_bytes
+from neardup.jobs.containment import pipeline_for
+from neardup.jobs.start import most_disk
 from neardup.measures.jaccard import text_sets
 from neardup.measures.registry import holds_items
-from neardup.questions.containment import pipeline_for
-from neardup.runs.start import most_disk
 from neardup.theory.method_choice import Contents, decide
 from neardup.theory.plan import Plan, is_open, plan_for
 from neardup.theory.shingle_advice import FEW_SHINGLES, advise_on_length, advise_on_short, has_shorter_shingles

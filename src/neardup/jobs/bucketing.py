@@ -16,9 +16,9 @@ from neardup.config.setting_types import Settings
 from neardup.errors import ConfigError, DataError
 from neardup.io.documents import in_memory as memory
 from neardup.io.documents.discover import paths_of
+from neardup.jobs.source import check_in_memory, items_or_source
 from neardup.measures.base import I64, U64
 from neardup.measures.registry import measure_of
-from neardup.runs.source import check_in_memory, items_or_source
 from neardup.theory.plan import plan_for
 
 

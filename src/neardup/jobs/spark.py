@@ -20,12 +20,12 @@ from neardup.io.documents.file_reader import Advance
 from neardup.io.finished import finished_run
 from neardup.io.storage.table_writer import write_rejected, write_rows
 from neardup.io.storage.work_folder import remove_tree
+from neardup.jobs.audit import Reported, audit_files
+from neardup.jobs.file_run import FileRun
+from neardup.jobs.rejections import name_rejected
+from neardup.jobs.run import Counts, Results, RowCounts
+from neardup.jobs.start import RunSetup, check_settings
 from neardup.report import Audit, Report
-from neardup.runs.file_run import FileRun
-from neardup.runs.recall import Reported, audit_files
-from neardup.runs.rejections import name_rejected
-from neardup.runs.run import Counts, Results, RowCounts
-from neardup.runs.start import RunSetup, check_settings
 from neardup.theory.plan import Plan, plan_for
 
 if TYPE_CHECKING:

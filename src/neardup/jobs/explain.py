@@ -16,7 +16,7 @@ from neardup.config.checks import check_text, near_names
 from neardup.errors import DataError, NotStoredError
 from neardup.io.finished import finished_run
 from neardup.io.finished.stored_report import read_report
-from neardup.questions.texts import Comparison
+from neardup.jobs.compare import Comparison
 from neardup.report import Report
 
 # Similar ids are searched among this many.

@@ -16,8 +16,8 @@ from neardup.config.checks import SET_MEASURES, asks_containment
 from neardup.config.setting_types import Settings
 from neardup.errors import ConfigError, DataError
 from neardup.io.documents import in_memory
+from neardup.jobs.source import items_or_source
 from neardup.measures.jaccard import set_signatures, text_sets, text_signatures
-from neardup.runs.source import items_or_source
 from neardup.theory.plan import plan_for
 
 

@@ -17,10 +17,10 @@ from neardup.engines.local.engine import LocalEngine
 from neardup.events import Watch
 from neardup.io.documents import in_memory
 from neardup.io.documents.memory_tables import MemoryTables
+from neardup.jobs.audit import audited_memory, measure
+from neardup.jobs.run import Counts, Results, RowCounts, report_on, settings_again, warn_of_recall
+from neardup.jobs.templates import warn_of_templates
 from neardup.report import Report
-from neardup.runs.recall import audited_memory, measure
-from neardup.runs.run import Counts, Results, RowCounts, report_on, settings_again, warn_of_recall
-from neardup.runs.templates import warn_of_templates
 from neardup.stages.select import select_again, thin_table
 from neardup.theory.plan import Plan, plan_for
 

@@ -29,9 +29,9 @@ from neardup.io.documents.layout import I64, FileLayout
 from neardup.io.documents.notes import Notes
 from neardup.io.documents.row_names import RowNames
 from neardup.io.storage.workspace import REPORT, digest, read_batches, write_batches
-from neardup.runs.files import LocalFiles
-from neardup.runs.run import Results
-from neardup.runs.start import RunSetup
+from neardup.jobs.files import LocalFiles
+from neardup.jobs.run import Results
+from neardup.jobs.start import RunSetup
 from neardup.theory.plan import Plan
 
 # Row in the part, the most similar document of the index, and their similarity.

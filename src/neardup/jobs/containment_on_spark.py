@@ -21,9 +21,9 @@ from neardup.config import Config
 from neardup.engines.base import I64, BatchStep
 from neardup.errors import DataError
 from neardup.events import Watch
+from neardup.jobs.containment import count_equal, pairs_in, warn_of_short
 from neardup.kernels import neighbours as kernel
 from neardup.pipeline import Outcome
-from neardup.questions.containment import count_equal, pairs_in, warn_of_short
 from neardup.report import format_bytes
 from neardup.searches.containers import Contained, Containment, choose_best, collect_sets
 from neardup.searches.nearest_neighbours import SearchOptions, SetFinder

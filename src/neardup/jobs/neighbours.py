@@ -35,11 +35,11 @@ from neardup.io.documents.stdin import spool
 from neardup.io.storage.table_writer import known_ending, reserved_table
 from neardup.io.storage.work_folder import check_writable
 from neardup.io.storage.workspace import STANDARD_INPUT, Workspace
+from neardup.jobs.rejections import all_rejected, first_rejected, most_rejected
+from neardup.jobs.start import check_apart
 from neardup.kernels import neighbours as kernel
 from neardup.measures.base import concatenated
 from neardup.measures.registry import measure_of
-from neardup.runs.rejections import all_rejected, first_rejected, most_rejected
-from neardup.runs.start import check_apart
 from neardup.searches.nearest_neighbours import SPAN, Finder, SearchOptions, SetFinder, finder_for
 from neardup.searches.set_index import BYTES_A_SHINGLE, Compared
 
@@ -99,7 +99,7 @@ def search_on_spark(
     ids: Any, engine: Any, sources: tuple[Any, Any], wanted: Wanted, config: Config, watch: Watch
 ) -> pa.Table:
     """Return the neighbours of documents in files on Spark; raise for any other source."""
-    from neardup.questions.neighbours_on_spark import search_files
+    from neardup.jobs.neighbours_on_spark import search_files
 
     paths = [None if source is None else paths_of(source) for source in sources]
     if paths[0] is None or (sources[1] is not None and paths[1] is None) or ids is not None:
@@ -118,7 +118,7 @@ def _search_files(
     target: Path | None,
 ) -> pa.Table:
     if config.engine == "spark":
-        from neardup.questions.neighbours_on_spark import search_files
+        from neardup.jobs.neighbours_on_spark import search_files
 
         return search_files(sources, wanted, config, watch, engine=engine, target=target)
     return search(partial(prepare_files, watch=watch, target=target), sources, wanted, config, watch)
