@@ -14,7 +14,7 @@ SLOW_TO_IMPORT = ["numpy", "pyarrow", "numba", "rich", "matplotlib", "duckdb", "
 # not load them.
 UNUSED_BY_A_JOB = [
     *("pandas", "scipy", "yaml", "duckdb", "fsspec", "matplotlib", "pyspark", "sqlite3", "numba.cpython.cmathimpl"),
-    *("neardup.index.index", "neardup.searches", "neardup.jobs.memory", "neardup.jobs.audit", "neardup.jobs.spark"),
+    *("neardup.index.index", "neardup.search", "neardup.jobs.memory", "neardup.jobs.audit", "neardup.jobs.spark"),
     *("neardup.jobs.forecast", "neardup.jobs.neighbours", "neardup.measures.cosine", "neardup.web"),
 ]
 MOST_MODULES = 780

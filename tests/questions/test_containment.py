@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import neardup
 import oracles
 from neardup.errors import ConfigError, DataError, NotStoredError
-from neardup.kernels import containers as kernel
+from neardup.kernels import containment as kernel
 from neardup.kernels.similarity import Sets
-from neardup.searches import containers as stage
+from neardup.search import containment as stage
 from plain_kernels import plain
 
 BASKETS = st.lists(st.frozensets(st.integers(0, 12), max_size=8), max_size=14)

@@ -34,7 +34,7 @@ from neardup.io.records import InputFile
 from neardup.io.storage.workspace import Workspace
 from neardup.measures.registry import measure_of
 from neardup.report import Audit, Report
-from neardup.searches.audit_sample import CHANCE_UNITS, DRAW_RANGE, Sample, draw, draw_keys
+from neardup.search.audit import CHANCE_UNITS, DRAW_RANGE, Sample, draw, draw_keys
 from neardup.theory.plan import Plan
 
 I64 = npt.NDArray[np.int64]

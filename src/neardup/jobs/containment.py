@@ -56,7 +56,7 @@ def that_selects(config: Config) -> Config:
 
 def find_containing(documents: Source, plan: Plan, config: Config, engine: LocalEngine, watch: Watch) -> Outcome:
     """List every pair in which one document contains at least `plan.threshold` of the other's shingles."""
-    from neardup.searches.containers import Containment, collect_sets
+    from neardup.search.containment import Containment, collect_sets
 
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)
@@ -89,7 +89,7 @@ def remove_containing(documents: Documents, plan: Plan, config: Config, engine: 
 
     Only the reference documents are held in memory; the documents of the input are streamed.
     """
-    from neardup.searches.containers import Contained, choose_best, collect_sets
+    from neardup.search.containment import Contained, choose_best, collect_sets
 
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)

@@ -25,9 +25,9 @@ from neardup.jobs.containment import count_equal, pairs_in, warn_of_short
 from neardup.kernels import neighbours as kernel
 from neardup.pipeline import Outcome
 from neardup.report import format_bytes
-from neardup.searches.containers import Contained, Containment, choose_best, collect_sets
-from neardup.searches.nearest_neighbours import SearchOptions, SetFinder
-from neardup.searches.set_index import BYTES_A_SHINGLE, Compared
+from neardup.search.containment import Contained, Containment, choose_best, collect_sets
+from neardup.search.inverted_index import BYTES_A_SHINGLE, Compared
+from neardup.search.neighbours import SearchOptions, SetFinder
 from neardup.theory.plan import Plan
 
 if TYPE_CHECKING:

@@ -40,8 +40,8 @@ from neardup.jobs.start import check_apart
 from neardup.kernels import neighbours as kernel
 from neardup.measures.base import concatenated
 from neardup.measures.registry import measure_of
-from neardup.searches.nearest_neighbours import SPAN, Finder, SearchOptions, SetFinder, finder_for
-from neardup.searches.set_index import BYTES_A_SHINGLE, Compared
+from neardup.search.inverted_index import BYTES_A_SHINGLE, Compared
+from neardup.search.neighbours import SPAN, Finder, SearchOptions, SetFinder, finder_for
 
 I64 = npt.NDArray[np.int64]
 # A list of this many takes gigabytes.

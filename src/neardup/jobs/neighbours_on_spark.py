@@ -31,8 +31,8 @@ from neardup.jobs.rejections import name_rejected
 from neardup.jobs.start import check_apart
 from neardup.kernels.similarity import Sets
 from neardup.report import format_bytes
-from neardup.searches.nearest_neighbours import SPAN, Finder, SearchOptions, SetFinder, finder_for
-from neardup.searches.set_index import Compared
+from neardup.search.inverted_index import Compared
+from neardup.search.neighbours import SPAN, Finder, SearchOptions, SetFinder, finder_for
 
 if TYPE_CHECKING:
     from neardup.engines.spark import FileSource, SparkEngine

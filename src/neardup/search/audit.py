@@ -21,7 +21,7 @@ from neardup.kernels.mixing import FIRST_MULTIPLIER, GOLDEN_MULTIPLIER
 from neardup.kernels.similarity import Sets
 from neardup.measures import jaccard
 from neardup.measures.base import I64, U64, band_keys
-from neardup.searches.set_index import lists_of, owners_of
+from neardup.search.inverted_index import lists_of, owners_of
 from neardup.theory.plan import FILTER_LOSS, Plan
 
 F64 = npt.NDArray[np.float64]

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from neardup.kernels import neighbours as kernel
 from neardup.kernels.similarity import NOBODY, Bits, Points, Sets, Vectors, Weights
 from neardup.measures.base import num_docs_of
-from neardup.searches.set_index import F64, I64, Compared, as_bags, postings_of, walks_of
+from neardup.search.inverted_index import F64, I64, Compared, as_bags, postings_of, walks_of
 
 # Queries per call and documents per block; fixed, so that results do not depend on the number of threads.
 SPAN: Final = 256

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.errors import DataError
-from neardup.kernels import containers as kernel
+from neardup.kernels import containment as kernel
 from neardup.kernels.similarity import Sets
 from neardup.measures import jaccard
-from neardup.searches.audit_sample import build_index, find_candidates, least_shared, nothing_seen, pick
-from neardup.searches.set_index import BYTES_A_SHINGLE, I64, Compared, as_bags, postings_of, walks_of
+from neardup.search.audit import build_index, find_candidates, least_shared, nothing_seen, pick
+from neardup.search.inverted_index import BYTES_A_SHINGLE, I64, Compared, as_bags, postings_of, walks_of
 
 # Initial capacity for pairs; if a batch has more, it is searched again with room for all of them.
 ROOM: Final = 1 << 14
