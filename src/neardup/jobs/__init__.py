@@ -1,1 +1,1 @@
-"""A run, written once: source, pipeline, results, report; and adapters for memory, files and Spark."""
+"""What is asked of documents, one file a job: a run and its adapters, and the questions about documents and runs."""
