@@ -19,8 +19,10 @@ from neardup.engines.base import no_progress
 from neardup.events import Watch
 from neardup.io.documents.file_reader import FileReader
 from neardup.io.finished.decision_file import KEPT_LAST, REMOVED_LAST, Decided, Decision
+from neardup.kernels.similarity import Sets
 from neardup.measures.jaccard import text_sets
 from neardup.pipeline import Outcome
+from neardup.search.inverted_index import Compared, InvertedIndex
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
@@ -84,7 +86,7 @@ def _nearest_kept(source: FileReader, rows: I64, gone: I64, config: Config) -> p
     return pa.table([rows[is_found], best[is_found], values[is_found]], schema=schema.SELECTION)
 
 
-def _sets_of(source: FileReader, rows: I64, config: Config) -> list[npt.NDArray[np.uint64]]:
+def _sets_of(source: FileReader, rows: I64, config: Config) -> Sets:
     """The shingle sets of some rows, ascending."""
     sets: dict[int, npt.NDArray[np.uint64]] = {}
     for part in np.unique(np.searchsorted(source.first_rows, rows, side="right") - 1).tolist():
@@ -93,28 +95,21 @@ def _sets_of(source: FileReader, rows: I64, config: Config) -> list[npt.NDArray[
             found = text_sets(chosen.column("text"), config)
             for at, row in enumerate(chosen.column("row").to_pylist()):
                 sets[row] = found.shingles[found.ends[at] : found.ends[at + 1]]
-    return [sets[row] for row in rows.tolist()]
+    ordered = [sets[row] for row in rows.tolist()]
+    return Sets(np.concatenate(ordered), np.cumsum([0, *(one.size for one in ordered)]))
 
 
 class _Search:
-    """Exact similarities of many documents to a few, by the shingles of the few."""
+    """Exact similarities of many documents to a few, which are indexed."""
 
-    def __init__(self, sets: list[npt.NDArray[np.uint64]]) -> None:
-        self._sizes = np.array([one.size for one in sets], np.int64)
-        shingles = np.concatenate(sets)
-        order = np.argsort(shingles, kind="stable")
-        self._shingles, self._owners = shingles[order], np.repeat(np.arange(len(sets)), self._sizes)[order]
+    def __init__(self, sets: Sets) -> None:
+        self._sizes = np.diff(sets.ends)
+        self._index = InvertedIndex(Compared(sets, np.zeros(self._sizes.size, np.int64)))
 
     def similarities(self, texts: pa.Array, config: Config) -> F64:
         """Return a matrix with one row per text and one column per set."""
         sets = text_sets(texts, config)
-        starts, stops = (np.searchsorted(self._shingles, sets.shingles, side=side) for side in ("left", "right"))
-        counts = stops - starts
-        docs = np.repeat(np.repeat(np.arange(len(texts)), np.diff(sets.ends)), counts)
-        places = np.repeat(starts, counts) + np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        num_sets = self._sizes.size
-        keys = docs * num_sets + self._owners[places]
-        shared = np.bincount(keys, minlength=len(texts) * num_sets).reshape(len(texts), num_sets)
+        shared = self._index.count_shared(sets)
         union = np.diff(sets.ends)[:, None] + self._sizes - shared
         similarities: F64 = shared / np.maximum(union, 1)
         return similarities

@@ -21,20 +21,11 @@ from neardup.kernels.mixing import FIRST_MULTIPLIER, GOLDEN_MULTIPLIER
 from neardup.kernels.similarity import Sets
 from neardup.measures import jaccard
 from neardup.measures.base import I64, U64, band_keys
-from neardup.search.inverted_index import lists_of, owners_of
+from neardup.search.prefix_index import PrefixIndex, pick
 from neardup.theory.plan import FILTER_LOSS, Plan
 
 F64 = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
-# A sampled set indexes one extra shingle per this many; a partner must then share as many more, and few others do.
-_SHARE: Final = 8
-# Shingles that occur in more sampled sets than this are indexed last.
-_FREQUENT: Final = 4
-# Bits that address the coarse filter, which fits in the L1 cache; bits of the fine filter and index slots per shingle.
-_COARSE: Final = 16
-_FINE_BITS: Final = 16
-_INDEX_PLACES: Final = 4
-FIRST_ROOM: Final = 1 << 12
 # The S-curve is interpolated linearly between this many points, with an error below 1e-5.
 _CURVE_STEPS: Final = 1 << 12
 # Chances are added up as integers in this unit, so that the order of batches does not matter.
@@ -108,7 +99,7 @@ class Sample:
         self._sets = jaccard.text_sets(texts.take(pa.array(firsts)), config)
         self._signatures = jaccard.set_signatures(self._sets, config)
         self._keys = band_keys(self._signatures, plan)
-        self._index = build_index(self._sets, *least_shared(self._sets, config.threshold), groups[firsts])
+        self._index = PrefixIndex.of(self._sets, config.threshold, groups[firsts])
         self._curve = _curve(plan)
         self.claimed: I64 = np.empty(0, np.int64)
         self.listed: tuple[I64, I64] | None = None
@@ -135,11 +126,11 @@ class Sample:
         if self.only_against:
             batch = batch.filter(pc.equal(batch.column("priority"), schema.AHEAD))
         groups = batch.column("group").to_numpy()
-        seen = nothing_seen(self._index)
+        seen = self._index.nothing_seen()
         places, picked, pairs, num_docs = [], [], [], 0
         for start, shingles, ends in jaccard.shingle_runs(batch.column("text"), self._config):
             own = groups[start : start + ends.size - 1]
-            candidates = find_candidates(self._index, Sets(shingles, ends), own, start, seen)
+            candidates = self._index.find_candidates(Sets(shingles, ends), own, start, seen)
             docs, inverse = np.unique(candidates[:, 0], return_inverse=True)
             places.append(docs + start)
             picked.append(pick(shingles, ends, docs))
@@ -203,24 +194,6 @@ class Sample:
         return is_listed
 
 
-def find_candidates(index: kernel.Index, docs: Sets, groups: I64, start: int, seen: tuple[I64, ...]) -> I64:
-    """Return candidate pairs that share enough indexed shingles: position of the document, number of the set."""
-    room = FIRST_ROOM
-    while True:
-        found = np.empty((room, 2), np.int64)
-        count = kernel.find_candidates(*docs, groups, index, start, seen, found)
-        if count <= room:
-            return found[:count]
-        room = count
-        for last in seen:
-            last.fill(-1)
-
-
-def nothing_seen(index: kernel.Index) -> tuple[I64, ...]:
-    """Return what `find_candidates` remembers of a batch, at its beginning."""
-    return tuple(np.full(size, -1) for size in (index.list_ends.size, index.least.size, index.least.size))
-
-
 def _curve(plan: Plan) -> F64:
     """The chance to be found at evenly spaced similarities: the S-curve minus the loss of the signature filter."""
     if plan.method == "exact":
@@ -231,56 +204,7 @@ def _curve(plan: Plan) -> F64:
     return kept
 
 
-def pick(shingles: U64, ends: I64, docs: I64) -> tuple[U64, I64]:
-    """Copy the shingles of some documents."""
-    sizes = ends[docs + 1] - ends[docs]
-    picked_ends = np.r_[0, np.cumsum(sizes)]
-    places = np.arange(picked_ends[-1]) + np.repeat(ends[docs] - picked_ends[:-1], sizes)
-    return shingles[places], picked_ends
-
-
 def _end_to_end(picked: list[tuple[U64, I64]]) -> tuple[U64, I64]:
     """Concatenate the shingles of documents from several runs."""
     sizes = np.concatenate([np.diff(ends) for _, ends in picked])
     return np.concatenate([shingles for shingles, _ in picked]), np.r_[0, np.cumsum(sizes)]
-
-
-def least_shared(sets: Sets, threshold: float) -> tuple[I64, I64]:
-    """Return the minimum number of shingles of each set that a partner shares, in total and among the indexed ones."""
-    sizes = np.diff(sets.ends)
-    least = np.empty(sizes.size, np.int64)
-    kernel.least_sizes(sizes, threshold, least)
-    return least, np.minimum(sizes // _SHARE + 1, least)
-
-
-def build_index(sets: Sets, least: I64, needed: I64, groups: I64) -> kernel.Index:
-    """Index enough shingles of each set to find every partner: infrequent ones first, then by the smallest hash.
-
-    A partner has at least `least` shingles of the set in common, and `needed` of those indexed.
-    """
-    _, inverse, counts = np.unique(sets.shingles, return_inverse=True, return_counts=True)
-    sizes = np.diff(sets.ends)
-    owners, prefixes = owners_of(sets.ends), sizes - least + needed
-    frequency = np.where(counts > _FREQUENT, counts, 0)[inverse]
-    # Stable, because the shingles of a set are already sorted.
-    order = np.argsort(owners * (frequency.max(initial=0) + 1) + frequency, kind="stable")
-    order = order[np.arange(order.size) - np.repeat(sets.ends[:-1], sizes) < np.repeat(prefixes, sizes)]
-    keys, list_ends, places = lists_of(sets.shingles[order])
-    fine_bits, bits = (int(max(keys.size * factor, 64) - 1).bit_length() for factor in (_FINE_BITS, _INDEX_PLACES))
-    index = kernel.Index(
-        coarse=np.zeros((1 << _COARSE) // 64, np.uint64),
-        coarse_shift=np.uint64(64 - _COARSE),
-        fine=np.zeros((1 << fine_bits) // 64, np.uint64),
-        fine_shift=np.uint64(64 - fine_bits),
-        spreads=np.empty(keys.size, np.uint64),
-        lists=np.empty(keys.size, np.int64),
-        starts=np.empty((1 << bits) + 1, np.int64),
-        shift=np.uint64(64 - bits),
-        list_ends=list_ends,
-        members=owners[order][places],
-        least=least,
-        needed=needed,
-        groups=groups,
-    )
-    kernel.fill_index(keys, index)
-    return index

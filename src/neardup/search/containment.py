@@ -15,8 +15,8 @@ from neardup.errors import DataError
 from neardup.kernels import containment as kernel
 from neardup.kernels.similarity import Sets
 from neardup.measures import jaccard
-from neardup.search.audit import build_index, find_candidates, least_shared, nothing_seen, pick
-from neardup.search.inverted_index import BYTES_A_SHINGLE, I64, Compared, as_bags, postings_of, walks_of
+from neardup.search.inverted_index import BYTES_A_SHINGLE, I64, Compared, InvertedIndex
+from neardup.search.prefix_index import PrefixIndex, pick
 
 # Initial capacity for pairs; if a batch has more, it is searched again with room for all of them.
 ROOM: Final = 1 << 14
@@ -49,15 +49,13 @@ class Containment:
     def __init__(self, rows: I64, groups: I64, sets: Sets, *, num_ahead: int, threshold: float) -> None:
         self._rows, self._threshold, self._num_ahead = rows, threshold, num_ahead
         self._first_own = int(np.searchsorted(rows, num_ahead))
-        docs = as_bags(Compared(sets, groups))
-        postings = postings_of(docs)
-        walks = walks_of(docs, postings, is_own=True)
+        index = InvertedIndex(Compared(sets, groups))
         # Arrays that the kernel does not read are not kept.
         unread = np.empty(0)
-        self._docs = docs._replace(weights=unread, totals=unread)
-        self._postings = postings._replace(keys=np.empty(0, np.uint64), weights=unread)
-        self._walks = walks._replace(weights=unread)
-        self._sizes = np.diff(docs.ends)
+        self._docs = index.bags._replace(weights=unread, totals=unread)
+        self._postings = index.postings._replace(keys=np.empty(0, np.uint64), weights=unread)
+        self._walks = index.walks()._replace(weights=unread)
+        self._sizes = np.diff(index.bags.ends)
         self._scratches = threading.local()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -115,15 +113,14 @@ class Contained:
         """Take the rows of the reference documents, ascending, and their sets; shingles are salted by group."""
         self._rows, self._threshold = rows, threshold
         self._sets = jaccard.raw_sets(*sets)
-        # Shingles are salted by group.
-        self._index = build_index(self._sets, *least_shared(self._sets, threshold), np.zeros(rows.size, np.int64))
+        self._index = PrefixIndex.of(self._sets, threshold, np.zeros(rows.size, np.int64))
 
     def find(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Replace documents by the pairs in which they contain a reference document, as schema.CONTAINERS."""
         lists = batch.column("shingles")
         docs = Sets(lists.flatten().to_numpy().view(np.uint64), np.r_[0, np.cumsum(lists.value_lengths().to_numpy())])
         no_groups = np.zeros(batch.num_rows, np.int64)
-        candidates = find_candidates(self._index, docs, no_groups, 0, nothing_seen(self._index))
+        candidates = self._index.find_candidates(docs, no_groups, 0, self._index.nothing_seen())
         places, at = np.unique(candidates[:, 0], return_inverse=True)
         own, shared = jaccard.raw_sets(*pick(*docs, places)), np.empty(candidates.shape[0], np.int64)
         pairs = np.stack([at.reshape(-1), candidates[:, 1]], axis=1)

@@ -1,4 +1,4 @@
-"""The inverted index that exact searches share: posting lists of items, and the lists of a query, shortest first."""
+"""The inverted index that exact searches share: posting lists of items, the lists of a query, and shared counts."""
 
 from __future__ import annotations
 
@@ -54,19 +54,39 @@ def lists_of(hashes: U64) -> tuple[U64, I64, I64]:
     return keys, np.r_[starts, order.size].astype(np.int64), order
 
 
-def postings_of(bags: Bags) -> Postings:
-    """Return the posting list of every item: the documents that have it."""
-    keys, ends, order = lists_of(bags.hashes)
-    return Postings(keys, ends, owners_of(bags.ends)[order], bags.weights[order])
+class InvertedIndex:
+    """The posting lists of sets, or of weighted sets: for every item, the documents that have it."""
 
+    def __init__(self, docs: Compared) -> None:
+        self.bags = as_bags(docs)
+        keys, ends, order = lists_of(self.bags.hashes)
+        self.postings = Postings(keys, ends, owners_of(self.bags.ends)[order], self.bags.weights[order])
 
-def walks_of(queries: Bags, postings: Postings, *, is_own: bool) -> Walks:
-    """Return the posting lists of every query, shortest first, ties by hash; `is_own` drops lists of length 1."""
-    keys = postings.keys
-    is_listed, at = find_sorted(keys, queries.hashes)
-    lengths = np.diff(postings.ends)[at] if keys.size else np.zeros(at.size, np.int64)
-    is_listed &= lengths > is_own
-    owners, lists, lengths = owners_of(queries.ends)[is_listed], at[is_listed], lengths[is_listed]
-    order = np.lexsort((lists, lengths, owners))
-    ends = np.searchsorted(owners, np.arange(queries.ends.size)).astype(np.int64)
-    return Walks(lists[order], queries.weights[is_listed][order], ends)
+    def walks(self, queries: Bags | None = None) -> Walks:
+        """Return the posting lists of every query, shortest first, ties by hash.
+
+        Without queries, every document is one, and the lists of items that no other document has are left out.
+        """
+        asked = self.bags if queries is None else queries
+        is_listed, at = find_sorted(self.postings.keys, asked.hashes)
+        lengths = np.zeros(at.size, np.int64)
+        if self.postings.keys.size:
+            lengths = np.diff(self.postings.ends)[at]
+        is_listed &= lengths > (queries is None)
+        owners, lists, lengths = owners_of(asked.ends)[is_listed], at[is_listed], lengths[is_listed]
+        order = np.lexsort((lists, lengths, owners))
+        ends = np.searchsorted(owners, np.arange(asked.ends.size)).astype(np.int64)
+        return Walks(lists[order], asked.weights[is_listed][order], ends)
+
+    def count_shared(self, sets: Sets) -> I64:
+        """Count the items that sets share with the documents: one row per set, one column per document."""
+        num_sets, num_docs = sets.ends.size - 1, self.bags.totals.size
+        is_listed, at = find_sorted(self.postings.keys, sets.shingles)
+        lists = at[is_listed]
+        starts = self.postings.ends[lists]
+        counts = self.postings.ends[lists + 1] - starts
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        members = self.postings.members[np.repeat(starts, counts) + within]
+        owners = np.repeat(owners_of(sets.ends)[is_listed], counts)
+        cells = np.bincount(owners * num_docs + members, minlength=num_sets * num_docs)
+        return cells.reshape(num_sets, num_docs)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from neardup.kernels import neighbours as kernel
 from neardup.kernels.similarity import NOBODY, Bits, Points, Sets, Vectors, Weights
 from neardup.measures.base import num_docs_of
-from neardup.search.inverted_index import F64, I64, Compared, as_bags, postings_of, walks_of
+from neardup.search.inverted_index import F64, I64, Compared, InvertedIndex, as_bags
 
 # Queries per call and documents per block; fixed, so that results do not depend on the number of threads.
 SPAN: Final = 256
@@ -88,10 +88,12 @@ class SetFinder:
 
     def __init__(self, docs: Compared, queries: Compared | None, options: SearchOptions) -> None:
         self._options, self._own = options, own_places(docs, queries)
-        self._docs = as_bags(docs)
-        self._queries = self._docs if queries is None else as_bags(queries)
-        self._postings = postings_of(self._docs)
-        self._walks = walks_of(self._queries, self._postings, is_own=queries is None)
+        index = InvertedIndex(docs)
+        asked = None if queries is None else as_bags(queries)
+        self._docs = index.bags
+        self._queries = index.bags if asked is None else asked
+        self._postings = index.postings
+        self._walks = index.walks(asked)
         self._rule = options.share, _SLACK if isinstance(docs.items, Weights) else 1.0
         self._scratches: queue.SimpleQueue[_Scratch] = queue.SimpleQueue()
 
