@@ -146,7 +146,7 @@ def _audit(run: Path) -> None:
 
 def _list_pairs(run: Path) -> None:
     for name, settings in (("listed.csv", {}), ("close.parquet", {"threshold": 0.8})):
-        api.find_pairs_files([str(run)], name, Config(threads=1, **settings))
+        api.find_pairs(Path(run), out=name, config=Config(threads=1, **settings))
 
 
 def _against(run: Path) -> None:

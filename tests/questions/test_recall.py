@@ -16,7 +16,7 @@ from neardup.errors import ConfigError, DataError
 from neardup.events import StageStarted
 from neardup.jobs import audit
 from neardup.jobs.audit import _interval
-from neardup.search.audit import FIRST_ROOM
+from neardup.search.prefix_index import FIRST_ROOM
 from neardup.theory.plan import FILTER_LOSS, plan_for
 from runs.corpora import cut
 

@@ -1,13 +1,19 @@
-"""Which adapter fits a run on files; only that one is imported."""
+"""A run on files: begin it, and run it with the adapter that fits; only that one is imported."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from neardup.config import Config
+from neardup.events import Watch
 from neardup.jobs.files import LocalFiles
-from neardup.jobs.run import Adapter
-from neardup.jobs.start import RunSetup
+from neardup.jobs.output import Output
+from neardup.jobs.run import Adapter, run
+from neardup.jobs.start import RunSetup, begin
+from neardup.jobs.stored_pairs import load_run
+from neardup.pipeline import Pipeline
+from neardup.report import Report
 
 
 def check_against_index(config: Config) -> None:
@@ -30,3 +36,25 @@ def adapter_for(setup: RunSetup, engine: Any) -> Adapter:
 
         return SparkFiles(setup, engine)
     return LocalFiles(setup)
+
+
+def run_files(
+    output: Output,
+    paths: Sequence[str],
+    config: Config,
+    pipeline: Pipeline,
+    watch: Watch,
+    *,
+    engine: Any = None,
+    check: Callable[[RunSetup], None] | None = None,
+) -> Report:
+    """Run a pipeline on files; `check` may refuse them once they are found.
+
+    A run that an earlier start has already published is loaded.
+    """
+    with begin(output, paths, config, watch) as setup:
+        if setup is None:
+            return load_run(output.target)
+        if check is not None:
+            check(setup)
+        return run(adapter_for(setup, engine), watch, pipeline)

@@ -202,13 +202,13 @@ def index_update(config: Config, out: str) -> Callable[[], None]:
     found = indexes_of(config)
     if not found:
         raise ConfigError(
-            "--update needs an index in --against", hint="neardup index create pages.index, then --against pages.index"
+            "`update` needs an index in `against`", hint="neardup index create pages.index, then --against pages.index"
         )
     for name in ("mark", "dry_run", "items_column"):
         if getattr(config, name):
-            raise ConfigError(f"`{name}` and --update cannot be combined", hint=f"leave `{name}` out")
+            raise ConfigError(f"`{name}` and `update` cannot be combined", hint=f"leave `{name}` out")
     if config.measure != "jaccard":
-        raise ConfigError(f"--update inserts texts, got `measure` {config.measure!r}", hint="insert the kept files")
+        raise ConfigError(f"`update` inserts texts, got `measure` {config.measure!r}", hint="insert the kept files")
     return partial(_insert, found[0], Path(out))
 
 
@@ -229,11 +229,11 @@ def check_new_ids(setup: RunSetup) -> None:
             if known:
                 raise DataError(
                     f"the index {index.path} already has the id {known[0]!r} of the input",
-                    hint="leave out --update, or give new documents new ids",
+                    hint="leave out `update`, or give new documents new ids",
                 )
             for doc_id in batch.ids:
                 if doc_id in seen:
                     raise DataError(
-                        f"two documents of the input have the id {doc_id!r}", hint="--update needs an id for each"
+                        f"two documents of the input have the id {doc_id!r}", hint="`update` needs an id for each"
                     )
                 seen.add(doc_id)

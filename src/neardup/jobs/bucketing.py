@@ -49,7 +49,7 @@ def buckets(
     source, chosen = items_or_source(source, items, Config.of(config, **settings))
     if paths_of(source) is not None:
         raise ConfigError("buckets can be listed only for documents in memory, got a path", hint="read the file first")
-    check_in_memory(chosen, None)
+    check_in_memory(chosen)
     read = memory.read(source, chosen, ids=ids)
     if read.rejected.num_rows:
         first = read.rejected.column("reason")[0].as_py()

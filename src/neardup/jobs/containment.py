@@ -27,31 +27,37 @@ from neardup.pipeline import Outcome, Pipeline
 from neardup.theory.plan import Plan
 
 
-def pipeline_for(config: Config, *, removes: bool = False) -> Pipeline:
-    """Return the pipeline for the settings: containment or near-duplicates."""
+def pipeline_for(config: Config) -> Pipeline:
+    """Return the pipeline that finds pairs: by containment or by similarity."""
     if not config.asks_containment:
         return pipeline.run
     if config.engine == "local":
-        return remove_containing if removes else find_containing
+        return find_containing
     from neardup.jobs import containment_on_spark as on_spark
 
-    return on_spark.remove_containing if removes else on_spark.find_containing
+    return on_spark.find_containing
 
 
-def that_selects(config: Config) -> Config:
-    """Return the settings of a run that removes documents; raise if they do not say which document of a pair to keep.
+def removal_for(config: Config) -> tuple[Config, Pipeline]:
+    """Return the settings and the pipeline of a run that removes documents.
 
-    By containment, only documents that contain a document of `against` are removed.
+    By containment, only documents that contain a document of `against` are removed; raises without `against`, because
+    nothing says which document of a pair to keep.
     """
     if not config.asks_containment:
-        return config
+        return config, pipeline.run
     if not config.against:
         raise ConfigError(
             "the measure 'containment' lists pairs but cannot choose which document to keep",
             hint="use neardup.find_pairs, or `neardup pairs`, and choose by containment_a and containment_b; or pass "
             "--against benchmark.jsonl to remove the documents that contain one of these",
         )
-    return Config.of(config, only_against=True)
+    chosen = Config.of(config, only_against=True)
+    if config.engine == "local":
+        return chosen, remove_containing
+    from neardup.jobs import containment_on_spark as on_spark
+
+    return chosen, on_spark.remove_containing
 
 
 def find_containing(documents: Source, plan: Plan, config: Config, engine: LocalEngine, watch: Watch) -> Outcome:

@@ -17,12 +17,15 @@ from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory, available_cores
 from neardup.errors import ConfigError
 from neardup.events import Watch
+from neardup.io.documents import in_memory
 from neardup.io.documents import sample as file_samples
+from neardup.io.documents.column_choice import with_dimension
+from neardup.io.documents.discover import find_files
 from neardup.io.documents.file_reader import documents_of
 from neardup.io.documents.in_memory import InMemoryDocuments
 from neardup.io.records import BATCH_BYTES, InputFile, text_bytes
 from neardup.jobs.containment import pipeline_for
-from neardup.jobs.start import most_disk
+from neardup.jobs.start import check_against, most_disk
 from neardup.measures.jaccard import text_sets
 from neardup.measures.registry import holds_items
 from neardup.theory.method_choice import Contents, decide
@@ -137,6 +140,21 @@ class Sample:
 
 # Takes the most bytes of text that a sample may hold.
 TakeSample = Callable[[int], Sample]
+
+
+def predict_files(paths: Sequence[str], config: Config, watch: Watch) -> Plan:
+    """Plan a run on files, and predict its cost."""
+    with watch.stage("sample"):
+        check_against(config)
+        files = find_files(paths, config)
+        config = with_dimension(files, config)
+        return predict(sample_files(files, config), config)
+
+
+def predict_memory(source: Any, config: Config) -> Plan:
+    """Plan a run on documents in memory, and predict its cost."""
+    read = in_memory.read(source, config)
+    return predict(sample_memory(read.documents), in_memory.with_dimension(read, config))
 
 
 def sample_files(files: Sequence[InputFile], config: Config) -> TakeSample:

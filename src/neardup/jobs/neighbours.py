@@ -23,7 +23,7 @@ from neardup.config.setting_types import Contained
 from neardup.engines.local.blas import one_blas_thread
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError, DataError
-from neardup.events import Progress, Watch
+from neardup.events import Watch
 from neardup.io.columns.contents import content_type
 from neardup.io.documents import in_memory as memory
 from neardup.io.documents.column_choice import with_dimension
@@ -36,6 +36,7 @@ from neardup.io.storage.table_writer import known_ending, reserved_table
 from neardup.io.storage.work_folder import check_writable
 from neardup.io.storage.workspace import STANDARD_INPUT, Workspace
 from neardup.jobs.rejections import all_rejected, first_rejected, most_rejected
+from neardup.jobs.source import check_in_memory
 from neardup.jobs.start import check_apart
 from neardup.kernels import neighbours as kernel
 from neardup.measures.base import concatenated
@@ -67,78 +68,77 @@ class SearchInput:
     name: Callable[[I64], list[pa.Array]]
 
 
-def neighbours_files(
-    inputs: Sequence[str],
-    out: str | None,
-    wanted: Wanted,
-    config: Config,
-    progress: Progress | None = None,
-    *,
-    queries: Sequence[str] = (),
-    engine: Any = None,
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Sources:
+    """Documents in memory or paths of files; the same for queries, if there are any; ids of documents in memory."""
+
+    documents: Any
+    queries: Any = None
+    ids: Sequence[Any] | None = None
+
+    def paths(self) -> tuple[list[str] | None, list[str] | None]:
+        """Return the paths of the documents and of the queries, None for what is not in files."""
+        return paths_of(self.documents), paths_of(self.queries)
+
+
+def search(
+    sources: Sources, wanted: Wanted, config: Config, watch: Watch, *, engine: Any = None, out: str | None = None
 ) -> pa.Table:
-    """Return the neighbours of the documents in files, or of queries in other files, and write them to `out`."""
-    watch = Watch(progress)
+    """Return the neighbours of documents, or of queries among them; of files, also write them to `out`."""
     check_settings(config)
-    if "-" in inputs and "-" in queries:
+    inputs, queries = sources.paths()
+    if "-" in (inputs or ()) and "-" in (queries or ()):
         raise ConfigError(
-            "standard input can be read only once, got `-` for both INPUT and --queries",
+            "standard input can be read only once, got `-` for both the source and `queries`",
             hint="save one of them to a file",
         )
-    find = partial(_search_files, (inputs, queries or None), wanted, config, watch, engine)
+    if inputs is None:
+        check_in_memory(config, out=out)
     if out is None:
-        return find(None)
+        return _search(sources, wanted, config, watch, engine, None)
     target = check_target(out)
     with reserved_table(target, overwrite=config.overwrite) as write:
-        found = find(target)
+        found = _search(sources, wanted, config, watch, engine, target)
         write(found)
     return found
 
 
-def search_on_spark(
-    ids: Any, engine: Any, sources: tuple[Any, Any], wanted: Wanted, config: Config, watch: Watch
+def _search(
+    sources: Sources, wanted: Wanted, config: Config, watch: Watch, engine: Any, target: Path | None
 ) -> pa.Table:
-    """Return the neighbours of documents in files on Spark; raise for any other source."""
+    if config.engine == "spark":
+        return _search_on_spark(sources, wanted, config, watch, engine, target)
+    with _temporary_folder() as folder, _temporary_folder() as other:
+        budget = MemoryBudget()
+
+        def prepare(source: Any, ids: Sequence[Any] | None, config: Config, folder: str) -> SearchInput:
+            paths = paths_of(source)
+            if paths is None:
+                check_in_memory(config)
+                return prepare_memory(source, ids, config, watch)
+            if ids is not None:
+                raise ConfigError("`ids` must be left out for files", hint="id_column= names the column with the ids")
+            return prepare_files(paths, config, Path(folder), budget, watch, target)
+
+        docs = prepare(sources.documents, sources.ids, config, folder)
+        asked = None
+        if sources.queries is not None:
+            asked = prepare(sources.queries, None, Config.of(config, dimension=docs.config.dimension), other)
+        return find_neighbours(docs, asked, wanted, watch)
+
+
+def _search_on_spark(
+    sources: Sources, wanted: Wanted, config: Config, watch: Watch, engine: Any, target: Path | None
+) -> pa.Table:
+    """Search files on Spark; raise for any other source."""
     from neardup.jobs.neighbours_on_spark import search_files
 
-    paths = [None if source is None else paths_of(source) for source in sources]
-    if paths[0] is None or (sources[1] is not None and paths[1] is None) or ids is not None:
+    inputs, queries = sources.paths()
+    if inputs is None or (sources.queries is not None and queries is None) or sources.ids is not None:
         raise ConfigError(
             "neighbours on Spark needs files as the source and as queries, and no `ids`", hint="use engine='local'"
         )
-    return search_files((paths[0], paths[1]), wanted, config, watch, engine=engine)
-
-
-def _search_files(
-    sources: tuple[Sequence[str], Sequence[str] | None],
-    wanted: Wanted,
-    config: Config,
-    watch: Watch,
-    engine: Any,
-    target: Path | None,
-) -> pa.Table:
-    if config.engine == "spark":
-        from neardup.jobs.neighbours_on_spark import search_files
-
-        return search_files(sources, wanted, config, watch, engine=engine, target=target)
-    return search(partial(prepare_files, watch=watch, target=target), sources, wanted, config, watch)
-
-
-def search(
-    read: Callable[[Any, Config, Path, MemoryBudget], SearchInput],
-    source_and_queries: tuple[Any, Any],
-    wanted: Wanted,
-    config: Config,
-    watch: Watch,
-) -> pa.Table:
-    """Read a source, and the queries if there are any, with `read`, and return the neighbours."""
-    source, queries = source_and_queries
-    with _temporary_folder() as folder, _temporary_folder() as other:
-        budget = MemoryBudget()
-        docs = read(source, config, Path(folder), budget)
-        chosen = Config.of(config, dimension=docs.config.dimension)
-        asked = None if queries is None else read(queries, chosen, Path(other), budget)
-        return find_neighbours(docs, asked, wanted, watch)
+    return search_files((inputs, queries), wanted, config, watch, engine=engine, target=target)
 
 
 class Wanted(NamedTuple):

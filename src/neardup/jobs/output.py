@@ -28,9 +28,6 @@ from neardup.io.storage.workspace import (
 from neardup.report import Report
 
 _DRAFTS: Final = "out"
-PAGE: Final = "report.html"
-# Writes a report as a page to a file.
-WritePage = Callable[[Report, Path], object]
 
 
 def _nothing() -> None:
@@ -43,11 +40,13 @@ class DedupFolder:
     command: ClassVar = "dedup"
     has_kept: ClassVar = True
 
-    def __init__(self, out: str, finish: Callable[[], None] | None = None, page: WritePage | None = None) -> None:
-        """Take the folder, a function to call once it is published, and one that writes the report as a page.
+    def __init__(self, out: str, finish: Callable[[], None] | None = None, page: str | None = None) -> None:
+        """Take the folder, a function to call once it is published, and the name of an HTML page of the report in it.
 
-        The first may be called twice if the process is killed.
+        The function may be called twice if the process is killed.
         """
+        if page is not None:
+            _check_page(page)
         self.target, self.finish, self.page = _local_path(out), finish or _nothing, page
         if self.target.exists() and not self.target.is_dir():
             raise DataError(
@@ -71,13 +70,13 @@ class DedupFolder:
     def files(self, workspace: Workspace) -> tuple[str, ...]:
         """Return the names of all files below the folder."""
         written = written_files(workspace.folder / _DRAFTS)
-        return written if self.page is None else tuple(sorted({*written, PAGE}))
+        return written if self.page is None else tuple(sorted({*written, self.page}))
 
     def write_page(self, workspace: Workspace, report: Report) -> None:
         """Write the report as a page among the drafts, if requested."""
         if self.page is not None:
             drafted = dataclasses.replace(report, load=partial(self.load_draft, workspace))
-            self.page(drafted, workspace.folder / _DRAFTS / PAGE)
+            (workspace.folder / _DRAFTS / self.page).write_text(drafted.to_html(), "utf-8")
 
     def publish(self, workspace: Workspace) -> None:
         """Publish the folder, and remove the workspace."""
@@ -158,6 +157,14 @@ def _report_lines(facts: dict[str, Any]) -> Iterator[str]:
         else:
             yield json.dumps(value, ensure_ascii=False, indent=1).replace("\n", "\n ")
     yield "\n}\n"
+
+
+def _check_page(page: str) -> None:
+    if not isinstance(page, str) or Path(page).name != page or Path(page).suffix != ".html":
+        raise ConfigError(
+            f"`report` must be the name of an HTML file in the output folder, got {page!r}",
+            hint="report='report.html'; neardup.load(out).to_html() returns a page to write elsewhere",
+        )
 
 
 def _local_path(out: str) -> Path:

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
-from neardup.events import Progress
 from neardup.io.columns.matrices import is_matrix
 from neardup.io.documents.in_memory import ItemSets
 from neardup.report import Report
@@ -37,21 +36,14 @@ def items_or_source(source: Any, items: Any, config: Config) -> tuple[Any, Confi
     return source, config
 
 
-def from_files(
-    run: Callable[..., Report],
-    paths: list[str],
-    ids: Sequence[Any] | None,
-    out: str | os.PathLike[str] | None,
-    config: Config,
-    progress: Progress | None,
-) -> Report:
-    """Run on files; without `out`, the tables are only available from the report."""
+def from_files(job: Callable[[str], Report], ids: Sequence[Any] | None, out: str | os.PathLike[str] | None) -> Report:
+    """Call a job on files with its output; without `out`, the tables are only available from the report."""
     if ids is not None:
         raise ConfigError("`ids` must be left out for files", hint="id_column= names the column with the ids")
     if out is not None:
-        return run(paths, os.fspath(out), config, progress)
+        return job(os.fspath(out))
     loader = _Loader()
-    report = run(paths, str(loader.path), config, progress)
+    report = job(str(loader.path))
     loader.load = report.load
     return dataclasses.replace(report, out=None, files=(), load=loader)
 
@@ -69,10 +61,11 @@ class _Loader:
         return self.load(name)
 
 
-def check_in_memory(config: Config, out: object) -> None:
-    """Raise for settings that only apply to files."""
+def check_in_memory(config: Config, **arguments: object) -> None:
+    """Raise for settings, and arguments such as `out`, that only apply to files."""
     files_only = ("against", "decisions", "mark", "dry_run", "format", "encoding", "lines", "delimiter")
-    named = ["out"] * (out is not None) + [name for name in files_only if getattr(config, name)]
+    given = [name for name, value in arguments.items() if value is not None and value is not False]
+    named = given + [name for name in files_only if getattr(config, name)]
     if named:
         raise ConfigError(
             f"`{named[0]}` needs files as the source", hint="pass a path, a glob, or a list of pathlib.Path"

@@ -32,6 +32,13 @@ from neardup.stages.select import close_pairs, lead_pairs, thin_table
 I64 = npt.NDArray[np.int64]
 
 
+def load_run(path: Path) -> Report:
+    """Open the output of a finished run on files, which can be selected again by its stored pairs."""
+    report = finished_run.restore(path)
+    is_list = report.config.asks_containment and not path.is_dir()
+    return dataclasses.replace(report, select_again=None if is_list else select_stored)
+
+
 def list_stored(run: Path, target: Path, config: Config) -> Report:
     """Write the stored pairs of a finished run: all of them, or those of at least the given threshold."""
     before = finished_run.restore(run)
