@@ -83,8 +83,18 @@ _HOMES = {
 # Modules that are public as a whole: the theory as functions, and the method in plain Python.
 _MODULES = {"families": "neardup.theory.families", "textbook": "neardup.theory.textbook"}
 
+# Functions of earlier versions, and what replaces them.
+_RENAMED = {
+    "deduplicate_files": "deduplicate",
+    "find_pairs_files": "find_pairs",
+    "neighbours_files": "neighbours",
+    "plan_files": "plan",
+}
+
 
 def __getattr__(name: str) -> Any:
+    if name in _RENAMED:
+        raise AttributeError(f"neardup.{name} is gone: call neardup.{_RENAMED[name]}, which takes files too")
     if name not in __all__ and name not in _MODULES:
         raise AttributeError(f"module 'neardup' has no attribute {name!r}")
     import importlib

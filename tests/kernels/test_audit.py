@@ -111,7 +111,7 @@ def test_similarities_match_the_oracle(documents, sets, threshold):
 def test_the_minimum_size_is_the_smallest_that_reaches_the_threshold(threshold):
     sets = [range(size) for size in range(1, 200)]
     least = least_sizes(sets, threshold)
-    assert least.tolist() == least_sizes(sets, threshold, PLAIN).tolist()
+    assert least.tolist() == least_sizes(sets, threshold, PLAIN_INDEX).tolist()
     for size, smallest in zip(range(1, 200), least.tolist(), strict=True):
         assert smallest / size >= threshold
         assert smallest == 1 or (smallest - 1) / size < threshold

@@ -32,10 +32,10 @@ def pipeline_for(config: Config) -> Pipeline:
     if not config.asks_containment:
         return pipeline.run
     if config.engine == "local":
-        return find_containing
+        return find_containment
     from neardup.jobs import containment_on_spark as on_spark
 
-    return on_spark.find_containing
+    return on_spark.find_containment
 
 
 def removal_for(config: Config) -> tuple[Config, Pipeline]:
@@ -54,15 +54,15 @@ def removal_for(config: Config) -> tuple[Config, Pipeline]:
         )
     chosen = Config.of(config, only_against=True)
     if config.engine == "local":
-        return chosen, remove_containing
+        return chosen, remove_containers
     from neardup.jobs import containment_on_spark as on_spark
 
-    return chosen, on_spark.remove_containing
+    return chosen, on_spark.remove_containers
 
 
-def find_containing(documents: Source, plan: Plan, config: Config, engine: LocalEngine, watch: Watch) -> Outcome:
+def find_containment(documents: Source, plan: Plan, config: Config, engine: LocalEngine, watch: Watch) -> Outcome:
     """List every pair in which one document contains at least `plan.threshold` of the other's shingles."""
-    from neardup.search.containment import Containment, collect_sets
+    from neardup.search.containment import ContainmentIndex, collect_sets
 
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)
@@ -71,12 +71,12 @@ def find_containing(documents: Source, plan: Plan, config: Config, engine: Local
 
     def make_step() -> BatchStep:
         sets = collect_sets(sketches.batches(["row", "num_shingles", "group", "shingles"]), engine.room())
-        index = Containment(*sets, num_ahead=documents.num_ahead, threshold=plan.threshold)
+        index = ContainmentIndex(*sets, num_ahead=documents.num_ahead, threshold=plan.threshold)
         return partial(index.find_containers, only_against=config.only_against)
 
     with watch.stage("containment"):
         where = engine.choose_rows(sketches, "num_shingles", documents.num_rows)
-        found = engine.map_table("containers", sketches, ["row"], where, make_step, schema.CONTAINERS)
+        found = engine.map_table("containers", sketches, ["row"], where, make_step, schema.CONTAINMENT_BATCHES)
         row_pairs = _sorted(found, engine, watch)
     return Outcome(
         plan=plan,
@@ -86,16 +86,16 @@ def find_containing(documents: Source, plan: Plan, config: Config, engine: Local
         pairs_verified=_sum(found, "found"),
         comparisons=_sum(found, "compared"),
         selects=False,
-        pair_columns=schema.CONTAINED,
+        pair_columns=schema.CONTAINMENT_PAIRS,
     )
 
 
-def remove_containing(documents: Documents, plan: Plan, config: Config, engine: LocalEngine, watch: Watch) -> Outcome:
+def remove_containers(documents: Documents, plan: Plan, config: Config, engine: LocalEngine, watch: Watch) -> Outcome:
     """Remove every document that contains at least `plan.threshold` of the shingles of a reference document.
 
     Only the reference documents are held in memory; the documents of the input are streamed.
     """
-    from neardup.search.containment import Contained, choose_best, collect_sets
+    from neardup.search.containment import ReferenceIndex, choose_best, collect_sets
 
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)
@@ -112,12 +112,14 @@ def remove_containing(documents: Documents, plan: Plan, config: Config, engine: 
     def make_step() -> BatchStep:
         columns = ["row", "num_shingles", "group", "shingles"]
         rows, _, sets = collect_sets(filtered(sketches, columns, is_reference), engine.room())
-        return Contained(rows, sets, threshold=plan.threshold).find
+        return ReferenceIndex(rows, sets, threshold=plan.threshold).find_contained
 
     with watch.stage("containment"):
-        found = engine.map_table("contained", sketches, ["row", "shingles"], is_input, make_step, schema.CONTAINERS)
+        found = engine.map_table(
+            "contained", sketches, ["row", "shingles"], is_input, make_step, schema.CONTAINMENT_BATCHES
+        )
         chosen = [choose_best(pairs) for pairs in _pairs_of(found)]
-        selection = pa.Table.from_batches(chosen, schema=schema.CONTAINING).sort_by("row")
+        selection = pa.Table.from_batches(chosen, schema=schema.CONTAINMENT_SELECTION).sort_by("row")
         row_pairs = _sorted(found, engine, watch) if config.pairs else None
     return Outcome(
         plan=plan,
@@ -126,7 +128,7 @@ def remove_containing(documents: Documents, plan: Plan, config: Config, engine: 
         exact_duplicates=count_equal(selection),
         pairs_verified=_sum(found, "found"),
         comparisons=_sum(found, "compared"),
-        pair_columns=schema.CONTAINED,
+        pair_columns=schema.CONTAINMENT_PAIRS,
         find_priorities=lambda rows: engine.lookup(pa.table({"row": rows}), "row", sketches, ["priority"]).column(
             "priority"
         ),
@@ -134,23 +136,23 @@ def remove_containing(documents: Documents, plan: Plan, config: Config, engine: 
 
 
 def _sum(found: Table, name: str) -> int:
-    """Add up a column of a table of schema.CONTAINERS."""
+    """Add up a column of a table of schema.CONTAINMENT_BATCHES."""
     return sum(batch.column(name)[0].as_py() for batch in found.batches([name]))
 
 
 def _pairs_of(found: Table) -> Iterator[pa.RecordBatch]:
-    """Iterate over the pairs in a table of schema.CONTAINERS."""
+    """Iterate over the pairs in a table of schema.CONTAINMENT_BATCHES."""
     return map(pairs_in, found.batches(["pairs"]))
 
 
 def pairs_in(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the pairs in a batch of schema.CONTAINERS."""
-    return pa.RecordBatch.from_struct_array(batch.column("pairs").flatten()).cast(schema.CONTAINED)
+    """Return the pairs in a batch of schema.CONTAINMENT_BATCHES."""
+    return pa.RecordBatch.from_struct_array(batch.column("pairs").flatten()).cast(schema.CONTAINMENT_PAIRS)
 
 
 def _sorted(found: Table, engine: LocalEngine, watch: Watch) -> Iterator[pa.RecordBatch]:
     pipeline.warn_of_many(sum(pairs.num_rows for pairs in _pairs_of(found)), watch)
-    return engine.sort(_pairs_of(found), schema.CONTAINED, schema.row_order(schema.CONTAINED))
+    return engine.sort(_pairs_of(found), schema.CONTAINMENT_PAIRS, schema.row_order(schema.CONTAINMENT_PAIRS))
 
 
 def count_equal(selection: pa.Table | pa.RecordBatch) -> int:

@@ -25,7 +25,7 @@ from neardup.jobs.containment import count_equal, pairs_in, warn_of_short
 from neardup.kernels import neighbours as kernel
 from neardup.pipeline import Outcome
 from neardup.report import format_bytes
-from neardup.search.containment import Contained, Containment, choose_best, collect_sets
+from neardup.search.containment import ContainmentIndex, ReferenceIndex, choose_best, collect_sets
 from neardup.search.inverted_index import BYTES_A_SHINGLE, Compared
 from neardup.search.neighbours import SearchOptions, SetFinder
 from neardup.theory.plan import Plan
@@ -41,7 +41,7 @@ _COLUMNS: Final = ("row", "num_shingles", "group", "shingles")
 _NO_ROW: Final = (1 << 63) - 1
 
 
-def find_containing(documents: SparkSource, plan: Plan, config: Config, engine: SparkEngine, watch: Watch) -> Outcome:
+def find_containment(documents: SparkSource, plan: Plan, config: Config, engine: SparkEngine, watch: Watch) -> Outcome:
     """List every pair in which one document contains at least `plan.threshold` of the other's shingles."""
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)
@@ -59,11 +59,13 @@ def find_containing(documents: SparkSource, plan: Plan, config: Config, engine: 
         rows, groups, sets = collect_sets(held.to_batches(), 0)
         if only_against:
             return partial(_find_either, Reference(rows, Compared(sets, groups)), num_ahead, plan.threshold)
-        return Containment(rows, groups, sets, num_ahead=num_ahead, threshold=plan.threshold).find_containers
+        return ContainmentIndex(rows, groups, sets, num_ahead=num_ahead, threshold=plan.threshold).find_containers
 
     with watch.stage("containment"):
-        found = engine.map_table("containers", sketches, list(_COLUMNS), where, make_step, schema.CONTAINERS)
-        row_pairs = engine.checkpoint("row_pairs", lambda: engine.map_tables([found], pairs_in, schema.CONTAINED))
+        found = engine.map_table("containers", sketches, list(_COLUMNS), where, make_step, schema.CONTAINMENT_BATCHES)
+        row_pairs = engine.checkpoint(
+            "row_pairs", lambda: engine.map_tables([found], pairs_in, schema.CONTAINMENT_PAIRS)
+        )
         pipeline.warn_of_many(engine.total(row_pairs), watch)
     return Outcome(
         plan=plan,
@@ -73,7 +75,7 @@ def find_containing(documents: SparkSource, plan: Plan, config: Config, engine: 
         pairs_verified=engine.total(found, "found"),
         comparisons=engine.total(found, "compared"),
         selects=False,
-        pair_columns=schema.CONTAINED,
+        pair_columns=schema.CONTAINMENT_PAIRS,
     )
 
 
@@ -87,7 +89,7 @@ class Reference(NamedTuple):
 def _find_either(reference: Reference, num_ahead: int, threshold: float, batch: pa.RecordBatch) -> pa.RecordBatch:
     """Find the pairs of a reference document and a document of the batch of which one contains the other."""
     own = _own(batch, num_ahead)
-    compared, listed = 0, schema.CONTAINED.empty_table().to_struct_array().combine_chunks()
+    compared, listed = 0, schema.CONTAINMENT_PAIRS.empty_table().to_struct_array().combine_chunks()
     if own.num_rows and reference.rows.size:
         rows, groups, sets = collect_sets([own], 0)
         # More than the number just below the threshold is at least the threshold.
@@ -97,9 +99,11 @@ def _find_either(reference: Reference, num_ahead: int, threshold: float, batch: 
         of_own, of_reference = finder.shares(at, places)
         columns = [reference.rows[places], rows[at], values, of_reference, of_own]
         compared = at.size
-        listed = pa.record_batch([pa.array(column) for column in columns], schema=schema.CONTAINED).to_struct_array()
+        listed = pa.record_batch(
+            [pa.array(column) for column in columns], schema=schema.CONTAINMENT_PAIRS
+        ).to_struct_array()
     pairs = pa.LargeListArray.from_arrays([0, len(listed)], listed)
-    return pa.record_batch([pa.array([compared]), pa.array([len(listed)]), pairs], schema=schema.CONTAINERS)
+    return pa.record_batch([pa.array([compared]), pa.array([len(listed)]), pairs], schema=schema.CONTAINMENT_BATCHES)
 
 
 def _check_size(num_shingles: int, what: str) -> None:
@@ -113,7 +117,7 @@ def _check_size(num_shingles: int, what: str) -> None:
         )
 
 
-def remove_containing(documents: FileSource, plan: Plan, config: Config, engine: SparkEngine, watch: Watch) -> Outcome:
+def remove_containers(documents: FileSource, plan: Plan, config: Config, engine: SparkEngine, watch: Watch) -> Outcome:
     """Remove every document that contains at least `plan.threshold` of the shingles of a reference document."""
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)
@@ -126,15 +130,17 @@ def remove_containing(documents: FileSource, plan: Plan, config: Config, engine:
 
     def make_step() -> BatchStep:
         rows, _, sets = collect_sets(ahead.to_batches(), 0)
-        index = Contained(rows, sets, threshold=plan.threshold)
-        return lambda batch: index.find(_own(batch, num_ahead))
+        index = ReferenceIndex(rows, sets, threshold=plan.threshold)
+        return lambda batch: index.find_contained(_own(batch, num_ahead))
 
     with watch.stage("containment"):
         where = engine.choose_rows(sketches, "num_shingles", documents.num_rows)
-        found = engine.map_table("contained", sketches, ["row", "shingles"], where, make_step, schema.CONTAINERS)
-        best = engine.map_tables([found], lambda batch: choose_best(pairs_in(batch)), schema.CONTAINING)
+        found = engine.map_table(
+            "contained", sketches, ["row", "shingles"], where, make_step, schema.CONTAINMENT_BATCHES
+        )
+        best = engine.map_tables([found], lambda batch: choose_best(pairs_in(batch)), schema.CONTAINMENT_SELECTION)
         selection = engine.checkpoint("selection", lambda: best)
-        row_pairs = engine.map_tables([found], pairs_in, schema.CONTAINED) if config.pairs else None
+        row_pairs = engine.map_tables([found], pairs_in, schema.CONTAINMENT_PAIRS) if config.pairs else None
     equal = engine.map_tables([selection], _count_equal, schema.COUNTS)
     return Outcome(
         plan=plan,
@@ -143,7 +149,7 @@ def remove_containing(documents: FileSource, plan: Plan, config: Config, engine:
         exact_duplicates=engine.total(equal, "count"),
         pairs_verified=engine.total(found, "found"),
         comparisons=engine.total(found, "compared"),
-        pair_columns=schema.CONTAINED,
+        pair_columns=schema.CONTAINMENT_PAIRS,
     )
 
 

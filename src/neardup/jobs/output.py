@@ -163,7 +163,7 @@ def _check_page(page: str) -> None:
     if not isinstance(page, str) or Path(page).name != page or Path(page).suffix != ".html":
         raise ConfigError(
             f"`report` must be the name of an HTML file in the output folder, got {page!r}",
-            hint="report='report.html'; neardup.load(out).to_html() returns a page to write elsewhere",
+            hint="pass report='report.html'; neardup.load(out).to_html() returns a page to write elsewhere",
         )
 
 

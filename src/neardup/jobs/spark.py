@@ -143,7 +143,7 @@ class SparkFiles(FileRun):
             self.engine.total,
             self.engine.tables(self.source),
         )
-        by_row = schema.CONTAINING if self.config.asks_containment else schema.SELECTION
+        by_row = schema.CONTAINMENT_SELECTION if self.config.asks_containment else schema.SELECTION
         columns = schema.with_shares(schema.REMOVED_FROM_FILES, by_row)
         self._write_table("removed", partial(files.write_removed, selection), total(selection), columns)
         num_documents, columns = source.counted["own_documents"], schema.clusters(pa.string())

@@ -281,7 +281,7 @@ def _with_shares(removed: pa.Table, selection: pa.Table, numbered: pa.Table, sto
         )
     at = pa.array(order[place])
     shares = [stored.column(f"containment_{side}").take(at) for side in "ba"]
-    columns = schema.with_shares(schema.REMOVED_FROM_FILES, schema.CONTAINING)
+    columns = schema.with_shares(schema.REMOVED_FROM_FILES, schema.CONTAINMENT_SELECTION)
     return pa.table([*removed.columns, *shares], schema=columns)
 
 

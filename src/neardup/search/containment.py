@@ -43,7 +43,7 @@ def collect_sets(batches: Iterable[pa.RecordBatch], room: int) -> tuple[I64, I64
     return np.concatenate(rows), np.concatenate(groups), Sets(np.concatenate(shingles), ends)
 
 
-class Containment:
+class ContainmentIndex:
     """An inverted index of all documents with shingles, which finds the documents that contain a given one."""
 
     def __init__(self, rows: I64, groups: I64, sets: Sets, *, num_ahead: int, threshold: float) -> None:
@@ -66,7 +66,7 @@ class Containment:
         vars(self).update(state, _scratches=threading.local())
 
     def find_containers(self, batch: pa.RecordBatch, *, only_against: bool = False) -> pa.RecordBatch:
-        """Find the documents that contain those of a batch; return the pairs as schema.CONTAINERS.
+        """Find the documents that contain those of a batch; return the pairs as schema.CONTAINMENT_BATCHES.
 
         With `only_against`, only pairs of a reference document and an input document.
         """
@@ -91,7 +91,7 @@ class Containment:
             listed = listed.filter(pc.less(listed.column("row_a"), self._num_ahead))
         pairs = pa.LargeListArray.from_arrays([0, listed.num_rows], listed.to_struct_array())
         columns = [pa.array([compared]), pa.array([listed.num_rows]), pairs]
-        return pa.record_batch(columns, schema=schema.CONTAINERS)
+        return pa.record_batch(columns, schema=schema.CONTAINMENT_BATCHES)
 
     def _scratch(self) -> tuple[I64, I64]:
         if not hasattr(self._scratches, "seen"):
@@ -103,10 +103,10 @@ class Containment:
         first, second = np.minimum(found[:, 0], found[:, 1]), np.maximum(found[:, 0], found[:, 1])
         in_second, in_first = found[:, 2] / self._sizes[first], found[:, 2] / self._sizes[second]
         columns = [self._rows[first], self._rows[second], np.maximum(in_second, in_first), in_second, in_first]
-        return pa.record_batch([pa.array(column) for column in columns], schema=schema.CONTAINED)
+        return pa.record_batch([pa.array(column) for column in columns], schema=schema.CONTAINMENT_PAIRS)
 
 
-class Contained:
+class ReferenceIndex:
     """An inverted index of reference documents, which finds those that the documents of a batch contain."""
 
     def __init__(self, rows: I64, sets: Sets, *, threshold: float) -> None:
@@ -115,8 +115,8 @@ class Contained:
         self._sets = jaccard.raw_sets(*sets)
         self._index = PrefixIndex.of(self._sets, threshold, np.zeros(rows.size, np.int64))
 
-    def find(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Replace documents by the pairs in which they contain a reference document, as schema.CONTAINERS."""
+    def find_contained(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Replace documents by the pairs in which they contain a reference document, as schema.CONTAINMENT_BATCHES."""
         lists = batch.column("shingles")
         docs = Sets(lists.flatten().to_numpy().view(np.uint64), np.r_[0, np.cumsum(lists.value_lengths().to_numpy())])
         no_groups = np.zeros(batch.num_rows, np.int64)
@@ -129,17 +129,17 @@ class Contained:
         share, own_share = shared / np.diff(self._sets.ends)[pairs[:, 1]], shared / np.diff(own.ends)[pairs[:, 0]]
         rows = batch.column("row").to_numpy()[places[pairs[:, 0]]]
         columns = [self._rows[pairs[:, 1]], rows, share, share, own_share]
-        found = pa.record_batch([pa.array(column) for column in columns], schema=schema.CONTAINED)
+        found = pa.record_batch([pa.array(column) for column in columns], schema=schema.CONTAINMENT_PAIRS)
         listed = pa.LargeListArray.from_arrays([0, found.num_rows], found.to_struct_array())
         columns = [pa.array([candidates.shape[0]]), pa.array([found.num_rows]), listed]
-        return pa.record_batch(columns, schema=schema.CONTAINERS)
+        return pa.record_batch(columns, schema=schema.CONTAINMENT_BATCHES)
 
 
 def choose_best(pairs: pa.RecordBatch) -> pa.RecordBatch:
-    """Choose for every document the contained one with the largest share, ties by row, as schema.CONTAINING."""
-    reference, rows, share, _, own_share = (pairs.column(name).to_numpy() for name in schema.CONTAINED.names)
+    """Choose for every document the contained one with the largest share, ties by row, as schema.CONTAINMENT_SELECTION."""
+    reference, rows, share, _, own_share = (pairs.column(name).to_numpy() for name in schema.CONTAINMENT_PAIRS.names)
     order = np.lexsort((reference, -share, rows))
     is_first = np.r_[True, rows[order][1:] != rows[order][:-1]] if rows.size else np.empty(0, np.bool_)
     best = order[is_first]
     columns = [rows[best], reference[best], share[best], own_share[best], share[best]]
-    return pa.record_batch([pa.array(column) for column in columns], schema=schema.CONTAINING)
+    return pa.record_batch([pa.array(column) for column in columns], schema=schema.CONTAINMENT_SELECTION)
