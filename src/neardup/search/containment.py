@@ -136,7 +136,7 @@ class ReferenceIndex:
 
 
 def choose_best(pairs: pa.RecordBatch) -> pa.RecordBatch:
-    """Choose for every document the contained one with the largest share, ties by row, as schema.CONTAINMENT_SELECTION."""
+    """Choose for every document the contained one with the largest share, ties by row, as CONTAINMENT_SELECTION."""
     reference, rows, share, _, own_share = (pairs.column(name).to_numpy() for name in schema.CONTAINMENT_PAIRS.names)
     order = np.lexsort((reference, -share, rows))
     is_first = np.r_[True, rows[order][1:] != rows[order][:-1]] if rows.size else np.empty(0, np.bool_)
