@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from neardup.errors import NearDupError
     from neardup.index.index import Index
     from neardup.index.result_types import Inserted, InsertNewResult, InsertResult, Match, PutResult, StoredDocument
-    from neardup.questions.bucketing import buckets, merge_signatures
-    from neardup.questions.compare import Comparison, Explanation
-    from neardup.questions.texts import compare, jaccard, shingles, signatures
+    from neardup.jobs.bucketing import buckets, merge_signatures
+    from neardup.jobs.compare import Comparison, compare, jaccard, shingles, signatures
+    from neardup.jobs.explain import Explanation
     from neardup.report import Audit, Report
     from neardup.theory import families as families
     from neardup.theory import textbook as textbook
@@ -64,9 +64,9 @@ __all__ = [
 # Where each public name lives; loaded at first use, because Numba and Arrow take a second to import.
 _HOMES = {
     "Audit": "neardup.report",
-    "Comparison": "neardup.questions.compare",
+    "Comparison": "neardup.jobs.compare",
     "Config": "neardup.config",
-    "Explanation": "neardup.questions.compare",
+    "Explanation": "neardup.jobs.explain",
     "Index": "neardup.index.index",
     "InsertNewResult": "neardup.index.result_types",
     "InsertResult": "neardup.index.result_types",
@@ -78,18 +78,28 @@ _HOMES = {
     "Report": "neardup.report",
     "SparkEngine": "neardup.engines.spark",
     "StoredDocument": "neardup.index.result_types",
-    "buckets": "neardup.questions.bucketing",
-    "compare": "neardup.questions.texts",
-    "jaccard": "neardup.questions.texts",
-    "merge_signatures": "neardup.questions.bucketing",
-    "shingles": "neardup.questions.texts",
-    "signatures": "neardup.questions.texts",
+    "buckets": "neardup.jobs.bucketing",
+    "compare": "neardup.jobs.compare",
+    "jaccard": "neardup.jobs.compare",
+    "merge_signatures": "neardup.jobs.bucketing",
+    "shingles": "neardup.jobs.compare",
+    "signatures": "neardup.jobs.compare",
 }
 # Modules that are public as a whole: the theory as functions, and the method in plain Python.
 _MODULES = {"families": "neardup.theory.families", "textbook": "neardup.theory.textbook"}
 
+# Functions of earlier versions, and what replaces them.
+_RENAMED = {
+    "deduplicate_files": "deduplicate",
+    "find_pairs_files": "find_pairs",
+    "neighbours_files": "neighbours",
+    "plan_files": "plan",
+}
+
 
 def __getattr__(name: str) -> Any:
+    if name in _RENAMED:
+        raise AttributeError(f"neardup.{name} is gone: call neardup.{_RENAMED[name]}, which takes files too")
     if name not in __all__ and name not in _MODULES:
         raise AttributeError(f"module 'neardup' has no attribute {name!r}")
     import importlib

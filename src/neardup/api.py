@@ -7,7 +7,6 @@ import dataclasses
 import os
 import warnings
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -21,27 +20,31 @@ from neardup.errors import ConfigError
 from neardup.events import Progress, Watch, as_python_warning
 from neardup.index.index_folder import is_index
 from neardup.io.documents import in_memory
-from neardup.io.documents.column_choice import with_dimension
-from neardup.io.documents.discover import find_files, paths_of
+from neardup.io.documents.discover import paths_of
 from neardup.io.documents.frames import is_from
 from neardup.io.finished import finished_run
-from neardup.questions.compare import Explanation
-from neardup.questions.containment import pipeline_for, that_selects
-from neardup.questions.explain import Verdict, find_memory_verdict, find_verdict, read_document, reason_to_keep
-from neardup.questions.texts import compare
+from neardup.jobs.adapters import check_against_index, run_files
+from neardup.jobs.compare import compare
+from neardup.jobs.containment import pipeline_for, removal_for
+from neardup.jobs.explain import (
+    Explanation,
+    Verdict,
+    find_memory_verdict,
+    find_verdict,
+    read_document,
+    reason_to_keep,
+)
+from neardup.jobs.output import DedupFolder, PairsFile
+from neardup.jobs.run import Adapter, run
+from neardup.jobs.source import check_in_memory, from_files, items_or_source
+from neardup.jobs.stored_pairs import list_stored, load_run
 from neardup.report import Audit, Report
-from neardup.runs.adapters import adapter_for, check_against_index
-from neardup.runs.output import DedupFolder, PairsFile, WritePage
-from neardup.runs.run import run
-from neardup.runs.source import check_in_memory, from_files, items_or_source
-from neardup.runs.start import begin, check_against
-from neardup.runs.stored_pairs import list_stored, select_stored
 from neardup.theory.plan import Plan, plan_for
 
 # Modules that only some functions need are imported inside them, so a job on files loads half of the kernels.
 
 
-def deduplicate(
+def deduplicate(  # noqa: PLR0913 - all but the first are keyword-only, with a default
     source: Any = None,
     *,
     items: Any = None,
@@ -50,6 +53,8 @@ def deduplicate(
     config: Config | None = None,
     progress: Progress | bool | None = None,
     engine: Any = None,
+    update: bool = False,
+    report: str | None = None,
     **settings: Unpack[RunSettings],
 ) -> Report:
     """Remove near-duplicates: every removed document is similar to the kept document that replaces it.
@@ -69,6 +74,8 @@ def deduplicate(
         progress: True shows a bar, on a terminal and in a notebook; a function is called with the events of
             neardup.events. Without it, urgent warnings are issued as Python warnings.
         engine: where to run: "local", "spark", or a neardup.SparkEngine.
+        update: for files against an index, insert what was kept into the index, once the output is written.
+        report: for files, the name of an HTML page of the run, written into the output folder: "report.html".
         settings: fields of Config by name.
 
     >>> report = deduplicate(["one two three four five six", "ONE two three; four five six!", "something else"])
@@ -76,92 +83,28 @@ def deduplicate(
     [{'doc_id': 1, 'kept_id': 0, 'similarity': 1.0}]
     """
     chosen, cluster = _choose_engine(source, engine, config, settings)
-    chosen = that_selects(chosen)
+    chosen, pipeline = removal_for(chosen)
     with _listening(progress) as listener:
-        return _deduplicate(source, items, out, ids, chosen, cluster, listener or as_python_warning)
+        watch = Watch(listener or as_python_warning)
+        paths = paths_of(source) if items is None else None
+        if paths is None:
+            source, chosen = items_or_source(source, items, chosen)
+            check_in_memory(chosen, out=out, update=update, report=report)
+            return run(_adapter_without_files(source, ids, chosen, cluster, watch), watch, pipeline)
+        check_against_index(chosen)
+        if out is None and (update or report):
+            name = "update" if update else "report"
+            raise ConfigError(f"`{name}` needs `out`", hint="out= names the folder that the run writes")
 
+        def deduplicate_into(out: str) -> Report:
+            if not update:
+                return run_files(DedupFolder(out, page=report), paths, chosen, pipeline, watch, engine=cluster)
+            from neardup.jobs.against_index import check_new_ids, index_update
 
-def _deduplicate(
-    source: Any,
-    items: Any,
-    out: str | os.PathLike[str] | None,
-    ids: Sequence[Any] | None,
-    config: Config,
-    cluster: Any,
-    progress: Progress,
-) -> Report:
-    source, chosen = items_or_source(source, items, config)
-    if (paths := paths_of(source)) is not None:
-        return from_files(partial(deduplicate_files, engine=cluster), paths, ids, out, chosen, progress)
-    check_in_memory(chosen, out)
-    watch, find = Watch(progress), pipeline_for(chosen)
-    if is_from(source, "pyspark"):
-        from neardup.runs.spark import read_frame
+            output = DedupFolder(out, index_update(chosen, out), report)
+            return run_files(output, paths, chosen, pipeline, watch, engine=cluster, check=check_new_ids)
 
-        if ids is not None:
-            hint = "id_column= names the column with ids"
-            raise ConfigError("`ids` must be left out for a Spark DataFrame", hint=hint)
-        return run(read_frame(source, chosen, cluster, watch), watch, find)
-    if chosen.engine == "spark":
-        raise ConfigError(
-            f"`engine` 'spark' needs files or a Spark DataFrame as the source, got {type(source).__name__}",
-            hint="spark.createDataFrame(...) makes a frame; for documents in memory use engine='local'",
-        )
-    from neardup.runs.memory import read_memory
-
-    return run(read_memory(source, ids, chosen, watch), watch, find)
-
-
-def deduplicate_files(
-    inputs: Sequence[str],
-    out: str,
-    config: Config,
-    progress: Progress | None = None,
-    *,
-    engine: Any = None,
-    update: bool = False,
-    page: WritePage | None = None,
-) -> Report:
-    """Remove near-duplicates from files, as `neardup dedup` does; "-" is standard input.
-
-    With `update`, the kept documents are then inserted into the index of --against; `page` writes an HTML page.
-    """
-    check_against_index(config := that_selects(config))
-    if update:
-        from neardup.runs.index_update import check_new_ids, index_update
-    output, watch = DedupFolder(out, index_update(config, out) if update else None, page), Watch(progress)
-    with begin(output, inputs, config, watch) as setup:
-        if update and setup is not None:
-            check_new_ids(setup)
-        find = pipeline_for(config, removes=True)
-        return load(output.target) if setup is None else run(adapter_for(setup, engine), watch, find)
-
-
-def find_pairs_files(
-    inputs: Sequence[str], out: str, config: Config, progress: Progress | None = None, *, engine: Any = None
-) -> Report:
-    """Find every pair of similar documents in files, or list the pairs stored by a finished run.
-
-    The stored pairs are listed at the threshold of that run, unless another one is given.
-    """
-    output, watch, config = PairsFile(out), Watch(progress), Config.of(config, pairs=True)
-    if len(inputs) == 1 and finished_run.is_run(Path(inputs[0])):
-        return list_stored(Path(inputs[0]), output.target, config)
-    check_against_index(config)
-    find = pipeline_for(config)
-    with begin(output, inputs, config, watch) as setup:
-        return load(output.target) if setup is None else run(adapter_for(setup, engine), watch, find)
-
-
-def plan_files(inputs: Sequence[str], config: Config, progress: Progress | None = None) -> Plan:
-    """Plan a run on files, and predict its cost."""
-    from neardup.questions.forecast import predict, sample_files
-
-    with Watch(progress).stage("sample"):
-        check_against(config)
-        files = find_files(inputs, config)
-        config = with_dimension(files, config)
-        return predict(sample_files(files, config), config)
+        return from_files(deduplicate_into, ids, out)
 
 
 def find_pairs(
@@ -178,7 +121,8 @@ def find_pairs(
     """Find every pair of similar documents, as `report.pairs`; the report also has everything `deduplicate` returns.
 
     Args:
-        source: as for `deduplicate`.
+        source: as for `deduplicate`, or the folder of a finished run with stored pairs, which are listed: at the
+            threshold of that run, unless another one is given.
         items: sets to compare instead of texts, as for `deduplicate`.
         out: for files, the file to write the pairs to: .parquet, .jsonl or .csv.
         ids: one id per document; by default, the id column of a table, otherwise the position.
@@ -197,11 +141,22 @@ def find_pairs(
         )
     settings["pairs"] = True
     chosen, cluster = _choose_engine(source, engine, config, settings)
-    with _listening(progress) as heard:
-        listener = heard or as_python_warning
-        if items is None and (paths := paths_of(source)) is not None:
-            return from_files(partial(find_pairs_files, engine=cluster), paths, ids, out, chosen, listener)
-        return _deduplicate(source, items, out, ids, chosen, cluster, listener)
+    with _listening(progress) as listener:
+        watch = Watch(listener or as_python_warning)
+        paths = paths_of(source) if items is None else None
+        if paths is None:
+            source, chosen = items_or_source(source, items, chosen)
+            check_in_memory(chosen, out=out)
+            return run(_adapter_without_files(source, ids, chosen, cluster, watch), watch, pipeline_for(chosen))
+
+        def find_pairs_into(out: str) -> Report:
+            output = PairsFile(out)
+            if len(paths) == 1 and finished_run.is_run(Path(paths[0])):
+                return list_stored(Path(paths[0]), output.target, chosen)
+            check_against_index(chosen)
+            return run_files(output, paths, chosen, pipeline_for(chosen), watch, engine=cluster)
+
+        return from_files(find_pairs_into, ids, out)
 
 
 def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a default
@@ -211,6 +166,7 @@ def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a de
     contained: Contained = "either",
     items: Any = None,
     queries: Any = None,
+    out: str | os.PathLike[str] | None = None,
     ids: Sequence[Any] | None = None,
     config: Config | None = None,
     progress: Progress | bool | None = None,
@@ -229,6 +185,7 @@ def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a de
             "either", which takes the larger share. The columns containment_query and containment_neighbour hold both.
         items: sets to compare instead of texts, as for `deduplicate`.
         queries: documents, or items if `items` is given; finds their neighbours in the source instead.
+        out: for files, the file to write the neighbours to as well: .parquet, .jsonl or .csv.
         ids: one id per document of the source.
         config: settings to start from.
         progress: True shows a bar; a function is called with the events of neardup.events.
@@ -242,34 +199,32 @@ def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a de
     >>> neighbours(**pets, contained="query").column("similarity").to_pylist()
     [1.0, 0.5]
     """
-    from neardup.questions import neighbours as nearest
+    from neardup.jobs import neighbours as nearest
 
     given, cluster = _choose_engine(source, engine, config, settings)
-    wanted, (source, chosen) = nearest.check_wanted(k, contained, given), items_or_source(source, items, given)
-    queries = in_memory.ItemSets(queries) if isinstance(source, in_memory.ItemSets) and queries is not None else queries
-    nearest.check_settings(chosen)
-
-    def read(given: Any, config: Config, folder: Path, budget: nearest.MemoryBudget) -> nearest.SearchInput:
-        own = ids if given is source else None
-        if (paths := paths_of(given)) is None:
-            check_in_memory(config, None)
-            return nearest.prepare_memory(given, own, config, watch)
-        if own is not None:
-            raise ConfigError("`ids` must be left out for files", hint="id_column= names the column with the ids")
-        return nearest.prepare_files(paths, config, folder, budget, watch)
-
+    wanted = nearest.check_wanted(k, contained, given)
+    source, chosen = items_or_source(source, items, given)
+    if isinstance(source, in_memory.ItemSets) and queries is not None:
+        queries = in_memory.ItemSets(queries)
+    sources = nearest.Sources(documents=source, queries=queries, ids=ids)
+    target = None if out is None else os.fspath(out)
     with _listening(progress) as listener:
         watch = Watch(listener)
-        on_spark = partial(nearest.search_on_spark, ids, cluster)
-        find = on_spark if chosen.engine == "spark" else partial(nearest.search, read)
-        found = find((source, queries), wanted, chosen, watch)
+        found = nearest.search(sources, wanted, chosen, watch, engine=cluster, out=target)
     if listener is None:  # there is no report to list rejected rows
         for message in watch.warnings:
             warnings.warn(message, stacklevel=2)
     return found
 
 
-def plan(source: Any = None, *, items: Any = None, config: Config | None = None, **settings: Unpack[Settings]) -> Plan:
+def plan(
+    source: Any = None,
+    *,
+    items: Any = None,
+    config: Config | None = None,
+    progress: Progress | bool | None = None,
+    **settings: Unpack[Settings],
+) -> Plan:
     """Derive bands and rows from the settings, and say what they promise.
 
     With documents, also predict which method a run would choose and why; `estimate` has the cost of both methods.
@@ -278,6 +233,7 @@ def plan(source: Any = None, *, items: Any = None, config: Config | None = None,
         source: documents or files, as for `deduplicate`; without them, the plan is based on the settings alone.
         items: sets to compare instead of texts, as for `deduplicate`.
         config: settings to start from.
+        progress: True shows a bar; a function is called with the events of neardup.events.
         settings: fields of Config by name.
 
     >>> plan(threshold=0.9).bands
@@ -289,12 +245,13 @@ def plan(source: Any = None, *, items: Any = None, config: Config | None = None,
     if source is None and items is None:
         return plan_for(chosen)
     source, chosen = items_or_source(source, items, chosen)
-    if (paths := paths_of(source)) is not None:
-        return plan_files(paths, chosen)
-    from neardup.questions.forecast import predict, sample_memory
+    from neardup.jobs import forecast
 
-    read = in_memory.read(source, chosen)
-    return predict(sample_memory(read.documents), in_memory.with_dimension(read, chosen))
+    paths = paths_of(source)
+    if paths is None:
+        return forecast.predict_memory(source, chosen)
+    with _listening(progress) as listener:
+        return forecast.predict_files(paths, chosen, Watch(listener))
 
 
 def audit(
@@ -319,8 +276,7 @@ def audit(
     >>> answer.pairs, answer.missed.num_rows, answer.recall
     (1, 0, 1.0)
     """
-    from neardup.questions.audit import audit_finished
-    from neardup.runs.recall import measure
+    from neardup.jobs.audit import audit_finished, measure
 
     chosen = Config.of(threads=threads, memory=memory)
     check_int("sample", sample, 1, hint="1000 is a common choice")
@@ -345,9 +301,7 @@ def load(path: str | os.PathLike[str]) -> Report:
     >>> load(folder / "clean").removed.column("doc_id").to_pylist()
     ['b']
     """
-    report = finished_run.restore(Path(path))
-    is_list = report.config.asks_containment and not Path(path).is_dir()
-    return dataclasses.replace(report, select_again=None if is_list else select_stored)
+    return load_run(Path(path))
 
 
 def explain(
@@ -391,6 +345,27 @@ def _find_in_files(run: Path, doc_id: str, *, file: str | None, row: int | None)
         return verdict, []
     ends = (verdict.file, verdict.row), (verdict.kept_file, verdict.kept_row)
     return verdict, [read_document(run, file, row or 0, verdict.config) for file, row in ends]
+
+
+def _adapter_without_files(
+    source: Any, ids: Sequence[Any] | None, config: Config, engine: Any, watch: Watch
+) -> Adapter:
+    """Return the adapter of a run on a Spark DataFrame or on documents in memory."""
+    if is_from(source, "pyspark"):
+        from neardup.jobs.spark import read_frame
+
+        if ids is not None:
+            hint = "id_column= names the column with ids"
+            raise ConfigError("`ids` must be left out for a Spark DataFrame", hint=hint)
+        return read_frame(source, config, engine, watch)
+    if config.engine == "spark":
+        raise ConfigError(
+            f"`engine` 'spark' needs files or a Spark DataFrame as the source, got {type(source).__name__}",
+            hint="spark.createDataFrame(...) makes a frame; for documents in memory use engine='local'",
+        )
+    from neardup.jobs.memory import read_memory
+
+    return read_memory(source, ids, config, watch)
 
 
 @contextlib.contextmanager

@@ -58,13 +58,13 @@ SELECTION = pa.schema([_ROW, ("kept_row", pa.int64()), _SIMILARITY])
 ROW_PAIRS = pa.schema([("row_a", pa.int64()), ("row_b", pa.int64()), _SIMILARITY])
 # Pairs by containment: the larger of the two shares as similarity, and the share of each document in the other.
 _SHARES = {end: pa.field(f"containment_{end}", pa.float64(), nullable=False) for end in ("a", "b", "removed", "kept")}
-CONTAINED = pa.schema([*ROW_PAIRS, _SHARES["a"], _SHARES["b"]])
+CONTAINMENT_PAIRS = pa.schema([*ROW_PAIRS, _SHARES["a"], _SHARES["b"]])
 # One row per batch of documents: the number of candidate pairs, and those where one contains the other.
-CONTAINERS = pa.schema(
-    [("compared", pa.int64()), ("found", pa.int64()), ("pairs", pa.large_list(pa.struct(list(CONTAINED))))]
+CONTAINMENT_BATCHES = pa.schema(
+    [("compared", pa.int64()), ("found", pa.int64()), ("pairs", pa.large_list(pa.struct(list(CONTAINMENT_PAIRS))))]
 )
 # One row per document that contains a reference document: its similarity is the share of that document, the kept one.
-CONTAINING = pa.schema([*SELECTION, _SHARES["removed"], _SHARES["kept"]])
+CONTAINMENT_SELECTION = pa.schema([*SELECTION, _SHARES["removed"], _SHARES["kept"]])
 # What `at_threshold` needs to select again: every document in a pair, its position among all documents (-1 for a
 # reference document), and its keep priority.
 KEEP_ORDER = pa.schema([_ROW, ("position", pa.int64()), ("priority", pa.int64())])

@@ -44,9 +44,10 @@ def test_a_base_name_is_used_once():
         if path.stem not in ROLES:
             places[path.stem].add(path.parent.relative_to(PACKAGE).as_posix())
     twice = {name: folders for name, folders in places.items() if len(folders) > 1}
-    assert [name for name, folders in twice.items() if len(folders - {"kernels", "cli"}) > 1] == []
-    # A kernel is the inner loop of the stage, the search, the measure or the question of its name.
-    loops = {"stages", "searches", "measures", "questions", "cli"}
+    assert [name for name, folders in twice.items() if len(folders - {"kernels", "search", "cli"}) > 1] == []
+    # A search and a kernel are the inner parts of the stage, the measure or the job of their name.
+    loops = {"stages", "search", "measures", "jobs", "cli"}
+    assert [name for name, folders in twice.items() if "search" in folders and folders - {"kernels"} - loops] == []
     assert [name for name, folders in twice.items() if "kernels" in folders and folders - {"kernels"} - loops] == []
     # A command has the name of what it calls.
     assert [name for name, folders in twice.items() if "cli" in folders and name not in COMMANDS] == []

@@ -8,7 +8,7 @@ import neardup
 STUB = """
 import dataclasses
 import neardup.api as api
-from neardup.questions.compare import Comparison
+from neardup.jobs.compare import Comparison
 
 @dataclasses.dataclass
 class Explanation:

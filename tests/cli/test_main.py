@@ -14,8 +14,8 @@ SLOW_TO_IMPORT = ["numpy", "pyarrow", "numba", "rich", "matplotlib", "duckdb", "
 # not load them.
 UNUSED_BY_A_JOB = [
     *("pandas", "scipy", "yaml", "duckdb", "fsspec", "matplotlib", "pyspark", "sqlite3", "numba.cpython.cmathimpl"),
-    *("neardup.index.index", "neardup.searches", "neardup.runs.memory", "neardup.runs.recall", "neardup.runs.spark"),
-    *("neardup.questions.forecast", "neardup.questions.neighbours", "neardup.measures.cosine", "neardup.web"),
+    *("neardup.index.index", "neardup.search", "neardup.jobs.memory", "neardup.jobs.audit", "neardup.jobs.spark"),
+    *("neardup.jobs.forecast", "neardup.jobs.neighbours", "neardup.measures.cosine", "neardup.web"),
 ]
 MOST_MODULES = 780
 # Kernels that a job calls, and those of the modules that it imports.

@@ -7,7 +7,7 @@ import neardup
 from neardup.cli import forecast_view
 from neardup.cli.plan import plan as plan_command
 from neardup.errors import ConfigError
-from neardup.questions.forecast import Estimate, Forecast
+from neardup.jobs.forecast import Estimate, Forecast
 from neardup.theory import plot
 
 

@@ -17,7 +17,7 @@ from fuzz import forked, mutations
 from neardup import api
 from neardup.config import Config
 from neardup.errors import ConfigError, NearDupError, NotStoredError
-from neardup.questions.explain_pair import find_pairs_of, read_pair
+from neardup.jobs.explain import find_pairs_of, read_pair
 from neardup.web.report_file import make_html
 from neardup.web.served_run import ServedRun, UnknownError
 
@@ -146,7 +146,7 @@ def _audit(run: Path) -> None:
 
 def _list_pairs(run: Path) -> None:
     for name, settings in (("listed.csv", {}), ("close.parquet", {"threshold": 0.8})):
-        api.find_pairs_files([str(run)], name, Config(threads=1, **settings))
+        api.find_pairs(Path(run), out=name, config=Config(threads=1, **settings))
 
 
 def _against(run: Path) -> None:

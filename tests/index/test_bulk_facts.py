@@ -319,7 +319,7 @@ def test_an_update_of_the_index_stores_the_kept_documents_without_payloads(tmp_p
     rows = [*ROWS, {"id": "odd", "text": "a text about the price of rice in the south", "payload": "no object"}]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     Index.create(tmp_path / "pages.index").close()
-    from neardup.runs.index_update import _insert
+    from neardup.jobs.against_index import _insert
 
     neardup.deduplicate(tmp_path / "rows.jsonl", out=tmp_path / "out")
     _insert(str(tmp_path / "pages.index"), tmp_path / "out")

@@ -147,7 +147,7 @@ def test_a_change_beside_a_missing_run_names_it(path):
     (run,) = (path / "runs").glob("*.run")
     with Index.open(path) as index:
         run.unlink()
-        with pytest.raises(DataError, match=f"the run file {run.name} is missing"):
+        with pytest.raises(DataError, match=f"the segment {run.name} is missing"):
             index.insert_new("new", TEXTS[5])
 
 
@@ -196,4 +196,4 @@ def test_forged_numbers_that_nothing_relies_on_leave_the_rest_usable(path, tmp_p
     with forged(tmp_path / "copy", "documents") as connection:
         connection.execute("UPDATE documents SET met = ?", (2**62,))
     with Index.open(tmp_path / "copy") as index:
-        assert index.get("d1").met == 2**62
+        assert index.get("d1").times_matched == 2**62

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
-from neardup.config import Config
 from neardup.errors import DataError, NearDupError
 from neardup.web.report_file import make_html
 from neardup.web.served_run import ServedRun
@@ -185,7 +184,7 @@ def test_listing_stored_pairs_works_beside_a_loop_of_links(run, tmp_path):
     (run / "report.json").write_text(json.dumps(report | {"files": [*report["files"], "loop"]}))
     (run / "loop").symlink_to("loop")
     out = tmp_path / "again.csv"
-    assert neardup.api.find_pairs_files([str(run)], str(out), Config()).num_pairs == 7
+    assert neardup.find_pairs(run, out=out).num_pairs == 7
 
 
 @pytest.mark.parametrize("name", ["removed.parquet", "pairs.parquet", "rejected.jsonl", "clusters.parquet"])

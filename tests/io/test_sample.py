@@ -21,7 +21,7 @@ from neardup.io.documents.discover import find_files
 from neardup.io.documents.sample import estimate_sizes, sample_files
 from neardup.io.formats import parquet
 from neardup.io.formats import registry as formats
-from neardup.runs.start import needed_disk
+from neardup.jobs.start import needed_disk
 from neardup.theory.plan import plan_for
 
 # How far from the truth an estimate may be, either way.

@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles
-from neardup.kernels import audit
+from neardup.kernels import audit, prefix_index
 from neardup.measures.jaccard import Sets
-from neardup.searches import audit_sample as stage
+from neardup.search.prefix_index import PrefixIndex
 from plain_kernels import plain
 
 THRESHOLDS = st.sampled_from([0.1, 0.5, 0.7, 0.8, 0.9, 1.0])
 PLAIN = plain(audit)
+PLAIN_INDEX = plain(prefix_index)
 # Hashes of all sizes: zero is not a valid shingle, the largest number is.
 ITEMS = [1, 2, 3, 2**16, 2**31, 2**48, 2**60, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1]
 set_of_items = st.frozensets(st.sampled_from(ITEMS), min_size=1)
@@ -28,17 +29,17 @@ def end_to_end(sets):
     return np.array([item for members in sets for item in sorted(members)], np.uint64), ends
 
 
-def least_sizes(sets, threshold, kernel=audit):
+def least_sizes(sets, threshold, kernel=prefix_index):
     least = np.empty(len(sets), np.int64)
     kernel.least_sizes(np.array([len(members) for members in sets]), threshold, least)
     return least
 
 
-def candidates(documents, sets, threshold, *, groups=None, set_groups=None, needed=1, kernel=audit, room=200):
+def candidates(documents, sets, threshold, *, groups=None, set_groups=None, needed=1, kernel=prefix_index, room=200):
     least = least_sizes(sets, threshold)
     needed = np.minimum(needed, least)
     set_groups = np.array([0] * len(sets) if set_groups is None else set_groups)
-    index = stage.build_index(Sets(*end_to_end(sets)), least, needed, set_groups)
+    index = PrefixIndex(Sets(*end_to_end(sets)), least, needed, set_groups).arrays
     seen = tuple(np.full(size, -1) for size in (index.list_ends.size, len(sets), len(sets)))
     shingles, ends = end_to_end(documents)
     found = np.empty((room, 2), np.int64)
@@ -66,7 +67,7 @@ def test_every_partner_is_a_candidate_once(documents, sets, threshold, needed):
 @given(documents=many_sets, sets=many_sets, threshold=THRESHOLDS, needed=st.integers(1, 4))
 def test_compiled_candidates_are_those_of_plain_python(documents, sets, threshold, needed):
     with np.errstate(over="ignore"):
-        expected = candidates(documents, sets, threshold, needed=needed, kernel=PLAIN)
+        expected = candidates(documents, sets, threshold, needed=needed, kernel=PLAIN_INDEX)
     assert candidates(documents, sets, threshold, needed=needed) == expected
 
 
@@ -80,10 +81,10 @@ def test_repeated_shingles_count_once():
     members = frozenset(range(1, 21))
     shingles = np.array([20] * 50, np.uint64)
     zeros = np.zeros(1, np.int64)
-    index = stage.build_index(Sets(*end_to_end([members])), np.array([2]), np.array([2]), zeros)
+    index = PrefixIndex(Sets(*end_to_end([members])), np.array([2]), np.array([2]), zeros).arrays
     seen = tuple(np.full(size, -1) for size in (index.list_ends.size, 1, 1))
     found = np.empty((9, 2), np.int64)
-    assert audit.find_candidates(shingles, np.array([0, 50]), zeros, index, 0, seen, found) == 0
+    assert prefix_index.find_candidates(shingles, np.array([0, 50]), zeros, index, 0, seen, found) == 0
 
 
 def test_candidates_beyond_the_buffer_are_counted():
@@ -110,7 +111,7 @@ def test_similarities_match_the_oracle(documents, sets, threshold):
 def test_the_minimum_size_is_the_smallest_that_reaches_the_threshold(threshold):
     sets = [range(size) for size in range(1, 200)]
     least = least_sizes(sets, threshold)
-    assert least.tolist() == least_sizes(sets, threshold, PLAIN).tolist()
+    assert least.tolist() == least_sizes(sets, threshold, PLAIN_INDEX).tolist()
     for size, smallest in zip(range(1, 200), least.tolist(), strict=True):
         assert smallest / size >= threshold
         assert smallest == 1 or (smallest - 1) / size < threshold

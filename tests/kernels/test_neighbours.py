@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from neardup.kernels import neighbours as kernel
 from neardup.kernels.similarity import Bits, Points, Sets, Vectors, Weights
-from neardup.searches import nearest_neighbours as stage
-from neardup.searches.set_index import Compared
+from neardup.search import neighbours as stage
+from neardup.search.inverted_index import Compared
 from plain_kernels import plain
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import neardup
 import oracles
 from neardup.errors import ConfigError, DataError, NotStoredError
-from neardup.kernels import containers as kernel
+from neardup.kernels import containment as kernel
 from neardup.kernels.similarity import Sets
-from neardup.searches import containers as stage
+from neardup.search import containment as stage
 from plain_kernels import plain
 
 BASKETS = st.lists(st.frozensets(st.integers(0, 12), max_size=8), max_size=14)
@@ -145,7 +145,7 @@ def test_an_interrupted_run_reports_what_an_uninterrupted_one_reports(tmp_path, 
             neardup.find_pairs(tmp_path / "pages.jsonl", out=tmp_path / "out.parquet", **chosen)
     assert (tmp_path / ".out.parquet.neardup" / "containers.arrow").exists()
     with monkeypatch.context() as patched:
-        patched.setattr(stage.Containment, "find_containers", stop)  # the finished table is reused
+        patched.setattr(stage.ContainmentIndex, "find_containers", stop)  # the finished table is reused
         neardup.find_pairs(tmp_path / "pages.jsonl", out=tmp_path / "out.parquet", **chosen)
     reports = [json.loads((tmp_path / f"{name}.parquet.report.json").read_text()) for name in ("whole", "out")]
     for report in reports:
@@ -183,7 +183,7 @@ def test_the_compiled_kernel_equals_plain_python(sets, threshold, first_own):
     hashes = np.array([item + 1 for items in sets for item in sorted(items)], np.uint64)
     ends = np.cumsum([0, *map(len, sets)])
     rows, groups = np.arange(len(sets)), np.arange(len(sets)) % 2
-    joined = stage.Containment(rows, groups, Sets(hashes, ends), num_ahead=first_own, threshold=threshold)
+    joined = stage.ContainmentIndex(rows, groups, Sets(hashes, ends), num_ahead=first_own, threshold=threshold)
     answers = []
     for module in (kernel, plain(kernel)):
         found, scratch = np.full((200, 3), -1), (np.zeros(len(sets), np.int64), np.zeros(1, np.int64))

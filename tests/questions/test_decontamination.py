@@ -17,9 +17,9 @@ import neardup
 import oracles
 from neardup import api, schema
 from neardup.errors import ConfigError, NearDupError
-from neardup.kernels import containers as kernel
+from neardup.kernels import containment as kernel
 from neardup.kernels.similarity import Sets
-from neardup.searches import contained
+from neardup.search import containment
 from plain_kernels import plain
 from runs import corpora
 
@@ -82,12 +82,12 @@ def test_the_best_of_all_contained_references_is_chosen(references, own, thresho
     references = [reference for reference in references if reference]
     # Multiplied, because the index expects hashes: evenly spread numbers.
     spread = [[{item * 0x9E3779B97F4A7C15 % 2**64 for item in items} for items in side] for side in (references, own)]
-    index = contained.Contained(np.arange(len(references)), as_sets(spread[0]), threshold=threshold)
+    index = containment.ReferenceIndex(np.arange(len(references)), as_sets(spread[0]), threshold=threshold)
     lists = pa.array(
         [np.array(sorted(items), np.uint64).view(np.int64) for items in spread[1]], pa.large_list(pa.int64())
     )
     batch = pa.record_batch([pa.array(range(100, 100 + len(own)), pa.int64()), lists], names=["row", "shingles"])
-    pairs = pa.RecordBatch.from_struct_array(index.find(batch).column("pairs").flatten())
+    pairs = pa.RecordBatch.from_struct_array(index.find_contained(batch).column("pairs").flatten())
     expected = [
         (number, 100 + row, *shares(reference, items))
         for row, items in enumerate(own)
@@ -96,7 +96,7 @@ def test_the_best_of_all_contained_references_is_chosen(references, own, thresho
     ]
     found = [(row["row_a"], row["row_b"], row["similarity"], row["containment_b"]) for row in pairs.to_pylist()]
     assert sorted(found) == sorted(expected)
-    chosen = {row["row"]: row for row in contained.choose_best(pairs.cast(schema.CONTAINED)).to_pylist()}
+    chosen = {row["row"]: row for row in containment.choose_best(pairs.cast(schema.CONTAINMENT_PAIRS)).to_pylist()}
     matches = {100 + row: best(references, items, threshold) for row, items in enumerate(own)}
     assert {
         row: (match["kept_row"], match["similarity"], match["containment_removed"]) for row, match in chosen.items()

@@ -8,7 +8,7 @@ import pytest
 
 import neardup
 from neardup.errors import DataError
-from neardup.questions.explain import find_verdict, read_document
+from neardup.jobs.explain import find_verdict, read_document
 
 WORDS = "the ferry to the island leaves every morning at nine from the second pier behind the old customs house".split()
 PAGE = " ".join(WORDS)

@@ -11,7 +11,7 @@ import pytest
 import neardup
 from neardup.config import Config
 from neardup.io import records
-from neardup.questions import forecast as predict
+from neardup.jobs import forecast as predict
 
 
 def texts(seed=1, num_documents=400, num_words=60):

@@ -312,7 +312,7 @@ def test_without_k_or_a_threshold_a_query_is_an_error():
 
 
 def test_a_long_list_causes_a_warning(monkeypatch):
-    monkeypatch.setattr("neardup.questions.neighbours.MANY_NEIGHBOURS", 10)
+    monkeypatch.setattr("neardup.jobs.neighbours.MANY_NEIGHBOURS", 10)
     with pytest.warns(UserWarning, match="more than 10 neighbours to list"):
         neardup.neighbours(items=[["tea"]] * 5, k=None, threshold=1.0)
 

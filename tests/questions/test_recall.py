@@ -14,9 +14,9 @@ from audits import WEAK, found_and_true, measured
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.events import StageStarted
-from neardup.runs import recall
-from neardup.runs.recall import _interval
-from neardup.searches.audit_sample import FIRST_ROOM
+from neardup.jobs import audit
+from neardup.jobs.audit import _interval
+from neardup.search.prefix_index import FIRST_ROOM
 from neardup.theory.plan import FILTER_LOSS, plan_for
 from runs.corpora import cut
 
@@ -187,7 +187,7 @@ def test_the_interval_contains_the_recall_and_does_not_depend_on_blocks(monkeypa
     low, high = _interval(weights, found, 500, 1)
     assert low < found.sum() / weights.sum() < high
     assert high - low < 0.1
-    monkeypatch.setattr(recall, "_RESAMPLED_AT_ONCE", 1000)
+    monkeypatch.setattr(audit, "_RESAMPLED_AT_ONCE", 1000)
     assert _interval(weights, found, 500, 1) == (low, high)
 
 

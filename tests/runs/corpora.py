@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 import oracles
 from neardup import api
+from neardup.cli.options import as_paths
 from neardup.config import Config
 from neardup.engines.local.limits import Memory
 from neardup.io import records
@@ -122,11 +123,11 @@ def write_json_lines(path, documents):
 
 def deduplicate(inputs, out, **settings):
     """Run on files with settings by name; with LSH unless stated otherwise."""
-    return api.deduplicate_files([str(path) for path in inputs], str(out), _by_bands(settings))
+    return api.deduplicate(as_paths(map(str, inputs)), out=out, config=_by_bands(settings), progress=lambda _: None)
 
 
 def find_pairs(inputs, out, **settings):
-    return api.find_pairs_files([str(path) for path in inputs], str(out), _by_bands(settings))
+    return api.find_pairs(as_paths(map(str, inputs)), out=out, config=_by_bands(settings), progress=lambda _: None)
 
 
 def _by_bands(settings):

@@ -319,7 +319,7 @@ def count_reads(target: str) -> None:
     The sample of large clusters, which is read to detect templates, does not count.
     """
     from neardup.io.documents.file_reader import FileReader
-    from neardup.runs import templates
+    from neardup.jobs import templates
 
     templates.MAX_CLUSTERS = 0  # type: ignore[misc]
     original, counts = FileReader.read, collections.Counter[str]()

@@ -10,7 +10,6 @@ import pytest
 import neardup
 from index.corpora import texts
 from neardup import Index
-from neardup.api import deduplicate_files
 from neardup.errors import ConfigError, DataError
 
 OLD, NEW = texts(60, seed=31), texts(60, seed=32)
@@ -122,7 +121,7 @@ def command(tmp_path, out="b", **settings):
     new = tmp_path / "new.jsonl"
     if not new.exists():  # a rewritten file counts as another input
         write(new, NEW)
-    return deduplicate_files([str(new)], str(tmp_path / out), config, update=True)
+    return neardup.deduplicate(new, out=tmp_path / out, config=config, update=True)
 
 
 def test_update_inserts_what_was_kept_once(tmp_path, old):
@@ -158,15 +157,15 @@ def test_a_rerun_completes_an_update_that_was_stopped(tmp_path, old, monkeypatch
 
 @pytest.mark.usefixtures("old")
 def test_update_checks_settings_and_ids_first(tmp_path):
-    with pytest.raises(ConfigError, match="`dry_run` and --update cannot be combined"):
+    with pytest.raises(ConfigError, match="`dry_run` and `update` cannot be combined"):
         command(tmp_path, dry_run=True)
     twice = tmp_path / "twice.jsonl"
     twice.write_text('{"id": "x", "text": "one"}\n' * 2)
     config = neardup.Config(threshold=0.7, against=(str(tmp_path / "old.index"),))
     with pytest.raises(DataError, match="two documents of the input have the id 'x'"):
-        deduplicate_files([str(twice)], str(tmp_path / "b"), config, update=True)
-    with pytest.raises(ConfigError, match="--update needs an index"):
-        deduplicate_files([str(twice)], str(tmp_path / "b"), neardup.Config(), update=True)
+        neardup.deduplicate(twice, out=tmp_path / "b", config=config, update=True)
+    with pytest.raises(ConfigError, match="`update` needs an index"):
+        neardup.deduplicate(twice, out=tmp_path / "b", update=True)
     assert not (tmp_path / "b").exists()
 
 

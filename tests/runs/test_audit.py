@@ -237,7 +237,7 @@ def test_with_only_against_an_audit_counts_only_pairs_across_the_two_sources(los
 
 def test_a_list_of_pairs_too_long_to_load_is_audited_by_the_plan_with_a_warning(against, tmp_path, monkeypatch):
     inputs, settings = against
-    monkeypatch.setattr("neardup.runs.recall.MAX_LOADED", 8)
+    monkeypatch.setattr("neardup.jobs.audit.MAX_LOADED", 8)
     report = corpora.find_pairs(inputs, tmp_path / "pairs.parquet", **settings, method="exact", audit=True)
     assert (report.audit.recall, report.audit.verified) == (1.0, 0)
     assert any("listed too many pairs" in warning for warning in report.warnings)

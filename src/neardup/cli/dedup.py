@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import click
 
 from neardup.cli import options
 from neardup.config import Config
+
+# The page of a run, in its output folder.
+PAGE: Final = "report.html"
 
 
 @click.command(cls=options.Command, short_help="Remove near-duplicates from files.")
@@ -56,10 +61,14 @@ def dedup(
     with render.progress(quiet=quiet) as progress:
         from neardup import api
 
-        if report:
-            from neardup.web.report_file import write_html
-        page = write_html if report else None
-        done = api.deduplicate_files(list(inputs), out, config, progress, update=update, page=page)
+        done = api.deduplicate(
+            options.as_paths(inputs),
+            out=out,
+            config=config,
+            progress=progress,
+            update=update,
+            report=PAGE if report else None,
+        )
     if as_json:
         render.as_json(done.as_dict())
     elif not quiet:

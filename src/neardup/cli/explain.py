@@ -60,13 +60,13 @@ def _explain_pairs(out: str, doc_id: str, other_id: str | None, *, as_json: bool
     from neardup.cli import render
 
     with render.working("explain", quiet=quiet):
-        from neardup.questions import explain_pair
-        from neardup.questions.texts import compare
+        from neardup.jobs import explain as job
+        from neardup.jobs.compare import compare
 
-        pairs = explain_pair.find_pairs_of(Path(out), doc_id, other_id)
+        pairs = job.find_pairs_of(Path(out), doc_id, other_id)
         texts = comparison = None
         if other_id is not None and not as_json:
-            *texts, config = explain_pair.read_pair(Path(out), pairs[0])
+            *texts, config = job.read_pair(Path(out), pairs[0])
             comparison = compare(*texts, config=config)
     if as_json:
         render.as_json({"pairs": [dataclasses.asdict(pair) for pair in pairs]})

@@ -112,10 +112,17 @@ def neighbours(  # noqa: PLR0913 - click passes every option by name
     if threshold is not None:
         config = Config.of(config, threshold=threshold, distance=config.distance)
     with render.progress(quiet=quiet) as progress:
-        from neardup.questions import neighbours as nearest
+        from neardup import api
 
-        wanted = nearest.check_wanted(k, contained, config)
-        found = nearest.neighbours_files(inputs, out, wanted, config, progress, queries=queries)
+        found = api.neighbours(
+            options.as_paths(inputs),
+            k=k,
+            contained=contained,
+            queries=options.as_paths(queries) or None,
+            out=out,
+            config=config,
+            progress=progress,
+        )
     if as_json:
         render.as_json({"k": k, "neighbours": found.to_pylist()})
     elif out is None or not quiet:

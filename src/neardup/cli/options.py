@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -209,6 +210,21 @@ def inputs(*, required: bool = True) -> Callable[[Function], Function]:
     """Give a command its inputs; the library resolves them, because a glob is not a path."""
     metavar = "INPUT..." if required else "[INPUT...]"
     return click.argument("inputs", nargs=-1, required=required, type=click.Path(allow_dash=True), metavar=metavar)
+
+
+class InputPath(os.PathLike[str]):
+    """An input as it was typed: a path, a glob, an address or `-`, which pathlib.Path would rewrite."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __fspath__(self) -> str:
+        return self._path
+
+
+def as_paths(inputs: Iterable[str]) -> list[InputPath]:
+    """Return the inputs of a command as a source of the library, for which a list of str is a list of texts."""
+    return [InputPath(path) for path in inputs]
 
 
 def as_json(what: str) -> Callable[[Function], Function]:

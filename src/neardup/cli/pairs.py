@@ -35,7 +35,9 @@ def pairs(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quie
     with render.progress(quiet=quiet) as progress:
         from neardup import api
 
-        report = api.find_pairs_files(list(inputs), out, config, progress)
+        report = api.find_pairs(
+            options.as_paths(inputs), out=out, config=config, progress=progress, engine=config.engine
+        )
     if as_json:
         render.as_json(report.as_dict())
     elif not quiet:

@@ -69,7 +69,7 @@ def plan(
         with render.progress(quiet=quiet) as progress:
             from neardup import api
 
-            chosen = api.plan_files(list(inputs), config, progress)
+            chosen = api.plan(options.as_paths(inputs), config=config, progress=progress)
     else:  # without importing Arrow and Numba, this answers at once
         from neardup.theory.plan import plan_for
 

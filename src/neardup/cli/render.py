@@ -29,8 +29,8 @@ from neardup.theory.plan import Plan
 
 if TYPE_CHECKING:  # these take a second to import, and `plan` without inputs needs none of them
     from neardup.events import Progress
-    from neardup.questions.compare import Comparison, Explanation
-    from neardup.questions.explain_pair import ListedPair
+    from neardup.jobs.compare import Comparison
+    from neardup.jobs.explain import Explanation, ListedPair
     from neardup.report import Audit, Report
 
 # The minimum terminal width for two columns of text.

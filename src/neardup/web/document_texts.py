@@ -14,7 +14,7 @@ from neardup.config import Config
 from neardup.config.checks import SET_MEASURES
 from neardup.errors import DataError
 from neardup.io.finished import finished_run
-from neardup.io.finished.decisions import digest_of
+from neardup.io.finished.decision_file import digest_of
 from neardup.io.records import ITEM_END, text_bytes
 from neardup.kernels import similarity as kernel
 from neardup.measures.registry import measure_of

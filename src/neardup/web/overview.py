@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import NearDupError
-from neardup.questions.explain import reason_to_keep
+from neardup.jobs.explain import reason_to_keep
+from neardup.jobs.stored_pairs import StoredCounts, count_stored
 from neardup.report import Report
-from neardup.runs.stored_pairs import StoredCounts, count_stored
 from neardup.version import VERSION
 from neardup.web.run_view import RunView
 

@@ -157,8 +157,16 @@ _COLUMNS: Final = {
 # Columns that only some runs have.
 _OPTIONAL: Final = (
     schema.clusters(pa.string()).field(_SIZE),
-    *(schema.CONTAINING.field(name) for name in schema.CONTAINING.names if name not in schema.SELECTION.names),
-    *(schema.CONTAINED.field(name) for name in schema.CONTAINED.names if name not in schema.ROW_PAIRS.names),
+    *(
+        schema.CONTAINMENT_SELECTION.field(name)
+        for name in schema.CONTAINMENT_SELECTION.names
+        if name not in schema.SELECTION.names
+    ),
+    *(
+        schema.CONTAINMENT_PAIRS.field(name)
+        for name in schema.CONTAINMENT_PAIRS.names
+        if name not in schema.ROW_PAIRS.names
+    ),
 )
 _READERS: Final[dict[str, Callable[[Path], pa.Table]]] = {
     ".parquet": partial(pq.read_table, partitioning=None),

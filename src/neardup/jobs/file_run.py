@@ -1,0 +1,87 @@
+"""A run from files to files: what all engines share."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from neardup import pipeline
+from neardup.events import Watch
+from neardup.io.documents.file_reader import Advance
+from neardup.io.documents.layout import FileLayout
+from neardup.io.documents.stdin import STDIN_PATH
+from neardup.jobs.output import write_report
+from neardup.jobs.run import Counts, Results
+from neardup.jobs.start import RunSetup
+from neardup.report import Report
+
+
+class FileRun(abc.ABC):
+    """A run on files, except for how an engine writes the tables; `source` reads the files of `layout`."""
+
+    def __init__(self, setup: RunSetup, source: Any, layout: FileLayout, engine: Any) -> None:
+        self.output = setup.output
+        self.workspace = setup.workspace
+        self._spooled = setup.spooled
+        self.config = setup.config
+        self.plan = setup.plan
+        self.source = source
+        self.layout = layout
+        self.engine = engine
+
+    @abc.abstractmethod
+    def write(self, outcome: pipeline.Outcome, advance: Advance) -> None:
+        """Write every table once, and the kept rows; `advance` counts `write_steps`."""
+
+    @abc.abstractmethod
+    def write_steps(self) -> tuple[int | None, str]:
+        """Return how many steps `write` takes, None if that is not known, and their unit."""
+
+    @abc.abstractmethod
+    def count(self, outcome: pipeline.Outcome) -> Counts:
+        """Count the rows read and removed."""
+
+    @abc.abstractmethod
+    def largest(self, outcome: pipeline.Outcome) -> tuple[dict[str, Any], ...]:
+        """Return the largest clusters, with CLUSTER_COLUMNS."""
+
+    @property
+    def writes_kept(self) -> bool:
+        """Whether kept rows are written."""
+        return self.output.has_kept and not self.config.dry_run
+
+    def inputs(self) -> Sequence[dict[str, Any]]:
+        """Return the entry of every file in the report."""
+        return self.layout.summary()
+
+    def write_table(self, table: str, write: Callable[[Path], dict[str, int] | None]) -> None:
+        """Write a table if it belongs to the output and an interrupted run has not written it yet."""
+        if table in self.output.drafts:
+            self.workspace.checkpoint(self.output.drafts[table], write)
+
+    def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
+        """Write the tables, and collect what the report says about files."""
+        with watch.stage("write", *self.write_steps()) as advance:
+            self.write(outcome, advance)
+        pairs = self.workspace.facts(self.output.drafts["pairs"]) if self.config.pairs else {"num_pairs": None}
+        return Results(
+            counts=self.count(outcome),
+            num_pairs=pairs["num_pairs"],
+            columns=self.layout.columns_taken(),
+            load=self.output.load,
+            out=str(self.output.target),
+            inputs=tuple(
+                entry | {"path": STDIN_PATH, "modified": ""} if entry["path"] == self._spooled else entry
+                for entry in self.inputs()
+            ),
+            files=self.output.files(self.workspace),
+            largest=self.largest(outcome),
+        )
+
+    def publish(self, report: Report) -> None:
+        """Write report.json and the page, and make the output visible."""
+        self.output.write_page(self.workspace, report)
+        write_report(self.workspace, report)
+        self.output.publish(self.workspace)

@@ -1,0 +1,159 @@
+"""A run from files to files on one machine."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from neardup import pipeline
+from neardup.config import MIN_MEMORY, Config
+from neardup.engines.base import no_progress
+from neardup.engines.local.engine import LocalEngine
+from neardup.engines.local.limits import Memory, return_freed
+from neardup.events import Tally, Watch
+from neardup.io.documents.file_reader import Advance, DocumentFilter, FileReader
+from neardup.io.documents.file_results import FileResults
+from neardup.io.documents.kept_rows import KeptRows
+from neardup.io.documents.layout import FileLayout
+from neardup.io.documents.row_cache import RowCache
+from neardup.io.documents.row_names import RowNames
+from neardup.io.storage.table_writer import write_rejected
+from neardup.jobs.file_run import FileRun
+from neardup.jobs.rejections import first_rejected
+from neardup.jobs.run import Counts, Results, RowCounts
+from neardup.jobs.start import RunSetup
+from neardup.jobs.stored_pairs import select_stored, write_order
+from neardup.jobs.templates import warn_of_templates
+from neardup.measures.registry import holds_items
+from neardup.report import Audit, count_ahead
+from neardup.theory.plan import Plan
+
+if TYPE_CHECKING:  # few runs have decisions
+    from neardup.io.finished.decision_file import Decided
+
+# With at least this much memory left, tables are written in parallel with the kept rows.
+_ROOM_FOR_TABLES: Final = 1 << 30
+
+
+class LocalFiles(FileRun):
+    """Files on one machine."""
+
+    source: FileReader
+    engine: LocalEngine
+
+    def __init__(self, setup: RunSetup, document_filter: DocumentFilter | None = None) -> None:
+        config = setup.config
+        engine = LocalEngine(config.threads, setup.workspace, config.memory)
+        room_for_texts = 0 if holds_items(config) else engine.room() // 4
+        # Readers need a memory limit even if the user set none.
+        limited = Config.of(config, memory=max(MIN_MEMORY, Memory(config.memory).limit))
+        return_freed(limited.memory or MIN_MEMORY)
+        layout = FileLayout(setup.ahead + setup.own, len(setup.ahead), limited)
+        self._row_cache = RowCache()
+        if setup.output.has_kept and not config.dry_run:
+            self._row_cache = RowCache(engine.room() // 4, layout.total)
+        self._decided: Decided | None = None
+        if config.decisions is not None:
+            from neardup.io.finished.decision_file import match_decisions
+
+            self._decided = match_decisions(layout.files, layout.num_ahead_files, limited)
+        reader = FileReader(
+            layout,
+            setup.workspace,
+            room_for_texts,
+            row_cache=self._row_cache,
+            fixed=self._decided.fixed if self._decided else None,
+            document_filter=document_filter,
+        )
+        self.names = RowNames(layout, reader.notes)
+        super().__init__(setup, reader, layout, engine)
+
+    def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
+        """Write the tables; stored pairs allow a new selection, and the files can be read again for an audit."""
+        if self._decided is not None:
+            from neardup.jobs.decisions import apply_decisions
+
+            outcome = apply_decisions(outcome, self.source, self._decided, self.config, watch)
+        warn_of_templates(outcome, self.source, self.config, watch)
+        if not self.config.audit:
+            self.source.release()
+        results = super().results(outcome, watch)
+        return dataclasses.replace(
+            results,
+            select_again=select_stored if outcome.selects else None,
+            audit=partial(self._audit, outcome.plan, results),
+        )
+
+    def _audit(self, plan: Plan, results: Results, watch: Watch) -> Audit:
+        from neardup.jobs.audit import Reported, audited_files, measure  # an audit needs its own kernels
+
+        load, num_documents = partial(self.output.load_draft, self.workspace), results.counts.rows.documents
+        reported = Reported(plan, load, num_documents, results.num_pairs)
+        try:
+            return measure(audited_files(self.source, reported, self.config), self.engine, watch)
+        finally:
+            self.source.release()
+
+    def write_steps(self) -> tuple[int | None, str]:
+        """Return the bytes of the input, which are written again or left out; or pairs, whose number is not known."""
+        if not self.writes_kept:
+            return None, "pairs"
+        return sum(self.layout.files[at].size for at in self.layout.own_files()), "bytes"
+
+    def write(self, outcome: pipeline.Outcome, advance: Advance) -> None:
+        """Write every table once, and the kept rows."""
+        written = self._results_of(outcome)
+        advance_pairs = no_progress if self.writes_kept else advance
+        write_pairs: Callable[[], None] = partial(self._write_pairs, outcome, written, advance_pairs)
+        tables, pairs = self._table_writers(written), [write_pairs] * self.config.pairs
+        # Marks look up kept ids as well; two writers that need different ids would evict each other's.
+        is_beside = self.writes_kept and not self.config.mark and self.engine.room() > _ROOM_FOR_TABLES
+        if not is_beside:
+            for write_table in [*tables, *pairs]:
+                write_table()
+        if self.writes_kept:
+            tally = Tally(advance)
+            kept_rows = KeptRows(self.layout, self.source.notes, outcome.selection, self._row_cache)
+            jobs = written.writers_of_kept(kept_rows, self.workspace, tally)
+            if is_beside:
+                jobs = [*pairs, *jobs, *tables]  # short ones last, so that all threads end at about the same time
+            with tally.polled():
+                self.engine.side_by_side(lambda number: jobs[number](), range(len(jobs)))
+
+    def _results_of(self, outcome: pipeline.Outcome) -> FileResults:
+        return FileResults(self.names, outcome.selection, outcome.clustered, self.engine.room)
+
+    def _table_writers(self, written: FileResults) -> list[Callable[[], None]]:
+        """Return functions that write the tables other than pairs, to be called in any order and in parallel."""
+        return [
+            partial(self.write_table, "clusters", written.write_clusters),
+            partial(self.write_table, "removed", written.write_removed),
+            partial(self.write_table, "rejected", lambda path: write_rejected(path, self.source.notes.rejected())),
+        ]
+
+    def _write_pairs(self, outcome: pipeline.Outcome, written: FileResults, advance: Advance) -> None:
+        pairs_of = partial(written.write_pairs, outcome.row_pairs or (), outcome.pair_columns, advance)
+        self.write_table("pairs", pairs_of)
+        pairs = self.workspace.folder / self.output.drafts["pairs"]
+        self.write_table("order", lambda path: write_order(path, pairs, self.source, outcome))
+
+    def count(self, outcome: pipeline.Outcome) -> Counts:
+        """Add up the counts of the parts."""
+        rows, text_bytes = self._count_rows(ahead=False), self.source.notes.count("text_bytes")
+        counted = Counts.of(outcome, rows, text_bytes, self.config.threshold)
+        return counted._replace(
+            against=self._count_rows(ahead=True),
+            removed_against=count_ahead(outcome.selection.column("kept_row"), self.source.num_ahead),
+        )
+
+    def _count_rows(self, *, ahead: bool) -> RowCounts:
+        notes = self.source.notes
+        documents = notes.count("documents", ahead=ahead)
+        rejected = notes.count("rejected", ahead=ahead)
+        return RowCounts(documents, rejected, partial(first_rejected, notes, ahead=ahead))
+
+    def largest(self, outcome: pipeline.Outcome) -> tuple[dict[str, Any], ...]:
+        """Name the largest clusters."""
+        return self._results_of(outcome).largest(self.config.per_cluster)

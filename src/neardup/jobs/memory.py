@@ -1,0 +1,97 @@
+"""A run on documents in memory."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup import pipeline
+from neardup.config import Config
+from neardup.engines.local.engine import LocalEngine
+from neardup.events import Watch
+from neardup.io.documents import in_memory
+from neardup.io.documents.memory_tables import MemoryTables
+from neardup.jobs.audit import audited_memory, measure
+from neardup.jobs.run import Counts, Results, RowCounts, report_on, settings_again, warn_of_recall
+from neardup.jobs.templates import warn_of_templates
+from neardup.report import Report
+from neardup.stages.select import select_again, thin_table
+from neardup.theory.plan import Plan, plan_for
+
+
+def read_memory(source: Any, ids: Sequence[Any] | None, config: Config, watch: Watch) -> MemoryRun:
+    """Read documents in memory."""
+    with watch.stage("read"):
+        read = in_memory.read(source, config, ids=ids)
+    config = in_memory.with_dimension(read, config)
+    return MemoryRun(read=read, config=config, plan=plan_for(config))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class MemoryRun:
+    """A run on documents in memory; the tables of the report stay in memory, too."""
+
+    read: in_memory.InMemorySource
+    config: Config
+    plan: Plan
+
+    @property
+    def source(self) -> in_memory.InMemoryDocuments:
+        """The documents, as one part."""
+        return in_memory.InMemoryDocuments(self.read.documents, self.read.original.num_rows)
+
+    @property
+    def engine(self) -> LocalEngine:
+        """An engine without a memory limit."""
+        return LocalEngine(self.config.threads)
+
+    def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
+        """Build the tables, with ids instead of rows."""
+        read, row_pairs = self.read, None
+        with watch.stage("report"):
+            warn_of_templates(outcome, self.source, self.config, watch)
+            if outcome.row_pairs is not None:
+                row_pairs = pa.Table.from_batches(outcome.row_pairs, outcome.pair_columns)
+            tables = MemoryTables(read, outcome.selection, outcome.clustered, row_pairs)
+        audited = partial(audited_memory, read, self.source, outcome.plan, self.config)
+        bare = dataclasses.replace(outcome, row_pairs=None, find_priorities=None)
+        rows = RowCounts(read.documents.num_rows, read.rejected.num_rows, read.first_rejected)
+        text_bytes = pc.sum(pc.binary_length(read.documents.column("text"))).as_py() or 0
+        return Results(
+            counts=Counts.of(outcome, rows, text_bytes, self.config.threshold),
+            num_pairs=None if row_pairs is None else row_pairs.num_rows,
+            columns=read.columns,
+            load=tables.load,
+            select_again=partial(self._select_again, bare, row_pairs) if outcome.selects else None,
+            audit=lambda watch: measure(audited(tables.load), self.engine, watch),
+            audited=audited,
+        )
+
+    def publish(self, report: Report) -> None:
+        """Do nothing: the report is the output."""
+
+    def _select_again(self, outcome: pipeline.Outcome, stored: pa.Table, report: Report, threshold: float) -> Report:
+        """Report on the stored pairs of similarity >= `threshold`, with the bands, rows and filter of the run."""
+        (config, plan), watch, documents = (
+            settings_again(report.config, outcome.plan, threshold),
+            Watch(),
+            self.read.documents,
+        )
+        row_pairs = stored.filter(pc.greater_equal(stored.column("similarity"), threshold))
+        members = select_again(documents, row_pairs, config)
+        at = np.searchsorted(documents.column("row").to_numpy(), members.column("row").to_numpy())
+        chosen = dataclasses.replace(
+            outcome,
+            plan=plan,
+            selection=thin_table(members, documents.column("priority").to_numpy()[at], config.per_cluster),
+            members=members,
+            row_pairs=iter(row_pairs.to_batches()),
+        )
+        warn_of_recall(plan, watch)
+        return report_on(chosen, MemoryRun(read=self.read, config=config, plan=plan), watch)

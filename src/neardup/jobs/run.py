@@ -1,0 +1,189 @@
+"""One run: source -> pipeline -> results -> report, wherever the documents come from.
+
+An adapter provides the source and the engine and stores the results. Everything else that a run does is here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from neardup import pipeline
+from neardup.config import Config
+from neardup.engines.base import Engine, Source
+from neardup.errors import DataError
+from neardup.events import Watch
+from neardup.jobs.rejections import all_rejected, most_rejected
+from neardup.measures.registry import measure_of
+from neardup.pipeline import Pipeline
+from neardup.report import Audit, Report, count_below, peak_memory_bytes
+from neardup.theory.plan import Plan
+
+
+class RowCounts(NamedTuple):
+    """The number of documents and of rejected rows; `first_rejected` names the first rejected row and the reason."""
+
+    documents: int
+    rejected: int
+    first_rejected: Callable[[], str]
+
+
+class Counts(NamedTuple):
+    """The counts of a run.
+
+    removed_against: removed documents whose kept document is one of `against`; spared: documents kept by `per_cluster`
+    beside the kept one of their cluster; below: removed documents below the threshold.
+    """
+
+    rows: RowCounts
+    text_bytes: int
+    removed: int
+    below: int
+    removed_against: int = 0
+    spared: int = 0
+    against: RowCounts | None = None
+    decisions: dict[str, int] | None = None
+
+    @classmethod
+    def of(cls, outcome: pipeline.Outcome, rows: RowCounts, text_bytes: int, threshold: float) -> Counts:
+        """Count the removed and the spared documents of one machine."""
+        removed = outcome.selection.num_rows
+        below, spared = count_below(outcome.selection, threshold), outcome.clustered.num_rows - removed
+        decided = outcome.decisions or {"kept": 0, "removed": 0}  # decisions are not worth a warning
+        below, spared = below - min(below, decided["removed"]), spared - decided["kept"]
+        counted = cls(rows=rows, text_bytes=text_bytes, removed=removed, below=below, spared=spared)
+        return counted._replace(decisions=outcome.decisions)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Results:
+    """What an adapter has counted and stored.
+
+    audit: measures the recall, on engines that can; the fields below it are copied into the report.
+    """
+
+    counts: Counts
+    audit: Callable[[Watch], Audit] | None = None
+    num_pairs: int | None
+    columns: dict[str, str]
+    load: Callable[[str], pa.Table | None]
+    select_again: Callable[[Report, float], Report] | None = None
+    out: str | None = None
+    inputs: tuple[dict[str, Any], ...] = ()
+    files: tuple[str, ...] = ()
+    largest: tuple[dict[str, Any], ...] | None = None
+    engine: dict[str, Any] = dataclasses.field(default_factory=dict)
+    audited: Callable[[Callable[[str], pa.Table | None]], Any] | None = None
+
+
+_PASSED_ON: Final = [field.name for field in dataclasses.fields(Results) if field.name not in ("counts", "audit")]
+
+
+class Adapter(Protocol):
+    """What differs between documents in memory, files and Spark."""
+
+    @property
+    def source(self) -> Source:
+        """The documents."""
+
+    @property
+    def engine(self) -> Engine:
+        """Where the stages run."""
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the settings, before any document has been read."""
+
+    @property
+    def config(self) -> Config:
+        """The settings, completed by the source."""
+
+    def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
+        """Write the tables, or keep them in memory, and count."""
+
+    def publish(self, report: Report) -> None:
+        """Make the output visible."""
+
+
+def run(adapter: Adapter, watch: Watch, find: Pipeline = pipeline.run) -> Report:
+    """Run the pipeline, store its results, and report."""
+    warn_of_recall(adapter.plan, watch)
+    outcome = find(adapter.source, adapter.plan, adapter.config, adapter.engine, watch)
+    return report_on(outcome, adapter, watch)
+
+
+def report_on(outcome: pipeline.Outcome, adapter: Adapter, watch: Watch) -> Report:
+    """Store the results of the pipeline, and report."""
+    config, results = adapter.config, adapter.results(outcome, watch)
+    counts = results.counts
+    _warn(counts, config, watch)
+    audit = results.audit(watch) if config.audit and results.audit else None
+    report = Report(
+        config=config,
+        plan=outcome.plan,
+        documents=counts.rows.documents + counts.rows.rejected,
+        num_kept=counts.rows.documents - counts.removed,
+        num_removed=counts.removed,
+        removed_against=counts.removed_against,
+        num_rejected=counts.rows.rejected,
+        exact_duplicates=outcome.exact_duplicates,
+        pairs_verified=outcome.pairs_verified,
+        comparisons=outcome.comparisons,
+        seconds=watch.seconds,
+        bytes_read=counts.text_bytes,
+        peak_memory_bytes=peak_memory_bytes(),
+        stages=watch.seconds_by_stage,
+        warnings=tuple(watch.warnings),
+        signature_format=measure_of(config).signature_format(config),
+        audit=audit,
+        decisions=counts.decisions,
+        **{name: getattr(results, name) for name in _PASSED_ON},
+    )
+    adapter.publish(report)
+    return report
+
+
+def settings_again(config: Config, plan: Plan, threshold: float) -> tuple[Config, Plan]:
+    """Return the settings and the plan for selecting again among stored pairs at a higher threshold."""
+    bands, rows = plan.bands or None, plan.rows or None  # the exact method has no bands
+    again = Config.of(config, threshold=threshold, audit=False, bands=bands, rows=rows)
+    return again, dataclasses.replace(plan, threshold=threshold)
+
+
+def warn_of_recall(plan: Plan, watch: Watch) -> None:
+    """Warn if the plan does not reach the requested recall."""
+    if not plan.keeps_recall:
+        watch.warn(plan.judgement())
+
+
+def _warn(counts: Counts, config: Config, watch: Watch) -> None:
+    rows, against = counts.rows, counts.against
+    # No table lists rejected rows of --against, because they are not part of the input.
+    if against is not None and against.rejected:
+        first = against.first_rejected()
+        if not against.documents:
+            raise DataError(
+                f"no row of --against can be used; the first is {first}",
+                hint="its files need the same column names as the input",
+            )
+        if against.rejected == 1:
+            watch.warn(f"1 row of --against was rejected: {first}")
+        else:
+            watch.warn(f"{against.rejected:,} rows of --against were rejected; the first is {first}")
+    if counts.below:
+        watch.warn(
+            f"{counts.below:,} removed documents are below the threshold: cluster='components' follows chains of pairs"
+        )
+    if counts.spared:
+        watch.warn(
+            f"{counts.spared:,} kept documents are similar to another kept document: `per_cluster` keeps up to "
+            f"{config.per_cluster:,} documents of a cluster"
+        )
+    if rows.rejected and not rows.documents:
+        raise all_rejected(rows.rejected, rows.first_rejected())
+    if rows.rejected > rows.documents:
+        num_rows = rows.documents + rows.rejected
+        watch.warn(most_rejected(rows.rejected, num_rows, rows.first_rejected()), is_urgent=True)

@@ -1,1 +1,0 @@
-"""Queries other than a run: forecasts, audits, neighbours, containment, comparisons and explanations."""

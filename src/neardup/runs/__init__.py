@@ -1,1 +1,0 @@
-"""A run, written once: source, pipeline, results, report; and adapters for memory, files and Spark."""

@@ -1,0 +1,210 @@
+"""The sample of an audit: draw documents, and compare every document of the corpus with them exactly.
+
+`draw` and `Sample.partners` process batches of documents; their results do not depend on batch size or threads.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup import schema
+from neardup.config import Config
+from neardup.io.columns.sorted_search import find_sorted
+from neardup.kernels import audit as kernel
+from neardup.kernels.mixing import FIRST_MULTIPLIER, GOLDEN_MULTIPLIER
+from neardup.kernels.similarity import Sets
+from neardup.measures import jaccard
+from neardup.measures.base import I64, U64, band_keys
+from neardup.search.prefix_index import PrefixIndex, pick
+from neardup.theory.plan import FILTER_LOSS, Plan
+
+F64 = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+# The S-curve is interpolated linearly between this many points, with an error below 1e-5.
+_CURVE_STEPS: Final = 1 << 12
+# Chances are added up as integers in this unit, so that the order of batches does not matter.
+CHANCE_UNITS: Final = 1 << 30
+# The hashes that select the sample are below this.
+DRAW_RANGE: Final = 1 << 63
+
+
+def draw_keys(part: int, rows: I64, seed: int) -> I64:
+    """Return the non-negative hash of each row of a part; the rows with the smallest hashes are sampled."""
+    with np.errstate(over="ignore"):
+        keys = rows.astype(np.uint64) + (np.uint64(part) << np.uint64(32)) + np.uint64(seed) * FIRST_MULTIPLIER
+        for shift in (30, 27, 31):
+            keys = (keys ^ (keys >> np.uint64(shift))) * GOLDEN_MULTIPLIER
+        return ((keys ^ (keys >> np.uint64(32))) >> np.uint64(1)).view(np.int64)
+
+
+def draw(batch: pa.RecordBatch, below: int, config: Config) -> pa.RecordBatch:
+    """Return the documents of a batch, as schema.SAMPLED, that have shingles and a hash less than `below`."""
+    batch = batch.filter(pa.array(batch.column("draw").to_numpy() < below))
+    is_empty = np.diff(jaccard.text_sets(batch.column("text"), config).ends) == 0
+    return batch.filter(pa.array(~is_empty))
+
+
+class Tally:
+    """Counts for every set of the sample; thread-safe.
+
+    weights: its pairs, counted twice with a reference document, because only one side of such a pair can be sampled;
+    found: those of them that the run finds; chances: the sum of their chances to be found, in CHANCE_UNITS;
+    pairs: the pairs, each once; drawn: those whose other document is in the sample too; listed: for every document of
+    the sample, the weights of its pairs that the run has listed.
+    """
+
+    def __init__(self, num_sets: int, num_docs: int) -> None:
+        self.weights, self.found, self.chances, self.pairs, self.drawn = np.zeros((5, num_sets), np.int64)
+        self.listed = np.zeros(num_docs, np.int64)
+        self._lock = threading.Lock()
+
+    def add(self, numbers: I64, is_ahead: Bools, is_found: Bools, chances: F64, is_drawn: Bools) -> None:
+        """Add pairs of the sets with these numbers."""
+        weights = np.where(is_ahead, 2, 1)
+        units = np.rint(chances * CHANCE_UNITS).astype(np.int64)
+        with self._lock:
+            np.add.at(self.weights, numbers, weights)
+            np.add.at(self.found, numbers, weights * is_found)
+            np.add.at(self.chances, numbers, weights * units)
+            np.add.at(self.pairs, numbers, 1)
+            np.add.at(self.drawn, numbers, is_drawn.astype(np.int64))
+
+    def add_listed(self, docs: I64, is_ahead: Bools) -> None:
+        """Add listed pairs of the sampled documents at these positions."""
+        with self._lock:
+            np.add.at(self.listed, docs, np.where(is_ahead, 2, 1))
+
+
+class Sample:
+    """The sampled documents, indexed, with equal sets merged; `tally` holds the counts.
+
+    rows: of the documents, ascending; numbers: the set of each; claimed: encoded pairs, ascending, whose similarity is
+    needed even if they were found; listed: every pair that the run has listed of a sampled document, encoded and
+    ascending, with the position of the document; None if the run lists no pairs, so that found pairs are recomputed.
+    `claims` encodes a pair as one number.
+    """
+
+    def __init__(self, rows: I64, texts: pa.Array, groups: I64, plan: Plan, config: Config) -> None:
+        self.rows, self._plan, self._config = rows, plan, config
+        self.only_against = config.only_against
+        digests = jaccard.sketch(texts, plan, config, groups).digests
+        _, firsts, numbers = np.unique(digests, axis=0, return_index=True, return_inverse=True)
+        self.numbers: I64 = numbers.reshape(-1)
+        self._sets = jaccard.text_sets(texts.take(pa.array(firsts)), config)
+        self._signatures = jaccard.set_signatures(self._sets, config)
+        self._keys = band_keys(self._signatures, plan)
+        self._index = PrefixIndex.of(self._sets, config.threshold, groups[firsts])
+        self._curve = _curve(plan)
+        self.claimed: I64 = np.empty(0, np.int64)
+        self.listed: tuple[I64, I64] | None = None
+        self.num_sets = firsts.size
+        self.tally = Tally(self.num_sets, rows.size)
+
+    def claims(self, numbers: I64, rows: I64) -> I64:
+        """Encode pairs of a set and a row as one number each."""
+        return rows * self.num_sets + numbers
+
+    def row_of_claim(self, claim: np.int64) -> int:
+        """Return the row of a pair that `claims` has encoded."""
+        return int(claim // self.num_sets)
+
+    def chances(self, similarities: F64) -> F64:
+        """Return the chance that a pair of each similarity is found."""
+        return np.interp(similarities, np.linspace(0, 1, self._curve.size), self._curve)
+
+    def partners(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Tally the pairs of the sample with a batch of documents; return those missed or claimed, as PARTNERS.
+
+        With `only_against` only reference documents count.
+        """
+        if self.only_against:
+            batch = batch.filter(pc.equal(batch.column("priority"), schema.AHEAD))
+        groups = batch.column("group").to_numpy()
+        seen = self._index.nothing_seen()
+        places, picked, pairs, num_docs = [], [], [], 0
+        for start, shingles, ends in jaccard.shingle_runs(batch.column("text"), self._config):
+            own = groups[start : start + ends.size - 1]
+            candidates = self._index.find_candidates(Sets(shingles, ends), own, start, seen)
+            docs, inverse = np.unique(candidates[:, 0], return_inverse=True)
+            places.append(docs + start)
+            picked.append(pick(shingles, ends, docs))
+            pairs.append(np.stack([inverse + num_docs, candidates[:, 1]], axis=1))
+            num_docs += docs.size
+        if not num_docs:
+            return schema.one_batch([], schema.PARTNERS)
+        at, numbers, values, is_found = self._verify(*_end_to_end(picked), np.concatenate(pairs))
+        found = batch.select(["row", "priority"]).take(pa.array(np.concatenate(places)[at]))
+        return self._count(found, numbers, values, is_found)
+
+    def _verify(self, shingles: U64, ends: I64, pairs: I64) -> tuple[I64, I64, F64, Bools]:
+        """Verify candidate pairs; return document, set, similarity, and whether the run finds the pair."""
+        sets, values = jaccard.raw_sets(shingles, ends), np.empty(pairs.shape[0])
+        kernel.partner_similarities(*sets, *self._sets, pairs, self._config.threshold, values)
+        pairs, values = pairs[values > 0], values[values > 0]
+        return pairs[:, 0], pairs[:, 1], values, self._find(sets, pairs)
+
+    def _find(self, sets: Sets, pairs: I64) -> Bools:
+        is_found = np.ones(pairs.shape[0], np.bool_)
+        if self._plan.method != "exact" and is_found.size:
+            docs, places = np.unique(pairs[:, 0], return_inverse=True)
+            signatures = jaccard.set_signatures(Sets(*pick(*sets, docs)), self._config)
+            keys = band_keys(signatures, self._plan)
+            by_place = np.stack([places, pairs[:, 1]], axis=1)
+            least = self._plan.min_agreement
+            kernel.mark_found(signatures, keys, self._signatures, self._keys, by_place, least, is_found)
+        return is_found
+
+    def _count(self, documents: pa.RecordBatch, numbers: I64, values: F64, is_found: Bools) -> pa.RecordBatch:
+        """Count pairs, and return those to be listed."""
+        rows, is_ahead = documents.column("row").to_numpy(), documents.column("priority").to_numpy() == schema.AHEAD
+        if self.listed is not None:
+            is_found = self._find_listed(rows, numbers, is_ahead)
+        self.tally.add(numbers, is_ahead, is_found, self.chances(values), find_sorted(self.rows, rows)[0])
+        is_listed = ~is_found | find_sorted(self.claimed, self.claims(numbers, rows))[0]
+        columns = [rows, numbers, values, is_found]
+        return pa.record_batch([pa.array(column[is_listed]) for column in columns], schema=schema.PARTNERS)
+
+    def is_listed(self, docs: I64, rows: I64) -> Bools:
+        """Return which pairs of a sampled document, by position, and a row the run has listed."""
+        if self.listed is None:
+            return np.zeros(docs.size, np.bool_)
+        listed, listed_docs = self.listed
+        num_docs = self.rows.size
+        return find_sorted(np.sort(listed // self.num_sets * num_docs + listed_docs), rows * num_docs + docs)[0]
+
+    def _find_listed(self, rows: I64, numbers: I64, is_ahead: Bools) -> Bools:
+        """Count the pairs that the run has listed, and return which are listed for all documents of the set."""
+        if self.listed is None:
+            raise TypeError("the run lists no pairs")
+        claims, docs = self.listed
+        pairs = self.claims(numbers, rows)
+        starts, ends = (np.searchsorted(claims, pairs, side=side) for side in ("left", "right"))
+        counts = ends - starts
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        self.tally.add_listed(docs[np.repeat(starts, counts) + within], np.repeat(is_ahead, counts))
+        is_drawn, at = find_sorted(self.rows, rows)
+        is_itself = is_drawn & (self.numbers[at] == numbers)
+        is_listed: Bools = counts == np.bincount(self.numbers, minlength=self.num_sets)[numbers] - is_itself
+        return is_listed
+
+
+def _curve(plan: Plan) -> F64:
+    """The chance to be found at evenly spaced similarities: the S-curve minus the loss of the signature filter."""
+    if plan.method == "exact":
+        return np.ones(2)
+    chances = np.array([plan.chance(step / _CURVE_STEPS) for step in range(_CURVE_STEPS + 1)])
+    chances[:-1] -= FILTER_LOSS if plan.min_agreement else 0.0
+    kept: F64 = np.maximum(chances, 0.0)
+    return kept
+
+
+def _end_to_end(picked: list[tuple[U64, I64]]) -> tuple[U64, I64]:
+    """Concatenate the shingles of documents from several runs."""
+    sizes = np.concatenate([np.diff(ends) for _, ends in picked])
+    return np.concatenate([shingles for shingles, _ in picked]), np.r_[0, np.cumsum(sizes)]
