@@ -38,7 +38,7 @@ def heads_of_with(file):
 
 
 class InterruptAt:
-    """Raise KeyboardInterrupt at the nth line that segments in the package of the index, and only once."""
+    """Raise KeyboardInterrupt at the nth line that runs in the package of the index, and only once."""
 
     def __init__(self, number):
         self.left = number
