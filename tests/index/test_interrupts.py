@@ -27,14 +27,17 @@ def _small_limits(monkeypatch):
 
 
 @functools.cache
-def heads_of_with(file):
-    """The lines of a file on which `with` statements stand.
+def lines_without_signals(file):
+    """The lines of a file on which `with` and `try` stand, where Python never raises what a signal raises.
 
-    Such a line is traced again when its block ends, before the block is left. Python raises what a signal raises only
-    after that, so that a lock is always released.
+    They are traced all the same, `with` also when its block ends, before a lock is released.
     """
-    blocks = [node for node in ast.walk(ast.parse(Path(file).read_text("utf-8"))) if isinstance(node, ast.With)]
-    return {line for block in blocks for line in range(block.lineno, block.body[0].lineno)}
+    nodes = list(ast.walk(ast.parse(Path(file).read_text("utf-8"))))
+    heads = {node.lineno for node in nodes if isinstance(node, ast.Try)}
+    for node in nodes:
+        if isinstance(node, ast.With):
+            heads |= set(range(node.lineno, node.body[0].lineno))
+    return heads
 
 
 class InterruptAt:
@@ -54,7 +57,7 @@ class InterruptAt:
     def trace(self, frame, event, _):
         if not frame.f_code.co_filename.startswith(PACKAGE):
             return None
-        if event == "line" and frame.f_lineno not in heads_of_with(frame.f_code.co_filename):
+        if event == "line" and frame.f_lineno not in lines_without_signals(frame.f_code.co_filename):
             self.left -= 1
             if self.left == 0:
                 sys.settrace(None)
@@ -119,6 +122,8 @@ class Driver:
         acknowledge()
 
     def replace(self):
+        if not self.sure:
+            self.insert()
         name = max(self.sure)
         self.index.replace(name, f"another text for {name}, the {self.count}th of them")
 
