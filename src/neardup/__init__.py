@@ -99,7 +99,7 @@ _RENAMED = {
 
 def __getattr__(name: str) -> Any:
     if name in _RENAMED:
-        raise AttributeError(f"neardup.{name} is gone: call neardup.{_RENAMED[name]}, which takes files too")
+        raise AttributeError(f"neardup.{name} does not exist: call neardup.{_RENAMED[name]}, which takes files too")
     if name not in __all__ and name not in _MODULES:
         raise AttributeError(f"module 'neardup' has no attribute {name!r}")
     import importlib
