@@ -1,0 +1,54 @@
+"""Every decision record says at its top whether it still holds, and stays short enough to be read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "docs" / "decisions"
+RECORDS = sorted(FOLDER.glob("*.md"))
+NUMBERS = {path.name[:4] for path in RECORDS}
+MAX_LINES = 40
+# What no longer holds, or which figures are old, may follow a semicolon.
+STATUS = re.compile(r"Status: (in force|replaced by (?P<successor>\d{4}))(; .+)?\.")
+OTHER_RECORD = re.compile(r"\b0\d{3}\b")
+
+
+def status_of(text):
+    """Return the line below the title: a record begins with its title, an empty line and its status."""
+    title, empty, status, after = text.split("\n")[:4]
+    assert re.match(r"# \d+\. .+", title)
+    assert empty == ""
+    assert after == ""
+    return status
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
+def test_a_record_says_below_its_title_whether_it_is_in_force(path):
+    assert STATUS.fullmatch(status_of(path.read_text("utf-8")))
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
+def test_a_status_names_only_other_records_that_exist(path):
+    named = set(OTHER_RECORD.findall(status_of(path.read_text("utf-8"))))
+    assert named - (NUMBERS - {path.name[:4]}) == set()
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
+def test_a_record_is_only_replaced_by_a_later_one(path):
+    status = STATUS.fullmatch(status_of(path.read_text("utf-8")))
+    assert status["successor"] is None or status["successor"] > path.name[:4]
+
+
+def test_records_are_numbered_in_a_row_and_titled_by_their_number():
+    numbers = [int(path.name[:4]) for path in RECORDS]
+    titles = [path.read_text("utf-8").partition(".")[0] for path in RECORDS]
+    assert numbers == list(range(1, len(RECORDS) + 1))
+    assert titles == [f"# {number}" for number in numbers]
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
+def test_a_record_has_at_most_forty_lines(path):
+    assert len(path.read_text("utf-8").splitlines()) <= MAX_LINES
