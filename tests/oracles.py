@@ -1,4 +1,4 @@
-"""The whole algorithm in plain Python sets, written from DESIGN.md alone: the reference for every run.
+"""The whole algorithm in plain Python sets, written independently of the package: the reference for every run.
 
 It imports nothing of neardup. Documents are rows of a list; a pair is (row_a, row_b) with row_a < row_b.
 """

@@ -1,4 +1,4 @@
-"""The library: what each function returns, what a report contains, and the five promises of DESIGN.md section 1."""
+"""The library: what each function returns, what a report contains, and its promises."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from neardup.errors import ConfigError, DataError, MissingExtraError, NotStoredE
 from neardup.events import StageAdvanced, StageFinished, StageStarted, Warned
 from runs.corpora import cut
 
-REPORT_KEYS = [  # DESIGN.md section 6
+REPORT_KEYS = [  # a contract: scripts read them
     *("config", "plan", "documents", "kept", "removed", "rejected", "exact_duplicates", "pairs_verified", "seconds"),
     *("bytes_read", "peak_memory_bytes", "stages"),
 ]

@@ -18,7 +18,7 @@ import neardup
 from neardup.config import Config, DrawnSeed
 from neardup.errors import ConfigError, NearDupError
 
-# DESIGN.md section 9.
+# docs/settings.md lists them.
 DEFAULTS = {
     "threshold": 0.8,
     "distance": None,

@@ -1,4 +1,4 @@
-"""Shingle hashes to signatures: compiled against plain Python and against the formulas of DESIGN.md, section 4."""
+"""Shingle hashes to signatures: compiled against plain Python and against their formulas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws that hold for any corpus: what must not matter does not, and the promises of DESIGN.md section 1."""
+"""Laws that hold for any corpus: what must not matter does not, and what a run promises holds."""
 
 from __future__ import annotations
 

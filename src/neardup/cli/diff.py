@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 Numbers = npt.NDArray[np.int64]
 
-# Scripts written without spaces, where a character counts as a word (DESIGN.md, section 4).
+# Scripts written without spaces, where a character counts as a word (docs/decisions/0002).
 _UNSPACED: Final = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORD: Final = re.compile(f"(?:[{_UNSPACED}]|[^ {_UNSPACED}]+) ?")
 _BARE_WORD: Final = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")

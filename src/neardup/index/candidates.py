@@ -18,7 +18,7 @@ from neardup.measures.base import I64
 
 # Pairs that are looked up before they are filtered (16 MB), so that a batch of queries stays within memory.
 _PAIRS_AT_ONCE: Final = 1 << 20
-# The most documents whose signatures are requested before they are compared (16 MB).
+# The most documents whose signatures are requested before they are compared (16 MB at 128 slots).
 _SIGNATURES_AT_ONCE: Final = 1 << 15
 # With fewer documents than this, writing the bitmaps of a query takes as long as comparing it with them.
 _MIN_FOR_BITMAPS: Final = 64

@@ -1,7 +1,7 @@
 """Requesting pages of memory-mapped files before they are read, so that a query or batch waits for all of them at once.
 
 A page that is not in memory costs a wait for the disk, and by default the kernel reads its surroundings too (up to
-8 MB). An index larger than memory spends nearly all its time on both; decision record 31 has the figures.
+8 MB). An index larger than memory spends nearly all its time on both; docs/decisions/0031 has the figures.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ _ALIGNMENT: Final = 64
 # Approximate number of postings per directory entry.
 _POSTINGS_AN_ENTRY: Final = 8
 _BLOCK: Final = 4 << 20
-# The most documents whose sizes are requested at once (8 MB).
+# The most documents whose sizes are requested at once; their numbers take 8 MB.
 _SIZES_AT_ONCE: Final = 1 << 20
 # Documents whose items are checked at once.
 _CHECKED_AT_ONCE: Final = 256

@@ -1,7 +1,7 @@
 """An index of the words of all texts, so that a server finds documents by any word of their text.
 
-SQLite's full-text index in a private temporary database, which is deleted with its connection: about 12 % of the
-bytes of the texts on disk, 16 MB in memory, 20 s of CPU time per gigabyte (docs/decisions/0028).
+SQLite's full-text index in a private temporary database, which is deleted with its connection: about 10 % of the
+bytes of the texts on disk, 16 MB in memory, 23 s of CPU time per gigabyte (docs/decisions/0028).
 """
 
 from __future__ import annotations
