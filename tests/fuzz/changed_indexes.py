@@ -379,7 +379,8 @@ class Walk:
         return Operation(
             f"insert_new_many {rows} {kind}",
             lambda index: [
-                tuple(found.values()) for found in index.insert_new_many(**_columns(rows), on_duplicate=kind).to_pylist()
+                tuple(found.values())
+                for found in index.insert_new_many(**_columns(rows), on_duplicate=kind).to_pylist()
             ],
             lambda model: [model.insert_new(row, kind) for row in rows],
         )

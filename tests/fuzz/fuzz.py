@@ -23,8 +23,8 @@ if __name__ == "__main__":  # a script imports from its own folder, tests from t
     sys.path[0] = str(Path(__file__).parents[1])
 
 from fuzz.cases import Case, random_case
-from fuzz.checks import Runs, check_files, check_in_memory
 from fuzz.changed_indexes import ChangedIndexes
+from fuzz.checks import Runs, check_files, check_in_memory
 from fuzz.mutated_indexes import MutatedIndexes
 from fuzz.mutated_runs import MutatedRuns
 

@@ -1,3 +1,4 @@
+# ruff: noqa: S608 - the names of tables are our own
 """Random damage to an index: values of SQLite and of runs, whose digests are made valid again, and other files."""
 
 from __future__ import annotations

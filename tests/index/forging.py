@@ -1,3 +1,4 @@
+# ruff: noqa: S608 - the names of tables are our own
 """Changes to an index whose digests are made valid again, so that they reach the code behind the digests."""
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ def entries_of(data: bytes | bytearray) -> list[Entry]:
     for number in range(int.from_bytes(data[12:16], "little")):
         at = run_file._HEAD.size + number * run_file._SECTION.size
         name, kind, rows, columns, offset, _ = run_file._SECTION.unpack_from(data, at)
-        found.append(Entry(at, name.rstrip(b"\0").decode(), np.dtype(kind.rstrip(b"\0").decode()), rows * columns, offset))
+        found.append(
+            Entry(at, name.rstrip(b"\0").decode(), np.dtype(kind.rstrip(b"\0").decode()), rows * columns, offset)
+        )
     return found
 
 

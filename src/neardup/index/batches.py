@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from neardup.events import Progress, Watch
 from neardup.index.answers import Stored as StoredDocument
-from neardup.index.answers import stored_of
+from neardup.index.answers import read_payload, stored_of
 from neardup.index.facts import Facts
 from neardup.index.finding import SPAN, Found, Hit, answer, find, rank
 from neardup.index.index_settings import Settings, check_id
@@ -326,13 +326,14 @@ def aliases(view: View) -> dict[str, str]:
 
 
 def export(view: View, write: Callable[[pa.Table], None]) -> int:
-    """Write all documents; return their number."""
+    """Write all documents; return their number; raise for a payload that cannot be read."""
     count = 0
     write(_table([], EXPORTED))
     for part in _parts(view.documents()):
         names = view.aliases_of(document.number for document in part)
         rows: list[tuple[Any, ...]] = []
         for document in part:
+            read_payload(document)
             own = names.get(document.number)
             as_json = None if own is None else json.dumps(own, ensure_ascii=False)
             rows.append((*document[1:], view.text_of(document.number), as_json))
@@ -363,13 +364,18 @@ def pairs(own: View, theirs: View, settings: Settings) -> pa.Table:
 
 
 def merge(change: Change, theirs: View, settings: Settings) -> int:
-    """Store all documents of another store with their aliases, in its insertion order; return their number."""
+    """Store all documents of another store with their aliases, in its insertion order; return their number.
+
+    Raise for a payload that cannot be read, which would be copied with a valid digest.
+    """
     numbers = theirs.numbers()
     first = change.next_number
     for part_numbers, part in theirs.sketches():
         live = theirs.fetch(part_numbers.tolist())
         chosen = np.flatnonzero(np.isin(part_numbers, list(live)))
         held = [live[number] for number in part_numbers[chosen].tolist()]
+        for document in held:
+            read_payload(document)
         # Runs are not in insertion order, so a document is numbered by its place among all.
         places = first + np.searchsorted(numbers, part_numbers[chosen])
         documents = [document._replace(number=number) for document, number in zip(held, places.tolist(), strict=True)]

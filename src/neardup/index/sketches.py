@@ -136,7 +136,9 @@ def check_items(items: Items | None, sizes: I64, place: str) -> None:
 
 def from_bytes(numbers: Sequence[int], blobs: Sequence[bytes], layout: Layout) -> Sketches:
     """Return the documents of `to_bytes`; raise for the number of the one whose bytes are invalid."""
-    records = [_parse(number, np.frombuffer(blob, np.uint8), layout) for number, blob in zip(numbers, blobs, strict=True)]
+    records = [
+        _parse(number, np.frombuffer(blob, np.uint8), layout) for number, blob in zip(numbers, blobs, strict=True)
+    ]
     keys = np.array([record[1] for record in records], np.uint64).reshape(len(blobs), layout.bands)
     signatures = np.array([record[2] for record in records], layout.signature_type)
     sizes = np.array([record[0] for record in records], np.int64)
