@@ -1,7 +1,9 @@
-"""Random cases for as long as one likes: results against the oracle, or finished runs with random damage.
+"""Random cases for as long as one likes: results against the oracle, random damage, and disturbed changes.
 
 python tests/fuzz/fuzz.py --minutes 10                  from a new seed on
 python tests/fuzz/fuzz.py --what runs --minutes 10      finished runs with random damage
+python tests/fuzz/fuzz.py --what indexes --minutes 10   indexes with random damage
+python tests/fuzz/fuzz.py --what changes --minutes 10   changes of an index, disturbed at random moments
 python tests/fuzz/fuzz.py --seeds 0:500                 these cases
 python tests/fuzz/fuzz.py --seed 1234                   one case again
 """

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 import oracles
-from fuzz import forked, mutated_runs
+from fuzz import forked, mutated_indexes, mutated_runs
 from fuzz.cases import random_case
 from fuzz.fuzz import fuzz
+from neardup.errors import DataError
+from neardup.index.folder_view import FolderChange
 
 
 @pytest.mark.long
@@ -43,6 +45,66 @@ def test_a_minute_of_damaged_runs_gives_results_or_errors_of_ours():
     num_cases, failures = fuzz(range(1_000, 10**6), what="runs", seconds=60)
     assert not failures, "\n".join(failures)
     assert num_cases > 10
+
+
+def test_what_uses_a_damaged_index_does_its_work_or_raises_an_error_of_ours():
+    num_cases, failures = fuzz(range(4), what="indexes")
+    assert not failures, "\n".join(failures)
+    assert num_cases == 4
+
+
+@pytest.mark.long
+@pytest.mark.slow("one minute of damaged indexes")
+def test_a_minute_of_damaged_indexes_gives_results_or_errors_of_ours():
+    num_cases, failures = fuzz(range(1_000, 10**6), what="indexes", seconds=60)
+    assert not failures, "\n".join(failures)
+    assert num_cases > 10
+
+
+def test_an_index_that_is_disturbed_while_it_changes_agrees_with_the_model():
+    num_cases, failures = fuzz(range(2), what="changes")
+    assert not failures, "\n".join(failures)
+    assert num_cases == 2
+
+
+@pytest.mark.long
+@pytest.mark.slow("one minute of disturbed changes")
+def test_a_minute_of_disturbed_changes_of_indexes_agrees_with_the_model():
+    num_cases, failures = fuzz(range(1_000, 10**6), what="changes", seconds=60)
+    assert not failures, "\n".join(failures)
+    assert num_cases > 10
+
+
+def test_an_index_that_forgets_an_alias_is_found_and_reported_with_its_steps(monkeypatch):
+    monkeypatch.setattr(FolderChange, "link", lambda *_: None)
+    _, (failure,) = fuzz(range(4, 30), what="changes", max_failures=1)
+    assert "python tests/fuzz/fuzz.py --what changes --seed" in failure
+    assert "WrongError: the index" in failure
+
+
+def write_elsewhere(path: Path, kind: str) -> None:
+    del kind
+    (path / "../victim/victim.txt").write_text("changed")
+
+
+def raise_ours(path: Path, kind: str) -> None:
+    del path, kind
+    raise DataError("something is wrong")
+
+
+@pytest.mark.parametrize(
+    ("use", "said"), [(write_elsewhere, "a foreign file was changed"), (raise_ours, "an error that names no place")]
+)
+def test_a_changed_foreign_file_and_a_vague_error_are_reported_with_the_damage(monkeypatch, use, said):
+    monkeypatch.setattr(mutated_indexes, "KINDS", {"shingles": mutated_indexes.KINDS["shingles"]})
+    monkeypatch.setattr(mutated_indexes.MutatedIndexes, "_warm", lambda self, kind: self._make(kind))
+    monkeypatch.setattr(mutated_indexes, "READING", {})
+    monkeypatch.setattr(mutated_indexes, "CHANGING", {"a use": use})
+    _, (failure,) = fuzz([7], what="indexes")
+    assert "python tests/fuzz/fuzz.py --what indexes --seed 7" in failure
+    assert "an index of kind shingles\n  " in failure
+    assert "\na use\n" in failure
+    assert said in failure
 
 
 def crash(run: Path) -> None:

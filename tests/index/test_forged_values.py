@@ -32,19 +32,23 @@ PAYLOADS = ["{", "7", "[1]", "[" * 100_000, '{"a": %s}' % ("9" * 5_000)]
 
 
 @pytest.mark.parametrize("payload", PAYLOADS, ids=["cut", "number", "list", "deep", "digits"])
-def test_a_payload_that_is_no_json_object_names_its_document(path, payload):
+def test_a_payload_that_is_no_json_object_names_its_document(path, tmp_path, payload):
     with forged(path, "documents") as connection:
         connection.execute("UPDATE documents SET payload = ? WHERE doc_id = 'fresh'", (payload,))
     named = "the payload of document number 5"
-    with Index.open(path, read_only=True) as index:
+    create = Index.create(tmp_path / "other", store="text", size=1, num_perm=64, threshold=0.5)
+    with Index.open(path, read_only=True) as index, create as other:
         for ask in (
             lambda: index.query(TEXTS[4]),
             lambda: index.get("fresh"),
             lambda: index.count(where={"day": 1}),
+            lambda: index.export(tmp_path / "export.csv"),
+            lambda: other.merge(index),
         ):
             with pytest.raises(DataError, match=named):
                 ask()
         assert [what for what in index.check() if named in what]
+        assert (len(other), other.check()) == (0, [])
 
 
 @pytest.mark.parametrize(
@@ -101,9 +105,9 @@ def test_a_merge_does_not_make_room_for_forged_sizes(path, sizes):
 
 def test_sets_that_end_before_they_begin_name_the_run(path):
     forge_section(path, "ends", [0, 9, 3, 12])
-    with Index.open(path, read_only=True) as index:
-        with pytest.raises(DataError, match=rf"a set in \S*{RUN_FILE} ends before it begins"):
-            index.query(TEXTS[1])
+    said = rf"a set in \S*{RUN_FILE} ends before it begins"
+    with Index.open(path, read_only=True) as index, pytest.raises(DataError, match=said):
+        index.query(TEXTS[1])
 
 
 def test_sets_that_overlap_need_no_more_memory_than_the_file_has_bytes(path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from neardup.errors import NearDupError
 from neardup.events import Progress, Watch
-from neardup.index.facts import Facts
+from neardup.index.facts import Facts, read_payload
 from neardup.index.input_batches import Batch
 from neardup.index.result_types import (
     CONTAINED,
@@ -42,6 +42,8 @@ ON_DUPLICATE: Final = ("skip", "replace", "link", "insert")
 Requested = Callable[[Document], bool]
 # Documents exported, or removed by a condition, at once.
 _AT_ONCE: Final = 4096
+# Characters of their texts at once; a text may be larger.
+_CHARACTERS_AT_ONCE: Final = 1 << 25
 # The most documents compared with each other before insertion: the number of pairs of near-copies is
 # quadratic.
 _IN_TURN: Final = 128
@@ -390,16 +392,33 @@ def export(view: View, write: Callable[[pa.Table], None]) -> int:
     view.verify()
     count = 0
     write(_table([], EXPORTED))
-    for part in _parts(view.documents()):
-        names = view.aliases_of(document.number for document in part)
+    for part in _with_texts(view, view.documents()):
+        names = view.aliases_of(document.number for document, _ in part)
         rows: list[tuple[Any, ...]] = []
-        for document in part:
+        for document, text in part:
+            read_payload(document)
             own = names.get(document.number)
             as_json = None if own is None else json.dumps(own, ensure_ascii=False)
-            rows.append((*document[1:], view.text_of(document.number), as_json))
+            rows.append((*document[1:], text, as_json))
         write(_table(rows, EXPORTED))
         count += len(part)
     return count
+
+
+def _with_texts(view: View, documents: Iterable[Document]) -> Iterator[list[tuple[Document, str | None]]]:
+    """Split documents, with their texts if they are stored, into lists of bounded size."""
+    part: list[tuple[Document, str | None]] = []
+    num_characters = 0
+    for document in documents:
+        text = view.text_of(document.number)
+        part.append((document, text))
+        num_characters += len(text or "")
+        if len(part) == _AT_ONCE or num_characters >= _CHARACTERS_AT_ONCE:
+            yield part
+            part = []
+            num_characters = 0
+    if part:
+        yield part
 
 
 def _parts(documents: Iterator[Document]) -> Iterator[list[Document]]:
@@ -424,24 +443,45 @@ def pairs(own: View, theirs: View, settings: Settings) -> pa.Table:
 
 
 def merge(change: Change, theirs: View, settings: Settings) -> int:
-    """Store all documents of another store with their aliases, in its insertion order; return their number."""
+    """Store all documents of another store with their aliases, in its insertion order; return their number.
+
+    Raise for a payload that cannot be read, which would be copied with a valid digest.
+    """
     theirs.verify()
     numbers = theirs.numbers()
     first = change.next_number
     for part_numbers, part in theirs.sketches():
         live = theirs.fetch(part_numbers.tolist())
         chosen = np.flatnonzero(np.isin(part_numbers, list(live)))
-        held = [live[number] for number in part_numbers[chosen].tolist()]
-        # Segments are not in insertion order, so a document is numbered by its place among all.
-        places = first + np.searchsorted(numbers, part_numbers[chosen])
-        documents = [document._replace(number=number) for document, number in zip(held, places.tolist(), strict=True)]
-        texts = [theirs.text_of(document.number) or "" for document in held] if settings.store == "text" else None
-        sketches = take_sketches(part, chosen, settings.config)
-        change.put(documents, with_keys(sketches, settings.plan, settings.config), texts)
+        begin = 0
+        for held in _with_texts(theirs, (live[number] for number in part_numbers[chosen].tolist())):
+            own = chosen[begin : begin + len(held)]
+            begin += len(held)
+            # Segments are not in insertion order, so a document is numbered by its place among all.
+            places = first + np.searchsorted(numbers, part_numbers[own])
+            sketches = with_keys(take_sketches(part, own, settings.config), settings.plan, settings.config)
+            _put_renumbered(change, held, places.tolist(), sketches, settings)
+        renumbered = first + np.searchsorted(numbers, part_numbers[chosen])
         _link_all(
-            change, theirs.aliases_of(live), dict(zip(part_numbers[chosen].tolist(), places.tolist(), strict=True))
+            change, theirs.aliases_of(live), dict(zip(part_numbers[chosen].tolist(), renumbered.tolist(), strict=True))
         )
     return numbers.size
+
+
+def _put_renumbered(
+    change: Change,
+    held: Sequence[tuple[Document, str | None]],
+    numbers: Sequence[int],
+    sketches: Sketches,
+    settings: Settings,
+) -> None:
+    """Store documents of another store, and their texts, under new numbers."""
+    documents = []
+    for (document, _), number in zip(held, numbers, strict=True):
+        read_payload(document)
+        documents.append(document._replace(number=number))
+    texts = [text or "" for _, text in held] if settings.store == "text" else None
+    change.put(documents, sketches, texts)
 
 
 def _link_all(change: Change, aliases: Mapping[int, Sequence[str]], renumbered: Mapping[int, int]) -> None:

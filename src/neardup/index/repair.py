@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ from neardup.measures.base import I64
 
 # Texts that are sketched at once.
 _TEXTS_AT_ONCE = 1024
+# Characters of them; a text may be larger.
+_CHARACTERS_AT_ONCE = 1 << 25
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -89,11 +92,13 @@ def apply_repair(
     lost: list[str] = []
     restored = 0
     for numbers in chunks(plan.lost.tolist(), _TEXTS_AT_ONCE):
-        texts = dict(_texts_of(change, numbers)) if sketch_again is not None else {}
-        if sketch_again is not None and texts:
-            change.put_sketches(list(texts), sketch_again(list(texts.values())))
-            restored += len(texts)
-        documents = change.tables.fetch(set(numbers) - set(texts), -np.inf)
+        found: set[int] = set()
+        if sketch_again is not None:
+            for texts in _texts_of(change, numbers):
+                change.put_sketches(list(texts), sketch_again(list(texts.values())))
+                found.update(texts)
+        restored += len(found)
+        documents = change.tables.fetch(set(numbers) - found, -np.inf)
         lost += [document.doc_id for _, document in sorted(documents.items())]
         change.remove(documents.values())
     reasons = [reason for _, reason in plan.dropped]
@@ -101,10 +106,17 @@ def apply_repair(
     return Repair(reasons, lost, restored)
 
 
-def _texts_of(change: FolderChange, numbers: Sequence[int]) -> Iterator[tuple[int, str]]:
-    """Iterate over the numbers and texts of the documents whose text can be read."""
+def _texts_of(change: FolderChange, numbers: Sequence[int]) -> Iterator[dict[int, str]]:
+    """Iterate over the texts of the documents whose text can be read, by number; a bounded part at a time."""
+    texts: dict[int, str] = {}
+    num_characters = 0
     for number in numbers:
-        try:
-            yield number, change.tables.text_of(number)
-        except DataError:
-            continue
+        with contextlib.suppress(DataError):
+            texts[number] = change.tables.text_of(number)
+            num_characters += len(texts[number])
+        if num_characters >= _CHARACTERS_AT_ONCE:
+            yield texts
+            texts = {}
+            num_characters = 0
+    if texts:
+        yield texts

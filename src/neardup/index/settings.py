@@ -108,7 +108,8 @@ def stored_settings(folder: Path, meta: dict[str, Any]) -> Settings:
     for name in ("signature_format", "plan"):
         if was.get(name) != now[name]:
             raise DataError(
-                f"the index {folder} has the {name.replace('_', ' ')} {was.get(name)}, but this neardup has {now[name]}",
+                f"the index {folder} has the {name.replace('_', ' ')} {was.get(name)}, but this neardup has"
+                f" {now[name]}",
                 hint="use the neardup that wrote it, or build the index again",
             )
     return settings
