@@ -351,7 +351,7 @@ class Walk:
 
     def insert(self) -> Operation:
         row = self._row()
-        return Operation(f"insert {row}", lambda index: index.insert(*row) or 1, lambda model: model.insert_many([row]))
+        return Operation(f"insert {row}", lambda index: _insert(index, row), lambda model: model.insert_many([row]))
 
     def insert_many(self) -> Operation:
         rows = self._rows()
@@ -367,7 +367,9 @@ class Walk:
         kind = self._rng.choice(ON_DUPLICATE)
 
         def act(index: Index) -> tuple[Any, ...]:
-            inserted = index.insert_new(row.doc_id, row.text, kind, row.payload, row.expires)
+            inserted = index.insert_new(
+                row.doc_id, row.text, on_duplicate=kind, payload=row.payload, expires=row.expires
+            )
             match = (None, None) if inserted.match is None else (inserted.match.doc_id, inserted.match.similarity)
             return row.doc_id, inserted.is_new, *match
 
@@ -380,7 +382,7 @@ class Walk:
             f"insert_new_many {rows} {kind}",
             lambda index: [
                 tuple(found.values())
-                for found in index.insert_new_many(**_columns(rows), on_duplicate=kind).to_pylist()
+                for found in index.insert_new_many(**_columns(rows), on_duplicate=kind).rows.to_pylist()
             ],
             lambda model: [model.insert_new(row, kind) for row in rows],
         )
@@ -403,7 +405,7 @@ class Walk:
 
     def replace(self) -> Operation:
         row = self._row()
-        return Operation(f"replace {row}", lambda index: index.replace(*row), lambda model: model.replace(row))
+        return Operation(f"replace {row}", lambda index: _replace(index, row), lambda model: model.replace(row))
 
     def remove(self) -> Operation:
         ids = self._rng.sample(IDS, self._rng.randrange(5))
@@ -429,7 +431,7 @@ class Walk:
         linked = Row("alias", rows[0].text)
         with Index.create(path, durability="fast", **SETTINGS) as index:
             index.insert_many(**_columns(rows))
-            index.insert_new(*linked[:2], "link")
+            index.insert_new(*linked[:2], on_duplicate="link")
         other.insert_many(rows)
         other.insert_new(linked, "link")
 
@@ -469,6 +471,15 @@ _OPERATIONS: Final[dict[Callable[[Walk], Operation], int]] = {
 }
 
 
+def _insert(index: Index, row: Row) -> int:
+    index.insert(row.doc_id, row.text, payload=row.payload, expires=row.expires)
+    return 1
+
+
+def _replace(index: Index, row: Row) -> None:
+    index.replace(row.doc_id, row.text, payload=row.payload, expires=row.expires)
+
+
 def _columns(rows: list[Row]) -> dict[str, Any]:
     """Return the arguments of a batch."""
     return {
@@ -482,7 +493,7 @@ def _columns(rows: list[Row]) -> dict[str, Any]:
 def _content_of(index: Index) -> tuple[Any, ...]:
     """Return what `Model.content` returns."""
     stored = index.get_many(list(index.ids()))
-    documents = [(doc_id, held.text, held.payload, held.expires, held.met) for doc_id, held in stored.items()]
+    documents = [(doc_id, held.text, held.payload, held.expires, held.times_matched) for doc_id, held in stored.items()]
     return documents, index.aliases(), index._store.read(lambda view: _tags_of(view.tables))
 
 

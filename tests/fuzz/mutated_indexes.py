@@ -74,10 +74,12 @@ def _make(path: Path, kind: str, *, name: str = "doc") -> None:
                 expires=[None, None, None, 5.0, FAR, None],
                 tag=f"part {part}",
             )
-        index.insert_new(f"{name}-alias", _contents(kind, 1, 0)[0], "link")
-        index.insert_new(f"{name}-other-alias", _contents(kind, 1, 0)[0], "link")
+        index.insert_new(f"{name}-alias", _contents(kind, 1, 0)[0], on_duplicate="link")
+        index.insert_new(f"{name}-other-alias", _contents(kind, 1, 0)[0], on_duplicate="link")
         for at in range(3):
-            index.insert(f"{name}-fresh-{at}", _contents(kind, 1, 9 + at)[0], {"lang": "en", "day": at}, FAR + at)
+            index.insert(
+                f"{name}-fresh-{at}", _contents(kind, 1, 9 + at)[0], payload={"lang": "en", "day": at}, expires=FAR + at
+            )
         index.remove(f"{name}-1-1")
 
 
@@ -166,9 +168,9 @@ def _insert(path: Path, kind: str) -> None:
     text = _contents(kind, 1, 20)[0]
     with _open(path) as index:
         for step in (
-            lambda: index.insert("new", text, {"lang": "fr"}, FAR),
-            lambda: index.insert_new("newer", text, "link"),
-            lambda: index.insert_new("newest", _contents(kind, 1, 0)[0], "replace"),
+            lambda: index.insert("new", text, payload={"lang": "fr"}, expires=FAR),
+            lambda: index.insert_new("newer", text, on_duplicate="link"),
+            lambda: index.insert_new("newest", _contents(kind, 1, 0)[0], on_duplicate="replace"),
             lambda: index.put("doc-0-2", text),
             lambda: index.replace("doc-0-4", text),
         ):
