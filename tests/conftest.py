@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
-from runs.programs import Programs
+from support.programs import Programs
 
 # In CI, no test may be skipped.
 IS_CI = os.environ.get("CI") == "true"

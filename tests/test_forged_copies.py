@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import neardup
-from forgery import NUM_LISTS, WORDS_A_LIST, forge, sum_digest
 from neardup.config import Config
 from neardup.kernels.keys import draw_secret
 from neardup.measures import jaccard
 from neardup.theory.plan import plan_for
+from support.forgery import FORGED, NUM_LISTS, WORDS_A_LIST, forge, sum_digest
 
 ORIGINAL = "the quick brown fox jumps over a lazy dog"
-# Made by `forge` under the default seed.
-FORGED = (Path(__file__).parent / "forged.txt").read_text(encoding="utf-8")
 # A shingle is a word, so that the attack is short.
 CONFIG = Config(size=1)
 

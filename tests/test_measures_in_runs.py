@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
-import oracles
-from grids import turning_grid
 from neardup.engines.local import engine as local
 from neardup.errors import ConfigError, DataError
+from support import oracles
+from support.grids import turning_grid
 
 # These tests reject most rows on purpose.
 MOST_REJECTED = pytest.mark.filterwarnings(r"ignore:\d+ of \d+ rows were rejected; the first is :UserWarning")

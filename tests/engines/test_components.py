@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from grids import turning_grid
 from neardup import schema
 from neardup.config import Config
 from neardup.engines.base import ComponentSteps
@@ -26,6 +25,7 @@ from neardup.io.storage.workspace import Workspace
 from neardup.stages.verify import verify
 from neardup.stages.verify_blocks import verify_blocks
 from neardup.theory.plan import plan_for
+from support.grids import turning_grid
 
 COLUMNS = ("row", "component", "priority", "text_bytes", "verify_bytes")
 MEMBERS = pa.schema([(name, pa.int64()) for name in COLUMNS])

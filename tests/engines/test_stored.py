@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
-from grids import turning_grid
 from neardup import schema
 from neardup.config import Config
 from neardup.engines.base import View
@@ -30,6 +29,7 @@ from neardup.stages.link import link
 from neardup.stages.prefix import collect
 from neardup.stages.sketch import sketch
 from neardup.theory.plan import plan_for
+from support.grids import turning_grid
 
 COLUMNS = pa.schema([("row", pa.int64()), ("low", pa.int64()), ("high", pa.int64()), ("priority", pa.int64())])
 TINY, AMPLE = 1, 10**9

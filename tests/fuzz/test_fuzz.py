@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-import oracles
 from fuzz import forked, mutated_runs
 from fuzz.cases import random_case
 from fuzz.fuzz import fuzz
+from support import oracles
 
 
 @pytest.mark.long

@@ -10,7 +10,7 @@ from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io.formats import arrow
 from neardup.io.records import MARK_COLUMNS, Columns, InputFile, Verdicts
-from runs.corpora import cut
+from support.corpora import cut
 
 CONFIG = Config()
 TEXT = Columns(text=("text",), id="id")

@@ -12,7 +12,7 @@ from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io.formats import parquet
 from neardup.io.records import MARK_COLUMNS, Columns, InputFile, Verdicts
-from runs.corpora import cut
+from support.corpora import cut
 
 CONFIG = Config()
 TEXT = Columns(text=("text",), id="id")

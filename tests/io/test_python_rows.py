@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import neardup
-import oracles
 from neardup.errors import ConfigError, DataError, NotStoredError
+from support import oracles
 
 FOX = "the quick brown fox jumps over the lazy dog"
 SEA = "an entirely different sentence about the sea"

@@ -14,7 +14,7 @@ from neardup.io.columns import html
 from neardup.io.columns.arrow_rows import batch_records, join_parts, keep_rows, output_batches, output_schema, pieces
 from neardup.io.columns.scores import sortable_values
 from neardup.io.records import ITEM_END, MARK_COLUMNS, Columns, InputFile, Verdicts
-from runs import corpora
+from support import corpora
 
 FILE = InputFile(path="a.parquet", name="a.parquet", format="parquet", compression=None, size=1, modified="")
 TEXT = Columns(text=("text",))

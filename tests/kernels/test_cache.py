@@ -10,8 +10,8 @@ import numba
 import pytest
 
 import neardup
-from kernels.forked import Forked
 from neardup import kernels
+from support.forked_numba import Forked
 
 # A package with one kernel that imports a helper, compiled and cached as ours are.
 HELPER = """from neardup.kernels.compilation import inner

@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-import oracles
 from neardup.kernels import similarity as kernel
 from neardup.kernels import verify
 from neardup.stages import match
-from plain_kernels import PutPairs, plain, plain_match
+from support import oracles
+from support.plain_kernels import PutPairs, plain, plain_match
 
 PLAIN, PLAIN_MATCH = plain(kernel), plain_match()
 SEEDS = range(12)

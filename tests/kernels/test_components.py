@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.kernels import union_find as components
-from plain_kernels import plain
+from support.plain_kernels import plain
 
 PLAIN = plain(components)
 

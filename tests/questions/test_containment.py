@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup
-import oracles
 from neardup.errors import ConfigError, DataError, NotStoredError
 from neardup.kernels import containers as kernel
 from neardup.kernels.similarity import Sets
 from neardup.searches import containers as stage
-from plain_kernels import plain
+from support import oracles
+from support.plain_kernels import plain
 
 BASKETS = st.lists(st.frozensets(st.integers(0, 12), max_size=8), max_size=14)
 THRESHOLDS = st.sampled_from([0.1, 1 / 3, 0.5, 0.6, 2 / 3, 0.75, 0.8, 0.9, 1.0])

@@ -14,14 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup
-import oracles
 from neardup import api, schema
 from neardup.errors import ConfigError, NearDupError
 from neardup.kernels import containers as kernel
 from neardup.kernels.similarity import Sets
 from neardup.searches import contained
-from plain_kernels import plain
-from runs import corpora
+from support import corpora, oracles
+from support.plain_kernels import plain
 
 SETS = st.lists(st.frozensets(st.integers(1, 12), max_size=9), max_size=8)
 THRESHOLDS = st.sampled_from([0.1, 1 / 3, 0.5, 0.6, 2 / 3, 0.75, 0.8, 0.9, 1.0])

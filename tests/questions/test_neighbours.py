@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import neardup
-import oracles
 from neardup.errors import ConfigError, DataError
+from support import oracles
 
 MEASURES = ("jaccard", "containment", "weighted", "hamming", "cosine", "euclidean")
 

@@ -9,8 +9,6 @@ import pyarrow as pa
 import pytest
 
 import neardup
-import oracles
-from audits import WEAK, found_and_true, measured
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.events import StageStarted
@@ -18,7 +16,9 @@ from neardup.runs import recall
 from neardup.runs.recall import _interval
 from neardup.searches.audit_sample import FIRST_ROOM
 from neardup.theory.plan import FILTER_LOSS, plan_for
-from runs.corpora import cut
+from support import oracles
+from support.audits import WEAK, found_and_true, measured
+from support.corpora import cut
 
 TEXTS = oracles.random_corpus(11, 150)
 FERRY = "the ferry to the island leaves every morning at nine from the second pier behind the old customs house"

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from grids import turning_grid
 from neardup.errors import NearDupError
 from neardup.io.finished import finished_run
-from runs import corpora
-from runs.corpora import EVERY_PAIR, NEAR, OTHER, PAGE, WORDS, Truth
+from support import corpora
+from support.corpora import EVERY_PAIR, NEAR, OTHER, PAGE, WORDS, Truth
+from support.grids import turning_grid
 
 DOCUMENTS = corpora.rows(17, 60)
 NUM_OLD = 25

@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
-from index.corpora import texts
 from neardup import Index
 from neardup.api import deduplicate_files
 from neardup.errors import ConfigError, DataError
+from support.index_texts import texts
 
 OLD, NEW = texts(60, seed=31), texts(60, seed=32)
 NEW |= {f"copy {name}": text for name, text in list(OLD.items())[:8]}

@@ -8,11 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
-from audits import WEAK
-from grids import turning_grid
 from neardup.errors import ConfigError, NotStoredError
-from runs import corpora
-from runs.corpora import EVERY_PAIR, NEAR, OTHER, PAGE, Truth
+from support import corpora
+from support.audits import WEAK
+from support.corpora import EVERY_PAIR, NEAR, OTHER, PAGE, Truth
+from support.grids import turning_grid
 
 DOCUMENTS = corpora.rows(17, 90)
 TEXTS = corpora.texts_of(DOCUMENTS)

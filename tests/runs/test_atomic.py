@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from runs.programs import SLOW_STEPS, contents, wait_until
+from support.programs import SLOW_STEPS, contents, wait_until
 
 WORK = ".out.neardup"
 

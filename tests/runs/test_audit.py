@@ -11,12 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
-import oracles
-from audits import WEAK, found_and_true, measured
 from neardup.errors import DataError
 from neardup.io.finished.finished_run import restore
-from runs import corpora
-from runs.corpora import NEAR, OTHER, PAGE
+from support import corpora, oracles
+from support.audits import WEAK, found_and_true, measured
+from support.corpora import NEAR, OTHER, PAGE
 
 DOCUMENTS = corpora.rows(11, 120)
 TEXTS = corpora.texts_of(DOCUMENTS)

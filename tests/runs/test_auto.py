@@ -7,13 +7,13 @@ import json
 
 import pytest
 
-from grids import pairwise_grid
 from neardup import api
 from neardup.io.finished import finished_run
 from neardup.theory import method_choice as costs
-from runs import corpora
-from runs.corpora import Truth
-from runs.programs import contents, kill_at_events, sweep
+from support import corpora
+from support.corpora import Truth
+from support.grids import pairwise_grid
+from support.programs import contents, kill_at_events, sweep
 
 DOCUMENTS = corpora.rows(31, 50)
 TEXTS = corpora.texts_of(DOCUMENTS)

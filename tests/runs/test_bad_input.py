@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from runs import corpora
-from runs.corpora import OTHER, PAGE
+from support import corpora
+from support.corpora import OTHER, PAGE
 
 GOOD = json.dumps({"id": "good", "text": PAGE}).encode() + b"\n"
 LAST = json.dumps({"id": "last", "text": OTHER}).encode() + b"\n"

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from grids import turning_grid
 from neardup import api
 from neardup.engines.local import engine as local
 from neardup.io.storage import spill
-from runs import corpora
-from runs.corpora import Truth
-from runs.programs import contents, kill_at_events, sweep
+from support import corpora
+from support.corpora import Truth
+from support.grids import turning_grid
+from support.programs import contents, kill_at_events, sweep
 
 DOCUMENTS = corpora.rows(31, 50)
 TEXTS = corpora.texts_of(DOCUMENTS)

@@ -9,7 +9,7 @@ import stat
 import pytest
 
 from neardup.io.storage.work_folder import LOCK
-from runs.programs import wait_until
+from support.programs import wait_until
 
 WORK = ".out.neardup"
 

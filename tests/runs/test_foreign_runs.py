@@ -18,8 +18,8 @@ import neardup
 from neardup.cli.main import main
 from neardup.errors import DataError
 from neardup.io.finished.stored_report import read_report
-from runs import corpora
-from runs.corpora import NEAR, OTHER, PAGE, WORDS
+from support import corpora
+from support.corpora import NEAR, OTHER, PAGE, WORDS
 
 GONE = object()
 HUGE = 10**30

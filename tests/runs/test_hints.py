@@ -9,8 +9,8 @@ import pytest
 
 import neardup
 from neardup.errors import DataError
-from runs import corpora
-from runs.corpora import NEAR, OTHER, PAGE
+from support import corpora
+from support.corpora import NEAR, OTHER, PAGE
 
 SEMICOLONS = f"nr;comment;site\n1;{PAGE};x\n2;{NEAR};x\n3;{OTHER};x\n"
 

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
-import oracles
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.kernels import members
 from neardup.measures.jaccard import signature_format, text_sets
-from plain_kernels import plain
+from support import oracles
+from support.plain_kernels import plain
 
 HEADER = "this file is part of a course and may be used by its students for their homework and nothing else"
 BODIES = [" ".join(random.Random(seed).sample(oracles.WORDS.split(), 12)) for seed in range(4)]

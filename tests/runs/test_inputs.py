@@ -11,8 +11,8 @@ import pytest
 import neardup
 from neardup.errors import DataError
 from neardup.io.finished.finished_run import restore
-from runs import corpora
-from runs.corpora import NEAR, OTHER, PAGE
+from support import corpora
+from support.corpora import NEAR, OTHER, PAGE
 
 ROWS = [{"id": "a", "text": PAGE}, {"id": "b", "text": NEAR}, {"id": "c", "text": OTHER}]
 ACCENTED = "la première fête du quartier aura lieu à l'été près de la forêt où était l'ancien théâtre"

@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup
-from grids import turning_grid
-from runs import corpora
-from runs.corpora import EVERY_PAIR, PAGE, Truth, cut, shrink
+from support import corpora
+from support.corpora import EVERY_PAIR, PAGE, Truth, cut, shrink
+from support.grids import turning_grid
 
 NUM_DOCUMENTS = 80
 DOCUMENTS = corpora.rows(11, NUM_DOCUMENTS)

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from runs.programs import Programs, contents
+from support.programs import Programs, contents
 
 START = "from neardup.cli.main import main; main()"
 WORDS_OF_LETTERS = 8
@@ -48,7 +48,7 @@ def _edited(rng, texts):
 
 def _run_fresh(folder, *arguments, before="pass"):
     """Run the command line in a separate process, to measure its memory."""
-    code = f"import sys; sys.path.insert(0, {sys.path[0]!r}); from runs.programs import *; {before}; {START}"
+    code = f"import sys; sys.path.insert(0, {sys.path[0]!r}); from support.programs import *; {before}; {START}"
     command = [sys.executable, "-c", code, *map(str, arguments)]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 

@@ -11,10 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
-import oracles
 from neardup.errors import NearDupError
-from runs import corpora
-from runs.corpora import EVERY_PAIR, NEAR, OTHER, PAGE, Truth
+from support import corpora, oracles
+from support.corpora import EVERY_PAIR, NEAR, OTHER, PAGE, Truth
 
 REPORT_KEYS = {
     *("config", "plan", "documents", "kept", "removed", "rejected", "exact_duplicates", "pairs_verified"),

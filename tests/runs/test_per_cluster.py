@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup
-import oracles
 from neardup import schema
 from neardup.io.documents.cluster_sizes import ClusterSizes
 from neardup.stages.select import thin_table
-from runs import corpora
-from runs.corpora import EVERY_PAIR, NEAR, OTHER, PAGE, Truth
+from support import corpora, oracles
+from support.corpora import EVERY_PAIR, NEAR, OTHER, PAGE, Truth
 
 DOCUMENTS = corpora.rows(31, 70)
 TEXTS = corpora.texts_of(DOCUMENTS)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from neardup.io.storage.work_folder import LOCK, read_marker
-from runs.programs import SLOW_STEPS, contents, everything, sweep, wait_until
+from support.programs import SLOW_STEPS, contents, everything, sweep, wait_until
 
 COMMAND = ("--threads", "1", "--pairs", "--quiet")
 WORK = ".out.neardup"

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from runs import corpora
+from support import corpora
 
 # What a report may say differently: these fields (`seconds` of the audit too), and the settings `threads` and `memory`.
 TIME_AND_MEMORY = ("seconds", "stages", "peak_memory_bytes")

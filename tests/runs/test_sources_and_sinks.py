@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
-from runs import corpora
-from runs.corpora import EVERY_PAIR, PAGE, Truth
+from support import corpora
+from support.corpora import EVERY_PAIR, PAGE, Truth
 
 START = "from neardup.cli.main import main; main()"
 DOCUMENTS = corpora.rows()

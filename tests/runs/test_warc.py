@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from neardup.io.formats import registry
-from runs import corpora, web_pages
-from runs.corpora import NEAR, OTHER, PAGE
+from support import corpora, web_pages
+from support.corpora import NEAR, OTHER, PAGE
 
 
 def record(kind, url, content_type, content, length=None):

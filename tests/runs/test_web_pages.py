@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
-from runs import corpora, web_pages
+from support import corpora, web_pages
 
 PAGES, MIRRORS = web_pages.crawl()
 

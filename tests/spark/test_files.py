@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import neardup
 from neardup.cli.main import commands
-from runs.corpora import EVERY_PAIR, cut, rows, write_rows
+from support.corpora import EVERY_PAIR, cut, rows, write_rows
 
 pytestmark = pytest.mark.slow("jobs of Spark")
 

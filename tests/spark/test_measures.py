@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
-from runs.corpora import rows, write_rows
 from spark.test_contract import agree, vectors
 from spark.test_files import contents
+from support.corpora import rows, write_rows
 
 pytestmark = pytest.mark.slow("jobs of Spark")
 

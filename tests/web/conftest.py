@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 import neardup
-from chromium import FLAGS, NoChromiumError, find_chromium
-from web.made_run import make_run
+from support.chromium import FLAGS, NoChromiumError, find_chromium
+from support.made_run import make_run
 
 
 @pytest.fixture(scope="session")

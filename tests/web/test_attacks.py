@@ -17,7 +17,7 @@ import neardup
 from neardup.web.guard import Limits
 from neardup.web.served_index import MOST_ANSWER, ServedIndex
 from neardup.web.server import make_app
-from web.raw_server import (
+from support.raw_server import (
     HOST,
     PATIENCE,
     answered,

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import neardup
-from web import long_ids
+from support import long_ids
+from support.made_run import SETTINGS, documents
 from web.conftest import Tab
-from web.made_run import SETTINGS, documents
 from web.test_report_file import data_of
 
 AXE = (resources.files("axe_playwright_python") / "axe.min.js").read_text("utf-8")

@@ -16,7 +16,7 @@ from neardup.web import page
 from neardup.web.page_data import Pieces
 from neardup.web.report_file import write_html
 from neardup.web.run_view import RunView
-from web.made_run import SETTINGS, documents, make_run
+from support.made_run import SETTINGS, documents, make_run
 
 STATIC = Path(page.__file__).parent / "static"
 

@@ -21,9 +21,9 @@ from neardup.web import document_texts, guard
 from neardup.web.run_view import RunView
 from neardup.web.server import make_app, open_served, serve
 from neardup.web.text_store import TextStore
-from web import long_ids
+from support import long_ids
+from support.made_run import SETTINGS, documents
 from web.conftest import Tab
-from web.made_run import SETTINGS, documents
 from web.test_browser import until
 
 START = "from neardup.cli.main import main; main()"

@@ -6,11 +6,11 @@ import dataclasses
 
 import pyarrow as pa
 
-import oracles
 from neardup.config import Config
 from neardup.measures import jaccard
 from neardup.measures.base import band_keys
 from neardup.theory.plan import plan_for
+from support import oracles
 
 # Bands that miss many pairs.
 WEAK = {"bands": 3, "rows": 6, "threshold": 0.5, "size": 2, "num_perm": 64, "recall": 0.5}

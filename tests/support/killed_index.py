@@ -1,4 +1,4 @@
-"""A process that changes an index until it is killed, and prints what was acknowledged: `killed.py FOLDER SEED`."""
+"""A process that changes an index until it is killed, and prints what was acknowledged: `killed_index.py FOLDER SEED`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import shutil
 import sys
 from pathlib import Path
 
-from index.corpora import texts
 from neardup import Index
 from neardup.index import folder_view, merging
+from support.index_texts import texts
 
 
 def main(path, seed):

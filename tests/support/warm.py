@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 import neardup
-from chromium import NoChromiumError, find_chromium
 from neardup.engines.local.limits import Memory
-from runs.programs import give_room
+from support.chromium import NoChromiumError, find_chromium
+from support.programs import give_room
 
 TEXTS = [" ".join(f"word{word}" for word in range(first, first + 60)) for first in (0, 0, 1, 2, 3, 40, 90)] * 3
 VECTORS = np.random.default_rng(1).standard_normal((40, 8))

@@ -13,7 +13,6 @@ import pyarrow.feather
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
-import oracles
 from neardup import api
 from neardup.config import Config
 from neardup.engines.local.limits import Memory
@@ -22,6 +21,7 @@ from neardup.io.columns import arrow_rows
 from neardup.io.documents import in_memory, layout
 from neardup.io.formats import arrow, json_array, parquet, text, warc
 from neardup.measures import jaccard
+from support import oracles
 
 # One equal slot makes a bucket, so that a run finds what the oracle finds: 2**-20 misses a pair at the threshold.
 EVERY_PAIR = {"bands": 20, "rows": 1, "signature_filter": False, "threshold": 0.5, "size": 2}
