@@ -1,4 +1,4 @@
-"""A process that changes an index until it is killed, and prints what was acknowledged: `killed_index.py INDEX SEED`."""
+"""A process that changes an index until it is killed, and prints what was acknowledged: `killed_index.py PATH SEED`."""
 
 from __future__ import annotations
 
