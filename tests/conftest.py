@@ -48,6 +48,16 @@ def programs(tmp_path_factory):
     started.close()
 
 
+@pytest.fixture
+def run(programs, tmp_path):
+    """Run the command line in the folder of the test."""
+
+    def run_command(*arguments, before=""):
+        return programs.run(*arguments, cwd=tmp_path, before=before)
+
+    return run_command
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
     """Record the CPU time of a test, and whether it takes more than ten seconds without a reason."""

@@ -34,13 +34,3 @@ def pages(tmp_path):
     path = tmp_path / "pages.jsonl"
     path.write_text("".join(json.dumps({"id": str(at), "text": text}) + "\n" for at, text in enumerate(texts)), "utf-8")
     return path
-
-
-@pytest.fixture
-def run(programs, tmp_path):
-    """Run the command line in the folder of the test."""
-
-    def run_command(*arguments, before=""):
-        return programs.run(*arguments, cwd=tmp_path, before=before)
-
-    return run_command
