@@ -142,3 +142,13 @@ def test_the_table_of_seconds_names_files_that_exist():
     columns = json.loads((TESTS / "seconds.json").read_text("ascii"))
     named = {name for column in columns.values() for name in column}
     assert sorted(name for name in named if not (TESTS.parent / name).exists()) == []
+
+
+def test_no_file_of_tests_is_imported():
+    imports = [
+        f"{path.relative_to(TESTS).as_posix()}: {node.module}"
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").rpartition(".")[2].startswith(("test_", "conftest"))
+    ]
+    assert imports == [], "move what is shared to tests/support"

@@ -8,9 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
-from spark.test_contract import agree, vectors
-from spark.test_files import contents
 from support.corpora import rows, write_rows
+from support.spark_corpora import agree, contents, vectors
 
 pytestmark = pytest.mark.slow("jobs of Spark")
 

@@ -13,7 +13,7 @@ import pytest
 
 import neardup
 from neardup.io.storage.work_folder import JOURNAL
-from spark.test_files import contents, write_corpus
+from support.spark_corpora import contents, write_corpus
 
 pytestmark = [pytest.mark.long, pytest.mark.slow("a session of Spark for every start")]
 

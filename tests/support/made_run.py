@@ -1,10 +1,11 @@
-"""One finished run for all tests of the page: a cluster for the heat map, hostile documents, a rejected row."""
+"""One finished run for all tests of the page: a heat map, hostile documents, a rejected row; and the JSON of its page."""
 
 from __future__ import annotations
 
 import functools
 import json
 import random
+import re
 from pathlib import Path
 
 import neardup
@@ -47,3 +48,8 @@ def make_run(folder: Path) -> Path:
     (folder / "pages.jsonl").write_text("\n".join([*lines, "{broken"]) + "\n", "utf-8")
     neardup.deduplicate(folder / "pages.jsonl", out=folder / "clean", **SETTINGS)
     return folder / "clean"
+
+
+def data_of(text):
+    """The JSON of a page, as a browser reads it."""
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)[1])

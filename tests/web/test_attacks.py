@@ -27,7 +27,7 @@ from support.raw_server import (
     running,
     wait_for,
 )
-from web.test_server import Started
+from support.server_process import Started
 
 TEXT = " ".join(f"word{number}" for number in range(60))
 QUERY = json.dumps({"text": TEXT}).encode()
