@@ -1,4 +1,4 @@
-"""One finished run for all tests of the page: a heat map, hostile documents, a rejected row; and the JSON of its page."""
+"""One finished run for all tests of the page, with a heat map, hostile documents, a rejected row; the JSON of a page."""
 
 from __future__ import annotations
 
