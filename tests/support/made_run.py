@@ -1,4 +1,4 @@
-"""One finished run for all tests of the page, with a heat map, hostile documents, a rejected row; the JSON of a page."""
+"""One finished run for all tests of the page: a heat map, hostile documents, a rejected row; the data of its page."""
 
 from __future__ import annotations
 
