@@ -31,7 +31,7 @@ $(VENV)/bench: $(VENV)/dev
 
 # Kernels, a browser, then the tests themselves: compiled or installed once, before tests run side by side and are timed.
 $(VENV)/warm: $(VENV)/dev $(wildcard src/neardup/kernels/*.py)
-	$(BIN)/python tests/warm.py
+	PYTHONPATH=tests $(BIN)/python -m support.warm
 	$(BIN)/python -m pytest --collect-only -qq > $(VENV)/collected
 	@touch $@
 

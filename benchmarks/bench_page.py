@@ -21,7 +21,7 @@ import neardup
 import process
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from chromium import FLAGS, find_chromium
+from support.chromium import FLAGS, find_chromium
 
 NUM_DOCUMENTS = 240_000
 # Waits until a condition holds and the frame with it has been drawn; times from just before the action.

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
-from runs.programs import Programs
+from support.programs import Programs
 
 # In CI, no test may be skipped.
 IS_CI = os.environ.get("CI") == "true"
@@ -46,6 +46,16 @@ def programs(tmp_path_factory):
     started = Programs(tmp_path_factory.mktemp("spoken"))
     yield started
     started.close()
+
+
+@pytest.fixture
+def run(programs, tmp_path):
+    """Run the command line in the folder of the test."""
+
+    def run_command(*arguments, before=""):
+        return programs.run(*arguments, cwd=tmp_path, before=before)
+
+    return run_command
 
 
 @pytest.hookimpl(wrapper=True)

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pytest
 
 import neardup
-import oracles
 from neardup.errors import ConfigError, DataError, MissingExtraError, NotStoredError
 from neardup.events import StageAdvanced, StageFinished, StageStarted, Warned
-from runs.corpora import cut
+from support import oracles
+from support.corpora import cut
 
 REPORT_KEYS = [  # a contract: scripts read them
     *("config", "plan", "documents", "kept", "removed", "rejected", "exact_duplicates", "pairs_verified", "seconds"),

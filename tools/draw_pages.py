@@ -20,7 +20,7 @@ from neardup.web.run_view import RunView
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
 sys.path.insert(0, str(ROOT / "tests"))
-from chromium import FLAGS, find_chromium  # noqa: E402
+from support.chromium import FLAGS, find_chromium  # noqa: E402
 
 HEIGHTS = {"overview": 1040, "cluster": 1120, "pair": 860}
 PICTURES = (("overview", "light"), ("overview", "dark"), ("cluster", "light"), ("pair", "light"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grids import pairwise_grid, turning_grid
+from support.grids import pairwise_grid, turning_grid
 
 TESTS = Path(__file__).parents[1]
 CASES = """

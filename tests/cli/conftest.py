@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from runs.programs import without_progress
+from support.programs import without_progress
 
 START = "from neardup.cli.main import main; main()"
 WORDS = "the ferry to the island leaves every morning at nine from the second pier behind the old customs house".split()

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from neardup.cli import main
-from runs.programs import without_progress
+from support.programs import without_progress
 
 WORDS = "the ferry to the island leaves every morning at nine from the second pier behind the old customs house".split()
 # A wrong value of every option that takes one, whatever the command.

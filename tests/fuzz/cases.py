@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import oracles
-from runs.corpora import packed
+from support import oracles
+from support.corpora import packed
 
 COLUMNS = ("id", "text", "score", "site")
 FORMATS = ("jsonl", "jsonl.gz", "jsonl.zst", "csv", "csv.gz", "parquet", "txt")

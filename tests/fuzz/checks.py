@@ -16,9 +16,9 @@ import pytest
 import neardup
 from fuzz.cases import Case, File, Row
 from neardup.report import Report
-from oracles import Pairs, Removed, Truth
-from runs import corpora
-from runs.programs import Finished, Programs, contents
+from support import corpora
+from support.oracles import Pairs, Removed, Truth
+from support.programs import Finished, Programs, contents
 
 READING = ("unit", "size", "multiset", "fold_numbers", "normalise", "fold_accents")
 JUDGED = (*READING, "threshold", "keep", "cluster", "collapse_empty", "only_against", "per_cluster")

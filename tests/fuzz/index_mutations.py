@@ -15,8 +15,8 @@ from typing import Any, Final
 import numpy as np
 
 from fuzz import mutations
-from index.forging import entries_of, seal, write_run
 from neardup.index import index_folder
+from support.forging import entries_of, seal, write_run
 
 Change = Callable[[sqlite3.Connection, random.Random], str]
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-import oracles
 from fuzz import forked, mutated_indexes, mutated_runs
 from fuzz.cases import random_case
 from fuzz.fuzz import fuzz
 from neardup.errors import DataError
 from neardup.index.folder_view import FolderChange
+from support import oracles
 
 
 @pytest.mark.long

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from guides.made import daily_increments, decontaminate, plagiarism, records_with_typos
-from runs import web_pages
+from support import web_pages
 
 README = Path(__file__).parents[2] / "README.md"
 JOBS = dict(re.findall(r"^\| ([^|]+) \| `neardup ([^`]+)` \|", README.read_text("utf-8"), re.MULTILINE))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from neardup import Index
-from neardup.index import batches, repair
+from neardup.index import bulk, repair
 
 TEXTS = {f"d{number}": f"text {number} of some words, all of about one length" for number in range(9)}
 SETTINGS = {"store": "text", "size": 1, "num_perm": 64, "threshold": 0.5}
@@ -14,7 +14,7 @@ SETTINGS = {"store": "text", "size": 1, "num_perm": 64, "threshold": 0.5}
 @pytest.fixture
 def index(tmp_path, monkeypatch):
     """An index whose texts are read about three at a time."""
-    monkeypatch.setattr(batches, "_CHARACTERS_AT_ONCE", 3 * len(TEXTS["d0"]))
+    monkeypatch.setattr(bulk, "_CHARACTERS_AT_ONCE", 3 * len(TEXTS["d0"]))
     monkeypatch.setattr(repair, "_CHARACTERS_AT_ONCE", 3 * len(TEXTS["d0"]))
     with Index.create(tmp_path / "index", **SETTINGS) as made:
         made.insert_many(TEXTS)
@@ -25,7 +25,7 @@ def index(tmp_path, monkeypatch):
 
 def test_an_export_holds_few_texts_at_once(index):
     tables = []
-    count = index._store.read(lambda view: batches.export(view, tables.append))
+    count = index._store.read(lambda view: bulk.export(view, tables.append))
     assert (count, [table.num_rows for table in tables]) == (9, [0, 3, 3, 3])
     exported = [row for table in tables for row in table.to_pylist()]
     assert {row["doc_id"]: row["text"] for row in exported} == TEXTS

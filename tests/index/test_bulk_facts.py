@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
-from index.corpora import texts
 from neardup import Index
 from neardup.errors import ConfigError, DataError
+from support.index_texts import texts
 
 TEXTS = list(texts(3, seed=61).values())
 PAYLOADS = [{"lang": "de", "n": 1}, None, {"site": {"name": "x"}}]

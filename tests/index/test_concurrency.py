@@ -9,10 +9,10 @@ import threading
 
 import pytest
 
-from index.corpora import texts
 from neardup import Index
 from neardup.errors import NearDupError
 from neardup.index import folder_view, merge_thread
+from support.index_texts import texts
 
 
 def test_a_second_writer_gets_an_error_that_names_the_first(tmp_path):

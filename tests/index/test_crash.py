@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from index import killed
 from neardup import Index
+from support import killed_index
 
 NEVER = 10**9
 
@@ -23,7 +23,7 @@ def run_and_kill(path, seed, seconds):
     if child == 0:
         os.dup2(writing, 1)
         try:
-            killed.main(str(path), str(seed))
+            killed_index.main(str(path), str(seed))
         finally:
             os._exit(1)
     os.close(writing)

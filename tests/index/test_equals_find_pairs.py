@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import neardup
-from index.corpora import texts
 from neardup import Index
+from support.index_texts import texts
 
 DRAW = np.random.default_rng(4)
 CENTRES = DRAW.standard_normal((12, 16))

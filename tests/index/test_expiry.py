@@ -7,10 +7,10 @@ import time
 import pyarrow.parquet as pq
 import pytest
 
-from index.corpora import texts
 from neardup import Index
 from neardup.errors import DataError
 from neardup.index import folder_view, sqlite
+from support.index_texts import texts
 
 TEXT = "the quick brown fox jumps over the lazy dog and runs away into the dark green forest"
 OTHER = "a completely different sentence about cooking rice with butter and salt in a large pot"

@@ -9,9 +9,9 @@ import zlib
 import numpy as np
 import pytest
 
-from index.forging import forge_section, forged
 from neardup import Index
 from neardup.errors import DataError
+from support.forging import forge_section, forged
 
 TEXTS = [f"some words {number} that every text repeats once more" for number in range(6)]
 RUN_FILE = r"[0-9]{8}-[0-9a-f]{8}\.run"

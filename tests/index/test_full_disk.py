@@ -8,10 +8,10 @@ import sqlite3
 
 import pytest
 
-from index.corpora import texts
 from neardup import Index
 from neardup.errors import DataError
 from neardup.index import folder_store, folder_view, segment
+from support.index_texts import texts
 
 TEXT = "a text of some words that nobody else has written in this order"
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 import neardup
-from index.corpora import texts
 from neardup import Index, Inserted
 from neardup.errors import ConfigError, DataError
 from neardup.index import folder_view, merge_thread
+from support.index_texts import texts
 
 TEXT = "the quick brown fox jumps over the lazy dog and runs away into the dark green forest"
 NEAR = TEXT + " today"

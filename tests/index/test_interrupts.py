@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import neardup.index
-from index.corpora import texts
 from neardup import Index
 from neardup.index import folder_view, merge_thread, segment
+from support.index_texts import texts
 
 PACKAGE = str(Path(neardup.index.__file__).parent)
 

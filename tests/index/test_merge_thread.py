@@ -12,11 +12,11 @@ import threading
 
 import pytest
 
-from index.corpora import texts
 from neardup import Index
 from neardup.errors import DataError
 from neardup.index import folder_view, merge_thread, segment, sqlite
 from neardup.index.segment import Segment
+from support.index_texts import texts
 
 TEXT = "a text of some words that nobody else has written in this order"
 

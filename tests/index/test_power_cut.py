@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from index.corpora import texts
 from neardup import Index
 from neardup.errors import NearDupError
 from neardup.index import folder_view, merge_thread
+from support.index_texts import texts
 
 SQLITE = ("index.sqlite", "index.sqlite-wal")
 

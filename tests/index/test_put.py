@@ -7,10 +7,10 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from index.corpora import texts
 from neardup import Index, PutResult
 from neardup.errors import ConfigError, DataError
 from neardup.index import folder_view, merge_thread
+from support.index_texts import texts
 
 TEXT = "the quick brown fox jumps over the lazy dog and runs away into the dark green forest"
 NEAR = TEXT + " today"

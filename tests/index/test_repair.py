@@ -6,10 +6,10 @@ import shutil
 
 import pytest
 
-from index.corpora import texts
 from neardup import Index
 from neardup.errors import NearDupError
 from neardup.index import folder_view
+from support.index_texts import texts
 
 
 @pytest.fixture(autouse=True)

@@ -14,10 +14,10 @@ import time
 
 import pytest
 
-from index.corpora import texts
 from neardup import Index
 from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.index import folder_view, sqlite
+from support.index_texts import texts
 
 
 def in_child(work):

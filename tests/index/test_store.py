@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from index.corpora import texts
 from neardup.config import Config
 from neardup.errors import DataError, NearDupError
 from neardup.index import sqlite
@@ -14,6 +13,7 @@ from neardup.index.folder_store import FolderStore, make_folder
 from neardup.index.settings import new_settings
 from neardup.index.sketches import Sketches, sketch_contents
 from neardup.index.store import Document
+from support.index_texts import texts
 
 SETTINGS = new_settings(Config.of(size=2), "text", containment=True)
 TEXTS = list(texts(12, seed=5).values())

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import oracles
 from neardup.kernels import audit, prefix_index
 from neardup.measures.jaccard import Sets
 from neardup.search.prefix_index import PrefixIndex
-from plain_kernels import plain
+from support import oracles
+from support.plain_kernels import plain
 
 THRESHOLDS = st.sampled_from([0.1, 0.5, 0.7, 0.8, 0.9, 1.0])
 PLAIN = plain(audit)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from neardup.kernels import bands
 from neardup.kernels.mixing import GOLDEN_MULTIPLIER
-from plain_kernels import plain
+from support.plain_kernels import plain
 
 PLAIN = plain(bands)
 PLANS = [(1, 16), (16, 1), (5, 3), (16, 6), (11, 10), (1, 128), (128, 1), (20, 6)]

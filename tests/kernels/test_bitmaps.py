@@ -7,7 +7,7 @@ import pytest
 
 from neardup.kernels import bitmaps
 from neardup.kernels.similarity import Sets
-from plain_kernels import plain
+from support.plain_kernels import plain
 
 KERNELS = [bitmaps, plain(bitmaps)]
 # Plain Python warns of wrapping products, by which bits are counted.

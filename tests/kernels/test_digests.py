@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from digest_oracles import PRIME, coefficient, halves_of, set_digest
 from neardup.kernels import digests
 from neardup.kernels.keys import DIGEST_SECRET_BYTES, digest_key, draw_secret, own_secret
-from plain_kernels import plain
+from support.digest_oracles import PRIME, coefficient, halves_of, set_digest
+from support.plain_kernels import plain
 
 PLAIN = plain(digests)
 TOP = 2**64 - 1

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from digest_oracles import set_digest
 from neardup.kernels import distinct
 from neardup.kernels.hash_sets import MAX_SPARSE
 from neardup.kernels.keys import DIGEST_SECRET_BYTES, digest_key
-from plain_kernels import plain
+from support.digest_oracles import set_digest
+from support.plain_kernels import plain
 
 TOP = 2**64 - 1
 # All in one slot; all in the last slots, so that probing runs past the end; both ends; the extremes.

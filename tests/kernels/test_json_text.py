@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.kernels import json_text
-from plain_kernels import plain
+from support.plain_kernels import plain
 
 PLAIN = plain(json_text)
 # Escaped characters, and the first and last characters of two, three and four bytes.

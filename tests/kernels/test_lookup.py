@@ -8,7 +8,7 @@ import pytest
 from neardup.index.segment import directory_of, set_postings
 from neardup.kernels import lookup
 from neardup.kernels.similarity import Sets
-from plain_kernels import plain
+from support.plain_kernels import plain
 
 PLAIN = plain(lookup)
 KERNELS = [lookup, PLAIN]

@@ -11,7 +11,7 @@ from neardup.kernels import neighbours as kernel
 from neardup.kernels.similarity import Bits, Points, Sets, Vectors, Weights
 from neardup.search import neighbours as stage
 from neardup.search.inverted_index import Compared
-from plain_kernels import plain
+from support.plain_kernels import plain
 
 SEEDS = st.integers(0, 2**32 - 1)
 

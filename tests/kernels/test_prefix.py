@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from neardup.kernels import prefix
 from neardup.kernels.lists import number_lists
-from plain_kernels import plain
+from support.plain_kernels import plain
 
 TOP = 2**64 - 1
 PLAIN = plain(prefix)

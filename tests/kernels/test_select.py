@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import oracles
 from neardup.kernels import select
+from support import oracles
 
 
 def lead(order, pairs, kernel=select.lead):

@@ -19,10 +19,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import neardup
-import oracles
 from neardup.kernels import folding, shingle, unicode
 from neardup.kernels.keys import shingle_key
-from plain_kernels import plain
+from support import oracles
+from support.plain_kernels import plain
 
 TABLE = tuple(unicode.load_table())
 KERNELS = pytest.mark.parametrize("name", ["shingle_words", "shingle_characters"])

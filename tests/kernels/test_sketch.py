@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.kernels import sketch
-from plain_kernels import plain
+from support.plain_kernels import plain
 
 NUM_PERMS = tuple(2**power for power in range(4, 11))
 SIZES = (0, 1, 2, 63, 64, 65, 500)

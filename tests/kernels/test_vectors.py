@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.kernels import vectors
-from plain_kernels import plain
+from support.plain_kernels import plain
 
 PLAIN = plain(vectors)
 SEEDS = st.integers(0, 2**32 - 1)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from neardup.kernels import bounds, similarity, verify
 from neardup.stages import match
-from plain_kernels import PutPairs, plain, plain_match
+from support.plain_kernels import PutPairs, plain, plain_match
 
 THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 1 / 3, 0.5, 0.55, 0.6, 2 / 3, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99, 1.0)
 MODES = {"leaders": verify.LEADERS, "pairs": verify.PAIRS, "closure": verify.CLOSURE}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.kernels import weighted
-from plain_kernels import plain
+from support.plain_kernels import plain
 
 PLAIN = plain(weighted)
 SETS = st.lists(

@@ -3,7 +3,7 @@
 `golden_signatures.json` freezes what signatures contain. Changing it is a decision: raise the number in FORMATS of
 measures/jaccard.py, say so in the CHANGELOG, then write it again:
 
-    PYTHONPATH=src:tests/measures python -c "import test_jaccard; test_jaccard.regenerate()"
+    PYTHONPATH=src:tests:tests/measures python -c "import test_jaccard; test_jaccard.regenerate()"
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import oracles
 from neardup.config import Config
 from neardup.measures import jaccard
 from neardup.measures.base import band_keys
 from neardup.theory.plan import plan_for
+from support import oracles
 
 # 16 bands of 6 rows.
 PLAN = plan_for(Config(threshold=0.8, recall=0.99))

@@ -13,8 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup
-import oracles
-from grids import pairwise_grid
 from neardup import pipeline, schema
 from neardup.config import Config
 from neardup.engines.local import engine as local
@@ -22,8 +20,9 @@ from neardup.engines.local.engine import LocalEngine
 from neardup.events import Watch
 from neardup.io.documents.in_memory import InMemoryDocuments
 from neardup.theory.plan import plan_for
-from runs import corpora
-from runs.corpora import Truth
+from support import corpora, oracles
+from support.corpora import Truth
+from support.grids import pairwise_grid
 
 # One equal slot of 128 makes a bucket: the oracle needs no signatures.
 BY_BANDS = {"method": "lsh", "bands": 128, "rows": 1, "signature_filter": False}

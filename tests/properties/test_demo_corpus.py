@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import neardup
-import oracles
+from support import oracles
 
 CORPUS = Path(neardup.__file__).parent / "demo" / "documents.jsonl"
 DOCUMENTS = [json.loads(line) for line in CORPUS.read_bytes().split(b"\n") if line]

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup
-import oracles
 from neardup.stages import prefix
-from runs.corpora import cut
+from support import oracles
+from support.corpora import cut
 
 THRESHOLDS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95, 1.0)
 WORDS = tuple(f"w{number}" for number in range(12))

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup
-import oracles
-from grids import pairwise_grid
-from runs.corpora import cut
+from support import oracles
+from support.corpora import cut
+from support.grids import pairwise_grid
 
 TABLES = ("pairs", "removed", "kept", "clusters", "rejected")
 CLUSTERS = ("leader", "components")

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neardup
-import oracles
-from grids import pairwise_grid, turning_grid
+from support import oracles
+from support.grids import pairwise_grid, turning_grid
 
 THRESHOLDS = (0.3, 0.5, 0.7, 0.8, 0.9, 1.0)
 UNITS = (("word", 1), ("word", 2), ("word", 5), ("char", 1), ("char", 3), ("char", 8))

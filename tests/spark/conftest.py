@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-import java
 import neardup
+from support import java
 
 # Workers, cores and memory of each. Starting a second worker, and its JIT compilation, takes as long as a test.
 ONE_WORKER, TWO_WORKERS = "local-cluster[1,2,1024]", "local-cluster[2,1,1024]"

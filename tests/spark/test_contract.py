@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 import neardup
 from neardup.errors import NotStoredError
+from support.spark_corpora import agree, vectors
 
 pytestmark = pytest.mark.slow("jobs of Spark")
 
@@ -30,27 +30,9 @@ def corpus(seed, num_documents=240):
     return [None, "", "...", *texts, "", *texts[:20]]
 
 
-def rows_of(table):
-    rows = (table if isinstance(table, pa.Table) else table.toArrow()).to_pylist()
-    return sorted(map(repr, map(sorted_items, rows)))
-
-
-def sorted_items(row):
-    return sorted(row.items())
-
-
 def frame_of(spark, ids, texts, num_partitions, **columns):
     table = pa.table({"id": ids, "text": pa.array(texts, pa.string())} | columns)
     return spark.createDataFrame(table).repartition(num_partitions)
-
-
-def agree(found, expected, *, pairs):
-    for name in ("kept", "removed", "clusters", *(["pairs"] if pairs else [])):
-        assert rows_of(getattr(found, name)) == rows_of(getattr(expected, name)), name
-    counted = ("documents", "num_kept", "num_removed", "num_rejected", "exact_duplicates", "bytes_read", "num_pairs")
-    for name in counted:
-        assert getattr(found, name) == getattr(expected, name), name
-    assert expected.num_removed > 20
 
 
 @pytest.mark.parametrize(
@@ -75,15 +57,6 @@ def test_spark_reports_on_a_frame_what_the_local_engine_reports(spark, num_parti
     assert [row.doc_id for row in found.rejected.collect()] == ["d00000"]
     assert found.engine["largest_component_bytes"] > COMPONENT_BYTES
     assert (len(found.engine["component_rounds"]) > 1) == has_own
-
-
-def vectors(num_vectors=160):
-    """A third of them copies with noise, and rows that cannot be used: other dimensions, no number, nothing."""
-    rng = np.random.default_rng(5)
-    values = rng.standard_normal((num_vectors, 12))
-    values[-60:] = values[:60] + 0.1 * rng.standard_normal((60, 12))
-    values[-70:-60] = values[:10]
-    return [None, *values.tolist(), [1.0], [float("nan")] * 12]
 
 
 @pytest.mark.parametrize(

@@ -16,32 +16,10 @@ from click.testing import CliRunner
 
 import neardup
 from neardup.cli.main import commands
-from runs.corpora import EVERY_PAIR, cut, rows, write_rows
+from support.corpora import EVERY_PAIR, cut, rows, write_rows
+from support.spark_corpora import contents, write_corpus
 
 pytestmark = pytest.mark.slow("jobs of Spark")
-
-
-def write_corpus(folder, seed=3):
-    """Files of several formats, with unusable rows."""
-    documents = rows(seed, 80)
-    write_rows(folder / "b" / "one.jsonl", documents[:30])
-    with (folder / "b" / "one.jsonl").open("ab") as lines:
-        lines.write(b'{broken\n\n{"id": "n", "text": null}\n{"id": "u", "text": "\xff"}\n')
-    write_rows(folder / "a.parquet", documents[30:50])
-    write_rows(folder / "c.csv.gz", documents[50:65])
-    write_rows(folder / "d.jsonl.zst", [{"text": row["text"], "score": row["score"]} for row in documents[65:]])
-    return folder
-
-
-def contents(folder):
-    """The bytes of every file but the report, and what of the report does not depend on time and memory."""
-    found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    report = json.loads(found.pop("report.json"))
-    found.pop("order.parquet", None)  # which Spark does not write: what it is for needs one machine
-    report["files"] = [name for name in report["files"] if name != "order.parquet"]
-    for name in ("seconds", "peak_memory_bytes", "stages", "config", "engine"):
-        report.pop(name, None)
-    return found, report
 
 
 # Every job waits its turn on a busy cluster.

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-import java
+from support import java
 
 
 @pytest.mark.parametrize("has_home", [False, True])

@@ -13,7 +13,7 @@ from neardup.io.documents.layout import FileLayout
 from neardup.io.formats import parquet
 from neardup.stages.sketch import sketch
 from neardup.theory.plan import plan_for
-from runs.corpora import rows, write_rows
+from support.corpora import rows, write_rows
 
 
 @pytest.mark.parametrize("num_shares", [2, 3, 50])

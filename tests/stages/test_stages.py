@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import oracles
 from neardup import schema
 from neardup.config import Config
 from neardup.engines.base import FoundPairs
@@ -23,6 +22,7 @@ from neardup.stages.select import close_pairs, lead_pairs, select
 from neardup.stages.sketch import sketch
 from neardup.stages.verify import verify
 from neardup.theory.plan import plan_for
+from support import oracles
 
 TEXTS = ["one two three", "", "ONE, two three!", "four five six", "one two three four", "..."]
 

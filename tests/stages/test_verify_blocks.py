@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import oracles
-from grids import turning_grid
 from neardup import schema
 from neardup.config import Config
 from neardup.stages import match
@@ -17,7 +15,9 @@ from neardup.stages import verify as verify_stage
 from neardup.stages.verify import verify
 from neardup.stages.verify_blocks import verify_blocks
 from neardup.theory.plan import plan_for
-from plain_kernels import plain_match
+from support import oracles
+from support.grids import turning_grid
+from support.plain_kernels import plain_match
 
 # In plain Python, with prefix lists from the first document on.
 PREFIX = plain_match(-1)

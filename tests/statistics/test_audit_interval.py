@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 import neardup
-import oracles
 from neardup.config import Config
 from neardup.measures import jaccard
 from neardup.measures.base import band_keys
 from neardup.theory.plan import plan_for
+from support import oracles
 
 NUM_FAMILIES, NUM_WORDS, SAMPLE = 150, 40, 150
 # Chosen so that the recall lies between .6 and .95.

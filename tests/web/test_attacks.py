@@ -17,7 +17,7 @@ import neardup
 from neardup.web.guard import Limits
 from neardup.web.served_index import MOST_ANSWER, ServedIndex
 from neardup.web.server import make_app
-from web.raw_server import (
+from support.raw_server import (
     HOST,
     PATIENCE,
     answered,
@@ -27,7 +27,7 @@ from web.raw_server import (
     running,
     wait_for,
 )
-from web.test_server import Started
+from support.server_process import Started
 
 TEXT = " ".join(f"word{number}" for number in range(60))
 QUERY = json.dumps({"text": TEXT}).encode()

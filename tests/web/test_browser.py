@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 import neardup
-from web import long_ids
-from web.conftest import Tab
-from web.made_run import SETTINGS, documents
-from web.test_report_file import data_of
+from support import long_ids
+from support.browser_tab import Tab, until
+from support.made_run import SETTINGS, data_of, documents
 
 AXE = (resources.files("axe_playwright_python") / "axe.min.js").read_text("utf-8")
 
@@ -25,15 +24,6 @@ def keys(report_path):
     """The keys of the documents, by id."""
     data = data_of(report_path.read_text("utf-8"))
     return dict(zip(data["documents"]["id"], data["documents"]["key"], strict=True))
-
-
-def until(page, condition):
-    """Wait for a condition; the policy of the page forbids Playwright's own way, which is eval."""
-    for _ in range(3000):
-        if page.evaluate(condition):
-            return
-        page.wait_for_timeout(20)
-    pytest.fail(f"never true: {condition}")
 
 
 def test_the_overview_states_the_promise_and_lists_rejected_rows_first(tab, report):

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-import chromium
+from support import chromium
 
 # Fails as apt does while another one runs; the package is a file on the PATH.
 APT = """#!/bin/sh

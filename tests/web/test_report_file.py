@@ -16,14 +16,9 @@ from neardup.web import page
 from neardup.web.page_data import Pieces
 from neardup.web.report_file import write_html
 from neardup.web.run_view import RunView
-from web.made_run import SETTINGS, documents, make_run
+from support.made_run import SETTINGS, data_of, documents, make_run
 
 STATIC = Path(page.__file__).parent / "static"
-
-
-def data_of(text):
-    """The JSON of a page, as a browser reads it."""
-    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)[1])
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from neardup.web.run_view import RunView
 from neardup.web.served_run import ServedRun
 from neardup.web.text_store import TextStore
 from neardup.web.word_index import WordIndex
-from web.made_run import documents
+from support.made_run import documents
 
 # What occurs in queries and documents alike: words, beginnings of others, and what separates them.
 VOCABULARY = ["tea", "teapot", "Milk", "milk2", "café", "zwei", "АБВ", "naïve", "x"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from runs import web_pages
+from support import web_pages
 
 
 def make(folder: Path) -> None:

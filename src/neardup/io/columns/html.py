@@ -12,7 +12,7 @@ from neardup.errors import MissingExtraError
 # What the extractor, or the conversion to Arrow, raises for a bad page; any other error is not the page's fault.
 _PAGE_ERRORS: Final = (ValueError, RuntimeError, TypeError, pa.ArrowException)
 # Elements outside the article, by HTML landmarks and the names that most sites use. The extractor drops most of them
-# itself; the remaining banners and footers hid 34 of 40 mirrors in a synthetic crawl (tests/runs/web_pages.py).
+# itself; the remaining banners and footers hid 34 of 40 mirrors in a synthetic crawl (tests/support/web_pages.py).
 _LANDMARKS: Final = ("banner", "navigation", "complementary", "contentinfo", "search")
 _TEMPLATE_NAMES: Final = (
     *("header", "site-header", "page-header", "masthead", "navbar", "navigation", "menu", "sidebar"),

@@ -1,0 +1,52 @@
+"""`neardup serve` in a process of its own, and requests to it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+from urllib.parse import urlsplit
+
+START = "from neardup.cli.main import main; main()"
+
+
+class Started:
+    """A server in a process of its own."""
+
+    def __init__(self, path):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", START, "serve", str(path), "--port", "0"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        )
+        self.url = next(word for line in self.process.stdout for word in line.split() if word.startswith("http"))
+        self.netloc = urlsplit(self.url).netloc
+
+    def ask(self, path, method="GET", body=None, **headers):
+        """Send a request; again, as the answer asks for, while a busy machine is too slow for the server's limit."""
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        for _ in range(10):
+            connection = http.client.HTTPConnection(self.netloc, timeout=120)
+            connection.request(method, path, body, sent)
+            answer = connection.getresponse()
+            content = answer.read()
+            connection.close()
+            if answer.status != 503:
+                break
+        return answer, content
+
+    def get(self, path):
+        answer, content = self.ask(path)
+        assert answer.status == 200, content
+        return json.loads(content)
+
+    def stop(self, kind=signal.SIGTERM):
+        self.process.send_signal(kind)
+        said = self.process.communicate(timeout=120)[1]
+        assert "Traceback" not in said
+        return self.process.returncode
