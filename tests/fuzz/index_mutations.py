@@ -329,7 +329,7 @@ def mutate_run(folder: Path, rng: random.Random) -> str:
         data[at : at + 8] = _odd_bytes(rng)
         done = f"the header at byte {at}"
     else:
-        entry = rng.choice([entry for entry in entries if entry.count])
+        entry = rng.choice([entry for entry in entries if entry.count > 0 and entry.stop <= len(data)])
         width = entry.kind.itemsize
         for _ in range(rng.choice((1, 1, 3, entry.count))):
             at = entry.offset + rng.randrange(entry.count) * width

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import sqlite3
+import time
 import zlib
 
 import numpy as np
@@ -193,6 +196,44 @@ def test_settings_that_cannot_be_used_name_the_file(path):
     with pytest.raises(DataError, match=r"the settings in \S*index\.sqlite cannot be used") as raised:
         Index.open(path)
     assert str(raised.value).count("hint:") == 1
+
+
+@pytest.mark.parametrize(("store", "measure"), [("shingles", "hamming"), ("signature", "jaccard")])
+def test_settings_that_no_index_can_have_together_are_damage(tmp_path, store, measure):
+    path = tmp_path / "index"
+    Index.create(path, store=store, measure=measure, dimension=64 if measure == "hamming" else None).close()
+    with forged(path, "meta") as connection:
+        (settings,) = connection.execute("SELECT value FROM meta WHERE name = 'settings'").fetchone()
+        changed = settings.replace('"containment": false', '"containment": true')
+        assert changed != settings
+        connection.execute("UPDATE meta SET value = ? WHERE name = 'settings'", (changed,))
+    with pytest.raises(DataError, match="cannot be used: containment=True needs stored sets"):
+        Index.open(path)
+
+
+def test_an_alias_that_is_no_text_names_its_document(path, tmp_path):
+    with Index.open(path) as index:
+        index.insert_new("alias", TEXTS[0], "link")
+    with forged(path, "names") as connection:
+        connection.execute("UPDATE names SET doc_id = x'0001' WHERE is_alias")
+    with Index.open(path, read_only=True) as index:
+        for ask in (index.aliases, lambda: index.get("d0"), lambda: index.export(tmp_path / "export.csv")):
+            with pytest.raises(DataError, match=r"document number 1 has the alias b'.x00.x01'"):
+                ask()
+        assert index.check() == ["1 ids without a document"]
+
+
+def test_an_index_whose_sqlite_file_is_in_another_mode_can_be_written_beside_readers(path):
+    with contextlib.closing(sqlite3.connect(path / "index.sqlite", isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+    with Index.open(path) as index:
+        reader = sqlite3.connect(path / "index.sqlite", isolation_level=None)
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM documents").fetchall()
+        began = time.monotonic()
+        index.insert("new", TEXTS[5])
+        assert time.monotonic() - began < 30  # in the other mode it would wait 60 s, and fail
+        reader.close()
 
 
 def test_forged_numbers_that_nothing_relies_on_leave_the_rest_usable(path, tmp_path):

@@ -48,6 +48,37 @@ def test_a_forked_child_cannot_use_the_index_of_its_parent(tmp_path):
         assert (list(index.ids()), index.check()) == (["a", "c"], [])
 
 
+def test_a_forked_child_does_not_wait_for_a_lock_that_a_thread_of_its_parent_held(tmp_path):
+    with Index.create(tmp_path / "i") as index:
+        is_held = threading.Event()
+        may_end = threading.Event()
+
+        def hold():
+            with index._store._writing:
+                is_held.set()
+                may_end.wait()
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        is_held.wait()
+        try:
+            uses = [
+                lambda: index.insert("b", "a text of the child"),
+                lambda: index.put("b", "a text of the child"),
+                lambda: index.remove("a"),
+                index.compact,
+                index.repair,
+                index.check,
+                lambda: index.snapshot(tmp_path / "copy"),
+            ]
+            for use in uses:
+                assert "cannot be used in process" in in_child(use)
+            assert in_child(index.close) == "None"
+        finally:
+            may_end.set()
+            thread.join()
+
+
 def test_a_forked_child_can_open_the_index_itself(tmp_path):
     with Index.create(tmp_path / "i") as index:
         index.insert("a", "a text of the parent")

@@ -107,6 +107,8 @@ class FolderStore:
 
     def change(self, make: Callable[[Any], Result]) -> Result:
         """Make one change, completely or not at all; return once it is on disk. Threads share the wait for the disk."""
+        # Before the lock: a thread of the parent may hold it in a forked child, for ever.
+        self._check_open()
         with self._writing, explained(self.folder):
             self._check_writable()
             self._merging.raise_untold()

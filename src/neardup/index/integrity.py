@@ -65,6 +65,7 @@ def _check_documents(tables: Tables) -> Iterator[str]:
         yield f"{seen - own:,} documents without an id"
     lost = tables.connection.execute(
         "SELECT COUNT(*) FROM names WHERE number NOT IN (SELECT number FROM documents) OR is_alias NOT IN (0, 1)"
+        " OR TYPEOF(doc_id) <> 'text'"
     ).fetchone()[0]
     total = tables.connection.execute("SELECT COUNT(*) FROM names WHERE is_alias = 0").fetchone()[0]
     if lost or total != own:

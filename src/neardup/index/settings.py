@@ -68,6 +68,15 @@ def new_settings(config: Config, store: str, *, containment: bool = False) -> Se
             else f"leave `{name}` out"
         )
         raise ConfigError(f"`{name}` does not apply to an index", hint=hint)
+    if config.measure == "weighted" and config.items_column is None:
+        config = Config.of(config, items_column="items")
+    _check_together(config, store, containment=containment)
+    config = Config.of(config, method="lsh")
+    return Settings(config, plan_for(config), store, containment)
+
+
+def _check_together(config: Config, store: str, *, containment: bool) -> None:
+    """Raise unless an index can have these settings together."""
     if config.asks_containment:
         raise ConfigError(
             "an index does not support the measure 'containment'", hint="create it with containment=True instead"
@@ -83,8 +92,6 @@ def new_settings(config: Config, store: str, *, containment: bool = False) -> Se
         )
     if config.measure in VECTOR_MEASURES and config.dimension is None:
         raise ConfigError("an index of vectors needs their `dimension`", hint="pass dimension=384, for example")
-    if config.measure == "weighted" and config.items_column is None:
-        config = Config.of(config, items_column="items")
     if store == "text" and (config.measure != "jaccard" or config.items_column is not None):
         raise ConfigError("store='text' needs texts", hint="leave `store` out")
     if store == "signature" and config.measure in ("hamming", "euclidean"):
@@ -92,14 +99,14 @@ def new_settings(config: Config, store: str, *, containment: bool = False) -> Se
             f"store='signature' cannot estimate the similarity by `measure` {config.measure!r}",
             hint="leave `store` out",
         )
-    config = Config.of(config, method="lsh")
-    return Settings(config, plan_for(config), store, containment)
 
 
 def stored_settings(folder: Path, meta: dict[str, Any]) -> Settings:
     """Return the settings that the index in a folder was created with."""
     try:
         config = Config.of(**meta["settings"], method="lsh")
+        check_choice("store", meta["store"], STORES)
+        _check_together(config, meta["store"], containment=meta["containment"] is True)
         settings = Settings(config, plan_for(config), meta["store"], meta["containment"] is True)
     except (KeyError, TypeError, ConfigError) as error:
         reason = error.message if isinstance(error, ConfigError) else error

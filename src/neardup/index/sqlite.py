@@ -116,6 +116,8 @@ def connect(folder: Path, *, writable: bool, immutable: bool | None = None) -> s
     connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
     connection.execute("PRAGMA trusted_schema = OFF")
     if writable:
+        # In another mode, which only somebody else can have set, a commit waits for all readers.
+        connection.execute("PRAGMA journal_mode = WAL")
         # NORMAL syncs only around a checkpoint; `CommitLog` syncs commits, one sync for all that threads have made.
         connection.execute("PRAGMA synchronous = NORMAL")
         # `Merging` copies the log into the file in its thread; only a log that grows faster is copied by a commit.
@@ -306,6 +308,8 @@ class Tables:
                 chunk,
             )
             for number, alias in rows:
+                if not isinstance(alias, str):
+                    raise damaged(f"document number {number} has the alias {alias!r}")
                 found.setdefault(number, []).append(alias)
         return found
 

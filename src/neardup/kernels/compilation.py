@@ -5,16 +5,21 @@ from __future__ import annotations
 import contextlib
 import gc
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import numba
 from numba import extending
+from numba.core import serialize
 from numba.core.caching import FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.runtime.nrt import rtsys
 
+# For each array that a kernel returns, Numba calls this function, which is all the Python that runs in a kernel: Ctrl-C
+# that comes meanwhile is raised in it, and Numba goes on with what was not returned: a SystemError instead of
+# KeyboardInterrupt, or a crash. The cache runs no Python code after the first call of a kernel.
+serialize._numba_unpickle = lru_cache(maxsize=None)(serialize._numba_unpickle)
 # Without wrappers for Python, they compile in half the time.
 _UNWRAPPED: Final[Any] = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 inner = numba.njit(**_UNWRAPPED)
