@@ -65,7 +65,7 @@ SUBJECTS = {
         "sources_and_sinks",
         "web_pages",
     },
-    "kernels": {"bounded_probing"},
+    "kernels": {"bounded_probing", "ctrl_c"},
     "measures": {"edges_of_measures", "measures"},
     "stages": {"stages"},
     "web": {"attacks", "browser", "chromium"},

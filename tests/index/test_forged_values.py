@@ -213,7 +213,7 @@ def test_settings_that_no_index_can_have_together_are_damage(tmp_path, store, me
 
 def test_an_alias_that_is_no_text_names_its_document(path, tmp_path):
     with Index.open(path) as index:
-        index.insert_new("alias", TEXTS[0], "link")
+        index.insert_new("alias", TEXTS[0], on_duplicate="link")
     with forged(path, "names") as connection:
         connection.execute("UPDATE names SET doc_id = x'0001' WHERE is_alias")
     with Index.open(path, read_only=True) as index:
