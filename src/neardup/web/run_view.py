@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import schema
-from neardup.errors import NotStoredError
+from neardup.errors import DataError, NotStoredError
 from neardup.report import Report
 
 I64 = npt.NDArray[np.int64]
@@ -187,7 +187,15 @@ class RunView:
             return None
         ranges = [np.arange(self.first_keys[at], self.first_keys[at + 1]) for at in own]
         keys = np.concatenate([np.empty(0, np.int64), *ranges])
-        return np.setdiff1d(keys, self.rejected_keys, assume_unique=True)
+        keys = np.setdiff1d(keys, self.rejected_keys, assume_unique=True)
+        num_ids = len(self.document_ids)
+        if keys.size != num_ids:
+            raise DataError(
+                f"clusters.parquet lists {num_ids:,} documents, but the inputs have {keys.size:,} rows that are not in"
+                " rejected.jsonl",
+                hint="the run is damaged: run neardup again on the input files",
+            )
+        return keys
 
     @cached_property
     def document_ids(self) -> pa.Array:
