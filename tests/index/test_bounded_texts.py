@@ -18,7 +18,7 @@ def index(tmp_path, monkeypatch):
     monkeypatch.setattr(repair, "_CHARACTERS_AT_ONCE", 3 * len(TEXTS["d0"]))
     with Index.create(tmp_path / "index", **SETTINGS) as made:
         made.insert_many(TEXTS)
-        made.insert_new("alias", TEXTS["d7"], "link")
+        made.insert_new("alias", TEXTS["d7"], on_duplicate="link")
         made.compact()
         yield made
 
