@@ -17,6 +17,9 @@ from neardup import Index
 from neardup.index import folder_view, merge_thread, segment
 from support.index_texts import texts
 
+# Python ignores what an interrupt raises in a destructor, and pytest would call it an error.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 PACKAGE = str(Path(neardup.index.__file__).parent)
 
 
@@ -201,13 +204,10 @@ def interrupt_by_signals(path, times, seed):
         signal.signal(signal.SIGALRM, before)
 
 
-# Python ignores what a signal raises in a destructor, and pytest would call it an error.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_signals_at_random_moments_lose_nothing(tmp_path):
     interrupt_by_signals(tmp_path / "i", 40, seed=1)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.long
 @pytest.mark.slow("waits for 500 signals")
 def test_500_signals_at_random_moments_lose_nothing(tmp_path):

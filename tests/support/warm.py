@@ -16,6 +16,11 @@ from support.chromium import NoChromiumError, find_chromium
 from support.programs import give_room
 
 TEXTS = [" ".join(f"word{word}" for word in range(first, first + 60)) for first in (0, 0, 1, 2, 3, 40, 90)] * 3
+# Documents of one component where too many comparisons fail: it is compared again by its rarest shingles.
+CROWD = [
+    " ".join([f"word{word}" for word in range(100)] + [f"own{number}x{word}" for word in range(number % 16 + 1)])
+    for number in range(1_000)
+]
 VECTORS = np.random.default_rng(1).standard_normal((40, 8))
 BASKETS = [{f"item {item % 9}": 1.0 + item for item in range(first, first + 6)} for first in range(12)]
 
@@ -29,6 +34,7 @@ def main() -> None:
         found = neardup.find_pairs(TEXTS, **given)
         neardup.audit(found)
     neardup.find_pairs(TEXTS, measure="containment")
+    neardup.find_pairs(CROWD, threshold=0.9)
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "texts.jsonl"
         path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS), "utf-8")
